@@ -1,0 +1,1 @@
+"""Liveness, arena planning, the independent validator and the footprint: pure Python, knows neither TVM nor ONNX."""

@@ -1,0 +1,76 @@
+"""What one model costs on one target: the object behind footprint.json. All sizes are bytes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True)
+class Start:
+    """The ONNX file as given: the literature's sum of all tensors, and its number of nodes."""
+
+    sum: int
+    kernels: int
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The compiled model, or the baseline: the words are those of design.md, section 1."""
+
+    ram: int
+    flash: int
+    arena: int
+    workspace: int
+    weights: int
+    code: int
+    bound: int
+    floor: int
+    proved: bool
+    kernels: int
+    sum: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What running the library showed. `ram` is None where it was not measured natively.
+
+    `max_rel_error` is the largest absolute error divided by the range of that output in the reference.
+    """
+
+    ran: bool
+    how: str
+    ram: int | None = None
+    latency_ms: float | None = None
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the deployer allows on a target, in bytes; None is no limit."""
+
+    ram: int | None = None
+    flash: int | None = None
+
+
+@dataclass(frozen=True)
+class FootprintReport:
+    """One model on one target: footprint.json. `fits` is against the budget, and against the target's capacity
+    where no budget is set."""
+
+    model: str
+    target: str
+    start: Start
+    best: Footprint
+    baseline: Footprint
+    measured: Measured
+    budget: Budget = field(default_factory=Budget)
+    fits: bool = True
+
+    def to_json(self) -> dict:
+        """The object written to footprint.json; the baseline is named, and leaves out what TVM does not tell."""
+        data = asdict(self)
+        baseline = {"name": "tvm-default", **data["baseline"]}
+        for unknown in ("code", "bound", "floor", "proved"):
+            del baseline[unknown]
+        return data | {"baseline": baseline}
