@@ -1,0 +1,107 @@
+"""Relax → program: the module in destination-passing form, read as steps over buffers.
+
+After `CallTIRRewrite` the main function is a straight line of three kinds of bindings: `alloc_tensor`, calls of
+PrimFuncs that write into what was allocated, and views. That is the form steps and buffers are read from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import relax
+from tvm.ir import GenericConst, IRModule
+from tvm.relax.backend.cpu_generic import pipeline as cpu_pipeline
+from tvm.tirx import PrimFunc
+
+from ..graph import Program
+from .fuse_loops import fuse_loops
+from .reader import read_program
+from .workspace import workspace_bytes
+
+#: kernels are lowered for a plain CPU; what is special about a target only matters when the object is built
+HOST = {"kind": "llvm"}
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A program with its kernels (TIR functions by name) and its weights (arrays in the order of Program.weights)."""
+
+    program: Program
+    kernels: dict[str, PrimFunc]
+    weights: tuple[np.ndarray, ...]
+
+
+def legalize(module: IRModule) -> IRModule:
+    """Every operator becomes a call of a PrimFunc; nothing is folded or fused yet."""
+    target = tvm.target.Target(HOST)
+    with target:
+        return tvm.transform.Sequential(
+            [*cpu_pipeline.library_dispatch_passes(target), relax.transform.LegalizeOps()]
+        )(module)
+
+
+def fuse(module: IRModule, depth: int | None = None) -> IRModule:
+    """TVM's fusion of calls into larger kernels, at most `depth` operators deep.
+
+    FuseOps does nothing without the patterns AnnotateTIROpPattern finds, and FuseTIR must follow at once.
+    """
+    options = {} if depth is None else {"relax.FuseOps.max_depth": depth}
+    with tvm.transform.PassContext(opt_level=3, config=options):
+        return tvm.transform.Sequential(
+            [relax.transform.AnnotateTIROpPattern(), relax.transform.FuseOps(), relax.transform.FuseTIR()]
+        )(module)
+
+
+def to_destination_passing(module: IRModule) -> IRModule:
+    target = tvm.target.Target(HOST)
+    with target:
+        return tvm.transform.Sequential(cpu_pipeline.dataflow_lower_passes(target))(module)
+
+
+def lower(module: IRModule, name: str) -> Lowered:
+    """Read a legalized module as a program. Kernels are as TVM made them, their workspaces not yet removed.
+
+    Raises ModelError where something is left that only TVM's runtime could execute.
+    """
+    return Lowered(*read_program(to_destination_passing(module), name))
+
+
+def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
+    """The same program with its kernels scheduled, and the largest workspace left, in bytes.
+
+    A kernel whose schedule would need more workspace than the default keeps the default.
+    """
+    kernels, largest = {}, 0
+    for name, kernel in lowered.kernels.items():
+        scheduled, size = _scheduled(kernel)
+        kernels[name] = scheduled
+        largest = max(largest, size)
+    return replace(lowered, kernels=kernels), largest
+
+
+#: schedules by structure: a search lowers the same kernels many times
+_SCHEDULES: dict[int, list[tuple[PrimFunc, PrimFunc, int]]] = {}
+
+
+def _scheduled(kernel: PrimFunc) -> tuple[PrimFunc, int]:
+    known = _SCHEDULES.setdefault(tvm_ffi.structural_hash(kernel), [])
+    for original, scheduled, size in known:
+        if tvm_ffi.structural_equal(original, kernel):
+            return scheduled, size
+    default = workspace_bytes(kernel)
+    scheduled, size = kernel, default
+    if default:
+        candidate = fuse_loops(kernel)
+        smaller = workspace_bytes(candidate)
+        if smaller < default:
+            scheduled, size = candidate, smaller
+    known.append((kernel, scheduled, size))
+    return scheduled, size
+
+
+def largest_default_workspace(lowered: Lowered) -> int:
+    """Bytes of the largest workspace among the kernels as TVM made them."""
+    return max((workspace_bytes(kernel) for kernel in lowered.kernels.values()), default=0)

@@ -1,0 +1,57 @@
+"""How much scratch memory a kernel needs while it runs."""
+
+from __future__ import annotations
+
+import math
+
+import tvm
+from tvm import s_tir, tirx
+from tvm.ir import IRModule
+from tvm.tirx import PrimFunc, Stmt
+
+def workspace_bytes(kernel: PrimFunc) -> int:
+    """Bytes the lowered kernel allocates, after TVM's own storage rewriting; whether from the
+    workspace or, the smallest, from the stack."""
+    return sum(_allocations(_until_storage_rewrite(kernel).body))
+
+
+def _until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:
+    """TVM's default pipeline for CPU kernels, up to the pass that decides the allocations (tvm.s_tir.pipeline)."""
+    target = tvm.target.Target("llvm")
+    bound = kernel.with_attr("global_symbol", "main").with_attr("target", tvm.target.Target(target, host=target))
+    passes = [
+        s_tir.transform.CanonicalizeLoop(),
+        s_tir.transform.LowerInitBlock(),
+        s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
+        s_tir.transform.ConvertBlocksToOpaque(),
+        s_tir.transform.CompactBufferAllocation(),
+        s_tir.transform.LowerMatchBuffer(),
+        s_tir.transform.StmtSimplify(),
+        s_tir.transform.LowerOpaqueBlock(),
+        tirx.transform.FlattenBuffer(),
+        tirx.transform.BF16ComputeLegalize(),
+        tirx.transform.NarrowDataType(32),
+        s_tir.transform.LoopPartition(),
+        tirx.transform.VectorizeLoop(True),
+        tirx.transform.StorageRewrite(),
+    ]
+    return tvm.transform.Sequential(passes)(IRModule({"main": bound}))["main"]
+
+
+def _allocations(stmt: Stmt) -> list[int]:
+    sizes = []
+    if isinstance(stmt, tirx.AllocBuffer):
+        buffer = stmt.buffer
+        sizes.append(math.prod(int(extent) for extent in buffer.shape) * _dtype_bytes(buffer.dtype))
+    for part in ("body", "then_case", "else_case"):
+        inner = getattr(stmt, part, None)
+        if inner is not None:
+            sizes += _allocations(inner)
+    for inner in getattr(stmt, "seq", ()):
+        sizes += _allocations(inner)
+    return sizes
+
+
+def _dtype_bytes(dtype: str) -> int:
+    dtype = tvm.DataType(dtype)
+    return -(-dtype.bits * dtype.lanes // 8)
