@@ -11,19 +11,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import tvm
 import tvm_ffi
-from tvm import relax
-from tvm.ir import GenericConst, IRModule
+from tvm.ir import IRModule
 from tvm.relax.backend.cpu_generic import pipeline as cpu_pipeline
 from tvm.tirx import PrimFunc
 
 from ..graph import Program
+from ..passes.host import HOST
 from .fuse_loops import fuse_loops
 from .reader import read_program
 from .workspace import workspace_bytes
-
-#: kernels are lowered for a plain CPU; what is special about a target only matters when the object is built
-HOST = {"kind": "llvm"}
-
 
 @dataclass(frozen=True)
 class Lowered:
@@ -32,27 +28,6 @@ class Lowered:
     program: Program
     kernels: dict[str, PrimFunc]
     weights: tuple[np.ndarray, ...]
-
-
-def legalize(module: IRModule) -> IRModule:
-    """Every operator becomes a call of a PrimFunc; nothing is folded or fused yet."""
-    target = tvm.target.Target(HOST)
-    with target:
-        return tvm.transform.Sequential(
-            [*cpu_pipeline.library_dispatch_passes(target), relax.transform.LegalizeOps()]
-        )(module)
-
-
-def fuse(module: IRModule, depth: int | None = None) -> IRModule:
-    """TVM's fusion of calls into larger kernels, at most `depth` operators deep.
-
-    FuseOps does nothing without the patterns AnnotateTIROpPattern finds, and FuseTIR must follow at once.
-    """
-    options = {} if depth is None else {"relax.FuseOps.max_depth": depth}
-    with tvm.transform.PassContext(opt_level=3, config=options):
-        return tvm.transform.Sequential(
-            [relax.transform.AnnotateTIROpPattern(), relax.transform.FuseOps(), relax.transform.FuseTIR()]
-        )(module)
 
 
 def to_destination_passing(module: IRModule) -> IRModule:

@@ -1,0 +1,73 @@
+"""What a pass is: a frozen dataclass whose fields are its options, with a spec string that round-trips.
+
+    fold-constant            fuse-operators{depth=4}            order{by=greedy}
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from enum import IntEnum
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tvm.ir import IRModule
+
+    from ..graph import Program
+
+
+class Level(IntEnum):
+    """What a pass works on. A sequence never goes back to a lower level."""
+
+    GRAPH = 0
+    """the Relax module of operators, before kernels"""
+    KERNELS = 1
+    """the Relax module of kernel calls; `legalize` leads here"""
+    PROGRAM = 2
+    """the lowered program: steps and buffers"""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A transformation. Exact unless `lossy`: results change by float re-association only."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    levels: ClassVar[frozenset[Level]]
+    lossy: ClassVar[bool] = False
+
+    @property
+    def spec(self) -> str:
+        """The name, with the options that differ from their defaults."""
+        options = [
+            f"{field.name}={getattr(self, field.name)}"
+            for field in fields(self)
+            if field.default is MISSING or getattr(self, field.name) != field.default
+        ]
+        return f"{self.name}{{{','.join(options)}}}" if options else self.name
+
+    def level_after(self, level: Level) -> Level:
+        """The level of what the pass returns, given the level of what it gets."""
+        return level
+
+
+class ModulePass(Pass):
+    """A pass on a Relax module; it returns a new one and leaves its argument as it was."""
+
+    def apply(self, module: IRModule) -> IRModule:
+        raise NotImplementedError
+
+    @classmethod
+    def instances(cls, module: IRModule) -> Iterable[Pass]:
+        """The instances of this pass worth trying on `module`."""
+        return (cls(),)
+
+
+class ProgramPass(Pass):
+    """A pass on the lowered program."""
+
+    levels: ClassVar[frozenset[Level]] = frozenset({Level.PROGRAM})
+
+    def apply(self, program: Program) -> Program:
+        raise NotImplementedError

@@ -1,0 +1,34 @@
+"""`order`: in which order the kernels run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..memory.schedule import best_order, orders
+from .base import ProgramPass
+
+if TYPE_CHECKING:
+    from ..graph import Program
+
+#: orders that cost next to nothing, and the search for the best one
+ORDERS = ("given", "depth-first", "on-demand", "greedy", "beam")
+
+
+@dataclass(frozen=True)
+class Order(ProgramPass):
+    """`by` is one of ORDERS; see memory.schedule."""
+
+    name = "order"
+    summary = "puts the kernels into an order that keeps less memory alive"
+
+    by: str = "beam"
+
+    def __post_init__(self) -> None:
+        if self.by not in ORDERS:
+            raise ValueError(f"by is '{self.by}', not one of {', '.join(ORDERS)}")
+
+    def apply(self, program: Program) -> Program:
+        if self.by == "beam":
+            return program.reordered(best_order(program).order)
+        return program.reordered(dict(orders(program))[self.by])
