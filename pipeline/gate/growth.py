@@ -1,0 +1,37 @@
+"""How much a figure may grow since an earlier revision: `5%`, or bytes such as `16KiB`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..errors import ConfigError
+from ..graph.sizes import parse_size
+
+
+@dataclass(frozen=True)
+class Growth:
+    """`text` is how the user wrote it; exactly one of `share` (of the earlier figure) and `nbytes` is set."""
+
+    text: str
+    share: Fraction | None = None
+    nbytes: int | None = None
+
+    def limit(self, base: int) -> int:
+        """The largest allowed figure after `base`, in bytes, rounded down."""
+        return base + (self.nbytes if self.share is None else int(base * self.share))
+
+
+def parse_growth(text: str) -> Growth:
+    """Read `5%`, `0.5 %`, `0`, `16KiB`. Raises ConfigError."""
+    text = text.strip()
+    percent = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
+    if percent:
+        return Growth(text, share=Fraction(percent[1]) / 100)
+    if text == "0":
+        return Growth("0", nbytes=0)
+    try:
+        return Growth(text, nbytes=parse_size(text))
+    except ConfigError:
+        raise ConfigError(f"--max-growth {text!r} is not a growth.", "Write it like 5% or 16KiB.") from None

@@ -1,0 +1,137 @@
+"""Limits against footprints: one verdict for each line of the gate. Pure: no files, no git.
+
+Budget (what the deployer allows) and capacity (what the device has) are separate lines; growth is against an earlier
+revision; and what was measured must not be above what was predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ..config import Params
+from ..graph.sizes import format_bytes
+from ..memory.footprint import Footprint
+from ..results import REMAKE, Result, compile_dir
+from .growth import Growth
+
+Quantity = Literal["ram", "flash", "result"]
+LimitKind = Literal["budget", "capacity", "growth", "measured", "data"]
+Pair = tuple[str, str]
+
+#: what each number is the sum of, for people who read a verdict
+COUNTED = {
+    "ram": "arena + workspace (+ weights, where the target cannot read them in place)",
+    "flash": "weights + code",
+}
+QUANTITIES: tuple[Literal["ram", "flash"], ...] = ("ram", "flash")
+
+
+class Capacity(Protocol):
+    """The part of a Target the gate looks at; bytes."""
+
+    @property
+    def ram(self) -> int: ...
+    @property
+    def flash(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One line. `used`, `limit` and `margin` are bytes; margin = limit - used, and all three are None without data.
+
+    `why` is the cause in one line, with the distance to the limit.
+    """
+
+    model: str
+    target: str
+    quantity: Quantity
+    limit_kind: LimitKind
+    used: int | None
+    limit: int | None
+    ok: bool
+    why: str
+
+    @property
+    def margin(self) -> int | None:
+        return None if self.used is None or self.limit is None else self.limit - self.used
+
+
+def declared(params: Params) -> list[Pair]:
+    """Every model × target that params.yaml asks for."""
+    return [(model, target) for model in params.models for target in params.targets]
+
+
+def judge(
+    params: Params,
+    results: Mapping[Pair, Result],
+    capacities: Mapping[str, Capacity],
+    previous: Mapping[Pair, Result] | None = None,
+    growth: Growth | None = None,
+) -> list[Verdict]:
+    """Every verdict, in the order of params.yaml. A declared pair that `results` lacks fails; a pair that `previous`
+    lacks is not compared."""
+    verdicts: list[Verdict] = []
+    for model, target in declared(params):
+        result = results.get((model, target))
+        if result is None:
+            verdicts.append(_no_data(model, target))
+            continue
+        verdicts += _limits(params, result, capacities[target])
+        verdicts += _measured(result)
+        before = (previous or {}).get((model, target))
+        if before is not None and growth is not None:
+            verdicts += _growth(result, before, growth)
+    return verdicts
+
+
+def remarks(results: Mapping[Pair, Result]) -> list[str]:
+    """What does not fail, and should be known: libraries that were compiled and never run."""
+    return [
+        f"{model} @ {target}: not executed ({result.measured.how})"
+        for (model, target), result in results.items()
+        if not result.measured.ran
+    ]
+
+
+def _no_data(model: str, target: str) -> Verdict:
+    why = f"no data: there is no {compile_dir(model, target).as_posix()}/footprint.json. {REMAKE}"
+    return Verdict(model, target, "result", "data", None, None, False, why)
+
+
+def _limits(params: Params, result: Result, capacity: Capacity) -> Iterator[Verdict]:
+    budget = params.budget(result.model, result.target)
+    for quantity in QUANTITIES:
+        used = getattr(result.best, quantity)
+        allowed = getattr(budget, quantity)
+        if allowed is not None:
+            yield _compare(result, quantity, "budget", used, allowed, "budget")
+        yield _compare(result, quantity, "capacity", used, getattr(capacity, quantity), "the device's capacity")
+
+
+def _measured(result: Result) -> Iterator[Verdict]:
+    if result.measured.ran and result.measured.ram is not None:
+        limit = _agreement(result.best)
+        what = f"the predicted {format_bytes(result.best.ram)} and its tolerance"
+        yield _compare(result, "ram", "measured", result.measured.ram, limit, what)
+
+
+def _agreement(best: Footprint) -> int:
+    """The most that may be measured for what was predicted: design.md §4, 5 % or 128 KiB above it."""
+    return best.ram + max(best.ram * 5 // 100, 128 * 1024)
+
+
+def _growth(result: Result, before: Result, growth: Growth) -> Iterator[Verdict]:
+    for quantity in QUANTITIES:
+        base = getattr(before.best, quantity)
+        what = f"{format_bytes(base)} + {growth.text}"
+        yield _compare(result, quantity, "growth", getattr(result.best, quantity), growth.limit(base), what)
+
+
+def _compare(result: Result, quantity: Quantity, kind: LimitKind, used: int, limit: int, what: str) -> Verdict:
+    ok = used <= limit
+    distance = f"{format_bytes(limit - used)} below {what}" if ok else f"over {what} by {format_bytes(used - limit)}"
+    measured = "measured " if kind == "measured" else ""
+    why = f"{measured}{quantity} {distance} ({format_bytes(used)} of {format_bytes(limit)})"
+    return Verdict(result.model, result.target, quantity, kind, used, limit, ok, why)

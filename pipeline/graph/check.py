@@ -1,0 +1,66 @@
+"""Whether a program is well formed: what everything that reads programs may rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .program import DTYPE_BYTES, Program, Step, Tensor
+
+
+def first_problem(program: Program) -> str | None:
+    """What is wrong with `program`, in words, or None.
+
+    A well-formed program refers only to tensors, buffers and weights it has; each tensor is a window on exactly one
+    buffer or weight, of a known dtype, and fits into it; inputs and results are buffers; nothing is read, or handed
+    out, before it is written.
+    """
+    return next(_problems(program), None)
+
+
+def _problems(program: Program) -> Iterator[str]:
+    for item in (*program.buffers, *program.weights):
+        if item.nbytes < 0:
+            yield f"'{item.name}' has {item.nbytes} bytes"
+    for number, tensor in enumerate(program.tensors):
+        yield from (f"tensor {number} {problem}" for problem in _tensor_problems(program, tensor))
+    for port in (*program.inputs, *program.outputs):
+        if not 0 <= port.tensor < len(program.tensors):
+            yield f"'{port.name}' is tensor {port.tensor}, which does not exist"
+    for port in program.inputs:
+        if program.tensors[port.tensor].buffer is None:
+            yield f"input '{port.name}' is a weight"
+    written = set(program.input_buffers())
+    for number, step in enumerate(program.steps):
+        yield from (f"step {number} ({step.kernel}) {problem}" for problem in _step_problems(program, step, written))
+        written.update(program.buffers_of(step.writes))
+    for port in program.outputs:
+        buffer = program.tensors[port.tensor].buffer
+        if buffer is not None and buffer not in written:
+            yield f"nothing writes output '{port.name}'"
+
+
+def _tensor_problems(program: Program, tensor: Tensor) -> Iterator[str]:
+    if (tensor.buffer is None) == (tensor.weight is None):
+        yield "must have either a buffer or a weight"
+        return
+    number, known = (tensor.weight, program.weights) if tensor.buffer is None else (tensor.buffer, program.buffers)
+    if number is None or not 0 <= number < len(known):
+        yield f"refers to number {number} of {len(known)}"
+    elif tensor.dtype not in DTYPE_BYTES:
+        yield f"has the unknown dtype '{tensor.dtype}'"
+    elif any(extent < 0 for extent in tensor.shape):
+        yield f"has the shape {tensor.shape}"
+    elif tensor.nbytes > known[number].nbytes:
+        yield f"has {tensor.nbytes} bytes, more than '{known[number].name}' it is a window on"
+
+
+def _step_problems(program: Program, step: Step, written: set[int]) -> Iterator[str]:
+    for tensor in (*step.reads, *step.writes):
+        if not 0 <= tensor < len(program.tensors):
+            yield f"uses tensor {tensor}, which does not exist"
+            return
+    if any(program.tensors[tensor].buffer is None for tensor in step.writes):
+        yield "writes a weight"
+    for buffer in program.buffers_of(step.reads):
+        if buffer not in written:
+            yield f"reads '{program.buffers[buffer].name}' before anything wrote it"

@@ -1,0 +1,58 @@
+"""A program as JSON: small, the same for the same program, one item per line so that two versions can be compared."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from ..errors import ConfigError
+from .check import first_problem
+from .files import decode
+from .program import Program
+
+_HINT = "Compile the model again."
+
+
+def program_to_json(program: Program) -> dict:
+    """The program as plain lists, dicts, strings and numbers; what is absent or empty is left out."""
+    data = asdict(program)
+    for key, items in data.items():
+        if isinstance(items, tuple):
+            data[key] = [{name: value for name, value in item.items() if value is not None and value != ()} for item in items]
+    for step in data["steps"]:
+        step.setdefault("reads", ())
+        step.setdefault("writes", ())
+    for tensor in data["tensors"]:
+        tensor.setdefault("shape", ())
+    return data
+
+
+def program_from_json(data: object, where: str = "the program", hint: str = _HINT) -> Program:
+    """The inverse of `program_to_json`. Raises ConfigError, naming `where`, if `data` is no well-formed program."""
+    program = decode(Program, json.dumps(data), where, hint)
+    problem = first_problem(program)
+    if problem is not None:
+        raise ConfigError(f"'{where}': {problem}.", hint)
+    return program
+
+
+def json_lines(data: dict) -> str:
+    """`data` as JSON text: its keys, and the items of lists of objects, on lines of their own."""
+    return f"{{\n{_members(data, '')}\n}}\n"
+
+
+def _members(data: dict, indent: str) -> str:
+    return ",\n".join(f"{indent} {_text(key)}: {_value(value, indent + ' ')}" for key, value in data.items())
+
+
+def _value(value: object, indent: str) -> str:
+    if isinstance(value, dict) and value:
+        return f"{{\n{_members(value, indent)}\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        items = ",\n".join(f"{indent} {_text(item)}" for item in value)
+        return f"[\n{items}\n{indent}]"
+    return _text(value)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,43 @@
+"""Bytes as people write and read them. Inside passfit a size is always an `int` of bytes."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from ..errors import ConfigError
+
+_UNITS = {
+    "": 1, "B": 1,
+    "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
+    "KB": 10**3, "MB": 10**6, "GB": 10**9,
+}  # fmt: skip
+_BY_LOWER_CASE = {unit.lower(): nbytes for unit, nbytes in _UNITS.items()}
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
+_HINT = "Write it like 512KiB, 1.5MiB, 2MB, or a number of bytes."
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes, from `512KiB`, `1.5 MiB`, `2MB`, `300B` or `4096`; parts of a byte are dropped. Raises ConfigError."""
+    match = _SIZE.fullmatch(str(text).strip())
+    if match is None:
+        raise ConfigError(f"'{text}' is not a size.", _HINT)
+    number, unit = match.groups()
+    if unit.lower() not in _BY_LOWER_CASE:
+        raise ConfigError(f"'{text}' is not a size: the unit '{unit}' is unknown.", _HINT)
+    scale = _BY_LOWER_CASE[unit.lower()]
+    if scale == 1 and "." in number:
+        raise ConfigError(f"'{text}' is not a size: there are no parts of a byte.", _HINT)
+    return int(Decimal(number) * scale)
+
+
+def format_bytes(nbytes: int) -> str:
+    """`100 B`, `19.0 KiB`, `1.5 MiB`: one decimal above 1023 bytes, in powers of 1024."""
+    sign, size = ("-", -nbytes) if nbytes < 0 else ("", nbytes)
+    if size < 1024:
+        return f"{sign}{size} B"
+    for unit in ("KiB", "MiB"):
+        # 1048575 bytes would round to 1024.0 KiB
+        if round(size / _UNITS[unit], 1) < 1024:
+            return f"{sign}{size / _UNITS[unit]:.1f} {unit}"
+    return f"{sign}{size / _UNITS['GiB']:.1f} GiB"

@@ -1,0 +1,33 @@
+"""Where to look: MLflow opens on a page without any of these figures, so name the pages that have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from .store import Store
+
+#: where `mlflow ui` listens unless told otherwise
+LOCAL = "http://127.0.0.1:5000"
+
+
+def links(store: Store, experiment_id: str, run_ids: Sequence[str], models: Sequence[str]) -> tuple[str, ...]:
+    """Lines for people: how to start MLflow where no server runs, the views of the runs, and how to serve a model."""
+    lines = []
+    server = store.uri.rstrip("/") if store.is_http else LOCAL
+    if not store.is_http:
+        lines.append(f"look:    mlflow ui --backend-store-uri {_uri(store)}")
+    lines.append(f"charts:  {server}/#/experiments/{experiment_id}/runs?compareRunsMode=CHART")
+    if len(run_ids) > 1:
+        runs, experiments = (quote(json.dumps(ids, separators=(",", ":"))) for ids in (list(run_ids), [experiment_id]))
+        lines.append(f"compare: {server}/#/compare-runs?runs={runs}&experiments={experiments}")
+    if models:
+        serve = f"mlflow models serve -m models:/{models[0]}@champion --env-manager local --port 5001"
+        lines.append(f"serve:   MLFLOW_TRACKING_URI={_uri(store)} {serve}")
+    return tuple(lines)
+
+
+def _uri(store: Store) -> str:
+    """The embedded store as it is called inside the repo."""
+    return "sqlite:///mlflow.db" if store.embedded else store.uri

@@ -1,0 +1,37 @@
+"""The description of an MLflow run: a Markdown table of what the model costs, beside the baseline."""
+
+from __future__ import annotations
+
+from ..graph.sizes import format_bytes
+from ..results import Result
+
+
+def note(result: Result) -> str:
+    """The run's description in Markdown: a table of what the model costs, against the baseline."""
+    best, before = result.best, result.baseline
+    rows = [
+        "| | passfit | " + before.name + " |",
+        "| --- | ---: | ---: |",
+        *(
+            f"| {name} | {format_bytes(getattr(best, name))} | {format_bytes(getattr(before, name))} |"
+            for name in ("ram", "arena", "workspace", "weights", "flash")
+        ),
+        f"| kernels | {best.kernels} | {before.kernels} |",
+    ]
+    ran = result.measured
+    lines = [f"**{result.model} @ {result.target}**: {_budget_line(result)}", "", *rows, ""]
+    lines.append(f"Executed: {ran.how}." if ran.ran else f"Not executed ({ran.how}).")
+    if ran.max_rel_error is not None:
+        lines.append(f"Largest error against ONNX Runtime: {ran.max_rel_error:.1e} of the output's range.")
+    if ran.ram is not None:
+        lines.append(f"Measured ram: {format_bytes(ran.ram)}.")
+    return "\n".join(lines)
+
+
+def _budget_line(result: Result) -> str:
+    limit = result.budget.ram
+    if limit is None:
+        return "no ram budget" if result.fits else "does not fit"
+    distance = format_bytes(abs(limit - result.best.ram))
+    side = "below" if result.best.ram <= limit else "over"
+    return f"ram {distance} {side} the budget of {format_bytes(limit)}"

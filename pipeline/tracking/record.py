@@ -1,0 +1,167 @@
+"""What one MLflow run holds, put together from the files on disk. No MLflow here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from ..config import Params
+from ..errors import PassfitError
+from ..results import REMAKE, Result, compile_dir, optimize_dir, profile_dir, read_result
+from .metrics import metrics
+from .note import note
+
+#: goes into the content hash: raise it when runs are logged in another way, so that they are logged again
+FORMAT = "1"
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a library: its name in the model, static shape, and NumPy dtype."""
+
+    name: str
+    shape: list[int]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Io:
+    """`io` of manifest.json: the prefix of the library's functions, and its ports in the order of their numbers."""
+
+    name: str
+    inputs: list[Port]
+    outputs: list[Port]
+
+
+@dataclass(frozen=True)
+class Servable:
+    """A library this machine can load, and how to talk to it."""
+
+    library: Path
+    io: Io
+
+    @property
+    def content(self) -> str:
+        """sha256 over the library and its inputs and outputs: what decides whether it is another model version."""
+        return _sha256(_digest(self.library), json.dumps(asdict(self.io), sort_keys=True))
+
+
+@dataclass(frozen=True)
+class Record:
+    """One model on one target. `content` is a sha256 over everything that is logged.
+
+    `metrics` are in the order in which MLflow shall show them; `trajectory` is (evaluation, best ram in bytes).
+    """
+
+    result: Result
+    content: str
+    params: dict[str, str]
+    tags: dict[str, str]
+    metrics: dict[str, float]
+    note: str
+    trajectory: tuple[tuple[int, int], ...]
+    artifacts: tuple[Path, ...]
+    servable: Servable | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.result.model} @ {self.result.target}"
+
+
+def read_record(repo: Path, params: Params, model: str, target: str) -> Record | None:
+    """The record of `model` on `target`, or None where nothing was compiled. Raises PassfitError for a malformed file."""
+    result = read_result(repo, model, target)
+    if result is None:
+        return None
+    artifacts = tuple(_artifacts(repo, model, target))
+    digests = {path.name: _digest(path) for path in artifacts}
+    strategy = params.search.strategy
+    trajectory = tuple(_trajectory(repo, model, target))
+    listing = "\n".join(f"{digest} {name}" for name, digest in sorted(digests.items()))
+    return Record(
+        result=result,
+        content=_sha256(FORMAT, model, target, strategy, listing),
+        params={"model": model, "target": target, "strategy": strategy},
+        tags={f"passfit.{Path(name).stem}": digests[name][:12] for name in ("sequence.json",) if name in digests},
+        metrics=dict(metrics(result, trajectory)),
+        note=note(result),
+        trajectory=trajectory,
+        artifacts=artifacts,
+        servable=_servable(repo, model, target),
+    )
+
+
+def _artifacts(repo: Path, model: str, target: str) -> Iterator[Path]:
+    """Every file of the compile folder, the search's files beside them, and the model's effects; sorted by folder."""
+    compiled = sorted(path for path in (repo / compile_dir(model, target)).iterdir() if _is_result(path))
+    yield from compiled
+    seen = {path.name for path in compiled}
+    for path in (
+        repo / optimize_dir(model, target) / "sequence.json",
+        repo / optimize_dir(model, target) / "trajectory.json",
+        repo / profile_dir(model) / "effects.json",
+    ):
+        if path.is_file() and path.name not in seen:
+            yield path
+
+
+def _is_result(path: Path) -> bool:
+    # DVC writes .gitignore files into output folders
+    return path.is_file() and not path.name.startswith(".")
+
+
+def _trajectory(repo: Path, model: str, target: str) -> Iterator[tuple[int, int]]:
+    path = repo / optimize_dir(model, target) / "trajectory.json"
+    if not path.is_file():
+        return
+    place = path.relative_to(repo)
+    points = _read_json(path, place)
+    if not isinstance(points, list):
+        raise PassfitError(f"{place}: is not a list of points.", REMAKE)
+    for point in points:
+        if not (isinstance(point, dict) and _is_int(point.get("evaluation")) and _is_int(point.get("ram"))):
+            raise PassfitError(f"{place}: a point needs `evaluation` and `ram`, not {point!r}.", REMAKE)
+        yield point["evaluation"], point["ram"]
+
+
+def _is_int(value: object) -> bool:
+    return type(value) is int
+
+
+def _servable(repo: Path, model: str, target: str) -> Servable | None:
+    """The shared library and its manifest, which only the host's target has."""
+    folder = repo / compile_dir(model, target)
+    libraries = sorted(folder.glob("lib*.so"))
+    if not libraries:
+        return None
+    place = compile_dir(model, target) / "manifest.json"
+    if not (repo / place).is_file():
+        raise PassfitError(f"{place}: is missing beside {libraries[0].name}.", REMAKE)
+    manifest = _read_json(repo / place, place)
+    try:
+        io = TypeAdapter(Io).validate_json(json.dumps(manifest.get("io") if isinstance(manifest, dict) else None))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = ".".join(map(str, ("io", *problem["loc"])))
+        raise PassfitError(f"{place}: {field}: {problem['msg']}.", REMAKE) from None
+    return Servable(libraries[0], io)
+
+
+def _read_json(path: Path, place: Path) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise PassfitError(f"{place}: not JSON: {error}.", REMAKE) from None
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _sha256(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,87 @@
+"""The library of this machine as a registered model, which `mlflow models serve` can answer from."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from mlflow import pyfunc
+from mlflow.exceptions import MlflowException
+from mlflow.models import ModelSignature
+from mlflow.protos.databricks_pb2 import RESOURCE_ALREADY_EXISTS, ErrorCode
+from mlflow.types import Schema, TensorSpec
+
+from .record import Io, Port, Record, Servable
+from .runs import CONTENT
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+#: the version to serve; MLflow keeps the alias `latest` for itself
+ALIAS = "champion"
+FOLDER = "model"
+
+
+def register(client: MlflowClient, run_id: str, record: Record, servable: Servable) -> str:
+    """Make the library a version of the registered model, once; returns the version.
+
+    The alias `champion` moves to it when it fits its budget.
+    """
+    name = record.result.model
+    version = _version_of(client, name, servable.content)
+    if version is None:
+        _upload(client, run_id, servable)
+        _create_model(client, name)
+        tags = {CONTENT: servable.content, "passfit.target": record.result.target}
+        source = f"{client.get_run(run_id).info.artifact_uri}/{FOLDER}"
+        version = str(client.create_model_version(name, source, run_id, tags=tags, description=record.note).version)
+    if record.result.fits and str(client.get_registered_model(name).aliases.get(ALIAS)) != version:
+        client.set_registered_model_alias(name, ALIAS, version)
+    return version
+
+
+def _version_of(client: MlflowClient, name: str, content: str) -> str | None:
+    """The newest version with this library; names are `[a-z0-9-]`, so they need no quoting."""
+    versions = client.search_model_versions(f"name = '{name}'", order_by=["version_number DESC"])
+    return next((str(version.version) for version in versions if version.tags.get(CONTENT) == content), None)
+
+
+def _upload(client: MlflowClient, run_id: str, servable: Servable) -> None:
+    with tempfile.TemporaryDirectory(prefix="passfit-") as folder:
+        place = Path(folder) / FOLDER
+        pyfunc.save_model(
+            path=str(place),
+            python_model=str(Path(__file__).with_name("serve.py")),
+            artifacts={"library": str(servable.library)},
+            model_config={"io": asdict(servable.io)},
+            signature=_signature(servable.io),
+            # without this, MLflow looks for requirements in a process of its own, which takes half a minute
+            pip_requirements=["numpy"],
+        )
+        client.log_artifacts(run_id, str(place), FOLDER)
+
+
+def _signature(io: Io) -> ModelSignature:
+    return ModelSignature(inputs=_schema(io.inputs), outputs=_schema(io.outputs))
+
+
+def _schema(ports: list[Port]) -> Schema:
+    return Schema([TensorSpec(_dtype(port), tuple(port.shape), port.name) for port in ports])
+
+
+def _dtype(port: Port) -> np.dtype:
+    try:
+        return np.dtype(port.dtype)
+    except TypeError:
+        raise MlflowException(f"'{port.name}' is {port.dtype}, which NumPy and so a served model do not know") from None
+
+
+def _create_model(client: MlflowClient, name: str) -> None:
+    try:
+        client.create_registered_model(name)
+    except MlflowException as error:
+        if error.error_code != ErrorCode.Name(RESOURCE_ALREADY_EXISTS):
+            raise

@@ -1,0 +1,109 @@
+"""One MLflow run for each record, logged once: a run counts when it is finished and carries the record's content."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import subprocess
+import time
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mlflow.entities import Metric, Param, RunTag, ViewType
+from mlflow.exceptions import MlflowException
+from mlflow.utils.mlflow_tags import (
+    MLFLOW_GIT_COMMIT,
+    MLFLOW_RUN_NOTE,
+    MLFLOW_SOURCE_NAME,
+    MLFLOW_SOURCE_TYPE,
+    MLFLOW_USER,
+)
+
+from .record import Record
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+CONTENT = "passfit.content"
+STARTED = "passfit.started"
+#: MLflow refuses larger batches
+BATCH = 1000
+
+
+def finished_run(client: MlflowClient, experiment_id: str, content: str) -> str | None:
+    """The id of the run that already holds `content`; a run that was cut short carries no content tag."""
+    runs = client.search_runs(
+        [experiment_id],
+        f"tags.`{CONTENT}` = '{content}' and attributes.status = 'FINISHED'",
+        ViewType.ACTIVE_ONLY,
+        max_results=1,
+        order_by=["attributes.start_time ASC"],
+    )
+    return runs[0].info.run_id if runs else None
+
+
+def log_run(client: MlflowClient, experiment_id: str, record: Record, repo: Path) -> str:
+    """Log everything, then mark the run as complete. Returns its id. Raises what MLflow raises; the run is FAILED then."""
+    run = client.create_run(experiment_id, run_name=record.name, tags=_context(repo) | {STARTED: record.content})
+    run_id = run.info.run_id
+    try:
+        _log_figures(client, run_id, record)
+        for path in record.artifacts:
+            client.log_artifact(run_id, str(path))
+        client.set_tag(run_id, CONTENT, record.content)
+    except BaseException:
+        _give_up(client, run_id)
+        raise
+    client.set_terminated(run_id, "FINISHED")
+    return run_id
+
+
+def close_interrupted(client: MlflowClient, experiment_id: str, content: str) -> None:
+    """Mark as killed the runs of this content whose process died. Only while nobody else can be writing them."""
+    dead = client.search_runs(
+        [experiment_id], f"tags.`{STARTED}` = '{content}' and attributes.status = 'RUNNING'", ViewType.ACTIVE_ONLY
+    )
+    for run in dead:
+        client.set_terminated(run.info.run_id, "KILLED")
+
+
+def _log_figures(client: MlflowClient, run_id: str, record: Record) -> None:
+    now = int(time.time() * 1000)
+    client.log_batch(
+        run_id,
+        metrics=[Metric(name, value, now, 0) for name, value in record.metrics.items()],
+        params=[Param(name, value) for name, value in record.params.items()],
+        tags=[RunTag(name, value) for name, value in {**record.tags, MLFLOW_RUN_NOTE: record.note}.items()],
+    )
+    points = iter(Metric("search/best_ram", ram, now, evaluation) for evaluation, ram in record.trajectory)
+    while batch := list(islice(points, BATCH)):
+        client.log_batch(run_id, metrics=batch)
+
+
+def _give_up(client: MlflowClient, run_id: str) -> None:
+    try:
+        client.set_terminated(run_id, "FAILED")
+    except (MlflowException, OSError):
+        # the store is what failed: the run stays unfinished, which does not count either
+        return
+
+
+def _context(repo: Path) -> dict[str, str]:
+    """The tags MLflow shows as user, source and version."""
+    tags = {MLFLOW_SOURCE_NAME: "passfit track", MLFLOW_SOURCE_TYPE: "LOCAL"} | _user()
+    if os.environ.get("DVC_EXP_NAME"):
+        tags["dvc.experiment"] = os.environ["DVC_EXP_NAME"]
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=repo, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return tags
+    return tags | {MLFLOW_GIT_COMMIT: done.stdout.strip()} if done.returncode == 0 else tags
+
+
+def _user() -> dict[str, str]:
+    try:
+        return {MLFLOW_USER: getpass.getuser()}
+    except (KeyError, OSError):
+        # a container may run under a number that has no name
+        return {}

@@ -1,0 +1,90 @@
+"""Where runs go: the MLflow store of a repo, how to reach it without waiting for minutes, and without its noise."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+#: MLflow would retry a server that is down for four minutes, send telemetry, and print bars and links of its own
+ENVIRONMENT = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "GIT_PYTHON_REFRESH": "quiet",
+}
+REACH_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Store:
+    """`uri` is MLflow's tracking URI. `database` is the file behind it, where it is SQLite.
+
+    `lock` is the file that keeps two processes of this machine from setting the store up, or logging the same result,
+    at once: MLflow's schema migration and its experiment creation do not bear it.
+    """
+
+    uri: str
+    root: Path
+    embedded: bool
+    database: Path | None
+    lock: Path
+
+    @property
+    def is_http(self) -> bool:
+        return self.uri.startswith(("http://", "https://"))
+
+    @property
+    def artifacts(self) -> str | None:
+        """Where a new experiment keeps its files: beside a SQLite file, else as the server likes it."""
+        return None if self.database is None else (self.database.parent / "mlartifacts").as_uri()
+
+
+def find_store(repo: Path) -> Store:
+    """`$MLFLOW_TRACKING_URI`, else SQLite in the repo.
+
+    DVC runs queued experiments in a temporary copy of the repo, and names the real one in `$DVC_ROOT`.
+    """
+    root = Path(os.environ.get("DVC_ROOT") or repo).resolve()
+    given = os.environ.get("MLFLOW_TRACKING_URI")
+    uri = given or f"sqlite:///{root / 'mlflow.db'}"
+    database = Path(uri.removeprefix("sqlite:///")).resolve() if uri.startswith("sqlite:///") else None
+    beside = database or root / "mlflow.db"
+    return Store(uri, root, not given, database, lock=beside.with_name(f"{beside.name}.lock"))
+
+
+def unreachable(store: Store) -> str | None:
+    """Why the server does not answer, or None: any answer will do, MLflow itself reports what it means."""
+    if not store.is_http:
+        return None
+    import requests
+
+    try:
+        requests.get(f"{store.uri.rstrip('/')}/health", timeout=REACH_SECONDS)
+    except requests.RequestException as error:
+        return f"no answer from {store.uri} ({type(error).__name__})"
+    return None
+
+
+@contextmanager
+def quick_and_quiet() -> Iterator[None]:
+    """Short timeouts and no chatter while MLflow is used; what the user has set in the environment stays."""
+    added = [name for name in ENVIRONMENT if name not in os.environ]
+    os.environ.update({name: ENVIRONMENT[name] for name in added})
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
+        for name in added:
+            os.environ.pop(name, None)

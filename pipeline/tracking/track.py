@@ -1,0 +1,138 @@
+"""Log what is on disk to MLflow: one run for each model × target, once for each content."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..config import Params
+from .record import Record, read_record
+from .store import Store, find_store, quick_and_quiet, unreachable
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+#: longer than another process needs to log everything
+LOCK_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """A run that holds this content; `new` tells whether it was logged just now."""
+
+    name: str
+    content: str
+    run_id: str
+    new: bool
+
+
+@dataclass(frozen=True)
+class TrackResult:
+    """What was tracked, where to look at it, and what could not be tracked: the results do not depend on it."""
+
+    links: tuple[str, ...] = ()
+    runs: tuple[TrackedRun, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def track(repo: Path, params: Params) -> TrackResult:
+    """Log every result under repo/out/compile that params.yaml declares.
+
+    A store that cannot be reached, or refuses, is a warning. Raises PassfitError for a malformed result.
+    """
+    wanted = [(model, target) for model in params.models for target in params.targets]
+    found = [read_record(repo, params, model, target) for model, target in wanted]
+    records = [record for record in found if record is not None]
+    if not records:
+        return TrackResult(warnings=("nothing to track: there are no results under out/compile. Run `dvc repro`.",))
+    store = find_store(repo)
+    with quick_and_quiet():
+        reason = unreachable(store)
+        if reason is not None:
+            return TrackResult(warnings=(_not_tracked(reason),))
+        return _track(store, repo, params.track.experiment, records)
+
+
+def _track(store: Store, repo: Path, experiment: str, records: list[Record]) -> TrackResult:
+    import requests
+    from filelock import FileLock, Timeout
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    runs: list[TrackedRun] = []
+    warnings: list[str] = []
+    served: list[str] = []
+    experiment_id = None
+    try:
+        with FileLock(store.lock, timeout=LOCK_SECONDS):
+            client = MlflowClient(store.uri, os.environ.get("MLFLOW_REGISTRY_URI") or store.uri)
+            experiment_id = _experiment(client, store, experiment)
+            for record in records:
+                run = _ensure_run(client, store, experiment_id, record, repo)
+                runs.append(run)
+                if record.servable is not None:
+                    served += _ensure_registered(client, run, record, warnings)
+    except Timeout:
+        warnings.append(_not_tracked(f"another process has held {store.lock} for {LOCK_SECONDS} s"))
+    except (MlflowException, requests.RequestException, OSError) as error:
+        warnings.append(_not_tracked(_first_line(error)))
+    if experiment_id is None or not runs:
+        return TrackResult(warnings=tuple(warnings))
+    from .links import links
+
+    where = links(store, experiment_id, [run.run_id for run in runs], served)
+    return TrackResult(where, tuple(runs), tuple(warnings))
+
+
+def _experiment(client: MlflowClient, store: Store, name: str) -> str:
+    """The id of the experiment, made where there is none: by another machine meanwhile, for all we know."""
+    from mlflow.exceptions import MlflowException
+
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        try:
+            return client.create_experiment(name, artifact_location=store.artifacts)
+        except MlflowException:
+            found = client.get_experiment_by_name(name)
+            if found is None:
+                raise
+    if found.lifecycle_stage != "active":
+        raise MlflowException(f"the experiment '{name}' is deleted: restore it, or name another in params.yaml (track)")
+    return found.experiment_id
+
+
+def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: Record, repo: Path) -> TrackedRun:
+    from .runs import close_interrupted, finished_run, log_run
+
+    run_id = finished_run(client, experiment_id, record.content)
+    if run_id is not None:
+        return TrackedRun(record.name, record.content, run_id, new=False)
+    if store.database is not None:
+        # the lock is ours and the file is on this machine: nobody can be writing these runs
+        close_interrupted(client, experiment_id, record.content)
+    return TrackedRun(record.name, record.content, log_run(client, experiment_id, record, repo), new=True)
+
+
+def _ensure_registered(client: MlflowClient, run: TrackedRun, record: Record, warnings: list[str]) -> list[str]:
+    """The model's name when it can be served. A registry that refuses does not stop the other runs."""
+    from mlflow.exceptions import MlflowException
+
+    from .registry import register
+
+    try:
+        register(client, run.run_id, record, record.servable)
+    except MlflowException as error:
+        warnings.append(f"{record.name}: not registered: {_first_line(error)}")
+        return []
+    return [record.result.model] if record.result.fits else []
+
+
+def _not_tracked(reason: str) -> str:
+    return f"not tracked: {reason}. The results are complete; run `passfit track` later."
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0].rstrip(".")

@@ -1,0 +1,60 @@
+"""A repo with a catalogue of its own making, params.yaml, and footprints that the tests write."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+from passfit.memory.footprint import Footprint, FootprintReport, Measured, Start
+
+KIB, MIB = 1024, 1024 * 1024
+PARAMS = """
+models:
+  a: {source: a.onnx}
+targets:
+  x86-64: {budget: {ram: 600KiB}}
+"""
+
+
+def footprint(model: str = "a", target: str = "x86-64", ram: int = 500 * KIB, flash: int = MIB, **measured) -> dict:
+    """The object of a footprint.json as the stages write it; `measured` overrides fields of its `measured`."""
+    best = Footprint(
+        ram=ram, flash=flash, arena=ram, workspace=0, weights=flash, code=0, bound=ram, floor=ram, proved=True,
+        kernels=3, sum=ram,
+    )  # fmt: skip
+    ran = replace(Measured(True, "native", None, 1.5, 0.0, 0.0), **measured)
+    return FootprintReport(model, target, Start(2 * ram, 5), best, best, ran).to_json()
+
+
+class Repo:
+    """A folder the gate runs in."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def params(self, text: str) -> None:
+        (self.path / "params.yaml").write_text(text, encoding="utf-8")
+
+    def footprint(self, model: str = "a", target: str = "x86-64", **sizes) -> Path:
+        place = self.path / "out" / "compile" / model / target / "footprint.json"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(footprint(model, target, **sizes)), encoding="utf-8")
+        return place
+
+    def keep(self, model: str = "a", target: str = "x86-64", **sizes) -> None:
+        """The copy of a footprint that the stages leave for git."""
+        place = self.path / "footprints" / model / f"{target}.json"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(footprint(model, target, **sizes)), encoding="utf-8")
+
+    def git(self, *arguments: str) -> None:
+        who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *who, *arguments], cwd=self.path, check=True, capture_output=True)
+
+    def commit(self, tag: str) -> None:
+        self.git("init", "--quiet")
+        self.git("add", "--all", "--force")
+        self.git("commit", "--quiet", "--message", tag)
+        self.git("tag", tag)

@@ -1,0 +1,97 @@
+"""Every format tells the same verdicts, and nothing in them can break out of it."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passfit.gate.formats import FORMATS, Report
+from passfit.gate.verdicts import Verdict
+
+NASTY = "50%, <b>&\"'\r\n::error title=x::y | `z` ]]> \x00\x1b"
+GOOD = Verdict("a", "rpi4", "ram", "budget", 500, 600, True, "ram 100 B below budget")
+BAD = Verdict("a", "rpi4", "flash", "capacity", 700, 600, False, "flash over the device's capacity by 100 B")
+EMPTY = Verdict("b", "rpi4", "result", "data", None, None, False, "no data: nothing there")
+REPORT = Report((GOOD, BAD, EMPTY), ("a @ rpi4: not executed (no emulator)",), "main")
+
+texts = st.text(max_size=30)
+any_verdict = st.builds(
+    Verdict, texts, texts, st.just("ram"), st.just("budget"), st.integers(), st.integers(), st.booleans(), texts
+)
+
+
+@given(verdicts=st.lists(any_verdict, max_size=4), warnings=st.lists(texts, max_size=2))
+def test_junit_is_well_formed_with_one_case_for_each_verdict(verdicts, warnings):
+    report = Report(tuple(verdicts), tuple(warnings))
+    root = ElementTree.fromstring(FORMATS["junit"](report).encode("utf-8"))
+    assert len(root.findall("./testsuite/testcase")) == len(verdicts)
+    assert len(root.findall("./testsuite/testcase/failure")) == sum(not verdict.ok for verdict in verdicts)
+    suite = root.find("testsuite")
+    assert suite.get("failures") == str(sum(not verdict.ok for verdict in verdicts))
+
+
+def test_junit_tells_the_cause():
+    root = ElementTree.fromstring(FORMATS["junit"](REPORT))
+    failures = {failure.get("type"): failure.get("message") for failure in root.iter("failure")}
+    assert failures == {"capacity": BAD.why, "data": EMPTY.why}
+    assert [case.get("name") for case in root.iter("testcase")] == ["ram budget", "flash capacity", "result"]
+    assert "not executed" in root.findtext("testsuite/system-out")
+
+
+@given(verdict=any_verdict)
+def test_a_github_command_is_one_line_and_escaped(verdict):
+    report = Report((verdict,), ())
+    lines = FORMATS["github"](report).split("\n")
+    assert len(lines) == (1 if verdict.ok else 2)
+    assert "\r" not in "".join(lines)
+    if not verdict.ok:
+        title, message = lines[0].removeprefix("::error title=").split("::", 1)
+        assert not set(title) & set(":,\r\n")
+        unescaped = message.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%")
+        assert unescaped == verdict.why
+
+
+def test_github_escapes_by_the_book():
+    report = Report((Verdict("a", "t", "ram", "budget", 2, 1, False, NASTY),), (NASTY,))
+    error, warning, _ = FORMATS["github"](report).split("\n")
+    assert error.startswith("::error title=a @ t%3A ram budget::50%25, <b>&\"'%0D%0A::error title=x::y")
+    assert warning.startswith("::warning title=passfit gate::50%25, ")
+
+
+def test_markdown_cells_cannot_break_the_table():
+    report = Report((Verdict("a|b", "t\nu", "ram", "budget", 2, 1, False, NASTY),), ())
+    rows = [line for line in FORMATS["md"](report).splitlines() if line.startswith("|")]
+    assert len(rows) == 3
+    assert all(row.replace("\\|", "").count("|") == 8 for row in rows)
+
+
+def test_json_holds_bytes():
+    data = json.loads(FORMATS["json"](REPORT))
+    assert data["ok"] is False and data["against"] == "main"
+    assert [v["margin"] for v in data["verdicts"]] == [100, -100, None]
+    assert data["counted"]["flash"] == "weights + code"
+
+
+def test_text_is_aligned_and_says_what_is_counted():
+    lines = FORMATS["text"](REPORT).splitlines()
+    assert len({line.index("rpi4") for line in lines[1:4]} | {lines[0].index("target")}) == 1
+    assert "ram = arena + workspace" in "\n".join(lines)
+    assert lines[-1] == "2 of 3 checks failed"
+    assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_every_format_shows_every_failure(name):
+    said = FORMATS[name](REPORT)
+    for failure in REPORT.failures:
+        assert failure.why in said.replace("\\", "")
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_nothing_is_never_a_pass(name):
+    empty = Report((), ())
+    assert not empty.ok
+    assert "✅" not in FORMATS[name](empty)

@@ -1,0 +1,106 @@
+"""The laws of the gate, without files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+from passfit.config import Params
+from passfit.gate.growth import parse_growth
+from passfit.gate.verdicts import judge, remarks
+from passfit.results import parse_result
+
+from .samples import KIB, MIB, footprint
+
+
+@dataclass(frozen=True)
+class Device:
+    ram: int = 64 * MIB
+    flash: int = 64 * MIB
+
+
+DEVICES = {"x86-64": Device()}
+SIZES = st.integers(min_value=0, max_value=1 << 40)
+
+
+def result(measured_ram=None, **sizes):
+    data = footprint(**sizes)
+    data["measured"]["ram"] = measured_ram
+    return parse_result(json.dumps(data), "footprint.json", data["model"], data["target"])
+
+
+def declare(ram: int | None = None, flash: int | None = None) -> Params:
+    budget = {"ram": ram, "flash": flash}
+    return Params.model_validate({"models": {"a": {"source": "a"}}, "targets": {"x86-64": {"budget": budget}}})
+
+
+def verdicts(params, found, devices=DEVICES, **more):
+    pairs = {("a", "x86-64"): found} if found is not None else {}
+    return {(v.quantity, v.limit_kind): v for v in judge(params, pairs, devices, **more)}
+
+
+@given(used=SIZES, limit=st.integers(min_value=1, max_value=1 << 40))
+def test_a_budget_holds_exactly_up_to_its_limit(used, limit):
+    verdict = verdicts(declare(ram=limit), result(ram=used))["ram", "budget"]
+    assert verdict.ok == (used <= limit)
+    assert verdict.margin == limit - used
+
+
+def test_budget_and_capacity_are_lines_of_their_own():
+    found = verdicts(declare(ram=600 * KIB), result(ram=900 * KIB), {"x86-64": Device(ram=800 * KIB)})
+    assert set(found) == {("ram", "budget"), ("ram", "capacity"), ("flash", "capacity")}
+    assert not found["ram", "budget"].ok and not found["ram", "capacity"].ok and found["flash", "capacity"].ok
+
+
+def test_a_verdict_tells_the_distance():
+    why = verdicts(declare(ram=600 * KIB), result(ram=619 * KIB))["ram", "budget"].why
+    assert why == "ram over budget by 19.0 KiB (619.0 KiB of 600.0 KiB)"
+
+
+def test_a_declared_pair_without_a_result_fails():
+    (verdict,) = verdicts(declare(), None).values()
+    assert not verdict.ok and verdict.margin is None
+    assert "no data" in verdict.why and "out/compile/a/x86-64/footprint.json" in verdict.why
+
+
+def test_every_declared_pair_has_a_verdict():
+    params = Params.model_validate(
+        {"models": {"a": {"source": "a"}, "b": {"source": "b"}}, "targets": {"x86-64": {}, "rpi4": {}}}
+    )
+    judged = judge(params, {("b", "rpi4"): result(model="b", target="rpi4")}, DEVICES | {"rpi4": Device()})
+    assert {(v.model, v.target) for v in judged} == {(m, t) for m in "ab" for t in ("x86-64", "rpi4")}
+
+
+@given(predicted=st.integers(min_value=0, max_value=1 << 33), extra=st.integers(min_value=0, max_value=1 << 30))
+def test_measuring_more_than_predicted_fails_beyond_the_tolerance(predicted, extra):
+    device = {"x86-64": Device(ram=1 << 40)}
+    assert ("ram", "measured") not in verdicts(declare(), result(ram=predicted), device)
+    found = result(ram=predicted, measured_ram=predicted + extra)
+    allowed = max(predicted * 5 // 100, 128 * KIB)
+    assert verdicts(declare(), found, device)["ram", "measured"].ok == (extra <= allowed)
+
+
+def test_a_library_that_did_not_run_is_remarked_and_does_not_fail():
+    found = result(ran=False, how="not-run: no qemu-aarch64", latency_ms=None, max_abs_error=None, max_rel_error=None)
+    assert remarks({("a", "x86-64"): found}) == ["a @ x86-64: not executed (not-run: no qemu-aarch64)"]
+    assert all(verdict.ok for verdict in verdicts(declare(), found).values())
+
+
+@given(base=SIZES, now=SIZES, percent=st.integers(min_value=0, max_value=300))
+def test_growth_in_percent_is_of_the_earlier_figure(base, now, percent):
+    previous = {("a", "x86-64"): result(ram=base)}
+    found = verdicts(
+        declare(),
+        result(ram=now),
+        {"x86-64": Device(ram=1 << 41)},
+        previous=previous,
+        growth=parse_growth(f"{percent}%"),
+    )
+    assert found["ram", "growth"].ok == (100 * now <= (100 + percent) * base)
+    assert found["flash", "growth"].ok
+
+
+def test_a_pair_without_an_earlier_figure_is_not_compared():
+    assert ("ram", "growth") not in verdicts(declare(), result(), previous={}, growth=parse_growth("0"))

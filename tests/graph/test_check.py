@@ -1,0 +1,9 @@
+from hypothesis import given
+from passfit.graph.check import first_problem
+
+from ..strategies import programs
+
+
+@given(programs())
+def test_generated_programs_are_well_formed(program):
+    assert first_problem(program) is None

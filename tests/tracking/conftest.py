@@ -1,0 +1,25 @@
+"""A repo of its own for each test, away from the MLflow settings of whoever runs the tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from .samples import Repo, build_library
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch):
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_RUN_ID", "DVC_ROOT", "DVC_EXP_NAME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def repo(tmp_path) -> Repo:
+    path = tmp_path / "repo"
+    path.mkdir()
+    return Repo(path)
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    return build_library(tmp_path_factory.mktemp("library") / "libtwo.so")

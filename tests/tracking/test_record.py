@@ -1,0 +1,115 @@
+"""What is logged, without MLflow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from passfit.errors import PassfitError
+from passfit.tracking.record import read_record
+
+
+def record(repo, model="a", target="rpi4"):
+    return read_record(repo.path, repo.params, model, target)
+
+
+def test_no_result_is_no_record(repo):
+    assert record(repo) is None
+
+
+def test_the_figure_to_compare_by_comes_first_and_params_are_few(repo):
+    repo.result()
+    found = record(repo)
+    assert found.name == "a @ rpi4"
+    assert next(iter(found.metrics)) == "memory/ram"
+    assert found.metrics["memory/ram"] == 640
+    assert found.metrics["baseline/ram"] == 1280 and found.metrics["baseline/ratio"] == 0.5
+    assert found.metrics["budget/margin"] == 360 and found.metrics["budget/fits"] == 1
+    assert found.metrics["time/latency_ms"] == 1.5 and found.metrics["verify/max_rel_error"] == 2e-6
+    assert found.metrics["search/evaluations"] == 4
+    assert found.trajectory[0] == (0, 900)
+    assert found.params == {"model": "a", "target": "rpi4", "strategy": "greedy"}
+
+
+def test_every_file_of_the_result_is_an_artifact(repo):
+    repo.result()
+    names = [path.name for path in record(repo).artifacts]
+    assert names == [
+        "footprint.json", "libtwo.a", "manifest.json", "sequence.json", "trajectory.json", "effects.json",
+    ]  # fmt: skip
+
+
+def test_the_same_files_have_the_same_content_wherever_they_are(repo, tmp_path):
+    repo.result()
+    (tmp_path / "other").mkdir()
+    other = type(repo)(tmp_path / "other")
+    other.result()
+    assert record(repo).content == record(other).content
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["compile/a/rpi4/libtwo.a", "optimize/a/rpi4/sequence.json", "profile/a/effects.json", "compile/a/rpi4/new.h"],
+)
+def test_any_changed_file_is_another_content(repo, place):
+    repo.result()
+    before = record(repo).content
+    repo.write(place, {"changed": 1})
+    assert record(repo).content != before
+
+
+def test_another_target_is_another_content(repo):
+    repo.result("a", "rpi4")
+    repo.result("a", "x86-64")
+    assert record(repo).content != record(repo, target="x86-64").content
+
+
+def test_the_note_is_a_table(repo):
+    repo.result()
+    note = record(repo).note
+    assert "| ram |" in note and "tvm-default" in note and "below the budget" in note and "2.0e-06" in note
+
+
+def test_only_a_shared_library_can_be_served(repo):
+    repo.result(target="x86-64")
+    assert record(repo, target="x86-64").servable is None
+    repo.library(b"\x7fELF")
+    assert record(repo, target="x86-64").servable.io.inputs[0].name == "x"
+
+
+@pytest.mark.parametrize(
+    "manifest", [{}, [], {"io": {}}, {"io": {"name": "two", "inputs": [{"name": "x"}], "outputs": []}}]
+)
+def test_a_library_without_its_ports_is_refused(repo, manifest):
+    repo.result(target="x86-64")
+    repo.library(b"\x7fELF")
+    repo.write("compile/a/x86-64/manifest.json", manifest)
+    with pytest.raises(PassfitError, match=r"manifest.json: io.*dvc repro"):
+        record(repo, target="x86-64")
+
+
+@pytest.mark.parametrize("points", [{}, [3], [{"evaluation": 1}], [{"evaluation": 1, "ram": "2"}]])
+def test_a_malformed_trajectory_is_refused(repo, points):
+    repo.result()
+    repo.write("optimize/a/rpi4/trajectory.json", points)
+    with pytest.raises(PassfitError, match=r"trajectory\.json"):
+        record(repo)
+
+
+def test_a_malformed_footprint_is_refused(repo):
+    repo.result()
+    data = json.loads((repo.path / "out/compile/a/rpi4/footprint.json").read_text())
+    del data["best"]
+    repo.write("compile/a/rpi4/footprint.json", data)
+    with pytest.raises(PassfitError, match="best is missing"):
+        record(repo)
+
+
+def test_importing_tracking_stays_cheap():
+    code = (
+        "import sys, passfit.tracking; print([m for m in ('tvm', 'mlflow', 'numpy', 'requests') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,151 @@
+"""Runs in a real MLflow store."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from passfit.tracking import track
+
+pytestmark = pytest.mark.slow
+
+
+def client(repo):
+    from mlflow import MlflowClient
+
+    return MlflowClient(f"sqlite:///{repo.path}/mlflow.db")
+
+
+def runs(repo):
+    found = client(repo)
+    experiment = found.get_experiment_by_name("tests")
+    return found.search_runs([experiment.experiment_id])
+
+
+@pytest.fixture
+def tracked(repo, library, capfd):
+    """Two results, of which one can be served, logged once."""
+    repo.result("a", "x86-64")
+    repo.library(library)
+    repo.result("b", "rpi4")
+    result = track(repo.path, repo.params)
+    assert result.warnings == ()
+    return result
+
+
+def test_one_run_for_each_result(repo, tracked, capfd):
+    assert capfd.readouterr() == ("", ""), "MLflow's own noise"
+    found = {run.info.run_name: run for run in runs(repo)}
+    assert set(found) == {"a @ x86-64", "b @ rpi4"}
+    run = found["b @ rpi4"]
+    assert run.info.status == "FINISHED"
+    assert run.data.params == {"model": "b", "target": "rpi4", "strategy": "greedy"}
+    assert run.data.metrics["memory/ram"] == 640
+    assert run.data.tags["mlflow.note.content"].startswith("**b @ rpi4**")
+    history = client(repo).get_metric_history(run.info.run_id, "search/best_ram")
+    assert sorted((point.step, point.value) for point in history) == [(i, 900 - i) for i in range(5)]
+    names = {artifact.path for artifact in client(repo).list_artifacts(run.info.run_id)}
+    assert names == {
+        "footprint.json", "libtwo.a", "manifest.json", "sequence.json", "trajectory.json", "effects.json",
+    }  # fmt: skip
+    assert (repo.path / "mlartifacts").is_dir() and not (repo.path / "mlruns").exists()
+    assert any("mlflow ui --backend-store-uri sqlite:///mlflow.db" in line for line in tracked.links)
+    assert any("compare-runs" in line for line in tracked.links)
+
+    # the same content again: nothing new; a changed result: one new run and the same registered version
+    again = track(repo.path, repo.params)
+    assert [run.new for run in again.runs] == [False, False]
+    assert [run.run_id for run in again.runs] == [run.run_id for run in tracked.runs]
+    assert len(runs(repo)) == 2
+    repo.write("profile/a/effects.json", {"other": {}})
+    changed = track(repo.path, repo.params)
+    assert [run.new for run in changed.runs] == [True, False]
+    assert len(runs(repo)) == 3
+    assert len(client(repo).search_model_versions("name = 'a'")) == 1
+
+
+def test_the_host_library_is_registered_and_answers(repo, tracked):
+    import mlflow
+    import numpy as np
+
+    (version,) = client(repo).search_model_versions("name = 'a'")
+    assert client(repo).get_model_version_by_alias("a", "champion").version == version.version
+    assert client(repo).search_model_versions("name = 'b'") == []
+
+    model = mlflow.pyfunc.load_model(version.source)
+    x = np.array([[1, 2, 3]], "float32")
+    first, second = model.predict({"x": x}), model.predict(x)
+    np.testing.assert_array_equal(first["y"], 2 * x)
+    assert (first["n"].tolist(), second["n"].tolist()) == ([1], [2]), "an answer is a copy, not the arena"
+    with pytest.raises(RuntimeError, match="code 7: negative"):
+        model.predict({"x": -x})
+    with pytest.raises(mlflow.MlflowException, match="shape"):
+        model.predict({"x": x[:, :2]})
+
+
+def test_a_run_that_was_cut_short_does_not_count(repo, monkeypatch):
+    from passfit.tracking import runs as module
+
+    repo.result()
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    # the process dies: it cannot even mark the run as failed
+    monkeypatch.setattr(module, "_log_figures", die)
+    monkeypatch.setattr(module, "_give_up", lambda *_: None)
+    with pytest.raises(KeyboardInterrupt):
+        track(repo.path, repo.params)
+    monkeypatch.undo()
+    assert [run.info.status for run in runs(repo)] == ["RUNNING"]
+
+    (run,) = track(repo.path, repo.params).runs
+    assert run.new
+    assert sorted(run.info.status for run in runs(repo)) == ["FINISHED", "KILLED"]
+    (run,) = track(repo.path, repo.params).runs
+    assert not run.new
+
+
+def test_a_store_that_refuses_is_a_warning(repo, monkeypatch):
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    repo.result()
+
+    def refuse(*_):
+        raise MlflowException("disk full")
+
+    monkeypatch.setattr(MlflowClient, "log_artifact", refuse)
+    result = track(repo.path, repo.params)
+    assert result.runs == () and "disk full" in result.warnings[0]
+    assert [run.info.status for run in runs(repo)] == ["FAILED"]
+
+
+def test_two_processes_at_once_log_each_result_once(repo, tmp_path):
+    for target in ("x86-64", "rpi4"):
+        repo.result("a", target)
+        repo.result("b", target)
+    code = (
+        "import sys; from pathlib import Path; from passfit.config import load_params; from passfit.tracking import track\n"
+        "repo = Path(sys.argv[1]); result = track(repo, load_params(repo / 'params.yaml'))\n"
+        "assert not result.warnings, result.warnings\n"
+        "print(sum(run.new for run in result.runs))"
+    )
+    command = [sys.executable, "-c", code, str(repo.path)]
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=300) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert sum(int(out) for out, _ in said) == 4
+    assert len(runs(repo)) == 4
+    assert os.listdir(tmp_path) == ["repo"]
+
+
+def test_no_results_is_a_warning(repo):
+    result = track(repo.path, repo.params)
+    assert result.runs == () and "dvc repro" in result.warnings[0]
+    assert not (repo.path / "mlflow.db").exists()
