@@ -1,0 +1,142 @@
+"""What passfit asks of an ELF object: section sizes, undefined symbols, and which function uses them.
+
+Little-endian ELF, 32 and 64 bits, relocatable files and ar archives of them: what the catalogue's targets are.
+Layout: System V ABI, chapter 4 (object files); `ar` members: the common 60-byte header.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..errors import ToolchainError
+
+SHF_WRITE, SHF_ALLOC = 1, 2
+_SHT_SYMTAB, _SHT_RELA, _SHT_REL = 2, 4, 9
+_STT_FUNC = 2
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of an object: `size` in bytes, `flags` as in the ELF header (SHF_*)."""
+
+    name: str
+    kind: int
+    flags: int
+    offset: int
+    size: int
+    link: int
+    info: int
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """One symbol: `section` is 0 where it is undefined."""
+
+    name: str
+    kind: int
+    section: int
+    value: int
+    size: int
+
+
+@dataclass(frozen=True)
+class ElfObject:
+    """A relocatable object; `users` maps a symbol to the functions that refer to it by name, in file order."""
+
+    sections: tuple[Section, ...]
+    symbols: tuple[Symbol, ...]
+    users: dict[str, tuple[str, ...]]
+
+    @property
+    def undefined(self) -> tuple[str, ...]:
+        """Names the object needs from elsewhere, sorted."""
+        return tuple(sorted({s.name for s in self.symbols if s.section == 0 and s.name}))
+
+    def read_only_bytes(self, without: str = "") -> int:
+        """Bytes of text and read-only data the device keeps; the section named `without` is left out."""
+        return sum(
+            s.size for s in self.sections if s.flags & SHF_ALLOC and not s.flags & SHF_WRITE and s.name != without
+        )
+
+
+def archive_members(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """The (name, bytes) of each object in an ar archive; the archive's own indices are skipped."""
+    if not data.startswith(b"!<arch>\n"):
+        raise ToolchainError("The archive the toolchain wrote is not an ar file.", "Reinstall ziglang.")
+    position, long_names = 8, b""
+    while position + 60 <= len(data):
+        header = data[position : position + 60]
+        name, size = header[:16].decode("ascii").strip(), int(header[48:58])
+        body = data[position + 60 : position + 60 + size]
+        position += 60 + size + size % 2
+        if name == "//":
+            long_names = body
+        elif name not in ("/", "/SYM64/"):
+            if name.startswith("/"):
+                start = int(name[1:])
+                name = long_names[start : long_names.index(b"\n", start)].decode()
+            yield name.rstrip("/"), body
+
+
+def read_object(data: bytes) -> ElfObject:
+    """Parses one relocatable object. Raises ToolchainError when it is not little-endian ELF."""
+    if data[:4] != b"\x7fELF" or data[5] != 1:
+        raise ToolchainError("The compiled kernels are not a little-endian ELF object.", "Choose another target.")
+    wide = data[4] == 2
+    sections = _sections(data, wide)
+    symbols = _symbols(data, sections, wide)
+    return ElfObject(sections, symbols, _users(data, sections, symbols, wide))
+
+
+def _text(data: bytes, start: int) -> str:
+    return data[start : data.index(b"\0", start)].decode("utf-8", "replace")
+
+
+def _sections(data: bytes, wide: bool) -> tuple[Section, ...]:
+    table = struct.unpack_from("<Q", data, 0x28)[0] if wide else struct.unpack_from("<I", data, 0x20)[0]
+    entry, count, names = struct.unpack_from("<3H", data, 0x3A if wide else 0x2E)
+    form = "<IIQQQQIIQQ" if wide else "<10I"
+    if count == 0:  # more than 65279 sections: the real numbers are in entry 0
+        first = struct.unpack_from(form, data, table)
+        count, names = first[5], first[6]
+    rows = [struct.unpack_from(form, data, table + i * entry) for i in range(count)]
+    strings = rows[names][4]
+    return tuple(Section(_text(data, strings + r[0]), r[1], r[2], r[4], r[5], r[6], r[7]) for r in rows)
+
+
+def _symbols(data: bytes, sections: tuple[Section, ...], wide: bool) -> tuple[Symbol, ...]:
+    found = []
+    for table in (s for s in sections if s.kind == _SHT_SYMTAB):
+        strings, size = sections[table.link].offset, 24 if wide else 16
+        for start in range(table.offset, table.offset + table.size, size):
+            if wide:
+                name, info, _, section, value, length = struct.unpack_from("<IBBHQQ", data, start)
+            else:
+                name, value, length, info, _, section = struct.unpack_from("<IIIBBH", data, start)
+            found.append(Symbol(_text(data, strings + name), info & 15, section, value, length))
+    return tuple(found)
+
+
+def _users(
+    data: bytes, sections: tuple[Section, ...], symbols: tuple[Symbol, ...], wide: bool
+) -> dict[str, tuple[str, ...]]:
+    """Symbol → functions whose code refers to it, from the relocations."""
+    functions: dict[int, list[Symbol]] = {}
+    for symbol in symbols:
+        if symbol.kind == _STT_FUNC and symbol.section:
+            functions.setdefault(symbol.section, []).append(symbol)
+    users: dict[str, dict[str, None]] = {}
+    for table in (s for s in sections if s.kind in (_SHT_RELA, _SHT_REL)):
+        size = (16 if wide else 8) + (table.kind == _SHT_RELA) * (8 if wide else 4)
+        for start in range(table.offset, table.offset + table.size, size):
+            where, info = struct.unpack_from("<QQ" if wide else "<II", data, start)
+            symbol = symbols[info >> (32 if wide else 8)]
+            if not symbol.name:
+                continue
+            for function in functions.get(table.info, ()):
+                first = function.value & ~1 if not wide else function.value  # bit 0 marks Thumb code
+                if first <= where < first + function.size:
+                    users.setdefault(symbol.name, {})[function.name] = None
+    return {name: tuple(found) for name, found in sorted(users.items())}

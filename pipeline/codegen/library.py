@@ -1,0 +1,155 @@
+"""Program, plan, weights and compiled kernels → a static C library with its header."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import OutputError
+from ..graph import Program
+from ..targets import Target, how_to_run, zig_ar, zig_cc
+from .arithmetic import arithmetic_helpers
+from .elf import ElfObject, archive_members, read_object
+from .layout import Layout, layout
+from .names import c_identifier, entry
+from .shared import link_shared
+from .symbols import check_symbols, uses_workspace
+from .template import render
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..memory import ArenaPlan
+
+#: no debug information, no sanitizers (zig's default without -O), nothing that depends on the folder;
+#: position independent, since many distributions link programs that way
+COMPILE_FLAGS = (
+    "-std=c11", "-O2", "-g0", "-fno-sanitize=all", "-fPIC", "-fvisibility=hidden", "-ffunction-sections",
+    "-fdata-sections", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-ffile-prefix-map=.=.",
+    "-Wall", "-Wextra", "-Werror",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Library:
+    """A compiled model: `archive` lib<name>.a, `header` <name>.h; `shared` lib<name>.so where the host runs it.
+
+    `name` is the C prefix of everything in it. `code_bytes` is the text and read-only data of the archive without
+    the weights, `weight_bytes` the section of the weights.
+    """
+
+    name: str
+    archive: Path
+    header: Path
+    code_bytes: int
+    weight_bytes: int
+    shared: Path | None = None
+
+
+def write_library(
+    name: str,
+    program: Program,
+    plan: ArenaPlan,
+    workspace: int,
+    weights: Sequence[np.ndarray],
+    kernel_object: Path,
+    target: Target,
+    out: Path,
+) -> Library:
+    """Writes lib<identifier>.a and <identifier>.h into the folder `out`, replacing what is there at the end.
+
+    `plan` gives each buffer's offset in the arena; `workspace` is the bytes of the kernels' scratch, each allocation
+    rounded up to 64; `weights` are the contents of program.weights; `kernel_object` holds each kernel of the program
+    under names.symbol(c_identifier(name), kernel). Raises ModelError when a kernel needs TVM's runtime,
+    ToolchainError when compiling fails, OutputError when `out` cannot be written.
+    """
+    kernels = read_object(kernel_object.read_bytes())
+    check_symbols(kernels)
+    tables = layout(program, plan)
+    values = _values(name, program, plan, workspace, tables, kernels, target)
+    identifier = values["m"]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".passfit-", dir=out) as folder:
+            built = _build(Path(folder), identifier, values, weights, tables, kernel_object, target)
+            code_bytes = _code_bytes(built / f"lib{identifier}.a", identifier)
+            made = [f"lib{identifier}.a", f"{identifier}.h"]
+            if how_to_run(target).native:
+                made.append(link_shared(identifier, bool(tables.weight_offsets), built, target))
+            for file in made:
+                os.replace(built / file, out / file)
+    except OSError as error:
+        raise OutputError(f"The library cannot be written to {out}: {error.strerror}.", "Check the folder.") from error
+    shared = out / made[2] if len(made) > 2 else None
+    return Library(identifier, out / made[0], out / made[1], code_bytes, tables.weight_bytes, shared)
+
+
+def _values(
+    name: str, program: Program, plan: ArenaPlan, workspace: int, tables: Layout, kernels: ElfObject, target: Target
+) -> dict:
+    """What the templates are filled with."""
+    identifier = c_identifier(name)
+    calls = zip(program.steps, tables.first_argument, tables.argument_count, strict=True)
+    steps = [{"entry": entry(identifier, s.kernel), "first": first, "count": count} for s, first, count in calls]
+    ports = {
+        kind: [_port(program, port.name, port.tensor) for port in group]
+        for kind, group in (("inputs", program.inputs), ("outputs", program.outputs))
+    }
+    return {
+        "model": name, "m": identifier, "M": identifier.upper(), "arena": plan.arena, "alignment": target.alignment,
+        "workspace": workspace, "uses_workspace": uses_workspace(kernels), "weight_bytes": tables.weight_bytes,
+        "has_weights": bool(program.weights),
+        "places": tables.places, "shapes": tables.shapes, "arguments": tables.arguments, "steps": steps,
+        "entries": list(dict.fromkeys(s["entry"] for s in steps)), "widest": max((1, *tables.argument_count)),
+        "helpers": arithmetic_helpers(kernels, target), **ports,
+    }  # fmt: skip
+
+
+def _port(program: Program, name: str, tensor: int) -> dict:
+    what = program.tensors[tensor]
+    return {"name": name, "tensor": tensor, "shape": what.shape, "dtype": what.dtype, "nbytes": what.nbytes}
+
+
+def _build(
+    folder: Path,
+    identifier: str,
+    values: dict,
+    weights: Sequence[np.ndarray],
+    tables: Layout,
+    kernel_object: Path,
+    target: Target,
+) -> Path:
+    """Compiles the members and the archive in `folder`; every name is relative to it."""
+    sources = {f"{identifier}.h": "library.h.j2", "library.c": "library.c.j2", "arena.c": "arena.c.j2"}
+    if tables.weight_offsets:
+        sources["weights.s"] = "weights.s.j2"
+        _write_weights(folder / f"{identifier}_weights.bin", weights, tables)
+    for file, template in sources.items():
+        (folder / file).write_text(render(template, **values), encoding="utf-8")
+    shutil.copyfile(kernel_object, folder / f"{identifier}_kernels.o")
+    members = [f"{identifier}_kernels.o"]
+    for file in [f for f in sources if not f.endswith(".h")]:
+        members.append(f"{identifier}_{file.split('.')[0]}.o")
+        flags = COMPILE_FLAGS if file.endswith(".c") else ("-g0",)
+        zig_cc([*flags, "-c", file, "-o", members[-1]], target, folder)
+    zig_ar(f"lib{identifier}.a", members, folder)
+    return folder
+
+
+def _write_weights(path: Path, weights: Sequence[np.ndarray], tables: Layout) -> None:
+    """All weights in one file, each at its offset, zeros between."""
+    with path.open("wb") as file:
+        for offset, weight in zip(tables.weight_offsets, weights, strict=True):
+            file.write(b"\0" * (offset - file.tell()))
+            file.write(weight.tobytes())
+        file.write(b"\0" * (tables.weight_bytes - file.tell()))
+
+
+def _code_bytes(archive: Path, identifier: str) -> int:
+    members = archive_members(archive.read_bytes())
+    return sum(read_object(body).read_only_bytes(without=f".rodata.{identifier}_weights") for _, body in members)

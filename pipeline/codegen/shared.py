@@ -1,0 +1,34 @@
+"""The same library as a shared object, for programs of the host that load it while they run (Python's ctypes)."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+from ..targets import Target, zig_cc
+
+#: glibc of manylinux_2_28: older than any the supported Pythons run on
+_GLIBC = "gnu.2.28"
+
+
+def link_shared(identifier: str, has_weights: bool, folder: Path, target: Target) -> str:
+    """Links the members in `folder` into lib<identifier>.so and returns that name.
+
+    It exports the five functions of the header and nothing else: the process may hold TVM itself, or other models.
+    """
+    parts = ["kernels", "library", "arena", *(["weights"] if has_weights else [])]
+    exports = "; ".join(f"{identifier}_{name}" for name in ("input", "output", "run", "error", "bind"))
+    (folder / "exports.map").write_text(f"{{ global: {exports}; local: *; }};\n", encoding="ascii")
+    library = f"lib{identifier}.so"
+    members = [f"{identifier}_{part}.o" for part in parts]
+    options = ["-shared", "-g0", "-Wl,-s", "-Wl,--gc-sections", "-Wl,--version-script=exports.map"]
+    zig_cc([*options, *members, "-lm", "-o", library], target, folder, zig_target=_host_libc(target))
+    return library
+
+
+def _host_libc(target: Target) -> str:
+    """The zig target with the libc of this host, which loads the object."""
+    cpu, system, libc = target.zig_target.split("-")
+    if platform.libc_ver()[0] == "glibc":
+        libc = libc.replace("musl", _GLIBC) if libc == "musl" else libc
+    return f"{cpu}-{system}-{libc}"

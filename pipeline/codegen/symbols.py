@@ -1,0 +1,63 @@
+"""Which outside symbols compiled kernels may use: those a library without TVM can supply."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import ModelError
+from .elf import ElfObject
+
+#: supplied by the generated C
+ERROR_SETTERS = ("TVMFFIErrorSetRaisedFromCStrParts", "TVMFFIErrorSetRaisedFromCStr")
+#: pointers TVM defines as NULL in the object; the generated C sets them before it runs
+WORKSPACE_POINTERS = ("__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace")
+
+_LIBC = frozenset({"memcpy", "memmove", "memset", "memcmp", "abort"})
+_LIBM = re.compile(
+    r"(acos|acosh|asin|asinh|atan|atan2|atanh|cbrt|ceil|copysign|cos|cosh|erf|erfc|exp|exp10|exp2|expm1|fabs|fdim|floor"
+    r"|fma|fmax|fmin|fmod|frexp|hypot|ldexp|lgamma|log|log10|log1p|log2|logb|modf|nearbyint|pow|remainder|rint|round"
+    r"|roundeven|scalbn|sin|sincos|sinh|sqrt|tan|tanh|tgamma|trunc|nextafter)f?"
+)
+#: what every C compiler brings: arithmetic the cpu has no instruction for, tables for unwinding
+_COMPILER = re.compile(
+    r"__aeabi_\w+|__(?!\w*bf)\w*(hf|sf|df|tf|xf|si|di|ti)\w*|__gnu_[fh]2[fh]_ieee|_GLOBAL_OFFSET_TABLE_"
+)
+_PACKED = re.compile(r"\.tvm_func\.(.+)")
+_PACKED_CALL = "__TVMFFIFunctionCall"
+_RUNTIME_POINTER = re.compile(r"__TVM(FFI|Backend)\w+")
+
+
+def check_symbols(kernels: ElfObject) -> None:
+    """Raises ModelError naming kernel and symbol when kernels need something only TVM's runtime has."""
+    for found in kernels.symbols:
+        packed = _PACKED.fullmatch(found.name)
+        if packed and found.section:
+            raise _refused(f"the function '{packed[1]}' of TVM's runtime", kernels.users.get(_PACKED_CALL, ()))
+    for name in kernels.undefined:
+        if not _is_supplied(name):
+            raise _refused(f"the symbol '{name}'", kernels.users.get(name, ()))
+    for found in kernels.symbols:
+        if _RUNTIME_POINTER.fullmatch(found.name) and found.section and found.name not in WORKSPACE_POINTERS:
+            raise _refused(f"'{found.name[2:]}' of TVM's runtime", kernels.users.get(found.name, ()))
+
+
+def uses_workspace(kernels: ElfObject) -> bool:
+    """Whether some kernel asks for workspace while it runs."""
+    return any(s.name == WORKSPACE_POINTERS[0] for s in kernels.symbols)
+
+
+def _is_supplied(name: str) -> bool:
+    return name in ERROR_SETTERS or name in _LIBC or bool(_LIBM.fullmatch(name) or _COMPILER.fullmatch(name))
+
+
+def _refused(what: str, users: tuple[str, ...]) -> ModelError:
+    who = f"Kernel '{_kernel(users[0])}'" if users else "A kernel"
+    return ModelError(
+        f"{who} needs {what}, which a library without TVM lacks.",
+        "Replace the operator (sort, topk, nonzero and the like) in the model, or compute it outside.",
+    )
+
+
+def _kernel(function: str) -> str:
+    """The kernel behind a function of the object: entry `__tvm_ffi_NAME`, body `NAME_compute_`."""
+    return function.removeprefix("__tvm_ffi_").removesuffix("_compute_")

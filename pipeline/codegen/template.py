@@ -1,0 +1,33 @@
+"""The C templates of a package folder, filled in."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .names import c_comment
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def render(template: str, folder: Path = Path(__file__).parent, **values: Any) -> str:
+    """The text of `template` (a file in `folder`) with `values` filled in; a value it lacks is an error."""
+    return _environment(folder).get_template(template).render(**values)
+
+
+@lru_cache
+def _environment(folder: Path) -> Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - C, not HTML; user text goes through c_comment
+    )
+    environment.filters["c_comment"] = c_comment
+    return environment

@@ -1,0 +1,8 @@
+"""The devices: the catalogue, the C toolchain for each, and how to run what was built for it."""
+
+from .catalogue import get_target, load_catalogue
+from .emulator import Runner, how_to_run
+from .target import Target
+from .toolchain import toolchain_version, zig_ar, zig_cc
+
+__all__ = ["Runner", "Target", "get_target", "how_to_run", "load_catalogue", "toolchain_version", "zig_ar", "zig_cc"]

@@ -1,0 +1,125 @@
+"""The catalogue of targets: catalogue.toml, and what a model repo adds in its pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import tomli
+
+from ..errors import PassfitError, TargetError, did_you_mean
+from ..graph.sizes import parse_size
+from .target import Target
+
+_CATALOGUE = Path(__file__).with_name("catalogue.toml")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+_SIZES = ("ram", "flash")
+_KEYS = tuple(f.name for f in fields(Target) if f.name != "name")
+_REQUIRED = tuple(f.name for f in fields(Target) if f.default is MISSING and f.name != "name")
+
+
+def load_catalogue(repo: Path | None = None) -> dict[str, Target]:
+    """Every target by name: passfit's own, then those of `repo`/pyproject.toml, which may replace one of them.
+
+    An entry with `base` inherits what it does not say, from another entry or from passfit's entry of its own name.
+    Raises TargetError for an entry that is malformed, naming file, entry and key.
+    """
+    builtin = _read(_CATALOGUE)
+    entries, origin = dict(builtin), dict.fromkeys(builtin, _CATALOGUE.name)
+    project = repo / "pyproject.toml" if repo is not None else None
+    if project is not None and project.is_file():
+        added = _read(project)
+        for key in ("tool", "passfit", "targets"):
+            added = _table(added.get(key, {}), f"[tool.passfit.targets] of {project}")
+        entries |= added
+        origin |= dict.fromkeys(added, str(project))
+    return {name: _target(name, entries, builtin, origin[name]) for name in entries}
+
+
+def get_target(name: str, repo: Path | None = None) -> Target:
+    """The target called `name`. Raises TargetError that names the nearest one."""
+    catalogue = load_catalogue(repo)
+    if name not in catalogue:
+        raise TargetError(f"There is no target '{name}'.", did_you_mean(name, catalogue))
+    return catalogue[name]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomli.loads(path.read_text(encoding="utf-8"))
+    except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TargetError(f"{path} is not valid TOML: {error}.", "Correct the file.") from error
+    except OSError as error:
+        raise TargetError(f"{path} cannot be read: {error.strerror}.", "Check its permissions.") from error
+
+
+def _table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TargetError(f"{where} is {value!r}, where a table of keys is expected.", "Write key = value lines in it.")
+    return value
+
+
+def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin: str) -> Target:
+    where = f"Target '{name}' in {origin}"
+    if not _NAME.fullmatch(name):
+        raise TargetError(f"{where} has a malformed name.", "Use lower-case letters, digits and hyphens.")
+    values = {key: _value(key, value, where) for key, value in _inherited(name, entries, builtin, where).items()}
+    missing = [key for key in _REQUIRED if key not in values]
+    if missing:
+        raise TargetError(f"{where} does not say {', '.join(missing)}.", 'Add the keys, or inherit with base = "rpi4".')
+    return Target(name=name, **values)
+
+
+def _inherited(name: str, entries: dict[str, Any], builtin: dict[str, Any], where: str) -> dict[str, Any]:
+    """The entry's keys over those of its base, of the base's base, and so on."""
+    seen, scope, values = [name], entries, {}
+    while True:
+        own = dict(_table(scope[seen[-1]], where))
+        base = own.pop("base", None)
+        values = own | values
+        if base is None:
+            return values
+        if base == seen[-1]:  # an entry that replaces passfit's own may start from it
+            scope = builtin
+        elif base in seen:
+            raise TargetError(f"{where} inherits from itself: {' → '.join([*seen, base])}.", "Break the circle.")
+        if not isinstance(base, str) or base not in scope:
+            raise TargetError(f"{where} has the unknown base {base!r}.", did_you_mean(str(base), scope))
+        seen.append(base)
+
+
+def _value(key: str, value: Any, where: str) -> Any:
+    """The value of one key as Target holds it. Raises TargetError when key or type is wrong."""
+    if key not in _KEYS:
+        raise TargetError(f"{where} has the unknown key '{key}'.", did_you_mean(key, (*_KEYS, "base")))
+    if key in _SIZES:
+        return _size(key, value, where)
+    if key == "features":
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise TargetError(f"{where}: features is {value!r}.", 'Give a list of words, such as ["+neon"].')
+        return tuple(value)
+    if key == "alignment":
+        if type(value) is not int or value < 64 or value & (value - 1):
+            raise TargetError(f"{where}: alignment is {value!r}.", "Give a power of two of at least 64.")
+        return value
+    if not isinstance(value, str) or not value.strip():
+        raise TargetError(f"{where}: {key} is {value!r}.", "Give a text in quotes.")
+    if key == "weights":
+        choices = get_args(get_type_hints(Target)["weights"])
+        if value not in choices:
+            raise TargetError(f"{where}: weights is {value!r}.", did_you_mean(value, choices))
+    return value
+
+
+def _size(key: str, value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise TargetError(f"{where}: {key} is {value!r}.", 'Give a size, such as "512MiB".')
+    try:
+        size = parse_size(value)
+    except PassfitError as error:
+        raise TargetError(f"{where}: {key}: {error.what}", error.hint) from error
+    if size <= 0:
+        raise TargetError(f"{where}: {key} is {value!r}.", 'Give a size above zero, such as "512MiB".')
+    return size

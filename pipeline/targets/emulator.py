@@ -1,0 +1,97 @@
+"""How this machine runs a program built for a target: natively, under qemu-user, or not at all."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import shutil
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from .target import Target
+
+_CPUINFO = Path("/proc/cpuinfo")
+#: flags of /proc/cpuinfo each level adds (x86-64 psABI, micro-architecture levels); Linux calls LZCNT `abm`, SSE3 `pni`
+_LEVEL_FLAGS = (
+    ("x86-64", ("cx8", "cmov", "fxsr", "mmx", "sse", "sse2")),
+    ("x86-64-v2", ("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3")),
+    ("x86-64-v3", ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave")),
+    ("x86-64-v4", ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+)
+#: "CPU part" of Arm Ltd. (implementer 0x41) → LLVM's cpu name
+_ARM_PARTS = {"0xd03": "cortex-a53", "0xd08": "cortex-a72", "0xd07": "cortex-a57", "0xd0b": "cortex-a76"}
+
+
+@dataclass(frozen=True)
+class Runner:
+    """`command` is put before the program: empty when it runs natively, None when it cannot run here.
+
+    `how` is what footprint.json says: "native", "qemu-aarch64", or "not-run: <why, what to install>".
+    """
+
+    command: list[str] | None
+    how: str
+
+    @property
+    def native(self) -> bool:
+        return self.command == []
+
+
+def how_to_run(target: Target) -> Runner:
+    """The way this machine runs programs of `target`; it never fails."""
+    if platform.system() != "Linux":
+        return Runner(None, f"not-run: {platform.system()} cannot run Linux programs; run passfit on Linux")
+    why = _why_not_native(target)
+    if not why:
+        return Runner([], "native")
+    if not target.emulator:
+        return Runner(None, f'not-run: {why}, and no emulator is given; add emulator = "qemu-…" to the target')
+    name, *options = shlex.split(target.emulator)
+    for program in (f"{name}-static", name):
+        path = shutil.which(program)
+        if path:
+            return Runner([path, *options], name)
+    return Runner(None, f"not-run: {name} is not installed; install it with: apt-get install qemu-user-static")
+
+
+def _why_not_native(target: Target) -> str:
+    """Empty when the host has the target's architecture and every feature its code may use."""
+    machine = platform.machine()
+    if target.architecture != machine:
+        return f"the host is {machine}"
+    flags, parts = _host_cpu()
+    if machine == "x86_64":
+        needed = _x86_flags(target)
+        if needed is None:
+            return f"it is not known what {target.cpu} needs of the host"
+        lacking = sorted(needed - flags)
+        return f"the host lacks {', '.join(lacking)}" if lacking else ""
+    if target.cpu in ("generic", "generic-rv64") or target.cpu in parts:
+        return ""
+    return f"the host is not a {target.cpu}"
+
+
+def _x86_flags(target: Target) -> frozenset[str] | None:
+    """Flags the target's level and `+features` need; None for a cpu that is not a psABI level."""
+    needed: set[str] = set()
+    for level, flags in _LEVEL_FLAGS:
+        needed.update(flags)
+        if level == target.cpu:
+            needed.update(word[1:].replace(".", "_") for word in target.features if word.startswith("+"))
+            return frozenset(needed)
+    return None
+
+
+@lru_cache(maxsize=1)
+def _host_cpu() -> tuple[frozenset[str], frozenset[str]]:
+    """The host's cpu flags, and on Arm the LLVM names of its cores."""
+    flags: set[str] = set()
+    parts: set[str] = set()
+    for line in _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("flags", "Features"):
+            flags.update(value.split())
+        elif key.strip() == "CPU part":
+            parts.add(_ARM_PARTS.get(value.strip(), value.strip()))
+    return frozenset(flags), frozenset(parts)

@@ -1,0 +1,49 @@
+"""A target: the device a library is compiled for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Target:
+    """One device. `ram` and `flash` are what the device has, in bytes (its capacities, not a budget).
+
+    `triple`, `cpu`, `features`, `float_abi` and `abi` are LLVM's words and choose TVM's code; `zig_target` chooses
+    the C toolchain and libc. `weights` tells how the device reads them: "in-place" from flash or from the mapped
+    program file, or "copied" to RAM first. `emulator` is a qemu-user command, with options if it needs any.
+    `source` names where the facts come from.
+    """
+
+    name: str
+    triple: str
+    cpu: str
+    zig_target: str
+    ram: int
+    flash: int
+    description: str
+    source: str
+    features: tuple[str, ...] = ()
+    float_abi: str | None = None
+    abi: str | None = None
+    weights: Literal["in-place", "copied"] = "in-place"
+    alignment: int = 64
+    emulator: str | None = None
+
+    def tvm_config(self) -> dict:
+        """The dict `tvm.target.Target` takes."""
+        config: dict = {"kind": "llvm", "mtriple": self.triple, "mcpu": self.cpu}
+        if self.features:
+            config["mattr"] = list(self.features)
+        if self.float_abi:
+            config["mfloat-abi"] = self.float_abi
+        if self.abi:
+            config["mabi"] = self.abi
+        return config
+
+    @property
+    def architecture(self) -> str:
+        """The first word of the triple as Linux spells it: x86_64, aarch64, arm, riscv64."""
+        word = self.triple.split("-")[0]
+        return "arm" if word.startswith(("armv", "thumb")) else word

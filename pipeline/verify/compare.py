@@ -1,0 +1,72 @@
+"""Outputs of a library against the reference: how far apart, and where they first differ too much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import NumericError
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`absolute`: the largest difference of two elements; `relative`: divided by the reference output's range."""
+
+    absolute: float
+    relative: float
+
+
+def compare(
+    results: list[dict[str, np.ndarray]], references: list[dict[str, np.ndarray]], tolerance: float
+) -> Difference:
+    """The largest differences over all cases and outputs.
+
+    Integer and boolean outputs must be equal; NaN and infinities must be at the same places. Raises NumericError
+    naming the first output and element that differ by more than `tolerance` times the output's range.
+    """
+    worst = Difference(0.0, 0.0)
+    for case, (result, reference) in enumerate(zip(results, references, strict=True)):
+        for name, expected in reference.items():
+            found = compare_output(f"output '{name}' of case {case}", result[name], expected, tolerance)
+            worst = Difference(max(worst.absolute, found.absolute), max(worst.relative, found.relative))
+    return worst
+
+
+def compare_output(where: str, result: np.ndarray, expected: np.ndarray, tolerance: float) -> Difference:
+    """One output; `where` names it in the error. Same rules as `compare`."""
+    if result.shape != expected.shape or result.dtype != expected.dtype:
+        raise NumericError(
+            f"The library's {where} is {result.dtype} {list(result.shape)}, ONNX Runtime's is "
+            f"{expected.dtype} {list(expected.shape)}."
+        )
+    if expected.dtype.kind in "iub":
+        _refuse_first(result != expected, where, result, expected, "exact equality")
+        return Difference(0.0, 0.0)
+    wide, truth = result.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(truth)
+    same = np.where(finite, np.isfinite(wide), (wide == truth) | (np.isnan(wide) & np.isnan(truth)))
+    _refuse_first(~same, where, result, expected, "the same infinities and NaN")
+    errors = np.where(finite, np.abs(np.where(finite, wide, 0) - np.where(finite, truth, 0)), 0)
+    scale = output_range(truth[finite])
+    _refuse_first(errors > tolerance * scale, where, result, expected, f"{tolerance:g} of the range {scale:g}")
+    largest = float(errors.max(initial=0.0))
+    return Difference(largest, largest / scale)
+
+
+def output_range(values: np.ndarray) -> float:
+    """Largest minus smallest of the finite values; where that is 0 their magnitude, and where that is 0 too, 1."""
+    if values.size == 0:
+        return 1.0
+    return float(values.max() - values.min()) or float(np.abs(values).max()) or 1.0
+
+
+def _refuse_first(wrong: np.ndarray, where: str, result: np.ndarray, expected: np.ndarray, rule: str) -> None:
+    if not wrong.any():
+        return
+    first = tuple(int(i) for i in np.argwhere(wrong)[0])
+    raise NumericError(
+        f"The library and ONNX Runtime differ in {where}, element {list(first)}: {result[first]!s} against "
+        f"{expected[first]!s} ({int(wrong.sum())} of {wrong.size} elements differ by more than {rule}).",
+        "Compile without lossy passes, or raise `verify: tolerance` if the difference is acceptable.",
+    )

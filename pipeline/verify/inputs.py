@@ -1,0 +1,102 @@
+"""Inputs to verify with: seeded, plausible for the dtype, integers within the range the model can index."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import ModelError
+
+if TYPE_CHECKING:
+    import onnx
+
+#: operators whose result has the same values, so that an index is followed through them
+_PASS_THROUGH = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Slice")
+#: operators that index by their second input along an axis of their first
+_GATHERS = ("Gather", "GatherElements")
+
+
+def make_inputs(model: onnx.ModelProto, seed: int, cases: int) -> list[dict[str, np.ndarray]]:
+    """`cases` sets of inputs by name, the same for the same seed, names, shapes and dtypes.
+
+    Floats are standard normal in even cases and uniform in [0, 1) in odd ones; bytes take their whole range;
+    integers that index something stay within it, others are 0 or 1. Raises ModelError for a dtype or shape that
+    cannot be made up.
+    """
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in initializers]
+    sizes = index_sizes(model)
+    return [
+        {value.name: _values(value, seed, case, sizes.get(value.name)) for value in inputs} for case in range(cases)
+    ]
+
+
+def index_sizes(model: onnx.ModelProto) -> dict[str, int]:
+    """Model input → size of the smallest axis it indexes (Gather, GatherElements, OneHot), for those that index."""
+    shapes = _shapes(model)
+    limits: dict[str, int] = {}
+    for node in reversed(model.graph.node):  # from consumers to producers: nodes are sorted
+        if node.op_type in _PASS_THROUGH and node.output[0] in limits:
+            _limit(limits, node.input[0], limits[node.output[0]])
+        elif node.op_type in _GATHERS and (shape := shapes.get(node.input[0])):
+            axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+            _limit(limits, node.input[1], shape[axis])
+        elif node.op_type == "GatherND" and (shape := shapes.get(node.input[0])):
+            _limit(limits, node.input[1], min(shape))
+    inputs = {value.name for value in model.graph.input}
+    return {name: size for name, size in limits.items() if name in inputs}
+
+
+def _limit(limits: dict[str, int], name: str, size: int) -> None:
+    limits[name] = min(size, limits.get(name, size))
+
+
+def _shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
+    """Every static shape the model states, after shape inference, initialisers included."""
+    import onnx
+
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+            shapes[node.output[0]] = tuple(node.attribute[0].t.dims)
+    for value in (*inferred.input, *inferred.value_info, *inferred.output):
+        dims = value.type.tensor_type.shape.dim
+        if all(dim.HasField("dim_value") for dim in dims):
+            shapes[value.name] = tuple(dim.dim_value for dim in dims)
+    return shapes
+
+
+def _values(value: onnx.ValueInfoProto, seed: int, case: int, index_size: int | None) -> np.ndarray:
+    import onnx
+
+    tensor = value.type.tensor_type
+    shape = tuple(dim.dim_value for dim in tensor.shape.dim)
+    if any(not dim.HasField("dim_value") for dim in tensor.shape.dim):
+        raise ModelError(f"Input '{value.name}' has no static shape.", "Give one with --shape.")
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    generator = _generator(seed, case, value.name, shape, dtype)
+    if dtype == np.bool_:
+        return generator.integers(0, 2, shape).astype(dtype)
+    if index_size is not None and dtype.kind in "iu":
+        return generator.integers(0, max(1, index_size), shape).astype(dtype)
+    if dtype in (np.int8, np.uint8):
+        limits = np.iinfo(dtype)
+        return generator.integers(limits.min, limits.max + 1, shape).astype(dtype)
+    if dtype.kind in "iu":
+        return generator.integers(0, 2, shape).astype(dtype)
+    if dtype.kind != "f" and dtype.name != "bfloat16":
+        raise ModelError(
+            f"Input '{value.name}' is of type {dtype}, which has no made-up values.", "Cast it to a number."
+        )
+    return (generator.random(shape) if case % 2 else generator.standard_normal(shape)).astype(dtype)
+
+
+def _generator(seed: int, case: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.random.Generator:
+    """A stream of its own for each input of each case, so that one input's values do not hang on another."""
+    digest = hashlib.sha256(f"{name}|{shape}|{dtype}".encode()).digest()
+    words = np.frombuffer(digest, dtype="<u4").tolist()
+    return np.random.Generator(np.random.PCG64([seed, case, math.prod(shape), *words]))

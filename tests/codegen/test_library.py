@@ -1,0 +1,207 @@
+import ctypes
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from passfit.codegen import write_library
+from passfit.codegen.elf import archive_members, read_object
+from passfit.errors import ModelError, OutputError, ToolchainError
+from passfit.targets import get_target, how_to_run, zig_cc
+
+from . import models
+
+pytestmark = pytest.mark.slow
+HOST = get_target("x86-64")
+native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3")
+
+
+def write(model, folder: Path, target=HOST, name: str | None = None, workspace: int | None = None):
+    folder.mkdir(parents=True, exist_ok=True)
+    name = name or model.program.name
+    built = models.build_object(model.kernels, name, target, folder / "kernels.o")
+    scratch = model.workspace if workspace is None else workspace
+    return write_library(name, model.program, model.plan, scratch, model.weights, built, target, folder)
+
+
+def run_program(folder: Path, source: str, *libraries, flags=()) -> subprocess.CompletedProcess:
+    """Links a C program with libraries of the host and runs it."""
+    (folder / "main.c").write_text(source, encoding="utf-8")
+    for library in libraries:
+        for file in (library.archive, library.header):
+            (folder / file.name).write_bytes(file.read_bytes())
+    archives = [library.archive.name for library in libraries]
+    zig_cc(["-O1", "-fno-sanitize=all", "-static", *flags, "main.c", *archives, "-lm", "-o", "main"], HOST, folder)
+    return subprocess.run([str(folder / "main")], capture_output=True, text=True, timeout=60)
+
+
+def test_the_same_input_gives_the_same_bytes_anywhere(tmp_path):
+    model = models.matmul_exp()
+    one, two = write(model, tmp_path / "one"), write(model, tmp_path / "a" / "longer" / "two")
+    assert one.archive.read_bytes() == two.archive.read_bytes()
+    assert one.header.read_bytes() == two.header.read_bytes()
+    assert one.code_bytes == two.code_bytes
+    if one.shared:
+        assert one.shared.read_bytes() == two.shared.read_bytes()
+    assert str(tmp_path).encode() not in one.archive.read_bytes()
+
+
+def test_weights_have_a_read_only_section_of_their_own(tmp_path):
+    model = models.matmul_exp()
+    library = write(model, tmp_path)
+    objects = [read_object(body) for _, body in archive_members(library.archive.read_bytes())]
+    found = [s for o in objects for s in o.sections if s.name == ".rodata.matmul_exp_weights"]
+    assert [(s.size, s.flags & 3) for s in found] == [(library.weight_bytes, 2)]
+    assert library.weight_bytes == model.program.weight_bytes
+    assert 0 < library.code_bytes < library.archive.stat().st_size
+
+
+@pytest.mark.parametrize("make", [models.matmul_exp, models.empty_program, models.comparison])
+def test_the_header_is_strict_c99_and_cpp(tmp_path, make):
+    library = write(make(), tmp_path)
+    macro = library.name.upper()
+    source = f'#include "{library.header.name}"\nint f(void);\nint f(void) {{ return {macro}_ARENA_BYTES; }}\n'
+    strict = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-c"]
+    for file, flags in (("x.c", ["-std=c99"]), ("x.cpp", ["-std=c++11"])):
+        for define in ([], [f"-D{macro}_NO_STATIC_ARENA"]):
+            (tmp_path / file).write_text(source, encoding="utf-8")
+            zig_cc([*flags, *strict, *define, file, "-o", "x.o"], HOST, tmp_path)
+
+
+def test_the_header_states_sizes_shapes_and_dtypes(tmp_path):
+    text = write(models.comparison(), tmp_path).header.read_text()
+    for line in ("INPUTS 2", "INPUT1_BYTES 56", 'INPUT1_DTYPE "int64"', "INPUT0_SHAPE {7}", "OUTPUT0_RANK 1"):
+        assert f"#define COMPARISON_{line}\n" in text
+
+
+TWO = """
+#include "first.h"
+#include "second.h"
+#include <stdio.h>
+#include <string.h>
+static void fill(float *at, size_t n, float x) { for (size_t i = 0; i < n; ++i) at[i] = x; }
+int main(void) {
+  for (int round = 0; round < 2; ++round) {
+    fill(first_input(0), FIRST_INPUT0_BYTES / 4, 0.25f);
+    fill(second_input(0), SECOND_INPUT0_BYTES / 4, -0.5f);
+    if (first_run() || second_run()) { printf("%s %s", first_error(), second_error()); return 1; }
+    for (int i = 0; i < 20; ++i) printf("%.6f ", ((const float *)first_output(0))[i]);
+    for (int i = 0; i < 30 * 20; ++i) printf("%.6f ", ((const float *)second_output(0))[i]);
+  }
+  return 0;
+}
+"""
+
+
+@native
+def test_two_libraries_live_in_one_program(tmp_path):
+    small, large = models.matmul_exp(), models.matmul_exp(30, 40, 20)
+    first, second = write(small, tmp_path / "1", name="first"), write(large, tmp_path / "2", name="second")
+    for order in ((first, second), (second, first)):
+        done = run_program(tmp_path, TWO, *order)
+        assert done.returncode == 0, done.stdout
+        expected = []
+        for model, value in ((small, 0.25), (large, -0.5)):
+            shape = model.program.tensors[0].shape
+            product = (np.full(shape, value) @ model.weights[0])[::-1] * 0.5
+            expected.extend(np.exp(-np.abs(product)).ravel())
+        assert np.allclose(np.array(done.stdout.split(), float), np.array(expected * 2), atol=2e-5)
+
+
+BIND = """
+#define MATMUL_EXP_NO_STATIC_ARENA
+#include "matmul_exp.h"
+#include <stdio.h>
+#include <string.h>
+static _Alignas(64) unsigned char own[MATMUL_EXP_ARENA_BYTES + 64];
+int main(void) {
+  printf("%d %s|", matmul_exp_run(), matmul_exp_error());
+  printf("%d %d|", matmul_exp_input(0) == 0, matmul_exp_output(9) == 0);
+  printf("%d %s|", matmul_exp_bind(own + 8), matmul_exp_error());
+  printf("%d %s|", matmul_exp_bind(own), matmul_exp_error());
+  memset(matmul_exp_input(0), 0, MATMUL_EXP_INPUT0_BYTES);
+  printf("%d|", matmul_exp_run());
+  printf("%g %d", ((const float *)matmul_exp_output(0))[7], (unsigned char *)matmul_exp_input(0) == own);
+  return 0;
+}
+"""
+
+
+@native
+def test_a_program_may_bind_its_own_arena_and_leave_the_static_one_out(tmp_path):
+    done = run_program(tmp_path, BIND, write(models.matmul_exp(), tmp_path / "l"))
+    unbound, ports, crooked, bound, ran, result = done.stdout.split("|")
+    assert unbound.startswith("2 no arena") and ports == "1 1"
+    assert crooked.startswith("2 the arena is NULL or not aligned")
+    assert (bound, ran, result) == ("0 ", "0", "1 1")
+    assert b"matmul_exp_arena_block" not in (tmp_path / "main").read_bytes()
+
+
+FAILING = """
+#include "matmul_exp.h"
+#include <stdio.h>
+int main(void) { int code = matmul_exp_run(); printf("%d|%s", code, matmul_exp_error()); return 0; }
+"""
+
+
+@native
+def test_a_workspace_too_small_is_an_error_code(tmp_path):
+    done = run_program(tmp_path, FAILING, write(models.matmul_exp(30, 40, 20), tmp_path / "l", workspace=1024))
+    assert done.stdout == "3|the workspace is too small"
+
+
+@native
+def test_a_kernel_that_refuses_its_arguments_is_an_error_code_with_its_reason(tmp_path):
+    model = models.matmul_exp()
+    tensors = list(model.program.tensors)
+    tensors[0] = replace(tensors[0], shape=(4, 7))
+    wrong = replace(model, program=replace(model.program, tensors=tuple(tensors)))
+    done = run_program(tmp_path, FAILING, write(wrong, tmp_path / "l"))
+    assert done.stdout.startswith("1|ValueError: ") and "x.shape[1]" in done.stdout
+
+
+@native
+def test_the_shared_library_computes_the_same_and_exports_five_functions(tmp_path):
+    model = models.matmul_exp()
+    library = write(model, tmp_path)
+    loaded = ctypes.CDLL(str(library.shared))
+    for name in ("input", "output", "error"):
+        getattr(loaded, f"matmul_exp_{name}").restype = ctypes.c_void_p
+    x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    ctypes.memmove(loaded.matmul_exp_input(0), x.ctypes.data, x.nbytes)
+    assert loaded.matmul_exp_run() == 0
+    result = np.frombuffer(ctypes.string_at(loaded.matmul_exp_output(0), 80), np.float32).reshape(4, 5)
+    assert np.allclose(result, np.exp(-np.abs((x @ model.weights[0])[::-1] * 0.5)), atol=1e-6)
+    for hidden in ("__tvm_ffi_matmul_exp_bell", "TVMFFIErrorSetRaisedFromCStrParts", "passfit_sink_v1"):
+        assert not hasattr(loaded, hidden)
+
+
+def test_a_kernel_that_needs_tvms_runtime_is_refused_by_name(tmp_path):
+    import tvm
+    from tvm import te
+
+    x = te.placeholder((8,), name="x")
+    call = lambda i, o: tvm.tirx.call_packed("tvm.contrib.sort.argsort", i[0], o[0])  # noqa: E731
+    kernel = te.create_prim_func([x, te.extern((8,), [x], call, dtype="float32")])
+    with pytest.raises(ModelError, match="'tvm.contrib.sort.argsort'"):
+        write(replace(models.comparison(), kernels={"above": kernel}), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["kernels.o"]
+
+
+def test_a_failing_toolchain_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(*args, **options):
+        raise ToolchainError("zig cc failed: no space left.")
+
+    monkeypatch.setattr("passfit.codegen.library.zig_ar", fail)
+    with pytest.raises(ToolchainError):
+        write(models.comparison(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["kernels.o"]
+
+
+def test_an_output_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    model = models.comparison()
+    built = models.build_object(model.kernels, "comparison", HOST, tmp_path / "k.o")
+    with pytest.raises(OutputError, match="file"):
+        write_library("comparison", model.program, model.plan, 0, [], built, HOST, tmp_path / "file" / "x")

@@ -1,0 +1,46 @@
+import pytest
+from passfit.codegen.elf import ElfObject, Symbol
+from passfit.codegen.symbols import check_symbols, uses_workspace
+from passfit.errors import ModelError
+
+
+def kernels(undefined=(), defined=(), users=None) -> ElfObject:
+    symbols = [Symbol(name, 0, 0, 0, 0) for name in undefined] + [Symbol(name, 1, 3, 0, 8) for name in defined]
+    return ElfObject((), tuple(symbols), users or {})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["expf", "memcpy", "memset", "tanh", "TVMFFIErrorSetRaisedFromCStrParts", "__aeabi_unwind_cpp_pr0", "__udivdi3",
+     "__extendhfsf2", "__aeabi_ldivmod"],
+)  # fmt: skip
+def test_what_a_c_compiler_or_the_library_supplies_is_allowed(name):
+    check_symbols(kernels([name]))
+
+
+@pytest.mark.parametrize(
+    "name", ["TVMBackendParallelLaunch", "TVMBackendAllocWorkspace", "malloc", "printf", "expq", "__truncsfbf2"]
+)
+def test_anything_else_is_refused_with_the_kernel_that_uses_it(name):
+    with pytest.raises(ModelError, match=f"Kernel 'm_sort' needs the symbol '{name}'"):
+        check_symbols(kernels([name], users={name: ("m_sort_compute_",)}))
+
+
+def test_packed_functions_are_refused_by_their_name():
+    found = kernels(
+        defined=[".tvm_func.tvm.contrib.sort.argsort", "__TVMFFIFunctionCall"],
+        users={"__TVMFFIFunctionCall": ("m_sort_compute_",)},
+    )
+    with pytest.raises(ModelError, match="'m_sort' needs the function 'tvm.contrib.sort.argsort'"):
+        check_symbols(found)
+
+
+def test_other_runtime_pointers_are_refused_and_workspace_is_not():
+    check_symbols(kernels(defined=["__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace"]))
+    with pytest.raises(ModelError, match="TVMBackendParallelLaunch"):
+        check_symbols(kernels(defined=["__TVMBackendParallelLaunch"]))
+
+
+def test_workspace_is_seen():
+    assert uses_workspace(kernels(defined=["__TVMBackendAllocWorkspace"]))
+    assert not uses_workspace(kernels(["expf"]))

@@ -1,0 +1,110 @@
+from pathlib import Path
+
+import pytest
+from passfit.errors import TargetError
+from passfit.targets import Target, get_target, load_catalogue
+
+KIB = 1024
+
+
+def repo(tmp_path: Path, text: str) -> Path:
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_the_catalogue_has_the_promised_devices():
+    assert {"x86-64", "rpi4", "rpi-zero2", "beaglebone", "visionfive2"} <= set(load_catalogue())
+
+
+@pytest.mark.parametrize("target", load_catalogue().values(), ids=lambda t: t.name)
+def test_every_entry_is_complete(target: Target):
+    assert target.ram > 0 and target.flash > 0
+    assert target.source and target.description and target.emulator
+    assert target.weights in ("in-place", "copied")
+    assert target.zig_target.split("-")[0] == target.architecture
+    assert target.tvm_config()["mtriple"] == target.triple
+
+
+def test_hard_float_and_abi_reach_tvm():
+    assert get_target("beaglebone").tvm_config()["mfloat-abi"] == "hard"
+    assert get_target("beaglebone").tvm_config()["mattr"] == ["+neon"]
+    assert get_target("visionfive2").tvm_config()["mabi"] == "lp64d"
+    assert "mabi" not in get_target("rpi4").tvm_config()
+
+
+def test_a_repo_adds_a_target_that_inherits(tmp_path):
+    folder = repo(tmp_path, '[tool.passfit.targets.camera]\nbase = "rpi4"\nram = "256KiB"\n')
+    camera = get_target("camera", folder)
+    assert (camera.name, camera.ram, camera.cpu) == ("camera", 256 * KIB, "cortex-a72")
+    assert "rpi4" in load_catalogue(folder)
+
+
+def test_bases_may_be_chained(tmp_path):
+    folder = repo(
+        tmp_path,
+        '[tool.passfit.targets.a]\nbase = "b"\nram = "1KiB"\n[tool.passfit.targets.b]\nbase = "rpi4"\nflash = "2KiB"\n',
+    )
+    assert (get_target("a", folder).ram, get_target("a", folder).flash) == (KIB, 2 * KIB)
+
+
+def test_a_repo_may_replace_a_builtin_target_from_itself(tmp_path):
+    folder = repo(tmp_path, '[tool.passfit.targets.rpi4]\nbase = "rpi4"\nram = "8GiB"\n')
+    assert get_target("rpi4", folder).ram == 8 * KIB**3
+    assert get_target("rpi4", folder).cpu == "cortex-a72"
+
+
+def test_a_repo_without_pyproject_or_targets_has_the_builtin_ones(tmp_path):
+    assert load_catalogue(tmp_path) == load_catalogue()
+    assert load_catalogue(repo(tmp_path, "[project]\nname = 'x'\n")) == load_catalogue()
+
+
+def test_an_unknown_target_names_the_near_one():
+    with pytest.raises(TargetError, match="'rpi4'"):
+        get_target("rpi44")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('base = "rpi4"\nramm = "1KiB"', "unknown key 'ramm'.*Did you mean 'ram'"),
+        ('base = "rpi4"\nram = "lots"', "ram"),
+        ('base = "rpi4"\nram = 0', "ram is 0"),
+        ('base = "rpi4"\nram = true', "ram"),
+        ('base = "rpi4"\nram = [1]', "ram"),
+        ('base = "rpi4"\nfeatures = "+neon"', "features"),
+        ('base = "rpi4"\nfeatures = [1]', "features"),
+        ('base = "rpi4"\ncpu = 72', "cpu is 72"),
+        ('base = "rpi4"\ncpu = ""', "cpu is ''"),
+        ('base = "rpi4"\nalignment = 48', "alignment is 48"),
+        ('base = "rpi4"\nalignment = true', "alignment"),
+        ('base = "rpi4"\nweights = "inplace"', "Did you mean 'in-place'"),
+        ('base = "rpi44"', "unknown base 'rpi44'.*Did you mean 'rpi4'"),
+        ("base = 4", "unknown base 4"),
+        ('base = "mine"', "unknown base 'mine'"),
+        ('ram = "1KiB"', "does not say triple, cpu"),
+    ],
+)
+def test_a_malformed_entry_is_refused_by_name(tmp_path, entry, message):
+    with pytest.raises(TargetError, match=f"(?s)'mine'.*{message}"):
+        load_catalogue(repo(tmp_path, f"[tool.passfit.targets.mine]\n{entry}\n"))
+
+
+def test_a_circle_of_bases_is_refused(tmp_path):
+    text = '[tool.passfit.targets.a]\nbase = "b"\n[tool.passfit.targets.b]\nbase = "a"\n'
+    with pytest.raises(TargetError, match="inherits from itself"):
+        load_catalogue(repo(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[tool.passfit.targets\n",
+        "[tool]\npassfit = 1\n",
+        "[tool.passfit]\ntargets = []\n",
+        "[tool.passfit.targets]\nmine = 1\n",
+        '[tool.passfit.targets."Mine!"]\nbase = "rpi4"\n',
+    ],
+)
+def test_a_malformed_file_is_refused(tmp_path, text):
+    with pytest.raises(TargetError):
+        load_catalogue(repo(tmp_path, text))

@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from passfit.errors import NumericError
+from passfit.verify.compare import compare, compare_output, output_range
+
+anything = arrays(np.float32, array_shapes(max_dims=3, max_side=4), elements=st.floats(width=32))
+
+
+@given(anything)
+def test_an_output_equals_itself(values):
+    assert compare_output("x", values, values.copy(), 0.0).absolute == 0
+
+
+@given(anything, st.data())
+def test_a_difference_beyond_the_tolerance_is_found_and_named(values, data):
+    finite = np.nan_to_num(values, nan=1, posinf=2, neginf=3).clip(-1e6, 1e6)
+    where = data.draw(st.integers(0, finite.size - 1))
+    changed = finite.copy()
+    changed.flat[where] += np.float32(output_range(finite.astype(np.float64))) + np.float32(1)
+    with pytest.raises(NumericError) as error:
+        compare_output("output 'x'", changed, finite, 1e-4)
+    index = [int(i) for i in np.unravel_index(where, finite.shape)]
+    assert f"output 'x', element {index}" in str(error.value)
+
+
+def test_errors_are_relative_to_the_range():
+    found = compare_output("x", np.float32([0, 10.5]), np.float32([0, 10]), 0.1)
+    assert (found.absolute, found.relative) == (0.5, 0.05)
+
+
+@pytest.mark.parametrize(("values", "expected"), [([3, 3], 3), ([-3], 3), ([0, 0], 1), ([], 1), ([1, 4], 3)])
+def test_ranges(values, expected):
+    assert output_range(np.array(values, np.float64)) == expected
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinities_must_be_at_the_same_places(odd):
+    compare_output("x", np.float32([odd, 1]), np.float32([odd, 1]), 0)
+    for result, expected in (([odd, 1], [1, 1]), ([1, 1], [odd, 1]), ([np.inf, 1], [-np.inf, 1])):
+        with pytest.raises(NumericError):
+            compare_output("x", np.float32(result), np.float32(expected), 1e9)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_])
+def test_integers_must_be_equal(dtype):
+    with pytest.raises(NumericError, match=r"element \[1\]"):
+        compare_output("x", np.array([0, 1], dtype), np.array([0, 0], dtype), 1e9)
+
+
+def test_another_shape_or_dtype_is_refused():
+    with pytest.raises(NumericError):
+        compare_output("x", np.zeros(2, np.float32), np.zeros(3, np.float32), 1)
+    with pytest.raises(NumericError):
+        compare_output("x", np.zeros(2, np.float32), np.zeros(2, np.float64), 1)
+
+
+def test_empty_outputs_and_scalars_are_fine():
+    assert compare_output("x", np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), 0).relative == 0
+    with pytest.raises(NumericError, match=r"element \[\]"):
+        compare_output("x", np.float32(1).reshape(()), np.float32(2).reshape(()), 1e-4)
+
+
+def test_the_worst_of_all_cases_and_outputs_counts():
+    zeros = {"a": np.float32([0, 1]), "b": np.float32([0, 10])}
+    worse = {"a": np.float32([0, 1.25]), "b": np.float32([0, 10.5])}
+    found = compare([zeros, worse], [zeros, zeros], 1)
+    assert (found.absolute, found.relative) == (0.5, 0.25)
+
+
+def test_the_first_output_in_order_is_named():
+    good, bad = np.float32([0, 1]), np.float32([0, 2])
+    with pytest.raises(NumericError, match="output 'b' of case 1"):
+        compare([{"a": good, "b": good}, {"a": good, "b": bad}], [{"a": good, "b": good}] * 2, 1e-4)

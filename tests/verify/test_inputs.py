@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from passfit.errors import ModelError
+from passfit.verify.inputs import index_sizes, make_inputs
+
+
+def model(inputs: dict[str, tuple[int, list]], nodes=(), outputs=("y",)):
+    values = [helper.make_tensor_value_info(name, dtype, shape) for name, (dtype, shape) in inputs.items()]
+    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    return helper.make_model(helper.make_graph(list(nodes), "g", values, results))
+
+
+def embedding(dtype=TensorProto.INT64):
+    """ids → Cast → Unsqueeze-like Reshape → Gather from a table of 5 rows, and from another of 3."""
+    return model(
+        {"ids": (dtype, [200]), "table": (TensorProto.FLOAT, [5, 2]), "small": (TensorProto.FLOAT, [2, 3])},
+        [
+            helper.make_node("Cast", ["ids"], ["wide"], to=TensorProto.INT64),
+            helper.make_node("Gather", ["table", "wide"], ["y"]),
+            helper.make_node("Gather", ["small", "wide"], ["z"], axis=1),
+        ],
+    )
+
+
+def test_the_same_seed_gives_the_same_inputs_and_another_seed_others():
+    graph = model({"x": (TensorProto.FLOAT, [3, 4]), "n": (TensorProto.INT64, [8])})
+    first, again, other = (make_inputs(graph, seed, 3) for seed in (0, 0, 1))
+    for a, b, c in zip(first, again, other, strict=True):
+        assert all(np.array_equal(a[name], b[name]) for name in a)
+        assert not np.array_equal(a["x"], c["x"])
+    assert not np.array_equal(first[0]["x"], first[2]["x"])
+
+
+def test_an_inputs_values_do_not_depend_on_other_inputs():
+    alone = make_inputs(model({"x": (TensorProto.FLOAT, [5])}), 0, 1)[0]["x"]
+    beside = make_inputs(model({"w": (TensorProto.FLOAT, [9]), "x": (TensorProto.FLOAT, [5])}), 0, 1)[0]["x"]
+    assert np.array_equal(alone, beside)
+
+
+@pytest.mark.parametrize("dtype", [TensorProto.INT64, TensorProto.INT32])
+def test_indices_stay_within_the_smallest_axis_they_index(dtype):
+    graph = embedding(dtype)
+    assert index_sizes(graph) == {"ids": 3}
+    assert set(np.unique(make_inputs(graph, 0, 1)[0]["ids"])) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        (TensorProto.BOOL, 0, 1),
+        (TensorProto.UINT8, 0, 255),
+        (TensorProto.INT8, -128, 127),
+        (TensorProto.INT64, 0, 1),
+        (TensorProto.INT32, 0, 1),
+    ],
+)
+def test_integers_are_plausible(dtype, low, high):
+    values = make_inputs(model({"x": (dtype, [4000])}), 0, 1)[0]["x"]
+    assert values.dtype == helper.tensor_dtype_to_np_dtype(dtype)
+    assert (values.min(), values.max()) == (low, high)
+
+
+@pytest.mark.parametrize("dtype", [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16])
+def test_floats_are_normal_and_uniform_in_turn(dtype):
+    normal, uniform = (case["x"].astype(np.float64) for case in make_inputs(model({"x": (dtype, [2000])}), 0, 2))
+    assert normal.min() < -1 and abs(normal.mean()) < 0.2
+    assert uniform.min() >= 0 and uniform.max() <= 1
+
+
+def test_scalars_and_empty_tensors():
+    case = make_inputs(model({"x": (TensorProto.FLOAT, []), "y": (TensorProto.INT64, [0, 3])}), 0, 1)[0]
+    assert case["x"].shape == () and case["y"].shape == (0, 3)
+    assert isinstance(case["x"], np.ndarray)
+
+
+def test_a_dynamic_shape_or_a_string_is_refused():
+    with pytest.raises(ModelError, match="'x'.*static shape"):
+        make_inputs(model({"x": (TensorProto.FLOAT, ["n"])}), 0, 1)
+    with pytest.raises(ModelError, match="'x'"):
+        make_inputs(model({"x": (TensorProto.STRING, [1])}), 0, 1)
