@@ -6,6 +6,7 @@ PrimFuncs that write into what was allocated, and views. That is the form steps 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,12 +37,19 @@ def to_destination_passing(module: IRModule) -> IRModule:
         return tvm.transform.Sequential(cpu_pipeline.dataflow_lower_passes(target))(module)
 
 
-def lower(module: IRModule, name: str) -> Lowered:
+def lower(
+    module: IRModule,
+    name: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    nodes: Mapping[str, tuple[str, ...]] | None = None,
+) -> Lowered:
     """Read a legalized module as a program. Kernels are as TVM made them, their workspaces not yet removed.
 
+    `inputs` and `outputs` name the model's; `nodes` gives the ONNX nodes behind a Relax variable, where known.
     Raises ModelError where something is left that only TVM's runtime could execute.
     """
-    return Lowered(*read_program(to_destination_passing(module), name))
+    return Lowered(*read_program(to_destination_passing(module), name, inputs, outputs, nodes or {}))
 
 
 def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:

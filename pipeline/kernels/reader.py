@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from tvm import relax
@@ -16,9 +18,14 @@ from ..graph import Buffer, Port, Program, Step, Tensor, Weight
 _Value = "int | tuple"
 
 
-def read_program(module: IRModule, name: str) -> tuple[Program, dict[str, PrimFunc], tuple[np.ndarray, ...]]:
-    """`module` is what `dataflow_lower_passes` leave: see kernels.lowering. Kernels no step calls are dropped."""
-    reader = _Reader(module)
+def read_program(
+    module: IRModule, name: str, inputs: Sequence[str], outputs: Sequence[str], nodes: Mapping[str, tuple[str, ...]]
+) -> tuple[Program, dict[str, PrimFunc], tuple[np.ndarray, ...]]:
+    """`module` is what `dataflow_lower_passes` leave: see kernels.lowering. Kernels no step calls are dropped.
+
+    `inputs` and `outputs` are the names the model gives them; `nodes` are the ONNX nodes behind a Relax variable.
+    """
+    reader = _Reader(nodes)
     reader.read(module["main"])
     program = Program(
         name=name,
@@ -26,8 +33,8 @@ def read_program(module: IRModule, name: str) -> tuple[Program, dict[str, PrimFu
         tensors=tuple(reader.tensors),
         buffers=tuple(reader.buffers),
         weights=tuple(reader.weights),
-        inputs=tuple(reader.inputs),
-        outputs=tuple(reader.outputs),
+        inputs=tuple(Port(port, tensor) for port, tensor in zip(inputs, reader.inputs, strict=True)),
+        outputs=tuple(Port(port, tensor) for port, tensor in zip(outputs, reader.outputs, strict=True)),
     )
     used = {step.kernel for step in program.steps}
     kernels = {
@@ -41,30 +48,36 @@ def read_program(module: IRModule, name: str) -> tuple[Program, dict[str, PrimFu
 class _Reader:
     """Walks the bindings in order; `values` maps a Relax variable to its tensor number, or a tuple of them."""
 
-    def __init__(self, module: IRModule):
-        self.module = module
+    def __init__(self, nodes: Mapping[str, tuple[str, ...]]):
+        self.nodes = nodes
         self.steps: list[Step] = []
         self.tensors: list[Tensor] = []
         self.buffers: list[Buffer] = []
         self.weights: list[Weight] = []
         self.arrays: list[np.ndarray] = []
-        self.inputs: list[Port] = []
-        self.outputs: list[Port] = []
+        self.inputs: list[int] = []
+        self.outputs: list[int] = []
         self.values: dict[relax.Var, _Value] = {}
         self._weight_numbers: dict[str, int] = {}
         self._unwritten: set[int] = set()
+        self._unnamed: set[int | None] = set()
 
     def read(self, function: relax.Function) -> None:
         for parameter in function.params:
             number = self._new_buffer(parameter.name, *_shape_and_dtype(parameter))
             self.values[parameter] = number
-            self.inputs.append(Port(parameter.name, number))
+            self.inputs.append(number)
         for block in function.body.blocks:
             for binding in block.bindings:
-                self.values[binding.var] = self._value(binding.value, binding.var)
-        result = self._value(function.body.body, None)
-        for index, number in enumerate(_flat(result)):
-            self.outputs.append(Port(f"output{index}", number))
+                self.values[binding.var] = value = self._value(binding.value, binding.var)
+                if isinstance(binding.value, relax.Var) and isinstance(value, int):
+                    self._rename(value, binding.var.name)
+        self.outputs = _flat(self._value(function.body.body, None))
+        self.steps = [replace(step, nodes=self._nodes_of(step)) for step in self.steps]
+
+    def _nodes_of(self, step: Step) -> tuple[str, ...]:
+        names = (self.buffers[self.tensors[number].buffer].name for number in step.writes)
+        return tuple(dict.fromkeys(node for name in names for node in self.nodes.get(name, ())))
 
     def _value(self, expr: relax.Expr, var: relax.Var | None) -> _Value:
         if isinstance(expr, relax.Var):
@@ -91,6 +104,7 @@ class _Reader:
         if operator == "relax.builtin.alloc_tensor":
             number = self._new_buffer(var.name if var is not None else "", *_shape_and_dtype(call))
             self._unwritten.add(number)
+            self._unnamed.add(self.tensors[number].buffer)
             return number
         if operator in ("relax.reshape", "relax.memory.view"):
             return self._view(self._value(call.args[0], var), *_shape_and_dtype(call))
@@ -116,6 +130,13 @@ class _Reader:
             )
         self._unwritten.difference_update(fresh)
         self.steps.append(Step(kernel.name_hint, reads, fresh))
+
+    def _rename(self, number: int, name: str) -> None:
+        """A result is bound to its variable after the call that writes it: `lv = alloc`. The first name stays."""
+        buffer = self.tensors[number].buffer
+        if buffer is not None and buffer in self._unnamed:
+            self._unnamed.remove(buffer)
+            self.buffers[buffer] = replace(self.buffers[buffer], name=name)
 
     def _new_buffer(self, name: str, shape: tuple[int, ...], dtype: str) -> int:
         tensor = Tensor(shape, dtype, buffer=len(self.buffers))

@@ -9,9 +9,14 @@ from tvm import s_tir, tirx
 from tvm.ir import IRModule
 from tvm.tirx import PrimFunc, Stmt
 
+from ..memory import ALIGNMENT
+
+
 def workspace_bytes(kernel: PrimFunc) -> int:
-    """Bytes the lowered kernel allocates, after TVM's own storage rewriting; whether from the
-    workspace or, the smallest, from the stack."""
+    """Bytes the kernel allocates while it runs, from the workspace or (the smallest) from the stack.
+
+    Read off after TVM's own storage rewriting; each allocation is rounded up to 64, as the library hands them out.
+    """
     return sum(_allocations(_until_storage_rewrite(kernel).body))
 
 
@@ -42,7 +47,8 @@ def _allocations(stmt: Stmt) -> list[int]:
     sizes = []
     if isinstance(stmt, tirx.AllocBuffer):
         buffer = stmt.buffer
-        sizes.append(math.prod(int(extent) for extent in buffer.shape) * _dtype_bytes(buffer.dtype))
+        nbytes = math.prod(int(extent) for extent in buffer.shape) * _dtype_bytes(buffer.dtype)
+        sizes.append(-(-nbytes // ALIGNMENT) * ALIGNMENT)
     for part in ("body", "then_case", "else_case"):
         inner = getattr(stmt, part, None)
         if inner is not None:

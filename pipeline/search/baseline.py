@@ -1,0 +1,65 @@
+"""What the same model costs through TVM's own default CPU pipeline, counted by the same rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Ordered
+
+import tvm
+from tvm import relax
+from tvm.ir import IRModule, Op
+from tvm.relax.backend.cpu_generic import pipeline
+
+from ..kernels.lowering import largest_default_workspace, lower
+from ..memory import Footprint, sum_of_tensors
+from ..passes.host import HOST
+from ..targets import Target
+
+def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs: Ordered[str]) -> Footprint:
+    """The footprint of `tvm-default`: the storages StaticPlanBlockMemory allocates + the outputs it leaves unplanned +
+    the inputs + the largest workspace of the kernels as TVM makes them. `code`, `bound` and `floor` are 0: not known.
+    """
+    host = tvm.target.Target(HOST)
+    with host:
+        legal = tvm.transform.Sequential(
+            [*pipeline.library_dispatch_passes(host), *pipeline.legalize_passes(host)]
+        )(module)
+        lowered = lower(legal, "baseline", inputs, outputs)
+        planned = tvm.transform.Sequential(
+            [*pipeline.dataflow_lower_passes(host), relax.transform.StaticPlanBlockMemory()]
+        )(legal)
+    program = lowered.program
+    given = sum(program.buffers[index].nbytes for index in program.input_buffers())
+    arena = given + _allocated(planned["main"])
+    workspace = largest_default_workspace(lowered)
+    weights = program.weight_bytes
+    return Footprint(
+        ram=arena + workspace + (0 if target.weights == "in-place" else weights),
+        flash=weights,
+        arena=arena,
+        workspace=workspace,
+        weights=weights,
+        code=0,
+        bound=0,
+        floor=0,
+        proved=False,
+        kernels=len(program.steps),
+        sum=sum_of_tensors(program),
+    )
+
+
+def _allocated(function: relax.Function) -> int:
+    """Bytes of every storage and every tensor allocated outside of one."""
+    storage, tensor = Op.get("relax.memory.alloc_storage"), Op.get("relax.builtin.alloc_tensor")
+    total = 0
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            call = binding.value
+            if not isinstance(call, relax.Call):
+                continue
+            if call.op == storage:
+                total += int(call.args[0].values[0])
+            elif call.op == tensor:
+                bits = tvm.DataType(str(call.ty.dtype)).bits
+                total += math.prod(int(extent) for extent in call.ty.shape) * -(-bits // 8)
+    return total

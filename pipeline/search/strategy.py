@@ -1,0 +1,58 @@
+"""What every search strategy takes and returns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from .evaluation import Evaluation, Evaluator
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: after so many evaluated states, or so many seconds. `seconds` is a safety net: it makes results
+    depend on the machine, so it is generous by default. `goal` is a ram in bytes that is good enough; None is the
+    least that can be found."""
+
+    evaluations: int = 64
+    seconds: float = 600.0
+    goal: int | None = None
+
+
+@dataclass
+class Trace:
+    """The best so far. Every candidate passes through `consider`, which says whether to go on."""
+
+    limits: Limits
+    evaluator: Evaluator
+    progress: Callable[[int, int], None] = lambda done, best: None
+    best: Evaluation | None = None
+    trajectory: list[dict[str, int]] = field(default_factory=list)
+    _started: float = field(default_factory=time.monotonic)
+
+    def consider(self, candidate: Evaluation) -> bool:
+        """Remember `candidate` if it is the best; returns whether it is."""
+        if candidate.footprint is None:
+            return False
+        better = self.best is None or candidate.score < self.best.score
+        if better:
+            self.best = candidate
+            self.trajectory.append({"evaluation": self.evaluator.count, "ram": candidate.footprint.ram})
+        assert self.best is not None and self.best.footprint is not None
+        self.progress(self.evaluator.count, self.best.footprint.ram)
+        return better
+
+    @property
+    def finished(self) -> bool:
+        if self.evaluator.count >= self.limits.evaluations or time.monotonic() - self._started > self.limits.seconds:
+            return True
+        goal, best = self.limits.goal, self.best
+        return goal is not None and best is not None and best.footprint is not None and best.footprint.ram <= goal
+
+
+class Strategy(Protocol):
+    """Searches through `trace.evaluator`, handing every candidate to `trace.consider` until `trace.finished`."""
+
+    def __call__(self, trace: Trace, seed: int) -> None: ...
