@@ -23,20 +23,23 @@ def _problems(program: Program) -> Iterator[str]:
             yield f"'{item.name}' has {item.nbytes} bytes"
     for number, tensor in enumerate(program.tensors):
         yield from (f"tensor {number} {problem}" for problem in _tensor_problems(program, tensor))
+    yield from _port_problems(program)
+    written = set(program.input_buffers())
+    for number, step in enumerate(program.steps):
+        yield from (f"step {number} ({step.kernel}) {problem}" for problem in _step_problems(program, step, written))
+        written.update(program.buffers_of(step.writes))
+    for port in program.outputs:
+        if program.tensors[port.tensor].weight is None and program.tensors[port.tensor].buffer not in written:
+            yield f"nothing writes output '{port.name}'"
+
+
+def _port_problems(program: Program) -> Iterator[str]:
     for port in (*program.inputs, *program.outputs):
         if not 0 <= port.tensor < len(program.tensors):
             yield f"'{port.name}' is tensor {port.tensor}, which does not exist"
     for port in program.inputs:
         if program.tensors[port.tensor].buffer is None:
             yield f"input '{port.name}' is a weight"
-    written = set(program.input_buffers())
-    for number, step in enumerate(program.steps):
-        yield from (f"step {number} ({step.kernel}) {problem}" for problem in _step_problems(program, step, written))
-        written.update(program.buffers_of(step.writes))
-    for port in program.outputs:
-        buffer = program.tensors[port.tensor].buffer
-        if buffer is not None and buffer not in written:
-            yield f"nothing writes output '{port.name}'"
 
 
 def _tensor_problems(program: Program, tensor: Tensor) -> Iterator[str]:

@@ -22,7 +22,9 @@ def write_text(path: Path, text: str) -> None:
         os.replace(new, path)
     except OSError as error:
         new.unlink(missing_ok=True)
-        raise OutputError(f"'{path}' cannot be written: {error.strerror}.", "Choose a folder you can write to.") from error
+        raise OutputError(
+            f"'{path}' cannot be written: {error.strerror}.", "Choose a folder you can write to."
+        ) from error
 
 
 def read_text(path: Path, hint: str) -> str:

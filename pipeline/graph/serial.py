@@ -18,7 +18,9 @@ def program_to_json(program: Program) -> dict:
     data = asdict(program)
     for key, items in data.items():
         if isinstance(items, tuple):
-            data[key] = [{name: value for name, value in item.items() if value is not None and value != ()} for item in items]
+            data[key] = [
+                {name: value for name, value in item.items() if value is not None and value != ()} for item in items
+            ]
     for step in data["steps"]:
         step.setdefault("reads", ())
         step.setdefault("writes", ())

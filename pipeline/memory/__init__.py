@@ -1,1 +1,40 @@
 """Liveness, arena planning, the independent validator and the footprint: pure Python, knows neither TVM nor ONNX."""
+
+from .account import account, fits, sum_of_tensors
+from .arena import ArenaPlan, plan_arena
+from .dependencies import check_order
+from .footprint import Budget, Footprint, FootprintReport, Measured, Start
+from .liveness import ALIGNMENT, Lifetime, alive_bytes, bound, floor, lifetimes
+from .planfile import SavedPlan, read_plan, write_plan
+from .reportfile import read_report, write_report
+from .schedule import Schedule, best_order, orders
+from .validator import validate_plan
+
+__all__ = [
+    "ALIGNMENT",
+    "ArenaPlan",
+    "Budget",
+    "Footprint",
+    "FootprintReport",
+    "Lifetime",
+    "Measured",
+    "SavedPlan",
+    "Schedule",
+    "Start",
+    "account",
+    "alive_bytes",
+    "best_order",
+    "bound",
+    "check_order",
+    "fits",
+    "floor",
+    "lifetimes",
+    "orders",
+    "plan_arena",
+    "read_plan",
+    "read_report",
+    "sum_of_tensors",
+    "validate_plan",
+    "write_plan",
+    "write_report",
+]

@@ -26,14 +26,18 @@ class FuseOperators(ModulePass):
     depth: int = 256
 
     def apply(self, module: IRModule) -> IRModule:
+        from tvm import relax
+
+        return relax.transform.FuseTIR()(self.group(module))
+
+    def group(self, module: IRModule) -> IRModule:
+        """The module with what belongs together made a function of its own, not yet a kernel."""
         import tvm
         from tvm import relax
 
         with tvm.transform.PassContext(opt_level=3, config={"relax.FuseOps.max_depth": self.depth}):
             # FuseOps does nothing without the patterns of the pass before it, and FuseTIR must follow at once.
-            return tvm.transform.Sequential(
-                [relax.transform.AnnotateTIROpPattern(), relax.transform.FuseOps(), relax.transform.FuseTIR()]
-            )(module)
+            return tvm.transform.Sequential([relax.transform.AnnotateTIROpPattern(), relax.transform.FuseOps()])(module)
 
     @classmethod
     def instances(cls, module: IRModule) -> Iterable[Pass]:

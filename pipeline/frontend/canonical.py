@@ -1,0 +1,64 @@
+"""One form for every model: static shapes, nothing constant left to compute, ONNX's own operators, sorted, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ModelError
+from .binding import bind_inputs
+from .branches import select_branches
+from .folding import fold, sort_nodes
+from .limits import refuse_wrong_forms
+from .names import detach_outputs, name_nodes, name_unnamed
+from .operators import refuse_foreign_domains, refuse_unsupported
+from .opset import expand_functions, lower_opset, raise_opset
+from .reading import read_model
+from .recurrent import unroll_recurrent
+from .rewrites import rewrite
+from .shapes import infer_shapes, refuse_open_shapes
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def import_model(
+    path: Path, shapes: Mapping[str, Sequence[int]] | None = None, fix: Mapping[str, object] | None = None
+) -> onnx.ModelProto:
+    """The canonical form of the model in the file `path`; the same file and arguments give the same bytes.
+
+    `shapes` gives the sizes of inputs whose shape the file leaves open, `fix` freezes inputs to constants. Inputs and
+    outputs keep names, order and dtypes. Raises ModelError for whatever cannot be compiled: what, which node, what to
+    do about it.
+    """
+    model = read_model(path)
+    name_unnamed(model)
+    model = expand_functions(sort_nodes(model))
+    refuse_foreign_domains(model)
+    bind_inputs(model, shapes or {}, fix or {})
+    return canonicalize(model)
+
+
+def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The canonical form of a model of ONNX's own operators whose inputs are all static."""
+    import onnx.checker
+    import onnx.shape_inference
+
+    model = fold(infer_shapes(model))
+    model = raise_opset(fold(select_branches(model)))
+    for change in (rewrite, unroll_recurrent):
+        model = fold(change(infer_shapes(model)))
+    model = detach_outputs(model)
+    refuse_unsupported(model)
+    model = infer_shapes(model)
+    refuse_open_shapes(model)
+    refuse_wrong_forms(model)
+    model = name_nodes(model)
+    lower_opset(model)
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, RuntimeError) as error:
+        said = " ".join(str(error).split()).rstrip(".")
+        raise ModelError(f"The model is not valid ONNX: {said}.", "Export the model again.") from error
+    return model

@@ -1,0 +1,63 @@
+"""The parts of a graph that depend on constants only, and what folding each of them whole would cost.
+
+    W ─┬─ Slice ─┐
+       ├─ Slice ─┼─ Concat ──► LSTM        one part: one frontier value, as large as W
+       └─ Slice ─┘
+
+Judged node by node the slices would only add to W; judged whole, W is replaced by its reordered form.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx_ir
+
+
+def nbytes(value: onnx_ir.Value) -> int:
+    """Bytes of a value as inferred; 0 where its shape is known only once it is computed: that is shape arithmetic."""
+    if value.shape is None or value.dtype is None or not value.shape.is_static():
+        return 0
+    return math.ceil(math.prod(value.shape.numpy()) * value.dtype.itemsize)
+
+
+def fitting_parts(graph: onnx_ir.Graph, growth: int) -> set[onnx_ir.Node]:
+    """The nodes of all constant parts that make the model at most `growth` bytes larger when folded whole.
+
+    `graph` is sorted topologically. Two constant nodes are of one part where one reads the other or both read one
+    constant of more than `growth` bytes.
+    """
+    parts: dict[onnx_ir.Node, int] = {}
+    members: dict[int, list[onnx_ir.Node]] = {}
+    readers: dict[onnx_ir.Value, int] = {}
+    for number, node in enumerate(graph):
+        inputs = [value for value in node.inputs if value is not None]
+        if not inputs or not all(_is_constant(value) or value.producer() in parts for value in inputs):
+            continue
+        joined = {parts[producer] for value in inputs if (producer := value.producer()) in parts}
+        joined |= {readers[value] for value in inputs if value in readers}
+        members[number] = [node]
+        for other in sorted(joined):
+            members[number] = members.pop(other) + members[number]
+        for member in members[number]:
+            parts[member] = number
+        readers = {value: number if part in joined else part for value, part in readers.items()}
+        readers |= {value: number for value in inputs if _is_constant(value) and nbytes(value) > growth}
+    return {node for nodes in members.values() if _grown(set(nodes)) <= growth for node in nodes}
+
+
+def _is_constant(value: onnx_ir.Value) -> bool:
+    return value.const_value is not None and not value.is_graph_input()
+
+
+def _grown(part: set[onnx_ir.Node]) -> int:
+    """Bytes of the results other nodes need, minus bytes of the constants nobody else needs."""
+    leaves = {value for node in part for value in node.inputs if value is not None and _is_constant(value)}
+    made = [value for node in part for value in node.outputs if _read_outside(value, part)]
+    return sum(map(nbytes, made)) - sum(nbytes(value) for value in leaves if not _read_outside(value, part))
+
+
+def _read_outside(value: onnx_ir.Value, part: set[onnx_ir.Node]) -> bool:
+    return value.is_graph_output() or any(use.node not in part for use in value.uses())

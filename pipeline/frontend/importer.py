@@ -1,0 +1,49 @@
+"""TVM's ONNX importer, made to say which node it is at and to name what a node computes after the node.
+
+Imports TVM: only imported once a graph is made.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import onnx
+from tvm import relax
+from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
+
+from .provenance import variable_name
+
+#: TVM stacks the inputs of these along a new axis and reduces it, which needs memory for all of them at once
+_PAIRWISE = {"Max": relax.op.maximum, "Min": relax.op.minimum}
+
+
+class NodeImporter(ONNXGraphImporter):
+    """Imports one graph; `node` is the ONNX node at hand, None before the first and after the last."""
+
+    def __init__(self) -> None:
+        super().__init__({}, "float32", keep_params_in_input=False, sanitize=True)
+        self.node: onnx.NodeProto | None = None
+        self._variable = ""
+        emit = self.bb.emit
+        self.bb.emit = lambda expr, name_hint="": emit(expr, name_hint or self._variable)
+
+    def _construct_nodes(self, graph: onnx.GraphProto) -> None:
+        for index, node in enumerate(graph.node):
+            self.node, self._variable = node, variable_name(index)
+            super()._construct_nodes(onnx.GraphProto(node=[node]))
+            for name in node.output:
+                self._bind(name)
+        self.node, self._variable = None, ""
+
+    def _bind(self, name: str) -> None:
+        """Give a result its variable now: left as an expression, it would be bound by whichever node reads it first."""
+        result = self._nodes.get(name)
+        if isinstance(result, (relax.Call, relax.TupleGetItem)):
+            self._nodes[name] = self.bb.emit(result)
+
+    def _convert_operator(
+        self, op_name: str, inputs: list[relax.Expr], attrs: dict[str, object], opset: int
+    ) -> relax.Expr:
+        if op_name in _PAIRWISE:
+            return self.bb.normalize(functools.reduce(_PAIRWISE[op_name], inputs))
+        return super()._convert_operator(op_name, inputs, attrs, opset)

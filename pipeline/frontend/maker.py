@@ -1,0 +1,77 @@
+"""Make ONNX nodes and constants under one prefix: what a rewrite puts in the place of a node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import onnx
+
+
+class Maker:
+    """Collects nodes and initializers whose names begin with `stem`, so that they tell where they come from."""
+
+    def __init__(self, stem: str):
+        self._stem = stem
+        self.nodes: list[onnx.NodeProto] = []
+        self.initializers: list[onnx.TensorProto] = []
+
+    def constant(self, value: np.ndarray) -> str:
+        """An initializer; its name."""
+        from onnx import numpy_helper
+
+        name = f"{self._stem}/constant_{len(self.initializers)}"
+        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name))
+        return name
+
+    def integers(self, *values: int) -> str:
+        """A one-dimensional int64 initializer: axes, starts, shapes."""
+        return self.constant(np.asarray(values, dtype=np.int64).reshape(-1))
+
+    def many(self, op: str, inputs: list[str], outputs: int, **attributes: object) -> list[str]:
+        """A node with several results; their names."""
+        from onnx import helper
+
+        name = f"{self._stem}/{op}_{len(self.nodes)}"
+        results = [f"{name}:{index}" for index in range(outputs)]
+        self.nodes.append(helper.make_node(op, inputs, results, name=name, **attributes))
+        return results
+
+    def node(self, op: str, *inputs: str, result: str = "", **attributes: object) -> str:
+        """A node with one result, called `result` if given; the result's name."""
+        (name,) = self.many(op, list(inputs), 1, **attributes)
+        if result:
+            self.nodes[-1].output[0] = name = result
+        return name
+
+
+def stem_of(node: onnx.NodeProto, index: int) -> str:
+    """A prefix for what replaces `node`, the `index`-th of its graph."""
+    return node.name or f"{node.op_type}_{index}"
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, object]:
+    """The attributes of a node as Python values; strings as str."""
+    from onnx import helper
+
+    values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    return {
+        name: value.decode() if isinstance(value, bytes)
+        else [v.decode() if isinstance(v, bytes) else v for v in value] if isinstance(value, (list, tuple))
+        else value
+        for name, value in values.items()
+    }  # fmt: skip
+
+
+def splice(graph: onnx.GraphProto, replacements: dict[int, Maker]) -> None:
+    """Put each maker's nodes in the place of the node with that index, and its constants into the graph."""
+    nodes = list(graph.node)
+    del graph.node[:]
+    for index, node in enumerate(nodes):
+        if index in replacements:
+            graph.node.extend(replacements[index].nodes)
+            graph.initializer.extend(replacements[index].initializers)
+        else:
+            graph.node.append(node)

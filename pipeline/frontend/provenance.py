@@ -1,0 +1,139 @@
+"""Which ONNX nodes a kernel computes.
+
+The importer names every variable after the node that emitted it: `onnx12_` holds something of node 12. Such names
+live through legalisation, folding and canonicalisation, but fusion loses them, and makes one function of groups that
+look alike. So the variables before fusion and those after it are matched by what they compute: a value is the
+callee with its arguments' values, down to inputs and constants (value numbering), and a fused call is looked into.
+
+Imports TVM lazily; a graph made by other means has no names, hence no nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx
+    import tvm
+    from tvm import relax
+
+_NAMED = re.compile(r"onnx(\d+)_\d*")
+
+#: a value: ("input", position), ("constant", tensor) or (callee, arguments …), each interned to a number
+Key = tuple[object, ...]
+
+
+def variable_name(index: int) -> str:
+    """The hint for variables that hold what the ONNX node `index` computes."""
+    return f"onnx{index}_"
+
+
+def provenance(model: onnx.ModelProto, before: tvm.IRModule, after: tvm.IRModule) -> dict[str, tuple[str, ...]]:
+    """The names of the ONNX nodes behind each variable of `after["main"]`, in the model's order.
+
+    `before` is the module just before FuseOps, `after` the one just after it (or the same one, where nothing is
+    fused). FuseTIR and the passes that follow keep the variables' names, so the result also serves for the module
+    whose kernels are called in destination-passing form: there, look up the variable that is bound to the
+    `alloc_tensor` a kernel writes.
+    """
+    numbers: dict[Key, int] = {}
+    ordered: list[tuple[int, int | None]] = []
+    for variable, value, _ in _values(before, numbers, {}):
+        found = _NAMED.fullmatch(variable)
+        ordered.append((value, int(found[1]) if found else None))
+    nodes = _nodes_of_values(ordered, len(model.graph.node))
+    result = {}
+    for variable, _, inside in _values(after, numbers, {}):
+        indices = sorted(set().union(*(nodes.get(value, set()) for value in inside)))
+        result[variable] = tuple(model.graph.node[index].name for index in indices)
+    return result
+
+
+def _nodes_of_values(ordered: list[tuple[int, int | None]], count: int) -> dict[int, set[int]]:
+    """The nodes of every value, from (value, node or None) in the order of the bindings.
+
+    Values without a name lie between two with one. They belong to the nodes in between that left no name (whose
+    results were tuples, say), else they were made on the way to the next node's result.
+    """
+    named = {node for _, node in ordered if node is not None}
+    nodes: dict[int, set[int]] = {}
+    waiting: list[int] = []
+    last = -1
+    for value, node in [*ordered, (-1, count)]:
+        if node is None:
+            waiting.append(value)
+            continue
+        between = set(range(last + 1, node)) - named
+        for each in waiting:
+            nodes.setdefault(each, set()).update(between or ({node} if node < count else {last}))
+        nodes.setdefault(value, set()).add(node)
+        waiting, last = [], node
+    return nodes
+
+
+def _values(
+    module: tvm.IRModule, numbers: dict[Key, int], known: dict[relax.Var, int]
+) -> Iterator[tuple[str, int, tuple[int, ...]]]:
+    """Each variable of `main`: its name, the number of its value, and the numbers of all values made for it."""
+    main = module["main"]
+    for position, parameter in enumerate(main.params):
+        known[parameter] = _intern(numbers, ("input", position))
+    for block in main.body.blocks:
+        for binding in block.bindings:
+            inside: list[int] = []
+            known[binding.var] = number = _number(module, binding.value, numbers, known, inside)
+            yield binding.var.name, number, tuple(inside)
+
+
+def _number(
+    module: tvm.IRModule,
+    expr: relax.Expr,
+    numbers: dict[Key, int],
+    known: dict[relax.Var, int],
+    inside: list[int],
+) -> int:
+    """The number of an expression's value; calls made on the way are added to `inside`."""
+    from tvm import ir, relax
+
+    if isinstance(expr, relax.Var):
+        return known[expr] if expr in known else _intern(numbers, ("free", expr.name))
+    if isinstance(expr, relax.Tuple):
+        return _intern(numbers, ("tuple", *(_number(module, f, numbers, known, inside) for f in expr.fields)))
+    if isinstance(expr, relax.TupleGetItem):
+        return _intern(numbers, ("item", expr.index, _number(module, expr.tuple_value, numbers, known, inside)))
+    if isinstance(expr, relax.Call):
+        arguments = [_number(module, argument, numbers, known, inside) for argument in expr.args]
+        function = module[expr.op] if isinstance(expr.op, ir.GlobalVar) else None
+        if isinstance(function, relax.Function):
+            return _inline(module, function, arguments, numbers, inside)
+        number = _intern(numbers, ("call", _callee(expr), *arguments))
+        inside.append(number)
+        return number
+    if isinstance(expr, ir.GlobalVar):
+        return _intern(numbers, ("function", expr.name_hint))
+    if isinstance(expr, ir.GenericConst):
+        # Passes hand the same tensor on; a handle is equal to another one of the same tensor.
+        return _intern(numbers, ("constant", expr.value))
+    return _intern(numbers, ("other", str(expr)))
+
+
+def _inline(
+    module: tvm.IRModule, function: relax.Function, arguments: list[int], numbers: dict[Key, int], inside: list[int]
+) -> int:
+    known = dict(zip(function.params, arguments))
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            known[binding.var] = _number(module, binding.value, numbers, known, inside)
+    return _number(module, function.body.body, numbers, known, inside)
+
+
+def _callee(call: relax.Call) -> str:
+    """What is called, with its attributes: equal for equal calls on both sides of fusion."""
+    name = getattr(call.op, "name", None) or getattr(call.op, "name_hint", None) or "function"
+    return f"{name} {call.attrs} {[str(ty) for ty in call.ty_args]}"
+
+
+def _intern(numbers: dict[Key, int], key: Key) -> int:
+    return numbers.setdefault(key, len(numbers))

@@ -1,0 +1,68 @@
+"""The literature's metric on the ONNX file as given: inputs some node reads + initialisers + every node's outputs.
+
+A canonical model has lost what folding removed, so the figures of the file it was made from travel with it, in its
+metadata.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..memory.footprint import Start
+from .binding import bind_inputs
+from .reading import read_model
+from .shapes import static_shape, value_types
+
+if TYPE_CHECKING:
+    import onnx
+
+_SUM, _KERNELS = "passfit.start.sum", "passfit.start.kernels"
+
+
+def mark_start(canonical: onnx.ModelProto, start: Start) -> None:
+    """Write `start` into the metadata of a canonical model."""
+    from onnx import helper
+
+    kept = {entry.key: entry.value for entry in canonical.metadata_props}
+    helper.set_model_props(canonical, kept | {_SUM: str(start.sum), _KERNELS: str(start.kernels)})
+
+
+def start_of(path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object]) -> Start:
+    """The metric of the file `path` with its inputs made static; of a canonical model, that of its origin.
+
+    Values whose shape cannot be inferred (ONNX leaves some shape arithmetic open) count 0 bytes.
+    """
+    from onnx import shape_inference
+
+    model = read_model(path)
+    kept = {entry.key: entry.value for entry in model.metadata_props}
+    if kept.get(_SUM, "").isdigit() and kept.get(_KERNELS, "").isdigit():
+        return Start(sum=int(kept[_SUM]), kernels=int(kept[_KERNELS]))
+    bind_inputs(model, shapes, fix)
+    model = shape_inference.infer_shapes(model, data_prop=True)
+    graph = model.graph
+    types = value_types(graph)
+    given = {tensor.name for tensor in graph.initializer}
+    read = {name for node in graph.node for name in node.input}
+    names = [value.name for value in graph.input if value.name in read and value.name not in given]
+    names += [name for node in graph.node for name in node.output if name]
+    constants = sum(_tensor_bytes(tensor.dims, tensor.data_type) for tensor in graph.initializer)
+    return Start(constants + sum(_bytes(types.get(name)) for name in names), len(graph.node))
+
+
+def _bytes(kind: onnx.TypeProto | None) -> int:
+    if kind is None or not kind.HasField("tensor_type"):
+        return 0
+    shape = static_shape(kind)
+    return 0 if shape is None else _tensor_bytes(shape, kind.tensor_type.elem_type)
+
+
+def _tensor_bytes(shape: Sequence[int], elem_type: int) -> int:
+    from onnx import TensorProto, helper
+
+    if elem_type in (TensorProto.UNDEFINED, TensorProto.STRING):
+        return 0
+    return math.prod(shape) * helper.tensor_dtype_to_np_dtype(elem_type).itemsize

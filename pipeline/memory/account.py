@@ -1,0 +1,44 @@
+"""Adds up what a model costs on a target, in the words of design.md, section 1. All sizes are bytes."""
+
+from __future__ import annotations
+
+from ..graph import Program
+from .arena import ArenaPlan
+from .footprint import Budget, Footprint
+
+
+def account(program: Program, plan: ArenaPlan, *, workspace: int, code: int, weights_in_place: bool) -> Footprint:
+    """The footprint of `program` with the arena of `plan`.
+
+    `workspace` is that of the kernel that needs most, `code` the text and read-only data without the weights.
+    `weights_in_place` says that the target reads weights where they are stored, so that they take no ram.
+    """
+    weights = program.weight_bytes
+    return Footprint(
+        ram=plan.arena + workspace + (0 if weights_in_place else weights),
+        flash=weights + code,
+        arena=plan.arena,
+        workspace=workspace,
+        weights=weights,
+        code=code,
+        bound=plan.bound,
+        floor=plan.floor,
+        proved=plan.proved,
+        kernels=len(program.steps),
+        sum=sum_of_tensors(program),
+    )
+
+
+def sum_of_tensors(program: Program) -> int:
+    """The literature's static metric: inputs some kernel reads + weights + every kernel's results; views are free."""
+    read = set(program.buffers_of(tuple(tensor for step in program.steps for tensor in step.reads)))
+    inputs = sum(program.buffers[b].nbytes for b in program.input_buffers() & read)
+    results = sum(program.tensors[tensor].nbytes for step in program.steps for tensor in step.writes)
+    return inputs + sum(weight.nbytes for weight in program.weights) + results
+
+
+def fits(ram: int, flash: int, budget: Budget, capacity_ram: int, capacity_flash: int) -> bool:
+    """Whether `ram` and `flash` are within the budget, or within the target's capacity where no budget is set."""
+    ram_limit = capacity_ram if budget.ram is None else budget.ram
+    flash_limit = capacity_flash if budget.flash is None else budget.flash
+    return ram <= ram_limit and flash <= flash_limit

@@ -1,0 +1,104 @@
+"""Places the buffers of a program in one arena, as low as it can, and says whether lower is possible at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..graph import Program
+from .canonical import lower
+from .greedy import Box, Placement, loads, neighbours, orders, place, promote
+from .liveness import ALIGNMENT, Lifetime, aligned, bound, floor, lifetimes
+
+#: how often the boxes at the top are promoted before the search is asked
+PROMOTIONS = 24
+#: boxes the canonical search may look at; about a quarter of a second where it is needed at all
+WORK = 400_000
+
+
+@dataclass(frozen=True)
+class ArenaPlan:
+    """Where each buffer lies in the arena, in bytes, by buffer index; a buffer that is never alive or empty is at 0.
+
+    `bound` and `floor` are what no plan of this order, and no order, can beat. `proved` says that the arena is equal
+    to the bound, so that no better plan of this order exists.
+    """
+
+    offsets: tuple[int, ...]
+    arena: int
+    bound: int
+    floor: int
+    proved: bool
+
+
+def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -> ArenaPlan:
+    """An arena for the program in its given order, offsets and sizes rounded up to `alignment` bytes.
+
+    The best of several greedy orders, then a search that is exact for small programs and limited to `work` otherwise;
+    it stops as soon as the bound is reached. Deterministic: no clock, no random numbers.
+    """
+    lives = lifetimes(program)
+    placed = [
+        index
+        for index, (buffer, life) in enumerate(zip(program.buffers, lives, strict=True))
+        if buffer.nbytes > 0 and life.end > life.start
+    ]
+    sizes = [aligned(program.buffers[index].nbytes, alignment) for index in placed]
+    unit = math.gcd(*sizes) or alignment
+    boxes = _compressed([lives[index] for index in placed], [size // unit for size in sizes])
+    offsets = [0] * len(program.buffers)
+    placement = lowest(boxes, work)
+    for index, offset in zip(placed, placement.offsets, strict=True):
+        offsets[index] = offset * unit
+    least = bound(program, lives, alignment)
+    arena = placement.height * unit
+    return ArenaPlan(tuple(offsets), arena, least, floor(program, alignment), arena == least)
+
+
+def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
+    """The lowest placement found: greedy orders, then promotions, then the canonical search."""
+    if not boxes:
+        return Placement((), 0)
+    least = max(loads(boxes))
+    near = neighbours(boxes)
+    best: Placement | None = None
+    winner: list[int] = []
+    for order in orders(boxes, near):
+        for tightest in (False, True):
+            found = place(boxes, near, order, tightest=tightest, below=best.height if best else None)
+            if found is not None:
+                best, winner = found, order
+                if best.height == least:
+                    return best
+    assert best is not None
+    best = _promoted(boxes, near, winner, best, least)
+    return best if best.height == least else lower(boxes, best, least, work)
+
+
+def _promoted(
+    boxes: Sequence[Box], near: Sequence[Sequence[int]], order: list[int], best: Placement, least: int
+) -> Placement:
+    """Places again and again, each time with the boxes first that reached the top the time before."""
+    placement = best
+    for _ in range(PROMOTIONS):
+        if best.height == least:
+            break
+        order = promote(order, boxes, placement)
+        again = place(boxes, near, order)
+        assert again is not None
+        placement = again
+        if placement.height < best.height:
+            best = placement
+    return best
+
+
+def _compressed(lives: Sequence[Lifetime], sizes: Sequence[int]) -> list[Box]:
+    """Boxes over the moments at which some buffer is born: lifetimes that meet do so at one of these."""
+    births = sorted({life.start for life in lives})
+    rank = {step: number for number, step in enumerate(births)}
+    count, number = {}, 0
+    for step in range(max((life.end for life in lives), default=0) + 1):
+        count[step] = number
+        number += step in rank
+    return [Box(rank[life.start], count[life.end], size) for life, size in zip(lives, sizes, strict=True)]

@@ -1,0 +1,114 @@
+"""Which steps must come before which, and which buffers each step gives birth to or is the last to touch.
+
+Sets of steps are ints used as bit sets: step i is in the set if bit i is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import PlanError
+from ..graph import Program
+from .liveness import ALIGNMENT, aligned, floor
+
+
+@dataclass(frozen=True)
+class StepGraph:
+    """A program as a scheduler sees it. All sizes are bytes rounded up to the alignment.
+
+    `before[i]` are the steps that must run before step i, as a bit set; `after[i]` those that wait for it directly.
+    `touches[i]` are the buffers step i reads or writes, `born[i]` those of them it writes that are no inputs.
+    `touched_by[b]` are the steps that touch buffer b, as a bit set. `kept` are the outputs. `inputs` is the size of
+    all inputs together, `unread` of those that die after the first step, whichever it is.
+    `least` is what no order can be below.
+    """
+
+    before: tuple[int, ...]
+    after: tuple[tuple[int, ...], ...]
+    touches: tuple[tuple[int, ...], ...]
+    born: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]
+    touched_by: tuple[int, ...]
+    kept: frozenset[int]
+    inputs: int
+    unread: int
+    least: int
+
+    def added(self, step: int, done: int) -> int:
+        """The bytes that running `step` after the steps `done` brings to life."""
+        return sum(self.sizes[b] for b in self.born[step] if not self.touched_by[b] & done)
+
+    def freed(self, step: int, done: int) -> int:
+        """The bytes that die once `step` has run after the steps `done`."""
+        left = ~(done | 1 << step)
+        dead = sum(self.sizes[b] for b in self.touches[step] if not self.touched_by[b] & left and b not in self.kept)
+        return dead if done else dead + self.unread
+
+
+def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
+    """The dependencies of the program: a reader after the writer, a writer after the writers and readers before it."""
+    inputs, outputs = program.input_buffers(), program.output_buffers()
+    sizes = tuple(aligned(buffer.nbytes, alignment) for buffer in program.buffers)
+    touched_by = [0] * len(sizes)
+    writer: dict[int, int] = {}
+    readers: dict[int, list[int]] = {}
+    before: list[set[int]] = []
+    touches, born = [], []
+    for number, step in enumerate(program.steps):
+        needs: set[int] = set()
+        reads, writes = program.buffers_of(step.reads), program.buffers_of(step.writes)
+        for buffer in reads:
+            needs.update([writer[buffer]] if buffer in writer else [])
+            readers.setdefault(buffer, []).append(number)
+        for buffer in writes:
+            needs.update([writer[buffer]] if buffer in writer else [])
+            needs.update(readers.pop(buffer, []))
+            writer[buffer] = number
+        before.append(needs - {number})
+        touched = tuple(dict.fromkeys((*reads, *writes)))
+        for buffer in touched:
+            touched_by[buffer] |= 1 << number
+        touches.append(touched)
+        born.append(tuple(b for b in writes if b not in inputs))
+    after: list[list[int]] = [[] for _ in before]
+    for number, needs in enumerate(before):
+        for need in sorted(needs):
+            after[need].append(number)
+    held = sum(sizes[b] for b in inputs)
+    return StepGraph(
+        before=tuple(_bits(needs) for needs in before),
+        after=tuple(map(tuple, after)),
+        touches=tuple(touches),
+        born=tuple(born),
+        sizes=sizes,
+        touched_by=tuple(touched_by),
+        kept=outputs,
+        inputs=held,
+        unread=sum(sizes[b] for b in inputs - outputs if not touched_by[b]),
+        least=max(floor(program, alignment), held, sum(sizes[b] for b in outputs)),
+    )
+
+
+def check_order(program: Program, order: Sequence[int]) -> None:
+    """Raises PlanError unless `order` is a permutation of the steps in which each comes after what it depends on."""
+    if sorted(order) != list(range(len(program.steps))):
+        raise PlanError(f"The order of '{program.name}' is not a permutation of its {len(program.steps)} steps.")
+    before = step_graph(program).before
+    done = 0
+    for step in order:
+        missing = before[step] & ~done
+        if missing:
+            first = (missing & -missing).bit_length() - 1
+            raise PlanError(
+                f"The order of '{program.name}' runs step {step} ({program.steps[step].kernel}) before step {first} "
+                f"({program.steps[first].kernel}), on which it depends."
+            )
+        done |= 1 << step
+
+
+def _bits(numbers: set[int]) -> int:
+    found = 0
+    for number in numbers:
+        found |= 1 << number
+    return found

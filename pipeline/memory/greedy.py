@@ -1,0 +1,146 @@
+"""Greedy placement: take the buffers in some order and put each into the lowest, or the tightest, gap that is free.
+
+No single order wins on every network, so the planner takes the best of several. A box is a buffer in time and memory:
+
+    offset ▲   ┌───────┐
+           │   │ box 1 │ ┌───────┐
+           │ ┌─┴───────┴─┤ box 2 │
+           │ │   box 0   │       │
+           └─┴───────────┴───────┴──► steps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Box:
+    """A buffer to be placed: alive in the half-open range `[start, end)` of steps, `size` in any one unit, all > 0."""
+
+    start: int
+    end: int
+    size: int
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The offset of each box, in the boxes' unit, and the top of the highest one."""
+
+    offsets: tuple[int, ...]
+    height: int
+
+
+def neighbours(boxes: Sequence[Box]) -> list[list[int]]:
+    """For each box, the boxes that are alive at some step at which it is: they must not share memory with it."""
+    found: list[list[int]] = [[] for _ in boxes]
+    alive: list[int] = []
+    for box in sorted(range(len(boxes)), key=lambda b: boxes[b].start):
+        alive = [other for other in alive if boxes[other].end > boxes[box].start]
+        for other in alive:
+            found[box].append(other)
+            found[other].append(box)
+        alive.append(box)
+    return found
+
+
+def loads(boxes: Sequence[Box]) -> list[int]:
+    """For each step, the summed size of the boxes alive at it."""
+    change = [0] * (max((box.end for box in boxes), default=0) + 1)
+    for box in boxes:
+        change[box.start] += box.size
+        change[box.end] -= box.size
+    total, totals = 0, []
+    for delta in change[:-1]:
+        total += delta
+        totals.append(total)
+    return totals
+
+
+def crowding(boxes: Sequence[Box]) -> list[int]:
+    """For each box, the largest load of a step at which it is alive: how much memory it must share."""
+    steps = loads(boxes)
+    return [max(steps[box.start : box.end]) for box in boxes]
+
+
+def orders(boxes: Sequence[Box], near: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """The orders in which the greedy planners take the boxes, the most often successful first.
+
+    By size: TensorFlow Lite Micro's GreedyMemoryPlanner, ExecuTorch's greedy algorithm, and "greedy by size" of
+    Pisarchyk & Lee, Efficient Memory Management for Deep Neural Net Inference (MLSys workshop 2020). By crowding, then
+    lifetime or size, and by size × lifetime: MiniMalloc (Moffitt, ASPLOS 2023). By lifetime: XLA's
+    GlobalDecreasingSizeBestFitHeap, temporal order. By the fullest step a box belongs to: "greedy by breadth" of
+    Pisarchyk & Lee. By number of conflicts: TVM's USMP greedy_by_conflicts. By start and by end: a stack, forwards
+    and backwards.
+    """
+    crowd = crowding(boxes)
+    total = loads(boxes)
+    crest = {step: rank for rank, step in enumerate(sorted(range(len(total)), key=lambda s: (-total[s], s)))}
+    breadth = [min(crest[s] for s in range(box.start, box.end)) for box in boxes]
+
+    def by(key) -> list[int]:
+        return sorted(range(len(boxes)), key=lambda b: (*key(b, boxes[b]), boxes[b].start, b))
+
+    yield by(lambda b, box: (-box.size, -box.length))
+    yield by(lambda b, box: (-crowd[b], -box.length, -box.size))
+    yield by(lambda b, box: (-crowd[b], -box.size))
+    yield by(lambda b, box: (-box.size * box.length,))
+    yield by(lambda b, box: (-box.length, -box.size))
+    yield by(lambda b, box: (breadth[b], -box.size))
+    yield by(lambda b, box: (-len(near[b]), -box.size))
+    yield by(lambda b, box: (box.start, -box.size))
+    yield by(lambda b, box: (-box.end, -box.size))
+
+
+def place(
+    boxes: Sequence[Box],
+    near: Sequence[Sequence[int]],
+    order: Sequence[int],
+    *,
+    tightest: bool = False,
+    below: int | None = None,
+    fixed: Sequence[int] | None = None,
+) -> Placement | None:
+    """The boxes placed one by one in `order`, each in the lowest gap that holds it, or (`tightest`) in the smallest.
+
+    None as soon as a box would end at `below` or above: the caller has something as good. Boxes that have an offset
+    in `fixed` (not -1) keep it.
+    """
+    offsets = [-1] * len(boxes) if fixed is None else list(fixed)
+    height = max((low + box.size for low, box in zip(offsets, boxes, strict=True) if low >= 0), default=0)
+    for box in order:
+        if offsets[box] >= 0:
+            continue
+        size = boxes[box].size
+        taken = sorted(
+            (offsets[other], offsets[other] + boxes[other].size) for other in near[box] if offsets[other] >= 0
+        )
+        top, chosen, slack = 0, -1, None
+        for low, high in taken:
+            gap = low - top
+            if gap >= size and (slack is None or gap - size < slack):
+                chosen, slack = top, gap - size
+                if not tightest or slack == 0:
+                    break
+            if high > top:
+                top = high
+        if chosen < 0:
+            chosen = top
+        offsets[box] = chosen
+        if chosen + size > height:
+            height = chosen + size
+            if below is not None and height >= below:
+                return None
+    return Placement(tuple(offsets), height)
+
+
+def promote(order: Sequence[int], boxes: Sequence[Box], placement: Placement) -> list[int]:
+    """`order` with the boxes first that reach the top of `placement` ("squeaky wheel", Joslin & Clements 1999)."""
+    tops = [placement.offsets[b] + boxes[b].size for b in order]
+    blamed = [b for b, top in zip(order, tops, strict=True) if top == placement.height]
+    return blamed + [b for b, top in zip(order, tops, strict=True) if top < placement.height]

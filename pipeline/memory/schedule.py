@@ -1,0 +1,145 @@
+"""Orders of the steps of a program, and the one that needs the least memory. All sizes are bytes.
+
+The peak of an order is its bound: the largest sum of aligned buffers alive at one step.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..graph import Program
+from .beam import beam_search
+from .dependencies import StepGraph, check_order, step_graph
+from .liveness import ALIGNMENT, bound
+
+#: states the beam keeps at each step, unless told otherwise
+EFFORT = 32
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """An order of the steps (a permutation for `Program.reordered`), its peak, and whether no order has a lower one."""
+
+    order: tuple[int, ...]
+    peak: int
+    optimal: bool
+
+
+def orders(program: Program) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Named orders that cost next to nothing: `given`, `depth-first`, `on-demand` and `greedy`."""
+    graph = step_graph(program)
+    yield "given", tuple(range(len(program.steps)))
+    yield "depth-first", depth_first(graph)
+    yield "on-demand", on_demand(graph)
+    yield "greedy", greedy(graph)
+
+
+def best_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMENT) -> Schedule:
+    """The best of the named orders, improved by a beam of `effort` states; 0 is no search. Never worse than given.
+
+    Of orders with the same peak the first of `orders` is kept, so a program that is good already stays as it is.
+    An exact search would take the incumbent's peak and return an order as `beam_search` does.
+    """
+    graph = step_graph(program, alignment)
+    best = Schedule((), 0, False)
+    for name, order in orders(program):
+        peak = bound(program.reordered(order), alignment=alignment)
+        if name == "given" or peak < best.peak:
+            best = Schedule(order, peak, peak == graph.least)
+        if best.optimal:
+            return best
+    if effort > 0:
+        order, exhausted = beam_search(graph, best.peak, effort)
+        order = best.order if order is None else order
+        peak = bound(program.reordered(order), alignment=alignment)
+        best = Schedule(order, peak, exhausted or peak == graph.least)
+    check_order(program, best.order)
+    return best
+
+
+def depth_first(graph: StepGraph) -> tuple[int, ...]:
+    """Reverse post-order over the steps that wait: a branch is run to its end before the next one is begun.
+
+    The order TensorFlow Lite converters and HMCOS (DAC 2022) start from. Of several branches the first is run first.
+    """
+    seen = [False] * len(graph.before)
+    finished: list[int] = []
+    for root in reversed(range(len(graph.before))):
+        if not graph.before[root]:
+            _post_order(root, [after[::-1] for after in graph.after], seen, finished)
+    return tuple(finished[::-1])
+
+
+def on_demand(graph: StepGraph) -> tuple[int, ...]:
+    """Post-order from the last steps through what they need: nothing is computed before something asks for it."""
+    needs: list[list[int]] = [[] for _ in graph.before]
+    for step, after in enumerate(graph.after):
+        for later in after:
+            needs[later].append(step)
+    seen = [False] * len(needs)
+    finished: list[int] = []
+    for root, after in enumerate(graph.after):
+        if not after:
+            _post_order(root, needs, seen, finished)
+    return tuple(finished)
+
+
+def _post_order(root: int, edges: list, seen: list[bool], finished: list[int]) -> None:
+    """Appends what can be reached from `root` to `finished`, each step after all that its edges lead to."""
+    if seen[root]:
+        return
+    seen[root] = True
+    stack = [(root, iter(edges[root]))]
+    while stack:
+        step, left = stack[-1]
+        for following in left:
+            if not seen[following]:
+                seen[following] = True
+                stack.append((following, iter(edges[following])))
+                break
+        else:
+            stack.pop()
+            finished.append(step)
+
+
+def greedy(graph: StepGraph) -> tuple[int, ...]:
+    """Always the ready step after which the least memory is alive; of equal ones the one that needs less on the way.
+
+    A step's price changes only when a step runs that shares a buffer with it, so prices are kept in a heap, in which
+    outdated ones stay until they come up.
+    """
+    waiting = [needs.bit_count() for needs in graph.before]
+    sharers: list[list[int]] = [[] for _ in graph.sizes]
+    for step, touched in enumerate(graph.touches):
+        for buffer in touched:
+            sharers[buffer].append(step)
+    ready = {step for step, count in enumerate(waiting) if count == 0}
+    heap = [(*_price(graph, step, 0), step) for step in ready]
+    heapq.heapify(heap)
+    done, order = 0, []
+    while heap:
+        growth, added, step = heapq.heappop(heap)
+        if step not in ready or (growth, added) != _price(graph, step, done):
+            continue
+        order.append(step)
+        ready.remove(step)
+        done |= 1 << step
+        changed = {sharer for buffer in graph.touches[step] for sharer in sharers[buffer]} & ready
+        for later in graph.after[step]:
+            waiting[later] -= 1
+            if waiting[later] == 0:
+                ready.add(later)
+                changed.add(later)
+        if len(order) == 1 and graph.unread:
+            changed |= ready  # The first step alone gets rid of the inputs nobody reads.
+        for other in changed:
+            heapq.heappush(heap, (*_price(graph, other, done), other))
+    return tuple(order)
+
+
+def _price(graph: StepGraph, step: int, done: int) -> tuple[int, int]:
+    """What running `step` after the steps `done` adds in the end, and what it adds on the way, in bytes."""
+    added = graph.added(step, done)
+    return added - graph.freed(step, done), added

@@ -1,0 +1,1 @@
+"""What people look at: sizes at the peak, the arena over time."""

@@ -1,0 +1,47 @@
+"""What `passfit optimize` and `passfit compile` show of a result."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ..graph.sizes import format_bytes
+from ..memory.footprint import FootprintReport
+
+_FIELDS = ("ram", "arena", "workspace", "weights", "flash")
+
+
+def footprint_table(report: FootprintReport) -> RenderableType:
+    """The footprint beside that of TVM's default, what running it showed, and whether it fits."""
+    table = Table(title=f"{report.model} @ {report.target}", title_justify="left", title_style="bold")
+    for column, justify in (("", "left"), ("passfit", "right"), ("tvm-default", "right"), ("ratio", "right")):
+        table.add_column(column, justify=justify)
+    for field in _FIELDS:
+        ours, theirs = getattr(report.best, field), getattr(report.baseline, field)
+        ratio = f"{ours / theirs:.2f}" if theirs else "–"
+        table.add_row(field, format_bytes(ours), format_bytes(theirs), ratio)
+    table.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")
+    return Group(table, Text(_measured(report)), Text(_verdict(report)))
+
+
+def _measured(report: FootprintReport) -> str:
+    measured = report.measured
+    if not measured.ran:
+        return measured.how
+    parts = [f"ran {measured.how}", f"max error {measured.max_rel_error:.1e} of the range"]
+    if measured.ram is not None:
+        parts.append(f"measured ram {format_bytes(measured.ram)}")
+    if measured.latency_ms is not None:
+        parts.append(f"{measured.latency_ms:.2f} ms")
+    return ", ".join(parts)
+
+
+def _verdict(report: FootprintReport) -> str:
+    limits = [
+        f"{quantity} {format_bytes(limit)}"
+        for quantity in ("ram", "flash")
+        if (limit := getattr(report.budget, quantity)) is not None
+    ]
+    against = f"the budget ({', '.join(limits)})" if limits else "the device"
+    return f"fits {against}" if report.fits else f"does NOT fit {against}"

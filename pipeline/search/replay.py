@@ -1,0 +1,48 @@
+"""Replay a sequence on an imported graph: the program to compile, with the ONNX nodes behind every kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import onnx
+from tvm.ir import IRModule
+
+from ..errors import SequenceError
+from ..frontend.provenance import provenance
+from ..kernels.lowering import Lowered, lower, without_workspaces
+from ..passes.base import ModulePass, ProgramPass
+from ..passes.fuse_operators import FuseOperators
+from ..passes.sequence import Sequence
+from .evaluation import FAILURES
+
+
+def replay(sequence: Sequence, module: IRModule, model: onnx.ModelProto, name: str) -> tuple[Lowered, int]:
+    """The lowered program of `module`, which `model` was imported as, and the largest workspace in bytes.
+
+    Raises SequenceError where a pass of the sequence does not take the graph.
+    """
+    grouped = before = module
+    for each in sequence.passes:
+        if not isinstance(each, ModulePass):
+            continue
+        try:
+            before, module = module, each.apply(module)
+            grouped = each.group(before) if isinstance(each, FuseOperators) else module
+        except FAILURES as error:
+            raise SequenceError(
+                f"The pass '{each.spec}' fails on this model ({type(error).__name__}).",
+                "Leave it out, or let `passfit optimize` choose the sequence.",
+            ) from error
+    nodes = provenance(model, before, grouped)
+    inputs, outputs = port_names(model)
+    lowered, workspace = without_workspaces(lower(module, name, inputs, outputs, nodes))
+    program = lowered.program
+    for each in sequence.passes:
+        if isinstance(each, ProgramPass):
+            program = each.apply(program)
+    return replace(lowered, program=program), workspace
+
+
+def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
+    """The names of the inputs and outputs of a canonical model, in order."""
+    return [value.name for value in model.graph.input], [value.name for value in model.graph.output]
