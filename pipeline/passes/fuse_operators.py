@@ -1,4 +1,4 @@
-"""`fuse-operators`: TVM's fusion of kernels into larger ones."""
+"""`fuse-operators`: TVM's fusion of kernels into larger ones, and what lies just beyond it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,25 @@ if TYPE_CHECKING:
 
     from .base import Pass
 
+#: what a kernel may be computed inside of: element-wise kernels (TVM's rule); also poolings whose windows do not
+#: overlap; also reductions of whole axes
+OVER = ("element-wise", "pooling", "reduction")
+
 
 @dataclass(frozen=True)
 class FuseOperators(ModulePass):
-    """At most `depth` operators end up in one kernel (TVM's default is 256)."""
+    """At most `depth` operators end up in one kernel (TVM's default is 256); `over` is one of OVER."""
 
     name = "fuse-operators"
-    summary = "fuses kernels with the element-wise ones around them, as TVM does"
+    summary = "fuses kernels with the element-wise ones around them, and those that read them once"
     levels = frozenset({Level.KERNELS})
 
     depth: int = 256
+    over: str = "element-wise"
+
+    def __post_init__(self) -> None:
+        if self.over not in OVER:
+            raise ValueError(f"over is '{self.over}', not one of {', '.join(OVER)}")
 
     def apply(self, module: IRModule) -> IRModule:
         from tvm import relax
@@ -35,10 +44,15 @@ class FuseOperators(ModulePass):
         import tvm
         from tvm import relax
 
+        from .read_once import mark_read_once
+
+        # FuseOps does nothing without these patterns, and FuseTIR must follow at once.
+        module = relax.transform.AnnotateTIROpPattern()(module)
+        if self.over != "element-wise":
+            module = mark_read_once(module, windows_only=self.over == "pooling")
         with tvm.transform.PassContext(opt_level=3, config={"relax.FuseOps.max_depth": self.depth}):
-            # FuseOps does nothing without the patterns of the pass before it, and FuseTIR must follow at once.
-            return tvm.transform.Sequential([relax.transform.AnnotateTIROpPattern(), relax.transform.FuseOps()])(module)
+            return relax.transform.FuseOps()(module)
 
     @classmethod
     def instances(cls, module: IRModule) -> Iterable[Pass]:
-        return (cls(), cls(depth=2), cls(depth=4))
+        return (cls(), cls(over="pooling"), cls(over="reduction"), cls(depth=2), cls(depth=4))

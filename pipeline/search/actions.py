@@ -12,6 +12,8 @@ from ..passes.sequence import TVM_DEFAULT
 #: from a graph to the kernels that are scored: TVM's way first, then with less folding, with less fusion, with none
 TAILS: tuple[tuple[Pass, ...], ...] = (
     tuple(parse_spec(spec) for spec in TVM_DEFAULT),
+    (Legalize(), FoldConstant(), FuseOperators(over="pooling")),
+    (Legalize(), FoldConstant(), FuseOperators(over="reduction")),
     (Legalize(), FoldConstant(grow=0), FuseOperators()),
     (Legalize(), FuseOperators()),
     (Legalize(), FoldConstant(), FuseOperators(depth=4)),

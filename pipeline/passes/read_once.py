@@ -1,0 +1,87 @@
+"""Which kernels read every element of their input at most once, so that its producer can be computed inside of them.
+
+TVM fuses a convolution only with element-wise consumers. A pooling whose windows do not overlap, or the mean over a
+whole plane, asks for each element of the convolution just once too: computed there, the convolution's result never
+exists as a tensor, and nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+from tvm.sym import detect_linear_equation
+from tvm.ir import IRModule, Range, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
+
+#: TVM's OpPatternKind: element-wise, and a commutative reduction
+ELEMENT_WISE, REDUCTION = 0, 3
+_REDUCE_AXIS = 2
+
+
+def mark_read_once(module: IRModule, *, windows_only: bool) -> IRModule:
+    """`module`, in which kernels that reduce what they read once count as element-wise to FuseOps.
+
+    With `windows_only`, those that keep a window's place (poolings), not those that reduce whole axes.
+    Run AnnotateTIROpPattern before: it would overwrite the marks.
+    """
+    marked = IRModule(module.functions, attrs=module.attrs)
+    for var, function in module.functions.items():
+        if isinstance(function, PrimFunc) and reads_once(function):
+            if windows_only and int(function.attrs["op_pattern"]) == REDUCTION:
+                continue
+            marked.update_func(var, function.with_attr("op_pattern", ELEMENT_WISE))
+    return marked
+
+
+def reads_once(kernel: PrimFunc) -> bool:
+    """Whether the kernel has one input, and one reduction, which reads each element of the input at most once."""
+    blocks = _blocks(kernel.body)
+    reductions = [block for block in blocks if any(int(axis.iter_type) == _REDUCE_AXIS for axis in block.iter_vars)]
+    inputs = list(kernel.params)[:-1]
+    if len(inputs) != 1 or len(reductions) != 1:
+        return False
+    readers = [block for block in blocks if any(read.source.same_as(inputs[0]) for read in block.reads)]
+    if len(readers) != 1 or not readers[0].same_as(reductions[0]):
+        return False
+    return _is_injective(reductions[0], inputs[0])
+
+
+def _is_injective(block: SBlock, source: Var) -> bool:
+    """No two instances of the block read the same element of `source`: every index is a mixed-radix number of axes."""
+    regions = [read for read in block.reads if read.source.same_as(source)]
+    axes = {axis.var: axis.dom for axis in block.iter_vars if int(axis.dom.extent) > 1}
+    if len(regions) != 1 or any(int(index.extent) != 1 for index in regions[0].region):
+        return False
+    used: set[Var] = set()
+    for index in regions[0].region:
+        taken = _mixed_radix(index.min, axes)
+        if taken is None or taken & used:
+            return False
+        used |= taken
+    return used == set(axes)
+
+
+def _mixed_radix(index: object, axes: dict[Var, Range]) -> set[Var] | None:
+    """The axes in `index`, if it is a sum of axis·stride in which each stride exceeds all that is below it."""
+    names = list(axes)
+    coefficients = detect_linear_equation(index, names)
+    if len(coefficients) != len(names) + 1:
+        return None
+    terms = sorted((int(stride), int(axes[var].extent), var) for stride, var in zip(coefficients, names) if int(stride))
+    reach = 1
+    for stride, extent, _ in terms:
+        if stride < reach:
+            return None
+        reach = stride * (extent - 1) + reach
+    return {var for _, _, var in terms}
+
+
+def _blocks(stmt: Stmt) -> list[SBlock]:
+    """The blocks of a kernel, without its root."""
+    if isinstance(stmt, SBlockRealize):
+        inner = _blocks(stmt.block.body)
+        return inner if stmt.block.name_hint == "root" else [stmt.block, *inner]
+    if isinstance(stmt, For):
+        return _blocks(stmt.body)
+    if isinstance(stmt, SeqStmt):
+        return [block for part in stmt.seq for block in _blocks(part)]
+    return []
