@@ -148,7 +148,7 @@ class _Reader:
         return self._add(Tensor(shape, dtype, buffer=original.buffer, weight=original.weight))
 
     def _weight(self, constant: GenericConst, var: relax.Var | None) -> int:
-        array = np.ascontiguousarray(constant.value.numpy())
+        array = constant.value.numpy()  # contiguous; np.ascontiguousarray would make a scalar a vector
         dtype = str(constant.value.dtype)
         digest = hashlib.sha256(array.tobytes()).hexdigest()
         if digest not in self._weight_numbers:

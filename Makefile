@@ -1,0 +1,39 @@
+# Everything runs inside .venv, which these commands make themselves. PYTHON=python3.12 chooses another interpreter.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.passfit-ready
+
+.PHONY: help demo test test-fast lint clean
+
+help: ## this list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
+	  printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+demo: $(READY) ## compile the demo models for all targets, show what fits
+	@git rev-parse --git-dir >/dev/null 2>&1 || git init -q .  # DVC wants one, and an archive has none
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/dvc repro  # its stages call `python`: the one of .venv
+	@echo
+	@$(BIN)/passfit gate; verdict=$$?; $(BIN)/passfit track; exit $$verdict
+
+test: $(READY) ## the whole test suite, the fast tests first
+	$(BIN)/python -m pytest
+
+test-fast: $(READY) ## the tests that need no TVM, in seconds
+	$(BIN)/python -m pytest -m 'not tvm and not slow'
+
+lint: $(READY) ## packages, the import contract, and ruff
+	$(BIN)/python -m pytest -q tests/test_layout.py
+	@$(BIN)/python -m ruff --version >/dev/null 2>&1 || $(BIN)/pip install -q 'ruff>=0.9,<1'
+	$(BIN)/python -m ruff check pipeline stages tests
+
+clean: ## remove results and caches, keep .venv
+	rm -rf out .dvc/cache .dvc/tmp build dist .pytest_cache .hypothesis .ruff_cache
+
+# Made again when the dependencies change. --no-compile: Python compiles what is imported, which is far less.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "passfit needs Python >= 3.10, $(PYTHON) is older: run make PYTHON=python3.12 (or another)." >&2; exit 2; }
+	@$(PYTHON) -m venv .venv \
+	  || { echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: python3-venv)." >&2; exit 2; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[test]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""One short module per DVC stage: read params.yaml, call passfit, write files."""

@@ -1,0 +1,76 @@
+"""What every stage does around its own work: read the command line and params.yaml, and say errors in one line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from passfit.config import Params, load_params
+from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean
+from passfit.memory.footprint import Budget
+
+#: where the results of all stages are, relative to the repo
+OUT = Path("out")
+
+#: exit codes of the `passfit` command: bad usage or bad input; a library that computes something else is our bug
+BAD_INPUT, BUG = 2, 3
+
+
+def run_stage(work: Callable[..., None], *arguments: str, argv: Sequence[str] | None = None) -> None:
+    """Call `work(params, *values)` with params.yaml of the working directory and the named command line arguments.
+
+    DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. A PassfitError becomes one line
+    on stderr and exit code 2; any other exception is a bug and keeps its traceback.
+    """
+    parser = argparse.ArgumentParser(description=work.__doc__)
+    for name in arguments:
+        parser.add_argument(name)
+    values = vars(parser.parse_args(argv))
+    logging.basicConfig(level=logging.WARNING, format="passfit: %(message)s")
+    try:
+        work(load_params(Path("params.yaml")), *values.values())
+    except PassfitError as error:
+        sys.stderr.write(f"passfit: {error}\n")
+        raise SystemExit(BUG if isinstance(error, NumericError) else BAD_INPUT) from None
+
+
+def entry(params: Params, section: str, name: str):
+    """`models.NAME` or `targets.NAME` of params.yaml. Raises ConfigError with the nearest name."""
+    known = getattr(params, section)
+    if name not in known:
+        raise ConfigError(f"params.yaml: {section}.{name} is missing.", did_you_mean(name, known))
+    return known[name]
+
+
+def budget_of(params: Params, model: str, target: str) -> Budget:
+    """The budget of `model` on `target`, both of which must be declared."""
+    entry(params, "models", model)
+    entry(params, "targets", target)
+    return params.budget(model, target)
+
+
+def canonical_model(model: str) -> Path:
+    """What the import stage wrote, and every later stage reads."""
+    return OUT / "models" / model / "model.onnx"
+
+
+def write_json(path: Path, data: dict) -> None:
+    """Write `data` with sorted keys; the file is whole or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(data, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    os.replace(new, path)
+
+
+def copy_file(source: Path, path: Path) -> None:
+    """Copy one file; the copy is whole or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    shutil.copyfile(source, new)
+    os.replace(new, path)

@@ -1,0 +1,51 @@
+"""Stage `toolchain`: what DVC cannot see by itself: package versions, passfit's own source, and facts of the targets.
+
+It runs on every `dvc repro`, so it imports nothing heavy. Its bytes change only when one of them does, and then DVC
+reruns what depends on it: everything on an upgrade of TVM, one target's stages when the facts of that target change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from dataclasses import asdict
+from pathlib import Path
+
+import passfit
+import passfit.stages
+from passfit.config import Params, check_targets
+from passfit.stages._common import OUT, run_stage, write_json
+from passfit.targets.catalogue import load_catalogue
+
+#: the packages whose versions decide what the stages compute
+PACKAGES = ("passfit", "apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime", "ziglang")
+
+
+def toolchain(params: Params) -> None:
+    """Write out/toolchain.json, and out/targets/NAME.json for every target there is."""
+    catalogue = load_catalogue(Path())
+    check_targets(params, catalogue)
+    versions = {package: importlib.metadata.version(package) for package in PACKAGES}
+    write_json(OUT / "toolchain.json", versions | {"passfit-source": source_digest()})
+    for name, target in catalogue.items():
+        write_json(OUT / "targets" / f"{name}.json", asdict(target))
+
+
+def source_digest() -> str:
+    """sha256 over passfit's own files: an edited checkout is another compiler, though its version is the same."""
+    # In a checkout the stages lie outside of the package's folder, in an installed wheel inside of it: key by module.
+    files = {}
+    for package in (passfit, passfit.stages):
+        for root in map(Path, package.__path__):
+            for file in root.rglob("*"):
+                if file.is_file() and "__pycache__" not in file.parts and not file.name.startswith("."):
+                    files[f"{package.__name__.replace('.', '/')}/{file.relative_to(root).as_posix()}"] = file
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(f"{name}\n".encode())
+        digest.update(hashlib.sha256(files[name].read_bytes()).digest())
+    return digest.hexdigest()
+
+
+if __name__ == "__main__":
+    run_stage(toolchain)

@@ -1,0 +1,27 @@
+"""Stage `track`: what the other stages left on disk, logged to MLflow."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from passfit.config import Params
+from passfit.stages._common import OUT, run_stage, write_json
+from passfit.tracking import track as log
+
+
+def track(params: Params) -> None:
+    """Log every result to MLflow (idempotent), and write out/track.json: what was logged, by content."""
+    result = log(Path(), params)
+    write_json(
+        OUT / "track.json",
+        {"runs": {run.name: run.content for run in result.runs}, "warnings": list(result.warnings)},
+    )
+    for link in result.links:
+        sys.stdout.write(f"{link}\n")
+    for warning in result.warnings:
+        sys.stderr.write(f"passfit: {warning}\n")
+
+
+if __name__ == "__main__":
+    run_stage(track)

@@ -1,0 +1,117 @@
+"""Fast tests first: a broken law shows in seconds, before anything is compiled. And what several folders share."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+def _cost(item: pytest.Item) -> int:
+    return 2 if item.get_closest_marker("slow") else 1 if item.get_closest_marker("tvm") else 0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Unmarked, then tvm, then slow; the order within each is pytest's own."""
+    items.sort(key=_cost)
+
+
+@dataclass(frozen=True)
+class ModelRepo:
+    """A git+DVC repo somewhere, and the Python whose passfit it uses."""
+
+    root: Path
+    python: Path
+
+    def run(self, *command: str | Path, expect: int = 0) -> str:
+        """Run a program of `python`'s environment in the repo; its output. Fails on another exit code."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "DVC_", "GIT_", "PYTEST_"))}
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=self.root,
+            env=environment | {"PATH": f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == expect, f"{command} exited with {done.returncode}:\n{done.stdout}"
+        return done.stdout
+
+    def passfit(self, *arguments: str, expect: int = 0) -> str:
+        return self.run(self.python.with_name("passfit"), *arguments, expect=expect)
+
+    def repro(self, *arguments: str) -> set[str]:
+        """`dvc repro`; the names of the stages that ran, or that the run-cache restored."""
+        text = self.run(self.python, "-m", "dvc", "repro", *arguments)
+        return set(re.findall(r"^(?:Running s|S)tage '(.+?)'(?:$|:$| is cached)", text, re.MULTILINE))
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        """Replace `old`, which must be there, in one file of the repo."""
+        path = self.root / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text, f"{file} does not hold {old!r}:\n{text}"
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def make_repo() -> Callable[..., ModelRepo]:
+    """A function that makes an empty git+DVC repo."""
+
+    def make(root: Path, python: Path = Path(sys.executable)) -> ModelRepo:
+        root.mkdir(parents=True)
+        repo = ModelRepo(root, python)
+        repo.run("git", "init", "-q")
+        repo.run("git", "config", "user.name", "test")
+        repo.run("git", "config", "user.email", "test@example.org")
+        repo.run(python, "-m", "dvc", "init", "-q")
+        repo.run(python, "-m", "dvc", "config", "core.analytics", "false")
+        return repo
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def save_tiny_cnn() -> Callable[..., Path]:
+    """A function that writes a small convolutional network: 3×16×16 in, 4 classes out, seeded weights."""
+
+    def save(path: Path, channels: int = 8, seed: int = 0) -> Path:
+        import numpy as np
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+
+        random = np.random.default_rng(seed)
+        shapes = {"w1": (channels, 3, 3, 3), "w2": (channels, channels, 3, 3), "w3": (channels, 4), "b3": (4,)}
+        weights = [
+            numpy_helper.from_array(random.normal(0, 0.3, shape).astype(np.float32), name)
+            for name, shape in shapes.items()
+        ]
+        nodes = [
+            helper.make_node("Conv", ["image", "w1"], ["c1"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["c1"], ["r1"]),
+            helper.make_node("Conv", ["r1", "w2"], ["c2"], pads=[1, 1, 1, 1]),
+            helper.make_node("Add", ["c2", "r1"], ["sum"]),
+            helper.make_node("Relu", ["sum"], ["r2"]),
+            helper.make_node("MaxPool", ["r2"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+            helper.make_node("GlobalAveragePool", ["p"], ["g"]),
+            helper.make_node("Flatten", ["g"], ["f"]),
+            helper.make_node("Gemm", ["f", "w3", "b3"], ["scores"]),
+        ]
+        graph = helper.make_graph(
+            nodes,
+            "tiny",
+            [helper.make_tensor_value_info("image", TensorProto.FLOAT, (1, 3, 16, 16))],
+            [helper.make_tensor_value_info("scores", TensorProto.FLOAT, (1, 4))],
+            weights,
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+        return path
+
+    return save

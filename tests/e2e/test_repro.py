@@ -1,0 +1,108 @@
+"""`passfit init` and `dvc repro` in a model repo: two tiny models, two targets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+MODELS = ("first", "second-net")
+TARGETS = ("x86-64", "rpi4")
+PAIRS = [(model, target) for model in MODELS for target in TARGETS]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory, make_repo, save_tiny_cnn):
+    """A repo after its first `dvc repro`. Tests that change it take a copy: `repo`."""
+    repo = make_repo(tmp_path_factory.mktemp("e2e") / "repo")
+    save_tiny_cnn(repo.root / "models" / "first.onnx")
+    save_tiny_cnn(repo.root / "models" / "Second_Net.onnx", channels=6, seed=1)
+    models = [word for name in ("first", "Second_Net") for word in ("--model", f"models/{name}.onnx")]
+    repo.passfit("init", *models, *(word for target in TARGETS for word in ("--target", target)))
+    ran = repo.repro()
+    assert {f"compile@{model}-{target}" for model, target in PAIRS} < ran
+    return repo
+
+
+@pytest.fixture
+def repo(built, tmp_path):
+    shutil.copytree(built.root, tmp_path / "repo", symlinks=True)
+    return type(built)(tmp_path / "repo", built.python)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = sorted(f for f in folder.rglob("*") if f.is_file())
+    return {f.relative_to(folder).as_posix(): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
+
+
+@pytest.mark.parametrize(("model", "target"), PAIRS)
+def test_every_model_becomes_a_verified_library_on_every_target(built, model, target):
+    out = built.root / "out" / "compile" / model / target
+    assert len(list(out.glob("lib*.a"))) == len(list(out.glob("*.h"))) == 1
+    assert (out / "manifest.json").is_file()
+    footprint = json.loads((out / "footprint.json").read_text())
+    assert (footprint["model"], footprint["target"]) == (model, target)
+    measured = footprint["measured"]
+    if target == "x86-64":
+        assert measured["ran"], measured["how"]
+    if measured["ran"]:
+        assert measured["max_rel_error"] <= 1e-4
+    else:
+        assert "qemu" in measured["how"], "says what to install"
+    assert footprint["best"]["ram"] <= footprint["baseline"]["ram"]
+
+
+def test_the_gate_passes(built):
+    text = built.passfit("gate")
+    assert all(model in text for model in MODELS) and all(target in text for target in TARGETS)
+
+
+def test_a_second_repro_runs_nothing_but_the_look_at_versions(repo):
+    before = digests(repo.root / "out")
+    assert repo.repro() == {"toolchain"}
+    assert digests(repo.root / "out") == before
+
+
+def test_the_budget_of_one_target_reruns_that_target_only(repo):
+    repo.edit("params.yaml", "rpi4: {budget: {ram: null", "rpi4: {budget: {ram: 3MiB")
+    expected = {f"{stage}@{model}-rpi4" for stage in ("optimize", "compile") for model in MODELS}
+    assert repo.repro() == {"toolchain", "track"} | expected
+
+
+def test_another_version_of_the_compiler_reruns_everything(repo):
+    lock = (repo.root / "dvc.lock").read_text()
+    versions = (repo.root / "out" / "toolchain.json").read_bytes()
+    old = hashlib.md5(versions).hexdigest()
+    assert old in lock
+    (repo.root / "dvc.lock").write_text(lock.replace(old, "f" * 32))
+    text = repo.run(repo.python, "-m", "dvc", "status")
+    assert all(f"{stage}@{m}-{t}" in text for stage in ("optimize", "compile") for m, t in PAIRS)
+    assert all(f"{stage}@{m}" in text for stage in ("import", "profile") for m in MODELS)
+
+
+def test_compiling_again_gives_the_same_bytes(repo):
+    out = repo.root / "out" / "compile" / "first" / "x86-64"
+    before = digests(out)
+    repo.repro("--single-item", "--force", "compile@first-x86-64")
+    after = digests(out)
+    timed = {"footprint.json"}  # holds the measured latency
+    assert {k: v for k, v in after.items() if k not in timed} == {k: v for k, v in before.items() if k not in timed}
+
+
+def test_git_sees_the_footprints_and_nothing_of_the_results(built):
+    status = built.run("git", "status", "--porcelain", "--untracked-files=all")
+    seen = {line.split()[-1] for line in status.splitlines()}
+    assert {f"footprints/{model}/{target}.json" for model, target in PAIRS} <= seen
+    assert not [path for path in seen if path.startswith(("out/", "ml"))]
+
+
+def test_a_model_without_an_entry_in_dvc_yaml_is_explained(repo):
+    repo.edit("params.yaml", "source: models/first.onnx", "source: models/other.onnx")
+    shutil.copy(repo.root / "models" / "first.onnx", repo.root / "models" / "other.onnx")
+    text = repo.run(repo.python, "-m", "passfit.stages.import_model", "first", "models/first.onnx", expect=2)
+    assert "stages.import.foreach" in text and "Traceback" not in text

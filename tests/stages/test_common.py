@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from passfit.errors import ConfigError, ModelError
+from passfit.stages._common import budget_of, run_stage
+
+PARAMS = """\
+models: {ocr: {source: ocr.onnx}}
+targets: {rpi4: {budget: {ram: 1MiB}, budgets: {ocr: {ram: 512KiB}}}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_a_repo(tmp_path, monkeypatch):
+    (tmp_path / "params.yaml").write_text(PARAMS)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_work_gets_the_params_and_its_arguments():
+    got = []
+
+    def work(params, model, target):
+        """Do it."""
+        got.append((list(params.models), model, target))
+
+    run_stage(work, "model", "target", argv=["ocr", "rpi4"])
+    assert got == [(["ocr"], "ocr", "rpi4")]
+
+
+def test_a_user_error_is_one_line_and_exit_code_2(capsys):
+    def work(params):
+        """Do it."""
+        raise ModelError("The model 'x' is empty.", "Export it again.")
+
+    with pytest.raises(SystemExit) as stop:
+        run_stage(work, argv=[])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "passfit: The model 'x' is empty. Export it again.\n"
+
+
+def test_a_bug_keeps_its_traceback():
+    def work(params):
+        """Do it."""
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_stage(work, argv=[])
+
+
+def test_without_params_the_stage_says_so(tmp_path, capsys):
+    (tmp_path / "params.yaml").unlink()
+    with pytest.raises(SystemExit):
+        run_stage(lambda params: None, argv=[])
+    assert "params.yaml" in capsys.readouterr().err
+
+
+def test_a_budget_of_one_model_wins(tmp_path):
+    def work(params):
+        """Do it."""
+        assert budget_of(params, "ocr", "rpi4").ram == 512 * 1024
+        with pytest.raises(ConfigError, match="models.ocrs"):
+            budget_of(params, "ocrs", "rpi4")
+        with pytest.raises(ConfigError, match="targets.rpi"):
+            budget_of(params, "ocr", "rpi")
+
+    run_stage(work, argv=[])
