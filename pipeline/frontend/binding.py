@@ -119,8 +119,8 @@ def _frozen(value: onnx.ValueInfoProto, given: object) -> onnx.TensorProto:
         if not np.array_equal(typed.astype(np.float64), array.astype(np.float64)):
             raise ValueError(f"it cannot be held as {dtype}")
         if shape is not None:
-            open_here = array.ndim == len(shape)
-            sizes = [size if isinstance(size, int) else array.shape[i] if open_here else 1 for i, size in enumerate(shape)]
+            given_sizes = array.shape if array.ndim == len(shape) else (1,) * len(shape)
+            sizes = [size if isinstance(size, int) else new for size, new in zip(shape, given_sizes)]
             typed = np.broadcast_to(typed, sizes)
     except (ValueError, TypeError) as error:
         raise ModelError(

@@ -1,7 +1,7 @@
 """Files kept by the sha256 of their content, with an index from source to sha256; safe across processes.
 
-    <root>/index.json             {"pypi:PACKAGE==VERSION!member": "<sha256>", …}
-    <root>/<sha256>.onnx
+<root>/index.json             {"pypi:PACKAGE==VERSION!member": "<sha256>", …}
+<root>/<sha256>.onnx
 """
 
 from __future__ import annotations

@@ -1,4 +1,20 @@
-"""One form for every model: static shapes, nothing constant left to compute, ONNX's own operators, sorted, checked."""
+"""One form for every model: static shapes, nothing constant left to compute, ONNX's own operators, sorted, checked.
+
+Constants are folded by onnxscript (folding.py). On the 33 models of benchmarks/models.toml, 6047 nodes, measured with
+benchmarks/folding.py (onnxruntime 1.31.1, onnxscript 0.7.2, onnxslim 0.1.98, onnxsim 0.8.1; error: largest difference
+from the unfolded model ÷ largest value; all gave the same bytes twice, none made nodes of foreign domains):
+
+    library               works   nodes left    largest growth   bit-exact   largest error
+    onnxruntime basic     32      2497 of 5358  3.55             20          3.0e-3           crashes on the 33rd
+    onnxslim              33      2529 of 6047  3.55             22          3.0e-3
+    onnxsim               28      2183 of 3257  3.54             21          3.6e-3           refuses five
+    onnxscript, defaults  33      2854 of 6047  1.11             32          4.1e-6
+    onnxscript, as here   33      2819 of 6047  1.08             32          3.2e-7
+
+The others also fuse (BatchNorm into Conv, Mul into weights): fewer nodes, but other sums, up to 30 times the tolerance
+of verification, and a fusion that only a pass of the compiler's own can weigh and undo. onnxscript only folds, keeps
+the nodes' names, takes a say in what to fold (a model with int8 weights stays 3.3 times smaller), and is Python.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ GROWTH = 16 * 1024
 #: an `If` inside the taken branch of an `If` … is resolved one level per round
 _ROUNDS = 16
 _AGAIN = "Check the model with onnx.checker, and export it again."
-_RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
+_RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
 
 
 def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -32,9 +34,9 @@ def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         graph_model = ir.serde.deserialize_model(model)
         common.TopologicalSortPass()(graph_model)
+        return ir.serde.serialize_model(graph_model)
     except (ValueError, RuntimeError) as error:
         raise ModelError(f"The nodes of the model cannot be put in order: {_first(error)}.", _AGAIN) from error
-    return ir.serde.serialize_model(graph_model)
 
 
 def fold(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -75,7 +77,8 @@ def _clean(graph_model: onnx_ir.Model) -> bool:
     """Remove unused nodes, Constant nodes and, once no branch is left, Identity nodes; whether there were any."""
     import onnx_ir.passes.common as common
 
-    passes = [common.RemoveUnusedNodesPass(), common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)]
+    lift = common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)
+    passes = [common.RemoveUnusedNodesPass(), lift]
     if not any(node.op_type == "If" for node in graph_model.graph):
         # The results of a branch are values of its own: there an Identity is not always clutter.
         passes.insert(0, common.IdentityEliminationPass())
@@ -93,6 +96,6 @@ def _first(error: BaseException) -> str:
 
 
 def _quiet() -> None:
-    """The folder warns of every node and constant it leaves alone; what stays and cannot be compiled is refused later by name."""
+    """The folder warns of all it leaves alone; what stays and cannot be compiled is refused later by name."""
     for name in ("onnxscript.optimizer._constant_folding", "onnx_ir.passes.common.initializer_deduplication"):
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -42,7 +42,8 @@ def _refuse_dtypes(model: onnx.ModelProto) -> None:
     from onnx import TensorProto
 
     graph = model.graph
-    found = [(value.name, value.type.tensor_type.elem_type) for value in (*graph.input, *graph.value_info, *graph.output)]
+    values = (*graph.input, *graph.value_info, *graph.output)
+    found = [(value.name, value.type.tensor_type.elem_type) for value in values]
     found += [(tensor.name, tensor.data_type) for tensor in graph.initializer]
     names = {"DOUBLE": "float64", "FLOAT": "float32"}
     for name, number in found:
@@ -75,6 +76,8 @@ def _layer_normalization(node: onnx.NodeProto, attributes: dict[str, object], co
 
 def _mod(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
     divisor = context.constant(node.input[1])
+    if not attributes.get("fmod") and context.dtype(node.input[0]).kind == "f":
+        return "it takes floats without the attribute fmod, which ONNX Runtime refuses"
     if attributes.get("fmod") and (divisor is None or not np.isfinite(divisor).all() or not divisor.all()):
         return "its divisor is not a constant other than 0 and infinity"
     return None

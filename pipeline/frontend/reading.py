@@ -38,7 +38,33 @@ def read_model(path: Path) -> onnx.ModelProto:
     if not model.graph.output or not model.ir_version:
         raise ModelError(f"The file '{path}' is not an ONNX model: it holds no graph with outputs.", _AGAIN)
     _load_side_files(model, path)
+    # Names that are not UTF-8 come as bytes.
+    if not all(
+        isinstance(text, str) for node in all_nodes(model.graph) for text in (node.name, node.op_type, node.domain)
+    ):
+        raise ModelError(f"The model '{path}' holds names that are no text.", _AGAIN)
+    _refuse_dangling(model.graph, frozenset())
     return model
+
+
+def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str]) -> None:
+    """Raise ModelError for the first node or output that reads a value nothing makes; `outer` is seen from outside."""
+    made = outer.union(
+        (value.name for value in graph.input),
+        (tensor.name for tensor in graph.initializer),
+        (tensor.values.name for tensor in graph.sparse_initializer),
+        (name for node in graph.node for name in node.output),
+    )
+    for node in graph.node:
+        for name in node.input:
+            if name and name not in made:
+                raise ModelError(f"The {node_title(node)} reads '{name}', which nothing makes.", _AGAIN)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _refuse_dangling(attribute.g, made)
+    for value in graph.output:
+        if value.name not in made:
+            raise ModelError(f"The output '{value.name}' is made by no node.", _AGAIN)
 
 
 def _load_side_files(model: onnx.ModelProto, path: Path) -> None:

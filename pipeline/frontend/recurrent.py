@@ -9,6 +9,7 @@ specifications of LSTM, GRU and RNN.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ from .shapes import static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
+
+#: one step: the input's share of the gates (batch, gates), h and c (batch, hidden) to the next h and c
+Cell = Callable[[str, str, str], tuple[str, str]]
 
 #: each step becomes about ten nodes, and the compiler's time grows with them
 MOST_STEPS = 256
@@ -157,7 +161,7 @@ def _run(
     return seen, h, c
 
 
-def _lstm(make: Maker, direction: _Direction, late: None):
+def _lstm(make: Maker, direction: _Direction, late: np.ndarray | None) -> Cell:
     r = make.constant(direction.r.T)
     sizes = make.integers(*[direction.r.shape[1]] * 4)
     f, g, h_ = direction.activations
@@ -171,7 +175,7 @@ def _lstm(make: Maker, direction: _Direction, late: None):
     return cell
 
 
-def _gru(make: Maker, direction: _Direction, late: np.ndarray):
+def _gru(make: Maker, direction: _Direction, late: np.ndarray) -> Cell:
     hidden = direction.r.shape[1]
     r_zr, r_h = make.constant(direction.r[: 2 * hidden].T), make.constant(direction.r[2 * hidden :].T)
     late_bias = make.constant(late)
@@ -193,7 +197,7 @@ def _gru(make: Maker, direction: _Direction, late: np.ndarray):
     return cell
 
 
-def _rnn(make: Maker, direction: _Direction, late: None):
+def _rnn(make: Maker, direction: _Direction, late: np.ndarray | None) -> Cell:
     r = make.constant(direction.r.T)
 
     def cell(row: str, h: str, c: str) -> tuple[str, str]:
@@ -202,16 +206,12 @@ def _rnn(make: Maker, direction: _Direction, late: None):
     return cell
 
 
-def _emit_results(
-    make: Maker, node: onnx.NodeProto, runs: list[tuple[list[str], str, str]], batch_first: bool
-) -> None:
+def _emit_results(make: Maker, node: onnx.NodeProto, runs: list[tuple[list[str], str, str]], batch_first: bool) -> None:
     """Y (steps, directions, batch, hidden), Y_h and Y_c (directions, batch, hidden); batch first where asked for."""
     names = [*node.output, "", ""]
     if names[0]:
         both = make.integers(0, 1)
-        lines = [
-            _join(make, [make.node("Unsqueeze", h, both) for h in seen], 0) for seen, _, _ in runs
-        ]
+        lines = [_join(make, [make.node("Unsqueeze", h, both) for h in seen], 0) for seen, _, _ in runs]
         _finish(make, _join(make, lines, 1), names[0], [2, 0, 1, 3] if batch_first else [])
     for name, position in ((names[1], 1), (names[2], 2)):
         if name:

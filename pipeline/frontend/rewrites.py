@@ -145,7 +145,8 @@ def _pow(node: onnx.NodeProto, attributes: dict[str, object], context: Context, 
     """TVM has no power of integers or of two dtypes; squares and cubes are products, as in ONNX Runtime."""
     base, exponent = node.input
     value = context.constant(exponent)
-    if value is not None and value.size == 1 and value.ndim <= len(context.shape(base) or ()) and value.item() in (2, 3):
+    rank = len(context.shape(base) or ())
+    if value is not None and value.size == 1 and value.ndim <= rank and value.item() in (2, 3):
         square = make.node("Mul", base, base, result=node.output[0] if value.item() == 2 else "")
         if value.item() == 3:
             make.node("Mul", square, base, result=node.output[0])
@@ -180,7 +181,8 @@ def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, object], context
         begins.append(less if upper else more)
         ends.append(more if upper else less)
     kept = {name: value for name, value in attributes.items() if name not in ("output_shape", "auto_pad")}
-    make.node("ConvTranspose", *node.input, result=node.output[0], **kept | {"pads": begins + ends, "output_padding": extra})
+    kept |= {"pads": begins + ends, "output_padding": extra}
+    make.node("ConvTranspose", *node.input, result=node.output[0], **kept)
 
 
 def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:

@@ -26,7 +26,7 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
             value.type.tensor_type.ClearField("shape")
     try:
         return shape_inference.infer_shapes(fresh, check_type=True, strict_mode=True, data_prop=True)
-    except (shape_inference.InferenceError, RuntimeError) as error:
+    except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
         said = " ".join(str(error).replace("[ShapeInferenceError]", "").split())
         raise ModelError(f"The shapes of the model do not agree: {said}.", "Check the shapes given.") from error
 

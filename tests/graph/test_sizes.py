@@ -27,7 +27,9 @@ def test_a_size_is_read(text, nbytes):
     assert parse_size(text) == nbytes
 
 
-@pytest.mark.parametrize("text", ["", "MiB", "-1", "+1", "1e3", "1.5", "1.5B", "1,5MiB", "1 M", "8MiBs", "٣KiB", "1.KiB", -3])
+@pytest.mark.parametrize(
+    "text", ["", "MiB", "-1", "+1", "1e3", "1.5", "1.5B", "1,5MiB", "1 M", "8MiBs", "٣KiB", "1.KiB", -3]
+)
 def test_a_malformed_size_is_refused_with_an_example(text):
     with pytest.raises(ConfigError, match="is not a size.*512KiB"):
         parse_size(text)

@@ -1,0 +1,81 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passfit.errors import ConfigError
+from passfit.memory import Budget, Footprint, FootprintReport, Measured, Start, read_report, write_report
+
+sizes = st.integers(0, 1 << 40)
+footprints = st.builds(Footprint, *[sizes] * 8, st.booleans(), sizes, sizes)
+maybe = st.none() | st.floats(0, 1e6)
+reports = st.builds(
+    FootprintReport,
+    st.text(max_size=5),
+    st.text(max_size=5),
+    st.builds(Start, sizes, sizes),
+    footprints,
+    footprints,
+    st.builds(Measured, st.booleans(), st.text(max_size=5), st.none() | sizes, maybe, maybe, maybe),
+    st.builds(Budget, st.none() | sizes, st.none() | sizes),
+    st.booleans(),
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("report") / "footprint.json"
+
+
+@given(report=reports)
+def test_a_report_survives_its_file(place, report):
+    write_report(report, place)
+    first = place.read_bytes()
+    again = read_report(place)
+    assert again.to_json() == report.to_json()
+    write_report(again, place)
+    assert place.read_bytes() == first
+
+
+def saved(place, change) -> None:
+    data = FootprintReport(
+        model="m",
+        target="t",
+        start=Start(1, 2),
+        best=Footprint(1, 2, 3, 4, 5, 6, 7, 8, True, 9, 10),
+        baseline=Footprint(1, 2, 3, 4, 5, 6, 7, 8, True, 9, 10),
+        measured=Measured(False, "not-run: no emulator"),
+    ).to_json()
+    change(data)
+    place.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("best"), "best is missing"),
+        (lambda d: d["best"].pop("ram"), "best.ram is missing"),
+        (lambda d: d["best"].update(ram="1"), "best.ram: input should be a valid integer"),
+        (lambda d: d.pop("baseline"), "baseline is missing"),
+        (lambda d: d["baseline"].pop("flash"), "baseline.flash is missing"),
+        (lambda d: d.update(fits=None), "fits: input should be a valid boolean"),
+    ],
+)
+def test_a_malformed_report_is_refused_with_the_place(tmp_path, change, message):
+    place = tmp_path / "footprint.json"
+    saved(place, change)
+    with pytest.raises(ConfigError, match=message) as error:
+        read_report(place)
+    assert str(place) in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "nothing", '{"model": "m"'])
+def test_what_is_no_report_is_refused(tmp_path, text):
+    (tmp_path / "footprint.json").write_text(text)
+    with pytest.raises(ConfigError, match="footprint.json"):
+        read_report(tmp_path / "footprint.json")
+
+
+def test_a_missing_report_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_report(tmp_path / "footprint.json")

@@ -1,0 +1,58 @@
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+from hypothesis import given
+from passfit.graph import Buffer
+from passfit.memory import lifetimes, plan_arena
+from passfit.report.arena_map import arena_svg
+
+from ..strategies import chain, programs
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def tips(svg: str) -> list[str]:
+    """The tooltips of the rectangles."""
+    return [rect.find(f"{SVG}title").text for rect in ElementTree.fromstring(svg).iter(f"{SVG}rect") if len(rect)]
+
+
+@given(programs())
+def test_every_plan_is_a_valid_picture_with_one_rectangle_for_each_living_buffer(program):
+    svg = arena_svg(program, plan_arena(program), program.name)
+    living = [
+        b for b, life in zip(program.buffers, lifetimes(program), strict=True) if b.nbytes and life.end > life.start
+    ]
+    assert len(tips(svg)) == len(living)
+    assert svg == arena_svg(program, plan_arena(program), program.name)
+
+
+@given(programs())
+def test_rectangles_are_inside_the_picture(program):
+    root = ElementTree.fromstring(arena_svg(program, plan_arena(program), "t"))
+    width, height = float(root.get("width")), float(root.get("height"))
+    for rect in root.iter(f"{SVG}rect"):
+        x, y, w, h = (float(rect.get(key)) for key in ("x", "y", "width", "height"))
+        assert x >= 0 and y >= 0 and w > 0 and h >= 0 and x + w <= width and y + h <= height
+
+
+def test_a_rectangle_tells_name_size_offset_and_steps():
+    program = chain(64, 2048, 64)
+    svg = arena_svg(program, plan_arena(program), "chain on a device")
+    assert "b1: 2.0 KiB at offset 0, steps 0 to 1" in tips(svg)
+    assert "b0: 64 B at offset 2048, step 0" in tips(svg)
+    texts = [text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+    assert "chain on a device" in texts
+    assert "peak at step 0: k0, 2.1 KiB alive" in texts
+
+
+def test_names_that_are_markup_or_no_text_at_all_are_escaped():
+    program = chain(64, 64)
+    program = replace(program, buffers=(Buffer('<b> & "c"', 64), Buffer("\x00\x1b", 64)))
+    found = tips(arena_svg(program, plan_arena(program), "<&>"))
+    assert any(tip.startswith('<b> & "c": 64 B') for tip in found)
+    assert any(tip.startswith("\ufffd\ufffd: 64 B") for tip in found)
+
+
+def test_thousands_of_buffers_are_drawn():
+    program = chain(*(64 * (n % 13 + 1) for n in range(3000)))
+    assert len(tips(arena_svg(program, plan_arena(program), "long"))) == 3000
