@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -17,23 +19,35 @@ class Difference:
     relative: float
 
 
-def compare(
-    results: list[dict[str, np.ndarray]], references: list[dict[str, np.ndarray]], tolerance: float
-) -> Difference:
+class Expected(Protocol):
+    """What the reference says of one case; `noise` is the reference's own uncertainty, by output."""
+
+    @property
+    def expected(self) -> dict[str, np.ndarray]: ...
+
+    @property
+    def noise(self) -> dict[str, float]: ...
+
+
+def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tolerance: float) -> Difference:
     """The largest differences over all cases and outputs.
 
     Integer and boolean outputs must be equal; NaN and infinities must be at the same places. Raises NumericError
-    naming the first output and element that differ by more than `tolerance` times the output's range.
+    naming the first output and element that differ by more than `tolerance` times the output's range, and by more
+    than the reference differs from itself.
     """
     worst = Difference(0.0, 0.0)
-    for case, (result, reference) in enumerate(zip(results, references, strict=True)):
-        for name, expected in reference.items():
-            found = compare_output(f"output '{name}' of case {case}", result[name], expected, tolerance)
+    for number, (result, case) in enumerate(zip(results, cases, strict=True)):
+        for name, expected in case.expected.items():
+            where = f"output '{name}' of case {number}"
+            found = compare_output(where, result[name], expected, tolerance, case.noise[name])
             worst = Difference(max(worst.absolute, found.absolute), max(worst.relative, found.relative))
     return worst
 
 
-def compare_output(where: str, result: np.ndarray, expected: np.ndarray, tolerance: float) -> Difference:
+def compare_output(
+    where: str, result: np.ndarray, expected: np.ndarray, tolerance: float, noise: float = 0.0
+) -> Difference:
     """One output; `where` names it in the error. Same rules as `compare`."""
     if result.shape != expected.shape or result.dtype != expected.dtype:
         raise NumericError(
@@ -49,7 +63,7 @@ def compare_output(where: str, result: np.ndarray, expected: np.ndarray, toleran
     _refuse_first(~same, where, result, expected, "the same infinities and NaN")
     errors = np.where(finite, np.abs(np.where(finite, wide, 0) - np.where(finite, truth, 0)), 0)
     scale = output_range(truth[finite])
-    _refuse_first(errors > tolerance * scale, where, result, expected, f"{tolerance:g} of the range {scale:g}")
+    _refuse_first(errors > max(tolerance * scale, noise), where, result, expected, f"{tolerance:g} of the range {scale:g}")
     largest = float(errors.max(initial=0.0))
     return Difference(largest, largest / scale)
 

@@ -19,19 +19,17 @@ _PASS_THROUGH = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten
 _GATHERS = ("Gather", "GatherElements")
 
 
-def make_inputs(model: onnx.ModelProto, seed: int, cases: int) -> list[dict[str, np.ndarray]]:
-    """`cases` sets of inputs by name, the same for the same seed, names, shapes and dtypes.
+def make_input(model: onnx.ModelProto, seed: int, case: int) -> dict[str, np.ndarray]:
+    """One set of inputs by name, the same for the same seed, case, names, shapes and dtypes.
 
-    Floats are standard normal in even cases and uniform in [0, 1) in odd ones; bytes take their whole range;
-    integers that index something stay within it, others are 0 or 1. Raises ModelError for a dtype or shape that
-    cannot be made up.
+    Floats are, by turns of the case, standard normal, uniform in [0, 1), or bars and patches of 0 and 1; bytes take
+    their whole range; integers that index something stay within it, others are 0 or 1. Raises ModelError for a dtype
+    or shape that cannot be made up.
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in initializers]
     sizes = index_sizes(model)
-    return [
-        {value.name: _values(value, seed, case, sizes.get(value.name)) for value in inputs} for case in range(cases)
-    ]
+    return {value.name: _values(value, seed, case, sizes.get(value.name)) for value in inputs}
 
 
 def index_sizes(model: onnx.ModelProto) -> dict[str, int]:
@@ -92,7 +90,21 @@ def _values(value: onnx.ValueInfoProto, seed: int, case: int, index_size: int | 
         raise ModelError(
             f"Input '{value.name}' is of type {dtype}, which has no made-up values.", "Cast it to a number."
         )
-    return (generator.random(shape) if case % 2 else generator.standard_normal(shape)).astype(dtype)
+    kinds = (generator.standard_normal, generator.random, lambda shape: _patches(generator, shape))
+    return kinds[case % len(kinds)](shape).astype(dtype)
+
+
+def _patches(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """0 and 1 in bars and patches of random widths: the edges that vision and audio networks look for."""
+    total = np.zeros(shape)
+    for _ in range(4):
+        layer = np.full(shape, generator.standard_normal())
+        for axis, extent in enumerate(shape):
+            width = int(generator.integers(2, max(3, extent // 4 + 1)))
+            signs = generator.choice([-1.0, 1.0], size=-(-extent // width)).repeat(width)[:extent]
+            layer = layer * signs.reshape([-1 if each == axis else 1 for each in range(len(shape))])
+        total = total + layer
+    return (total > 0).astype(np.float64)
 
 
 def _generator(seed: int, case: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.random.Generator:

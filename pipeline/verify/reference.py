@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,21 +14,37 @@ if TYPE_CHECKING:
     import onnx
 
 
-def reference_outputs(model: onnx.ModelProto, cases: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-    """The outputs by name for each case. Raises ModelError when ONNX Runtime cannot run the model."""
-    import onnxruntime
+class Reference:
+    """A model in ONNX Runtime, one thread. `optimized` lets it fuse and reorder; off is the truth."""
+
+    def __init__(self, model: onnx.ModelProto, *, optimized: bool = False):
+        """Raises ModelError when ONNX Runtime does not take the model."""
+        import onnxruntime
+
+        level = onnxruntime.GraphOptimizationLevel
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4  # what goes wrong comes as an exception
+        self._names = [value.name for value in model.graph.output]
+        with _failures_named():
+            self._session = onnxruntime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+
+    def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs by name. Raises ModelError when the model cannot be run on `inputs`."""
+        with _failures_named():
+            return dict(zip(self._names, self._session.run(self._names, inputs), strict=True))
+
+
+@contextmanager
+def _failures_named() -> Iterator[None]:
     from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # what goes wrong comes as an exception
-    names = [value.name for value in model.graph.output]
-    failures = (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException)
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return [dict(zip(names, session.run(names, inputs), strict=True)) for inputs in cases]
-    except failures as error:
+        yield
+    except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException) as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelError(
             f"ONNX Runtime cannot run the model, so the library cannot be verified: {reason}", "Correct the model."

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from passfit.errors import NumericError
+from passfit.verify.cases import Case
 from passfit.verify.compare import compare, compare_output, output_range
 
 anything = arrays(np.float32, array_shapes(max_dims=3, max_side=4), elements=st.floats(width=32))
@@ -63,14 +64,25 @@ def test_empty_outputs_and_scalars_are_fine():
         compare_output("x", np.float32(1).reshape(()), np.float32(2).reshape(()), 1e-4)
 
 
+def case(expected, noise=0.0):
+    return Case({}, expected, dict.fromkeys(expected, noise))
+
+
+def test_the_reference_may_be_as_far_from_the_library_as_from_itself():
+    expected, found = np.float32([0, 1e-6]), np.float32([1e-8, 1e-6])
+    with pytest.raises(NumericError, match="output 'a' of case 0"):
+        compare([{"a": found}], [case({"a": expected}, noise=5e-9)], 1e-4)
+    assert compare([{"a": found}], [case({"a": expected}, noise=2e-8)], 1e-4).relative == pytest.approx(1e-2)
+
+
 def test_the_worst_of_all_cases_and_outputs_counts():
     zeros = {"a": np.float32([0, 1]), "b": np.float32([0, 10])}
     worse = {"a": np.float32([0, 1.25]), "b": np.float32([0, 10.5])}
-    found = compare([zeros, worse], [zeros, zeros], 1)
+    found = compare([zeros, worse], [case(zeros), case(zeros)], 1)
     assert (found.absolute, found.relative) == (0.5, 0.25)
 
 
 def test_the_first_output_in_order_is_named():
     good, bad = np.float32([0, 1]), np.float32([0, 2])
     with pytest.raises(NumericError, match="output 'b' of case 1"):
-        compare([{"a": good, "b": good}, {"a": good, "b": bad}], [{"a": good, "b": good}] * 2, 1e-4)
+        compare([{"a": good, "b": good}, {"a": good, "b": bad}], [case({"a": good, "b": good})] * 2, 1e-4)

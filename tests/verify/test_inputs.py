@@ -2,7 +2,11 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from passfit.errors import ModelError
-from passfit.verify.inputs import index_sizes, make_inputs
+from passfit.verify.inputs import index_sizes, make_input
+
+
+def make_inputs(graph, seed, cases):
+    return [make_input(graph, seed, case) for case in range(cases)]
 
 
 def model(inputs: dict[str, tuple[int, list]], nodes=(), outputs=("y",)):
@@ -62,10 +66,12 @@ def test_integers_are_plausible(dtype, low, high):
 
 
 @pytest.mark.parametrize("dtype", [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16])
-def test_floats_are_normal_and_uniform_in_turn(dtype):
-    normal, uniform = (case["x"].astype(np.float64) for case in make_inputs(model({"x": (dtype, [2000])}), 0, 2))
+def test_floats_are_normal_uniform_and_patches_in_turn(dtype):
+    cases = make_inputs(model({"x": (dtype, [2, 1000])}), 0, 3)
+    normal, uniform, patches = (case["x"].astype(np.float64) for case in cases)
     assert normal.min() < -1 and abs(normal.mean()) < 0.2
     assert uniform.min() >= 0 and uniform.max() <= 1
+    assert set(np.unique(patches)) == {0, 1} and np.mean(np.diff(patches[0]) == 0) > 0.5
 
 
 def test_scalars_and_empty_tensors():

@@ -1,0 +1,71 @@
+"""Inputs on which a model says something, with what ONNX Runtime says about them.
+
+A detector that sees noise answers 1e-6 everywhere: there, rounding is all that could be compared. So inputs are drawn
+until ONNX Runtime agrees with itself, with its optimisations and without, far better than the library has to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .compare import output_range
+from .inputs import make_input
+from .reference import Reference
+
+if TYPE_CHECKING:
+    import onnx
+
+#: a case is taken when the reference's own uncertainty is below this part of the tolerance
+_MARGIN = 0.1
+#: draws for each case that is wanted
+_TRIES = 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs and reference outputs by name; `noise` is how far the reference is from its optimised self, by output."""
+
+    inputs: dict[str, np.ndarray]
+    expected: dict[str, np.ndarray]
+    noise: dict[str, float]
+
+    @property
+    def uncertainty(self) -> float:
+        """The largest noise of an output, relative to the output's range."""
+        return max((self.noise[name] / _range(value) for name, value in self.expected.items()), default=0.0)
+
+
+def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
+    """The first `count` seeded draws that are certain enough, filled up with the most certain of the others."""
+    certain: list[Case] = []
+    others: list[Case] = []
+    for case in _draws(model, seed, count * _TRIES):
+        (certain if case.uncertainty <= _MARGIN * tolerance else others).append(case)
+        if len(certain) == count:
+            break
+    others.sort(key=lambda case: case.uncertainty)
+    return [*certain, *others][:count]
+
+
+def _draws(model: onnx.ModelProto, seed: int, most: int) -> Iterator[Case]:
+    truth, optimized = Reference(model), Reference(model, optimized=True)
+    for number in range(most):
+        inputs = make_input(model, seed, number)
+        expected, again = truth(inputs), optimized(inputs)
+        yield Case(inputs, expected, {name: _distance(expected[name], again[name]) for name in expected})
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> float:
+    """The largest difference of two finite elements."""
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    finite = np.isfinite(one) & np.isfinite(other)
+    return float(np.abs(one[finite] - other[finite]).max(initial=0.0))
+
+
+def _range(values: np.ndarray) -> float:
+    wide = values.astype(np.float64)
+    return output_range(wide[np.isfinite(wide)])

@@ -1,0 +1,35 @@
+import numpy as np
+from onnx import TensorProto, helper
+from passfit.verify.cases import choose_cases
+
+
+def faint_unless_patchy(limit: float):
+    """y = Sigmoid(20·x − limit): 0 or 1 on patches, faint on some noise."""
+    nodes = [
+        helper.make_node("Mul", ["x", "scale"], ["big"]),
+        helper.make_node("Sub", ["big", "limit"], ["shifted"]),
+        helper.make_node("Sigmoid", ["shifted"], ["y"]),
+    ]
+    constants = [
+        helper.make_tensor("scale", TensorProto.FLOAT, [], [20.0]),
+        helper.make_tensor("limit", TensorProto.FLOAT, [], [limit]),
+    ]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64]) for name in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_the_same_seed_chooses_the_same_cases():
+    first, again = (choose_cases(faint_unless_patchy(10.0), 3, 3, 1e-4) for _ in range(2))
+    assert len(first) == 3
+    for one, other in zip(first, again, strict=True):
+        assert np.array_equal(one.inputs["x"], other.inputs["x"])
+        assert np.array_equal(one.expected["y"], other.expected["y"])
+
+
+def test_there_are_as_many_cases_as_asked_for_even_when_none_is_certain():
+    assert len(choose_cases(faint_unless_patchy(10.0), 0, 5, 0.0)) == 5
+
+
+def test_cases_are_certain_where_they_can_be():
+    assert all(case.uncertainty <= 1e-5 for case in choose_cases(faint_unless_patchy(10.0), 0, 3, 1e-4))
