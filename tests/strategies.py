@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import hashlib
 
-from hypothesis import settings
 from hypothesis import strategies as st
-from passfit.graph import DTYPE_BYTES, Buffer, Port, Program, Step, Tensor, Weight
 
-# A busy machine is no failure, so there is no deadline.
-settings.register_profile("passfit", max_examples=50, deadline=None)
-settings.load_profile("passfit")
+from passfit.graph import DTYPE_BYTES, Buffer, Port, Program, Step, Tensor, Weight
 
 # Few draws with much in each: hypothesis takes most of the time of these tests.
 #: names as models have them, and as nobody should have them

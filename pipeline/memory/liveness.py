@@ -1,9 +1,9 @@
 """When each buffer is alive, and what that says about the least memory a plan can need. All sizes are bytes.
 
-    step        0     1     2
-    input     [0 ───────)                dies after its last reader
-    middle          [1 ───────)
-    output                [2 ──)         lives to the end
+step        0     1     2
+input     [0 ───────)                dies after its last reader
+middle          [1 ───────)
+output                [2 ──)         lives to the end
 """
 
 from __future__ import annotations

@@ -12,7 +12,13 @@ from ..graph.sizes import format_bytes
 def effects_table(effects: dict) -> RenderableType:
     """`effects` is the object of effects.json."""
     table = Table(title=f"each pass alone, added to TVM's default, on {effects['target']}", title_justify="left")
-    for column, justify in (("pass", "left"), ("ram", "right"), ("weights", "right"), ("kernels", "right"), ("", "left")):
+    for column, justify in (
+        ("pass", "left"),
+        ("ram", "right"),
+        ("weights", "right"),
+        ("kernels", "right"),
+        ("", "left"),
+    ):
         table.add_column(column, justify=justify)
     changed = [each for each in effects["passes"] if each["changed"]]
     for each in sorted(changed, key=lambda effect: (effect["delta"]["ram"], effect["spec"])):

@@ -36,7 +36,7 @@ class Case:
     @property
     def uncertainty(self) -> float:
         """The largest noise of an output, relative to the output's range."""
-        return max((self.noise[name] / _range(value) for name, value in self.expected.items()), default=0.0)
+        return max((self.noise[name] / output_range([value]) for name, value in self.expected.items()), default=0.0)
 
 
 def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
@@ -64,8 +64,3 @@ def _distance(one: np.ndarray, other: np.ndarray) -> float:
     one, other = one.astype(np.float64), other.astype(np.float64)
     finite = np.isfinite(one) & np.isfinite(other)
     return float(np.abs(one[finite] - other[finite]).max(initial=0.0))
-
-
-def _range(values: np.ndarray) -> float:
-    wide = values.astype(np.float64)
-    return output_range(wide[np.isfinite(wide)])

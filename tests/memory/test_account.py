@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.graph import Port, Step, Tensor, Weight
 from passfit.memory import Budget, account, fits, plan_arena
 

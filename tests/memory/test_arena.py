@@ -1,5 +1,6 @@
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+
 from passfit.memory import plan_arena, validate_plan
 
 from ..strategies import chain, programs

@@ -1,12 +1,12 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from passfit.memory.canonical import EXACT_BOXES, Work, lower, set_aside
 from passfit.memory.greedy import Box, Placement, loads, neighbours, orders, place
 
 from . import brute_force
 from .test_greedy import apart, box
-
 
 #: every greedy order leaves gaps in these, yet they fit below their bound: (start, end, size)
 HARD = (

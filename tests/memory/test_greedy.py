@@ -2,6 +2,7 @@ from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.memory.greedy import Box, loads, neighbours, orders, place, promote
 
 

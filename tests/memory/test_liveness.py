@@ -1,5 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.graph import Buffer, Port, Program, Step, Tensor, Weight
 from passfit.memory import Lifetime, alive_bytes, bound, floor, lifetimes
 

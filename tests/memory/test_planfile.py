@@ -2,6 +2,7 @@ import json
 
 import pytest
 from hypothesis import given
+
 from passfit.errors import ConfigError
 from passfit.memory import SavedPlan, plan_arena, read_plan, write_plan
 

@@ -3,6 +3,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.errors import ConfigError
 from passfit.memory import Budget, Footprint, FootprintReport, Measured, Start, read_report, write_report
 

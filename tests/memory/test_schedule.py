@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from passfit.errors import PlanError
 from passfit.graph import Buffer, Port, Program, Step, Tensor
 from passfit.memory import best_order, bound, check_order, orders, plan_arena, validate_plan

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
 from passfit.errors import PlanError
 from passfit.graph import Step
 from passfit.memory import lifetimes, plan_arena, validate_plan
