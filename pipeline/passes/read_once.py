@@ -8,9 +8,9 @@ exists as a tensor, and nothing is computed twice.
 from __future__ import annotations
 
 from tvm.sym import detect_linear_equation
-from tvm.ir import IRModule, Range, Var
+from tvm.ir import IRModule, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import For, IterVar, PrimFunc, SeqStmt, Stmt
 
 #: TVM's OpPatternKind: element-wise, and a commutative reduction
 ELEMENT_WISE, REDUCTION = 0, 3
@@ -48,31 +48,31 @@ def reads_once(kernel: PrimFunc) -> bool:
 def _is_injective(block: SBlock, source: Var) -> bool:
     """No two instances of the block read the same element of `source`: every index is a mixed-radix number of axes."""
     regions = [read for read in block.reads if read.source.same_as(source)]
-    axes = {axis.var: axis.dom for axis in block.iter_vars if int(axis.dom.extent) > 1}
+    axes = [axis for axis in block.iter_vars if int(axis.dom.extent) > 1]
     if len(regions) != 1 or any(int(index.extent) != 1 for index in regions[0].region):
         return False
-    used: set[Var] = set()
+    used: list[int] = []
     for index in regions[0].region:
         taken = _mixed_radix(index.min, axes)
-        if taken is None or taken & used:
+        if taken is None:
             return False
-        used |= taken
-    return used == set(axes)
+        used += taken
+    return sorted(used) == list(range(len(axes)))
 
 
-def _mixed_radix(index: object, axes: dict[Var, Range]) -> set[Var] | None:
-    """The axes in `index`, if it is a sum of axis·stride in which each stride exceeds all that is below it."""
-    names = list(axes)
-    coefficients = detect_linear_equation(index, names)
-    if len(coefficients) != len(names) + 1:
+def _mixed_radix(index: object, axes: list[IterVar]) -> list[int] | None:
+    """The numbers of the axes in `index`, if it is a sum of axis·stride in which each stride exceeds all below it."""
+    coefficients = detect_linear_equation(index, [axis.var for axis in axes])
+    if len(coefficients) != len(axes) + 1:
         return None
-    terms = sorted((int(stride), int(axes[var].extent), var) for stride, var in zip(coefficients, names) if int(stride))
+    strides = [int(each) for each in list(coefficients)[:-1]]
+    terms = sorted((stride, int(axes[number].dom.extent), number) for number, stride in enumerate(strides) if stride)
     reach = 1
     for stride, extent, _ in terms:
         if stride < reach:
             return None
         reach = stride * (extent - 1) + reach
-    return {var for _, _, var in terms}
+    return [number for _, _, number in terms]
 
 
 def _blocks(stmt: Stmt) -> list[SBlock]:

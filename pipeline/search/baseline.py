@@ -12,12 +12,14 @@ from tvm.relax.backend.cpu_generic import pipeline
 
 from ..kernels.lowering import largest_default_workspace, lower
 from ..memory import Footprint, sum_of_tensors
+from ..memory.liveness import aligned
 from ..passes.host import HOST
 from ..targets import Target
 
 def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs: Ordered[str]) -> Footprint:
     """The footprint of `tvm-default`: the storages StaticPlanBlockMemory allocates + the outputs it leaves unplanned +
-    the inputs + the largest workspace of the kernels as TVM makes them. `code`, `bound` and `floor` are 0: not known.
+    the inputs + the largest workspace of the kernels as TVM makes them; every block rounded up to the target's
+    alignment, as in an arena (TVM's allocator aligns to 64 too). `code`, `bound` and `floor` are 0: not known.
     """
     host = tvm.target.Target(HOST)
     with host:
@@ -29,8 +31,8 @@ def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs:
             [*pipeline.dataflow_lower_passes(host), relax.transform.StaticPlanBlockMemory()]
         )(legal)
     program = lowered.program
-    given = sum(program.buffers[index].nbytes for index in program.input_buffers())
-    arena = given + _allocated(planned["main"])
+    blocks = [program.buffers[index].nbytes for index in program.input_buffers()] + _allocated(planned["main"])
+    arena = sum(aligned(nbytes, target.alignment) for nbytes in blocks)
     workspace = largest_default_workspace(lowered)
     weights = program.weight_bytes
     return Footprint(
@@ -48,18 +50,18 @@ def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs:
     )
 
 
-def _allocated(function: relax.Function) -> int:
-    """Bytes of every storage and every tensor allocated outside of one."""
+def _allocated(function: relax.Function) -> list[int]:
+    """The bytes of every storage, and of every tensor allocated outside of one."""
     storage, tensor = Op.get("relax.memory.alloc_storage"), Op.get("relax.builtin.alloc_tensor")
-    total = 0
+    blocks = []
     for block in function.body.blocks:
         for binding in block.bindings:
             call = binding.value
             if not isinstance(call, relax.Call):
                 continue
             if call.op == storage:
-                total += int(call.args[0].values[0])
+                blocks.append(int(call.args[0].values[0]))
             elif call.op == tensor:
                 bits = tvm.DataType(str(call.ty.dtype)).bits
-                total += math.prod(int(extent) for extent in call.ty.shape) * -(-bits // 8)
-    return total
+                blocks.append(math.prod(int(extent) for extent in call.ty.shape) * -(-bits // 8))
+    return blocks

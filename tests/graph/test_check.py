@@ -1,4 +1,5 @@
 from hypothesis import given
+
 from passfit.graph.check import first_problem
 
 from ..strategies import programs

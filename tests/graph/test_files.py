@@ -1,4 +1,5 @@
 import pytest
+
 from passfit.errors import ConfigError, OutputError
 from passfit.graph.files import read_text, write_text
 

@@ -2,6 +2,7 @@ import json
 
 import pytest
 from hypothesis import given
+
 from passfit.errors import ConfigError
 from passfit.graph.serial import json_lines, program_from_json, program_to_json
 

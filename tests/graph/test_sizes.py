@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.errors import ConfigError
 from passfit.graph.sizes import format_bytes, parse_size
 

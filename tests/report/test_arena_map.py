@@ -2,6 +2,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 from hypothesis import given
+
 from passfit.graph import Buffer
 from passfit.memory import lifetimes, plan_arena
 from passfit.report.arena_map import arena_svg

@@ -1,11 +1,12 @@
 from dataclasses import replace
 
 from hypothesis import given
+from rich.console import Console
+
 from passfit.graph import Buffer, Port, Program, Step, Tensor
 from passfit.memory import plan_arena
 from passfit.report.explain import explain
 from passfit.report.tables import explanation_table
-from rich.console import Console
 
 from ..strategies import chain, programs
 
