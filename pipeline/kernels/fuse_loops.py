@@ -17,41 +17,21 @@ What a step of the schedule refuses stays as it was: correct, with a workspace t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import tvm
-from tvm.ir import IRModule
 from tvm.s_tir import SBlockRealize
-from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule, ScheduleError
+from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-_REFUSALS = (ScheduleError, tvm.error.InternalError)
+from .inlining import attempt, inline_producers, intermediate_blocks, new_schedule, result_names, scheduled_kernel
 
 
 def fuse_loops(kernel: PrimFunc) -> PrimFunc:
     """The same function with intermediate tensors shrunk to what one iteration of the result's loops needs."""
-    schedule = Schedule(IRModule({"main": kernel}), debug_mask="none")
-    results = {schedule.get(block).name_hint for block in schedule.get_output_blocks("root")}
-    for block in _intermediate_blocks(schedule, results):
-        _attempt(schedule.compute_inline, block)
-    for block in reversed(_intermediate_blocks(schedule, results)):
+    schedule = new_schedule(kernel)
+    inline_producers(schedule)
+    for block in reversed(intermediate_blocks(schedule, result_names(schedule))):
         _compute_at_consumer(schedule, block)
-    return schedule.mod["main"].with_attrs(kernel.attrs) if kernel.attrs else schedule.mod["main"]
-
-
-def _intermediate_blocks(schedule: Schedule, results: set[str]) -> list[SBlockRV]:
-    blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
-    return [block for block in blocks if schedule.get(block).name_hint not in results]
-
-
-def _attempt(step: Callable[..., object], *args: object, **options: object) -> bool:
-    """Apply a schedule step; TVM checks its legality and leaves the schedule unchanged when it refuses."""
-    try:
-        step(*args, **options)
-    except _REFUSALS:
-        return False
-    return True
+    return scheduled_kernel(schedule, kernel)
 
 
 def _compute_at_consumer(schedule: Schedule, block: SBlockRV) -> None:
@@ -67,9 +47,9 @@ def _compute_at_consumer(schedule: Schedule, block: SBlockRV) -> None:
         return
     outer = [loop for loop, selects in zip(loops, selecting) if selects]
     inner = [loop for loop, selects in zip(loops, selecting) if not selects]
-    if inner and not (len(consumers) == 1 and _attempt(schedule.reorder, *outer, *inner)):
+    if inner and not (len(consumers) == 1 and attempt(schedule.reorder, *outer, *inner)):
         return
-    _attempt(schedule.compute_at, block, outer[-1], preserve_unit_loops=True)
+    attempt(schedule.compute_at, block, outer[-1], preserve_unit_loops=True)
 
 
 def _shared_loops(schedule: Schedule, blocks: list[SBlockRV]) -> list[LoopRV]:

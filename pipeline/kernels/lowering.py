@@ -7,7 +7,7 @@ PrimFuncs that write into what was allocated, and views. That is the form steps 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import tvm
@@ -20,7 +20,13 @@ from ..graph import Program
 from ..passes.host import HOST
 from .fuse_loops import fuse_loops
 from .reader import read_program
+from .repack import Repack, repack_weights, repackable_parameters
+from .tile_reduction import tile_reduction
 from .workspace import workspace_bytes
+
+#: the most a rule may use to be fast, in bytes
+RULE_WORKSPACE = 4096
+
 
 @dataclass(frozen=True)
 class Lowered:
@@ -55,34 +61,55 @@ def lower(
 def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     """The same program with its kernels scheduled, and the largest workspace left, in bytes.
 
-    A kernel whose schedule would need more workspace than the default keeps the default.
+    Weights come in the layout their kernel reads them in. See `_scheduled` for the choice of a schedule.
     """
-    kernels, largest = {}, 0
+    private = repackable_parameters(lowered.program)
+    kernels, repacks, largest = {}, {}, 0
     for name, kernel in lowered.kernels.items():
-        scheduled, size = _scheduled(kernel)
-        kernels[name] = scheduled
-        largest = max(largest, size)
-    return replace(lowered, kernels=kernels), largest
+        choice = _scheduled(kernel, private[name])
+        kernels[name], repacks[name] = choice.kernel, choice.repacks
+        largest = max(largest, choice.workspace)
+    program, weights = repack_weights(lowered.program, lowered.weights, repacks)
+    return Lowered(program, kernels, weights), largest
+
+
+@dataclass(frozen=True)
+class _Choice:
+    kernel: PrimFunc
+    workspace: int
+    repacks: tuple[Repack, ...] = ()
 
 
 #: schedules by structure: a search lowers the same kernels many times
-_SCHEDULES: dict[int, list[tuple[PrimFunc, PrimFunc, int]]] = {}
+_SCHEDULES: dict[tuple[int, frozenset[int]], list[tuple[PrimFunc, _Choice]]] = {}
 
 
-def _scheduled(kernel: PrimFunc) -> tuple[PrimFunc, int]:
-    known = _SCHEDULES.setdefault(tvm_ffi.structural_hash(kernel), [])
-    for original, scheduled, size in known:
+def _scheduled(kernel: PrimFunc, repackable: frozenset[int]) -> _Choice:
+    known = _SCHEDULES.setdefault((tvm_ffi.structural_hash(kernel), repackable), [])
+    for original, choice in known:
         if tvm_ffi.structural_equal(original, kernel):
-            return scheduled, size
+            return choice
+    choice = _choose(kernel, repackable)
+    known.append((kernel, choice))
+    return choice
+
+
+def _choose(kernel: PrimFunc, repackable: frozenset[int]) -> _Choice:
+    """The first rule that matches with a small workspace; else loops fused, if that needs less than the default."""
+    for copy_late in (False, True):
+        tiled = tile_reduction(kernel, repackable, copy_late=copy_late)
+        if tiled is None:
+            break
+        size = workspace_bytes(tiled.kernel)
+        if size <= RULE_WORKSPACE:
+            return _Choice(tiled.kernel, size, tiled.repacks)
     default = workspace_bytes(kernel)
-    scheduled, size = kernel, default
     if default:
         candidate = fuse_loops(kernel)
         smaller = workspace_bytes(candidate)
         if smaller < default:
-            scheduled, size = candidate, smaller
-    known.append((kernel, scheduled, size))
-    return scheduled, size
+            return _Choice(candidate, smaller)
+    return _Choice(kernel, default)
 
 
 def largest_default_workspace(lowered: Lowered) -> int:

@@ -1,0 +1,50 @@
+"""Questions about TIR expressions: which variables, which loads, which conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tvm import sym
+from tvm.ir import Expr, TensorLoad, Var
+from tvm.tirx.analysis import undefined_vars
+
+#: where TIR's expressions and stores keep their parts
+_PARTS = ("a", "b", "value", "condition", "true_value", "false_value", "args", "indices")
+
+
+def walk(expr: object) -> Iterator[object]:
+    """`expr` and everything below it (TVM 0.27 has no visitor in Python)."""
+    yield expr
+    for name in _PARTS:
+        part = getattr(expr, name, None)
+        if part is None:
+            continue
+        if isinstance(part, (str, int, float)):
+            continue
+        for each in part if hasattr(part, "__len__") else (part,):
+            yield from walk(each)
+
+
+def loads(expr: object) -> list[TensorLoad]:
+    return [each for each in walk(expr) if isinstance(each, TensorLoad)]
+
+
+def has_condition(expr: object) -> bool:
+    """Whether a part of `expr` is evaluated under a condition only (`if_then_else`, as padding is written)."""
+    return any(getattr(getattr(each, "op", None), "name", "") == "prim.if_then_else" for each in walk(expr))
+
+
+def uses(expr: object, var: Var) -> bool:
+    return any(var.same_as(each) for each in undefined_vars(expr))
+
+
+def is_contiguous(expr: object, var: Var) -> bool:
+    """Whether one step of `var` moves every load in `expr` that it moves to the next element."""
+    return all(_step_of_one(load.indices, var) for load in loads(expr) if any(uses(i, var) for i in load.indices))
+
+
+def _step_of_one(indices: Sequence[Expr], var: Var) -> bool:
+    if any(uses(index, var) for index in indices[:-1]):
+        return False
+    linear = sym.detect_linear_equation(indices[-1], [var])
+    return bool(linear) and sym.Analyzer().can_prove_equal(linear[0], 1)

@@ -1,0 +1,70 @@
+"""Small Relax modules, lowered; and a program run kernel by kernel on numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tvm
+from tvm import relax
+from tvm.ir import IRModule
+
+from passfit.kernels.lowering import Lowered, lower
+from passfit.passes.sequence import TVM_DEFAULT
+from passfit.passes.sequence import Sequence as PassSequence
+
+HOST = {"kind": "llvm"}
+
+
+def module_of(shapes: Sequence[tuple[int, ...]], body: Callable[..., relax.Expr]) -> IRModule:
+    """A module whose main function takes float32 inputs of `shapes` and returns what `body` makes of them."""
+    builder = relax.BlockBuilder()
+    inputs = [relax.Var(f"x{number}", relax.TensorType(shape, "float32")) for number, shape in enumerate(shapes)]
+    with builder.function("main", inputs):
+        with builder.dataflow():
+            result = builder.emit_output(builder.emit(body(*inputs)))
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def lowered(
+    shapes: Sequence[tuple[int, ...]], body: Callable[..., relax.Expr], passes: Sequence[str] = TVM_DEFAULT
+) -> Lowered:
+    module = module_of(shapes, body)
+    for each in PassSequence.parse(passes).passes:
+        module = each.apply(module)
+    return lower(module, "small", [f"x{number}" for number in range(len(shapes))], ["y"])
+
+
+def weight(*shape: int, seed: int = 0) -> relax.Expr:
+    return relax.const(np.random.default_rng(seed).standard_normal(shape).astype("float32"))
+
+
+def random_inputs(program: Lowered, seed: int = 1) -> list[np.ndarray]:
+    generator = np.random.default_rng(seed)
+    tensors = [program.program.tensors[port.tensor] for port in program.program.inputs]
+    return [generator.standard_normal(tensor.shape).astype(tensor.dtype) for tensor in tensors]
+
+
+def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The outputs of the program; each buffer starts out full of NaN, so that what no kernel writes is seen."""
+    target = tvm.target.Target(HOST)
+    named = {name: kernel.with_attr("global_symbol", name) for name, kernel in lowered.kernels.items()}
+    library = tvm.tirx.build(IRModule(named), target=tvm.target.Target(target, host=target))
+    program = lowered.program
+    buffers = [np.full(buffer.nbytes, 0xFF, np.uint8) for buffer in program.buffers]
+
+    def array(number: int) -> np.ndarray:
+        tensor = program.tensors[number]
+        if tensor.weight is not None:
+            return lowered.weights[tensor.weight].reshape(tensor.shape)
+        return buffers[tensor.buffer].view(tensor.dtype).reshape(tensor.shape)
+
+    for port, value in zip(program.inputs, inputs, strict=True):
+        array(port.tensor)[...] = value
+    for step in program.steps:
+        arguments = [tvm.runtime.tensor(np.ascontiguousarray(array(n))) for n in (*step.reads, *step.writes)]
+        library[step.kernel](*arguments)
+        for number, argument in zip(step.writes, arguments[len(step.reads) :]):
+            array(number)[...] = argument.numpy()
+    return [array(port.tensor).copy() for port in program.outputs]

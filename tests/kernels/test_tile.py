@@ -1,0 +1,37 @@
+"""Register tiles: pure arithmetic."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from passfit.kernels.tile import ACCUMULATORS, Rows, best_tile, divisors
+
+_EXTENTS = st.integers(1, 200)
+
+
+@given(_EXTENTS, st.lists(_EXTENTS, max_size=2), st.integers(1, 1000), st.booleans(), st.booleans())
+def test_a_tile_divides_its_extents_and_fits_the_registers(width, extents, steps, vectors, scattered):
+    tile = best_tile(width, [Rows(extent) for extent in extents], steps, vectors=vectors, scattered=scattered)
+    assert tile is not None and width % tile.width == 0
+    assert all(extent % rows == 0 for extent, rows in zip(extents, tile.rows, strict=True))
+    assert tile.accumulators <= ACCUMULATORS
+    assert tile.lanes in ((1, 2, 4, 8) if vectors else (1,))
+
+
+def test_a_convolution_of_common_size_fills_the_registers():
+    tile = best_tile(64, [Rows(56), Rows(56)], steps=576, vectors=True, scattered=True)
+    assert tile is not None and tile.accumulators >= 8
+
+
+def test_a_vector_by_matrix_product_keeps_several_sums_going():
+    tile = best_tile(256, [], steps=1000, vectors=True, scattered=False)
+    assert tile is not None and tile.accumulators == 8
+
+
+def test_windows_stay_together():
+    tile = best_tile(32, [Rows(5, 2), Rows(7, 2)], steps=100, vectors=True, scattered=True)
+    assert tile is not None and all(rows % 2 == 0 for rows in tile.rows)
+
+
+@given(st.integers(1, 500), st.integers(0, 100))
+def test_divisors_are_all_of_them(extent, largest):
+    assert divisors(extent, largest) == [size for size in range(1, largest + 1) if extent % size == 0]
