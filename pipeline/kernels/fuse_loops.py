@@ -30,11 +30,11 @@ def fuse_loops(kernel: PrimFunc) -> PrimFunc:
     schedule = new_schedule(kernel)
     inline_producers(schedule)
     for block in reversed(intermediate_blocks(schedule, result_names(schedule))):
-        _compute_at_consumer(schedule, block)
+        compute_at_consumer(schedule, block)
     return scheduled_kernel(schedule, kernel)
 
 
-def _compute_at_consumer(schedule: Schedule, block: SBlockRV) -> None:
+def compute_at_consumer(schedule: Schedule, block: SBlockRV) -> None:
     """Move `block` under the loops of its consumers that select its elements, those loops being put outermost."""
     consumers = schedule.get_consumers(block)
     if not consumers:

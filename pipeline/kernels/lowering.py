@@ -19,6 +19,7 @@ from tvm.tirx import PrimFunc
 from ..graph import Program
 from ..passes.host import HOST
 from .fuse_loops import fuse_loops
+from .lane_sums import lane_sums
 from .reader import read_program
 from .repack import Repack, repack_weights, repackable_parameters
 from .tile_reduction import tile_reduction
@@ -96,6 +97,9 @@ def _scheduled(kernel: PrimFunc, repackable: frozenset[int]) -> _Choice:
 
 def _choose(kernel: PrimFunc, repackable: frozenset[int]) -> _Choice:
     """The first rule that matches with a small workspace; else loops fused, if that needs less than the default."""
+    along = lane_sums(kernel, one_operand=True)
+    if along is not None and (size := workspace_bytes(along)) <= RULE_WORKSPACE:
+        return _Choice(along, size)
     for copy_late in (False, True):
         tiled = tile_reduction(kernel, repackable, copy_late=copy_late)
         if tiled is None:

@@ -63,7 +63,7 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     for port, value in zip(program.inputs, inputs, strict=True):
         array(port.tensor)[...] = value
     for step in program.steps:
-        arguments = [tvm.runtime.tensor(np.ascontiguousarray(array(n))) for n in (*step.reads, *step.writes)]
+        arguments = [tvm.runtime.tensor(np.array(array(n), order="C")) for n in (*step.reads, *step.writes)]
         library[step.kernel](*arguments)
         for number, argument in zip(step.writes, arguments[len(step.reads) :]):
             array(number)[...] = argument.numpy()

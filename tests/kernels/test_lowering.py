@@ -11,9 +11,9 @@ from tvm import relax
 
 from passfit.errors import ModelError
 from passfit.graph.check import first_problem
-from passfit.kernels.lowering import largest_default_workspace, without_workspaces
+from passfit.kernels.lowering import largest_default_workspace, lower, without_workspaces
 
-from .programs import lowered, random_inputs, run, weight
+from .programs import lowered, module_of, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
 _UNFUSED = ("legalize",)
@@ -53,8 +53,8 @@ def test_several_outputs_of_a_kernel_are_written_by_one_step():
 
 
 def test_what_needs_the_runtime_is_refused_by_name():
-    with pytest.raises(ModelError, match="sort"):
-        lowered([(3, 4)], lambda x: relax.op.sort(x), _UNFUSED)
+    with pytest.raises(ModelError, match="'sort'"):
+        lower(module_of([(3, 4)], lambda x: relax.op.sort(x)), "small", ["x0"], ["y"])
 
 
 def test_schedules_change_neither_results_nor_the_bytes_of_weights():

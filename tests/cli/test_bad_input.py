@@ -1,0 +1,228 @@
+"""Whatever a user gets wrong is one clear sentence and exit code 2; nothing half-written stays behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def cnn(save_tiny_cnn: Callable[..., Path], tmp_path: Path) -> Path:
+    return save_tiny_cnn(tmp_path / "cnn.onnx")
+
+
+def _save(path: Path, *nodes: onnx.NodeProto, shape: tuple[object, ...] = (2, 3), domain: str = "") -> Path:
+    """A model that takes x and gives y."""
+    graph = helper.make_graph(
+        list(nodes),
+        "bad",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    opsets = [helper.make_opsetid("", 17), *([helper.make_opsetid(domain, 1)] if domain else [])]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
+@pytest.mark.parametrize("command", ["optimize", "compile", "profile"])
+@pytest.mark.parametrize("content", [b"", b"not a model\n", b"\x00" * 100, b"\xff" * 100, b"PK\x03\x04"], ids=repr)
+def test_a_file_that_is_no_model(refused: Refused, tmp_path: Path, command: str, content: bytes):
+    (tmp_path / "bad.onnx").write_bytes(content)
+    assert "bad.onnx" in refused(command, "bad.onnx", "--target", "x86-64", "--out", "out")
+
+
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
+def test_a_truncated_model(refused: Refused, cnn: Path, kept: float):
+    whole = cnn.read_bytes()
+    cnn.write_bytes(whole[: int(len(whole) * kept)])
+    assert "cnn.onnx" in refused("compile", cnn, "--target", "x86-64", "--out", "out")
+
+
+def test_a_folder_and_a_missing_file_instead_of_a_model(refused: Refused, tmp_path: Path):
+    (tmp_path / "folder").mkdir()
+    assert "folder" in refused("compile", "folder", "--target", "x86-64", "--out", "out")
+    assert "missing.onnx" in refused("compile", "missing.onnx", "--target", "x86-64", "--out", "out")
+
+
+@pytest.mark.parametrize("source", ["pypi:", "pypi:nothing", "pypi:a==1!", "pypi:a!b.onnx", "pypi:a==1!../b.onnx", ""])
+def test_a_malformed_source(refused: Refused, source: str):
+    refused("compile", source, "--target", "x86-64", "--out", "out")
+
+
+def test_an_unknown_operator_is_named(refused: Refused, tmp_path: Path):
+    model = _save(tmp_path / "m.onnx", helper.make_node("Rellu", ["x"], ["y"], name="act"))
+    said = refused("compile", model, "--target", "x86-64", "--out", "out")
+    assert "Rellu" in said
+
+
+def test_an_operator_that_cannot_be_compiled_is_named(refused: Refused, tmp_path: Path):
+    model = _save(tmp_path / "m.onnx", helper.make_node("Det", ["x"], ["y"], name="size"), shape=(3, 3))
+    said = refused("compile", model, "--target", "x86-64", "--out", "out")
+    assert "Det" in said and "size" in said
+
+
+def test_an_operator_of_another_domain_is_named(refused: Refused, tmp_path: Path):
+    model = _save(tmp_path / "m.onnx", helper.make_node("Relu", ["x"], ["y"], domain="my"), domain="my")
+    assert "my" in refused("compile", model, "--target", "x86-64", "--out", "out")
+
+
+@pytest.mark.parametrize("command", ["optimize", "compile", "profile"])
+def test_an_unknown_target_suggests_the_near_one(refused: Refused, cnn: Path, command: str):
+    assert "rpi4" in refused(command, cnn, "--target", "rpi5", "--out", "out")
+
+
+@pytest.mark.parametrize(
+    "shape, said",
+    [
+        ("image=1x3x16x17", "16"),  # the file says 16
+        ("image=1x3x16", "image"),
+        ("picture=1x3x16x16", "image"),
+        ("image", "image"),
+        ("image=", "image="),
+        ("image=1xax3", "1xax3"),
+        ("image=0x3x16x16", "0x3"),
+        ("=1x3", "=1x3"),
+        ("image=99999999999999999999x3x16x16", "image"),
+    ],
+)
+def test_a_shape_that_contradicts_the_model_or_is_none(refused: Refused, cnn: Path, shape: str, said: str):
+    assert said in refused("compile", cnn, "--target", "x86-64", "--shape", shape, "--out", "out")
+
+
+def test_an_open_shape_is_asked_for(refused: Refused, tmp_path: Path):
+    model = _save(tmp_path / "m.onnx", helper.make_node("Relu", ["x"], ["y"]), shape=("batch", 3))
+    assert "--shape" in refused("compile", model, "--target", "x86-64", "--out", "out")
+
+
+@pytest.mark.parametrize("fix", ["image", "image=", "image=red", "=1", "image={}", "picture=1", "image=[[1],[2,3]]"])
+def test_a_malformed_fixed_value(refused: Refused, cnn: Path, fix: str):
+    refused("compile", cnn, "--target", "x86-64", "--fix", fix, "--out", "out")
+
+
+@pytest.mark.parametrize("budget", ["ram", "ram=", "ram=big", "ram=-1", "ram=1XiB", "rom=1MiB", "=1MiB", "ram=1e400MiB", "ram=nan"])
+def test_a_malformed_budget(refused: Refused, cnn: Path, budget: str):
+    assert budget in refused("optimize", cnn, "--target", "x86-64", "--budget", budget, "--out", "out")
+
+
+def test_a_misspelt_quantity_suggests_the_near_one(refused: Refused, cnn: Path):
+    assert "'ram'" in refused("optimize", cnn, "--target", "x86-64", "--budget", "rom=1MiB", "--out", "out")
+
+
+def test_an_unknown_strategy_suggests_the_near_one(refused: Refused, cnn: Path):
+    said = refused("optimize", cnn, "--target", "x86-64", "--strategy", "gredy", "--out", "out")
+    assert "'greedy'" in said
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        ('{"passes": ["legalise", "fuse-operators"]}', "'legalize'"),
+        ('{"passes": ["legalize", "fuse-operators{dept=2}"]}', "'depth'"),
+        ('{"passes": ["legalize", "fuse-operators{depth=two}"]}', "two"),
+        ('{"passes": ["legalize", "order{by=luck}"]}', "luck"),
+        ('{"passes": ["fuse-operators", "legalize"]}', "fuse-operators"),
+        ('{"passes": ["canonicalize-bindings"]}', "legalize"),
+        ('{"passes": []}', "legalize"),
+        ('{"passes": "legalize"}', "passes"),
+        ('{"passes": [1]}', "passes"),
+        ('{"pases": []}', "passes"),
+        ("[]", "s.json"),
+        ("{", "s.json"),
+        ("", "s.json"),
+        ("\x00", "s.json"),
+    ],
+)
+def test_a_sequence_that_cannot_be_replayed(refused: Refused, cnn: Path, tmp_path: Path, content: str, said: str):
+    (tmp_path / "s.json").write_text(content)
+    assert said in refused("compile", cnn, "--target", "x86-64", "--sequence", "s.json", "--out", "out")
+
+
+def test_a_sequence_that_is_not_there_or_not_text(refused: Refused, cnn: Path, tmp_path: Path):
+    arguments = ("compile", cnn, "--target", "x86-64", "--out", "out", "--sequence")
+    assert "none.json" in refused(*arguments, "none.json")
+    (tmp_path / "folder").mkdir()
+    assert "folder" in refused(*arguments, "folder")
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
+    assert "binary.json" in refused(*arguments, "binary.json")
+
+
+@pytest.mark.parametrize("command", ["optimize", "compile"])
+def test_an_output_folder_that_cannot_be_written(refused: Refused, cnn: Path, tmp_path: Path, command: str):
+    (tmp_path / "taken").write_text("mine")
+    for out in ("taken", "taken/below", "taken/far/below", "/proc/passfit", "cnn.onnx"):
+        assert out.split("/")[-1] in refused(command, cnn, "--target", "x86-64", "--out", out)
+
+
+@pytest.mark.parametrize("out", ["folder", "none/effects.json", "taken/effects.json", "/proc/effects.json"])
+def test_an_output_file_that_cannot_be_written(refused: Refused, cnn: Path, tmp_path: Path, out: str):
+    (tmp_path / "taken").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    refused("profile", cnn, "--out", out)
+
+
+@pytest.mark.tvm
+def test_a_missing_toolchain(refused: Refused, cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import importlib.util
+
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "ziglang" else find(name, *rest))
+    (tmp_path / "s.json").write_text('{"passes": ["legalize"]}')
+    said = refused("compile", cnn, "--target", "x86-64", "--sequence", "s.json", "--out", "out/below")
+    assert "pip install ziglang" in said
+
+
+@pytest.mark.tvm
+def test_a_broken_toolchain_says_why(refused: Refused, cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    broken = tmp_path / "shim" / "ziglang"
+    broken.mkdir(parents=True)
+    (broken / "__main__.py").write_text('raise SystemExit("error: no space left")')
+    (broken / "__init__.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(broken.parent))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    (tmp_path / "s.json").write_text('{"passes": ["legalize"]}')
+    said = refused("compile", cnn, "--target", "x86-64", "--sequence", "s.json", "--out", "out")
+    assert "no space left" in said
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("modles: {}", "'models'"),
+        ("targets: {rpi5: {}}", "rpi4"),
+        ("targets: {rpi4: {budget: {ram: big}}}", "targets.rpi4.budget.ram"),
+        ("models: [", "params.yaml"),
+        ("- 1", "params.yaml"),
+        ("models: {a: {source: x, shape: {}}}", "'shapes'"),
+    ],
+)
+def test_the_gate_names_what_is_wrong_in_params(refused: Refused, tmp_path: Path, text: str, said: str):
+    (tmp_path / "params.yaml").write_text(text)
+    assert said in refused("gate")
+
+
+def test_the_gate_without_params(refused: Refused):
+    assert "params.yaml" in refused("gate")
+
+
+def test_track_without_params(refused: Refused):
+    assert "params.yaml" in refused("track")
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]", "{}", json.dumps({"program": {}})])
+def test_explaining_what_is_no_result(refused: Refused, tmp_path: Path, content: str | None):
+    (tmp_path / "result").mkdir()
+    if content is not None:
+        (tmp_path / "result" / "plan.json").write_text(content)
+    assert "plan.json" in refused("explain", "result")
+
+
+@pytest.mark.parametrize("models, said", [(["none.onnx"], "none.onnx"), (["pypi:x"], "pypi:x")])
+def test_init_refuses_what_is_no_model(refused: Refused, models: list[str], said: str):
+    refused("init", "--model", *models, "--target", "rpi4")

@@ -1,0 +1,134 @@
+"""The command as such: help, catalogues, exit codes, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Done
+
+COMMANDS = ("init", "optimize", "compile", "profile", "gate", "track", "explain", "passes", "targets")
+Passfit = Callable[..., Done]
+
+
+def test_without_arguments_there_is_help(passfit: Passfit):
+    done = passfit()
+    assert done.code in (0, 2) and all(command in done.out + done.err for command in COMMANDS)
+
+
+def test_help_names_every_command(passfit: Passfit):
+    done = passfit("--help")
+    assert done.code == 0 and done.err == ""
+    assert all(command in done.out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(passfit: Passfit, command: str):
+    done = passfit(command, "--help")
+    assert done.code == 0 and done.err == "" and "Usage" in done.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("optimise",),
+        ("--verbose",),
+        ("compile",),
+        ("compile", "m.onnx"),
+        ("compile", "m.onnx", "--target", "rpi4", "--out"),
+        ("compile", "m.onnx", "--target", "rpi4", "--out", "o", "--sped", "1"),
+        ("optimize", "m.onnx", "--target", "rpi4", "--out", "o", "--evaluations", "0"),
+        ("optimize", "m.onnx", "--target", "rpi4", "--out", "o", "--evaluations", "many"),
+        ("optimize", "m.onnx", "--target", "rpi4", "--out", "o", "--seed", "-1"),
+        ("explain",),
+        ("targets", "rpi4"),
+    ],
+)
+def test_wrong_usage_exits_with_2_and_says_how(passfit: Passfit, tmp_path: Path, arguments: tuple[str, ...]):
+    done = passfit(*arguments)
+    assert done.code == 2 and done.out == "" and "Usage: passfit" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_catalogues_are_listed_without_heavy_imports():
+    code = (
+        "import sys; sys.argv = ['passfit', sys.argv[1]]\n"
+        "from passfit.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = [name for name in ('tvm', 'mlflow', 'dvc', 'onnxruntime', 'onnx') if name in sys.modules]\n"
+        "assert heavy == [], heavy\n"
+    )
+    from passfit.passes.registry import CATALOGUE
+    from passfit.targets import load_catalogue
+
+    for command, names in (("passes", CATALOGUE), ("targets", load_catalogue())):
+        done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert [name for name in names if name not in done.stdout] == []
+
+
+def test_a_bug_exits_with_3_and_its_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    from passfit import cli
+
+    def break_down(**options: str) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(cli, "app", break_down)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    said = capsys.readouterr().err
+    assert end.value.code == 3 and "ZeroDivisionError: a bug" in said and said.splitlines()[-1].startswith("passfit: ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["searching", "compiling"])
+def test_ctrl_c_leaves_earlier_results_as_they_were(
+    save_tiny_cnn: Callable[..., Path], tmp_path: Path, when: str
+):
+    """The signal comes when the api says it is `when`, so not by the clock."""
+    model, out, mark = save_tiny_cnn(tmp_path / "cnn.onnx"), tmp_path / "out", tmp_path / "mark"
+    out.mkdir()
+    (out / "sequence.json").write_text("earlier")
+    code = (
+        "import sys, time, contextlib, pathlib\n"
+        "import passfit.report.progress as progress\n"
+        "@contextlib.contextmanager\n"
+        "def marking():\n"
+        "    def show(what, done, total):\n"
+        f"        if what == {when!r} and not pathlib.Path({str(mark)!r}).exists():\n"
+        f"            pathlib.Path({str(mark)!r}).touch(); time.sleep(30)\n"
+        "    yield show\n"
+        "progress.console_progress = marking\n"
+        f"sys.argv = ['passfit', 'compile', {str(model)!r}, '--target', 'x86-64', '--out', {str(out)!r}]\n"
+        "from passfit.cli import main\n"
+        "main()\n"
+    )
+    running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not mark.exists() and running.poll() is None:
+        time.sleep(0.05)
+    os.kill(running.pid, signal.SIGINT)
+    said = "".join(running.communicate())
+    assert running.returncode == 130 and "Traceback" not in said, said
+    assert [file.name for file in out.iterdir()] == ["sequence.json"]
+    assert (out / "sequence.json").read_text() == "earlier"
+
+
+@pytest.mark.tvm
+def test_ctrl_c_inside_tvm_is_no_failed_candidate():
+    import tvm_ffi
+    from passfit.search import evaluation
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tvm_ffi.convert(interrupt)()
+    assert not issubclass(KeyboardInterrupt, evaluation.FAILURES)
