@@ -41,14 +41,14 @@ def provenance(model: onnx.ModelProto, before: tvm.IRModule, after: tvm.IRModule
     numbers: dict[Key, int] = {}
     ordered: list[tuple[int, int | None]] = []
     for variable, value, _ in _values(before, numbers, {}):
-        found = _NAMED.fullmatch(variable)
-        ordered.append((value, int(found[1]) if found else None))
+        named = _NAMED.fullmatch(variable)
+        ordered.append((value, int(named[1]) if named else None))
     nodes = _nodes_of_values(ordered, len(model.graph.node))
-    result = {}
+    found: dict[str, set[int]] = {}
     for variable, _, inside in _values(after, numbers, {}):
-        indices = sorted(set().union(*(nodes.get(value, set()) for value in inside)))
-        result[variable] = tuple(model.graph.node[index].name for index in indices)
-    return result
+        # Names are not unique: a tuple and the part taken from it may share one.
+        found.setdefault(variable, set()).update(*(nodes.get(value, set()) for value in inside))
+    return {variable: tuple(model.graph.node[index].name for index in sorted(each)) for variable, each in found.items()}
 
 
 def _nodes_of_values(ordered: list[tuple[int, int | None]], count: int) -> dict[int, set[int]]:

@@ -70,8 +70,9 @@ class _Reader:
         for block in function.body.blocks:
             for binding in block.bindings:
                 self.values[binding.var] = value = self._value(binding.value, binding.var)
-                if isinstance(binding.value, relax.Var) and isinstance(value, int):
-                    self._rename(value, binding.var.name)
+                if isinstance(binding.value, (relax.Var, relax.Tuple)):
+                    for number in _flat(value):
+                        self._rename(number, binding.var.name)
         self.outputs = _flat(self._value(function.body.body, None))
         self.steps = [replace(step, nodes=self._nodes_of(step)) for step in self.steps]
 

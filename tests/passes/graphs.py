@@ -1,0 +1,97 @@
+"""For each pass, the smallest graph it does something to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from tvm import relax
+from tvm.ir import IRModule
+
+from ..kernels.programs import module_of
+
+_op = relax.op
+
+
+@dataclass(frozen=True)
+class Example:
+    """A graph, as input shapes and a body, and the passes that come before the one in question."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    body: Callable[..., relax.Expr]
+    before: tuple[str, ...] = ()
+
+    def module(self) -> IRModule:
+        return module_of(self.shapes, self.body)
+
+
+def _filled(*shape: int) -> relax.Expr:
+    """A weight of small whole numbers, which add up exactly."""
+    return relax.const((np.arange(np.prod(shape)) % 5 - 2).reshape(shape).astype("float32"))
+
+
+def _emit(expr: relax.Expr) -> relax.Var:
+    """A binding of its own in the module being built."""
+    return relax.BlockBuilder.current().emit(expr)
+
+
+def _conv_and(last: Callable[[relax.Expr], relax.Expr]) -> Callable[[relax.Expr], relax.Expr]:
+    return lambda x: last(_op.nn.relu(_op.nn.conv2d(x, _filled(2, 1, 1, 1))))
+
+
+def _batch_norm(x: relax.Expr) -> relax.Expr:
+    numbers = (relax.const(np.array(values, "float32")) for values in ([1, 2], [0, 1], [3, 4], [1, 1]))
+    return _op.nn.batch_norm(_op.nn.conv2d(x, _filled(2, 1, 1, 1)), *numbers, axis=1)[0]
+
+
+def _pool(x: relax.Expr) -> relax.Expr:
+    return _op.nn.max_pool2d(x, (2, 2), (2, 2))
+
+
+def _folded(x: relax.Expr) -> relax.Expr:
+    """Reads a constant transposed, which stays its size, and one broadcast, which grows."""
+    grown = _op.broadcast_to(relax.const(np.array([[1], [2]], "float32")), (2, 4))
+    return _op.add(_op.matmul(x, _op.permute_dims(_filled(4, 3))), grown)
+
+
+_KERNELS = ("legalize",)
+_PLANE = ((1, 1, 4, 4),)
+_ROW = ((2, 3),)
+
+EXAMPLES = {
+    "adjust-matmul-order": Example(
+        ((8, 2), (2, 8), (8, 1)), lambda a, b, c: _op.matmul(_op.matmul(a, b), c)
+    ),
+    "canonicalize-bindings": Example(_ROW, lambda x: _op.nn.relu(relax.Tuple([x, x])[1])),
+    "combine-parallel-matmul": Example(
+        ((2, 3), (3, 2), (3, 2)), lambda x, v, w: _op.add(_op.matmul(x, v), _op.matmul(x, w))
+    ),
+    "dead-code-elimination": Example(_ROW, lambda x: _op.exp(x) if _emit(_op.abs(x)) else x),
+    "decompose-ops-for-inference": Example(_PLANE, _batch_norm),
+    "eliminate-common-subexpr": Example(_ROW, lambda x: _op.add(_op.exp(x), _op.exp(x))),
+    "expand-matmul-of-sum": Example(((2, 3), (3, 2)), lambda x, w: _op.matmul(x, _op.add(w, _filled(3, 2)))),
+    "fold-batchnorm-to-conv2d": Example(_PLANE, _batch_norm),
+    "fold-constant": Example(_ROW, _folded, _KERNELS),
+    "fold-constant{grow=0}": Example(_ROW, _folded, _KERNELS),
+    "fuse-operators": Example(_PLANE, _conv_and(_pool), _KERNELS),
+    "fuse-operators{over=pooling}": Example(_PLANE, _conv_and(_pool), _KERNELS),
+    "fuse-operators{over=reduction}": Example(_PLANE, _conv_and(lambda x: _op.mean(x, [2, 3])), _KERNELS),
+    "fuse-operators{depth=2}": Example(_ROW, lambda x: _op.exp(_op.abs(_op.negative(x))), _KERNELS),
+    "fuse-transpose-matmul": Example(((2, 3), (4, 3)), lambda x, w: _op.matmul(x, _op.permute_dims(w))),
+    "legalize": Example(_ROW, lambda x: _emit(_op.topk(_op.cumsum(x, 1), 2, dtype="int64"))[0]),
+    "optimize-layout-transform": Example(
+        ((4,),),
+        lambda x: _op.layout_transform(
+            _emit(_op.layout_transform(x, lambda i: (i // 2, i % 2))), lambda i, j: (2 * i + j,)
+        ),
+    ),
+    "remove-redundant-reshape": Example(_ROW, lambda x: _op.reshape(_op.reshape(x, (6,)), (3, 2))),
+    "reorder-permute-dims-after-concat": Example(
+        ((2, 3), (2, 3)), lambda x, y: _op.concat([_op.permute_dims(x), _op.permute_dims(y)], 1)
+    ),
+    "reorder-take-after-matmul": Example(
+        _ROW,
+        lambda x: _op.matmul(x, _op.take(_filled(3, 5), relax.const(np.array([4, 0], "int64")), axis=1)),
+    ),
+}

@@ -1,0 +1,188 @@
+"""The search on small graphs: never worse than TVM's default, deterministic, and no pass can end it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+pytest.importorskip("tvm")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from passfit.errors import SequenceError
+from passfit.frontend.canonical import canonicalize
+from passfit.frontend.relax import to_relax
+from passfit.memory import plan_arena, validate_plan
+from passfit.passes.registry import CATALOGUE, parse_spec
+from passfit.passes.sequence import TVM_DEFAULT, Sequence
+from passfit.passes.stock import DeadCodeElimination
+from passfit.search.baseline import tvm_default
+from passfit.search.effects import effects
+from passfit.search.evaluation import Evaluator
+from passfit.search.replay import port_names, replay
+from passfit.search.search import search
+from passfit.search.state import state_key
+from passfit.search.strategy import Limits
+from passfit.targets import get_target
+
+pytestmark = pytest.mark.tvm
+TARGET = get_target("x86-64")
+
+
+def network(blocks, seed=0, side=8, channels=4):
+    """A chain of blocks over an image; each block is an operator name, "residual" or "concat"."""
+    generator = np.random.default_rng(seed)
+    nodes, constants, current, width = [], [], "x", channels
+    for number, block in enumerate(blocks):
+        name = f"t{number}"
+        if block == "conv":
+            weight = generator.standard_normal((width, width, 3, 3)).astype("float32") / 6
+            constants.append(numpy_helper.from_array(weight, f"w{number}"))
+            nodes.append(helper.make_node("Conv", [current, f"w{number}"], [name], f"n{number}", pads=[1, 1, 1, 1]))
+        elif block == "bn":
+            for part in "sbmv":
+                values = generator.random(width).astype("float32") + 0.5
+                constants.append(numpy_helper.from_array(values, f"{part}{number}"))
+            parts = [f"{part}{number}" for part in "sbmv"]
+            nodes.append(helper.make_node("BatchNormalization", [current, *parts], [name], f"n{number}"))
+        elif block == "residual":
+            nodes.append(helper.make_node("Relu", [current], [f"{name}r"], f"n{number}r"))
+            nodes.append(helper.make_node("Add", [current, f"{name}r"], [name], f"n{number}"))
+        elif block == "concat":
+            nodes.append(helper.make_node("Sigmoid", [current], [f"{name}s"], f"n{number}s"))
+            nodes.append(helper.make_node("Concat", [current, f"{name}s"], [name], f"n{number}", axis=1))
+            width *= 2
+        elif block == "pool":
+            options = {"kernel_shape": [2, 2], "strides": [2, 2]}
+            nodes.append(helper.make_node("MaxPool", [current], [name], f"n{number}", **options))
+        else:
+            nodes.append(helper.make_node(block, [current], [name], f"n{number}"))
+        current = name
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, side, side])
+    y = helper.make_tensor_value_info(current, TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    return canonicalize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+
+
+def evaluator(model):
+    return Evaluator(to_relax(model), "small", TARGET, *port_names(model))
+
+
+def parsed(*specs):
+    return tuple(map(parse_spec, specs))
+
+
+BLOCKS = st.lists(st.sampled_from(["conv", "bn", "Relu", "residual", "concat", "Sigmoid"]), min_size=1, max_size=6)
+
+
+@settings(max_examples=12)
+@given(BLOCKS, st.booleans())
+def test_the_result_is_never_worse_than_tvms_default_and_replays_to_what_was_promised(blocks, pooled):
+    model = network([*blocks, "pool"] if pooled else blocks)
+    module = to_relax(model)
+    result = search(module, "small", TARGET, *port_names(model), limits=Limits(evaluations=20))
+    assert result.best.ram <= result.baseline.ram
+    lowered, workspace = replay(result.sequence, module, model, "small")
+    plan = plan_arena(lowered.program, TARGET.alignment)
+    validate_plan(lowered.program, plan, TARGET.alignment)
+    assert (plan.arena, workspace) == (result.best.arena, result.best.workspace)
+    assert lowered.program.weight_bytes == result.best.weights
+
+
+def test_the_trajectory_falls_and_limits_hold():
+    model = network(["conv", "bn", "Relu", "concat", "conv", "pool"])
+    result = search(to_relax(model), "small", TARGET, *port_names(model), limits=Limits(evaluations=5))
+    assert result.evaluations <= 5
+    rams = [point["ram"] for point in result.trajectory]
+    assert rams == sorted(rams, reverse=True) and rams[-1] == result.best.ram
+
+
+def test_a_goal_stops_the_search():
+    model = network(["conv", "bn", "Relu", "concat", "conv", "pool"])
+    ports = port_names(model)
+    limits = Limits(goal=10**9)
+    assert search(to_relax(model), "small", TARGET, *ports, limits=limits).evaluations == 1
+
+
+def test_a_pass_that_changes_nothing_costs_nothing():
+    tried = evaluator(network(["conv", "Relu"]))
+    first = tried.evaluate(parsed(*TVM_DEFAULT))
+    again = tried.evaluate((DeadCodeElimination(), *parsed(*TVM_DEFAULT)))
+    assert tried.count == 1 and again.footprint == first.footprint
+
+
+def test_a_pass_that_raises_is_a_recorded_failure(monkeypatch):
+    def broken(self, module):
+        raise RuntimeError("boom\nthe last line")
+
+    monkeypatch.setattr(CATALOGUE["eliminate-common-subexpr"], "apply", broken)
+    model = network(["conv", "bn", "Relu"])
+    result = search(to_relax(model), "small", TARGET, *port_names(model))
+    assert any("RuntimeError: the last line" in reason for reason in result.failures.values())
+    assert result.best.ram <= result.baseline.ram
+    with pytest.raises(SequenceError, match="eliminate-common-subexpr"):
+        replay(Sequence.parse(["eliminate-common-subexpr", *TVM_DEFAULT]), to_relax(model), model, "small")
+
+
+def test_states_are_equal_up_to_names_and_the_content_of_constants():
+    key = state_key(to_relax(network(["conv", "Relu"], seed=0)))
+    assert key == state_key(to_relax(network(["conv", "Relu"], seed=1)))
+    assert key != state_key(to_relax(network(["conv", "Sigmoid"], seed=0)))
+    assert key != state_key(to_relax(network(["conv", "Relu"], channels=3)))
+
+
+def test_the_baseline_counts_storages_outputs_inputs_and_the_workspace():
+    # Relu, pool: the input, one storage for the Relu's result, the output; no kernel has a workspace.
+    model = network(["Sigmoid", "pool"])
+    found = tvm_default(to_relax(model), TARGET, *port_names(model))
+    plane = 4 * 8 * 8 * 4
+    assert found.workspace == 0 and found.weights == 0
+    assert found.ram == found.arena == plane + plane + plane // 4
+    assert found.sum == plane + plane + plane // 4 and found.kernels == 2
+
+
+def test_fusion_over_poolings_removes_the_tensor_before_them():
+    tried = evaluator(network(["conv", "Relu", "pool"]))
+    plain = tried.evaluate(parsed(*TVM_DEFAULT)).footprint
+    wide = tried.evaluate(parsed("legalize", "fold-constant", "fuse-operators{over=pooling}")).footprint
+    assert plain.kernels == 2 and wide.kernels == 1
+    plane = 4 * 8 * 8 * 4
+    assert (plain.bound, wide.bound) == (2 * plane, plane + plane // 4)
+
+
+def test_every_kernel_names_its_onnx_nodes():
+    model = network(["conv", "bn", "Relu", "concat", "conv", "pool"])
+    lowered, _ = replay(Sequence.parse(TVM_DEFAULT), to_relax(model), model, "small")
+    named = {node for step in lowered.program.steps for node in step.nodes}
+    assert all(step.nodes for step in lowered.program.steps)
+    assert named <= {node.name for node in model.graph.node} and len(named) >= len(model.graph.node) - 1
+
+
+def test_effects_are_counted_from_tvms_default():
+    model = network(["conv", "bn", "Relu", "conv"])
+    found = effects(to_relax(model), TARGET, *port_names(model))
+    by_spec = {each["spec"]: each for each in found["passes"]}
+    assert by_spec["fold-batchnorm-to-conv2d"]["changed"]
+    assert by_spec["fold-batchnorm-to-conv2d"]["delta"]["weights"] <= 0
+    assert not by_spec["remove-redundant-reshape"]["changed"]
+
+
+def test_two_processes_find_the_same(tmp_path):
+    onnx.save(network(["conv", "bn", "Relu", "concat", "conv", "pool"]), tmp_path / "m.onnx")
+    found = []
+    for seed in ("0", "1"):
+        for command, name in (("optimize", "out"), ("profile", "effects.json")):
+            arguments = [command, tmp_path / "m.onnx", "--target", "rpi4", "--out", tmp_path / f"{seed}{name}"]
+            subprocess.run(
+                [sys.executable, "-m", "passfit.cli", *map(str, arguments)],
+                env=os.environ | {"PYTHONHASHSEED": seed}, check=True, capture_output=True,
+            )  # fmt: skip
+        files = [tmp_path / f"{seed}out" / file for file in ("sequence.json", "footprint.json", "trajectory.json")]
+        found.append([file.read_bytes() for file in (*files, tmp_path / f"{seed}effects.json")])
+    assert found[0] == found[1]
+    assert json.loads(found[0][1])["measured"]["ran"] is False
