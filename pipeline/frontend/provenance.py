@@ -78,13 +78,16 @@ def _values(
 ) -> Iterator[tuple[str, int, tuple[int, ...]]]:
     """Each variable of `main`: its name, the number of its value, and the numbers of all values made for it."""
     main = module["main"]
+    made: dict[int, tuple[int, ...]] = {}
     for position, parameter in enumerate(main.params):
         known[parameter] = _intern(numbers, ("input", position))
     for block in main.body.blocks:
         for binding in block.bindings:
             inside: list[int] = []
             known[binding.var] = number = _number(module, binding.value, numbers, known, inside)
-            yield binding.var.name, number, tuple(inside)
+            # A variable that is only another name (`gv = onnx6_`) stands for the same nodes.
+            made[number] = tuple(inside) or made.get(number, ())
+            yield binding.var.name, number, made[number]
 
 
 def _number(
