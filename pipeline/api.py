@@ -110,9 +110,9 @@ def profile(
     from .search.effects import effects
     from .search.replay import port_names
 
+    _check_parent(out)
     imported = load(model, None, shapes, fix)
     found = effects(imported.graph, target, *port_names(imported.onnx), progress=progress)
-    _check_parent(out)
     write_text(out, json_lines(found))
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 #: exit codes of design.md, section 7
 BAD_INPUT, BUG = 2, 3
+_WIDE = 1000
 
 app = typer.Typer(
     name="passfit",
@@ -192,19 +194,23 @@ def _show(report: FootprintReport) -> None:
 def _print(renderable: object) -> None:
     from rich.console import Console
 
-    Console(soft_wrap=not sys.stdout.isatty()).print(renderable)
+    # what is read by a program is cut at no width
+    Console(width=None if sys.stdout.isatty() else _WIDE, soft_wrap=not sys.stdout.isatty()).print(renderable)
 
 
 def main() -> None:
-    """The entry point: errors of the user's are one line on stderr and exit code 2."""
+    """The entry point: errors of the user's are one line on stderr and exit code 2; a bug's traceback comes with 3."""
     try:
-        app()
+        app(prog_name="passfit")
     except NumericError as error:
         _fail(str(error), BUG)
     except PlanError as error:
         _fail(f"a bug in passfit: the memory plan is wrong: {error} Report the model.", BUG)
     except PassfitError as error:
         _fail(str(error), BAD_INPUT)
+    except Exception:  # Python's own exit code would be 1, which means that the gate said no
+        traceback.print_exc()
+        _fail("a bug in passfit. Report it with the lines above.", BUG)
 
 
 def _fail(message: str, code: int) -> None:

@@ -103,7 +103,11 @@ def _number(
     if isinstance(expr, relax.Var):
         return known[expr] if expr in known else _intern(numbers, ("free", expr.name))
     if isinstance(expr, relax.Tuple):
-        return _intern(numbers, ("tuple", *(_number(module, f, numbers, known, inside) for f in expr.fields)))
+        fields = [_number(module, field, numbers, known, inside) for field in expr.fields]
+        number = _intern(numbers, ("tuple", *fields))
+        for index, field in enumerate(fields):
+            numbers.setdefault(("item", index, number), field)  # what is taken from it is the field itself
+        return number
     if isinstance(expr, relax.TupleGetItem):
         return _intern(numbers, ("item", expr.index, _number(module, expr.tuple_value, numbers, known, inside)))
     if isinstance(expr, relax.Call):

@@ -13,7 +13,7 @@ plane it lost 6 times what ONNX Runtime loses, eight chains do not.
 from __future__ import annotations
 
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
-from tvm.tirx import PrimFunc
+from tvm.tirx import BufferStore, PrimFunc
 
 from .expressions import is_contiguous, loads, uses
 from .fuse_loops import compute_at_consumer
@@ -69,6 +69,8 @@ def _schedule(schedule: Schedule, kernel: PrimFunc, one_operand: bool) -> PrimFu
 def _lane_loop(schedule: Schedule, block: SBlockRV, one_operand: bool) -> tuple[LoopRV, int] | None:
     """The loop of the reduction along which every load is contiguous, and how many lanes divide it."""
     body = schedule.get(block)
+    if not isinstance(body.body, BufferStore):
+        return None  # several results at once, as of an ArgMax
     written = body.writes[0].source
     update = body.body.value
     read = [load for load in loads(update) if not load.source.same_as(written)]

@@ -21,11 +21,14 @@ class Legalize(ModulePass):
         from tvm import relax
         from tvm.relax.backend.cpu_generic import pipeline
 
+        from .runtime_free import legalize_topk, serial_loops
+
         target = tvm.target.Target(HOST)
+        rules = relax.transform.LegalizeOps({"relax.topk": legalize_topk})
         with target:
-            return tvm.transform.Sequential([*pipeline.library_dispatch_passes(target), relax.transform.LegalizeOps()])(
-                module
-            )
+            # The rules go first: dispatching would make a call into TVM's runtime of a TopK.
+            legal = tvm.transform.Sequential([rules, *pipeline.library_dispatch_passes(target)])(module)
+        return serial_loops(legal)
 
     def level_after(self, level: Level) -> Level:
         return Level.KERNELS

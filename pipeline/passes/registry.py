@@ -38,6 +38,8 @@ def parse_spec(spec: str) -> Pass:
         option, equals, value = item.partition("=")
         if not equals or option not in known:
             raise SequenceError(f"The pass '{name}' has no option '{option}'.", did_you_mean(option, known))
+        if option in options:
+            raise SequenceError(f"'{spec}': {option} is given twice.", "Keep one of them.")
         options[option] = _value(spec, option, value, known[option].type)
     try:
         return kind(**options)

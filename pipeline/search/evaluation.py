@@ -6,6 +6,7 @@ from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
 
 import tvm
+import tvm_ffi
 from tvm.ir import IRModule
 
 from ..errors import ModelError
@@ -17,6 +18,9 @@ from ..passes.order import Order
 from ..passes.sequence import Sequence
 from ..targets import Target
 from .state import state_key
+
+# Ctrl-C in Python code that TVM called stays what it is; else it comes back as a RuntimeError, one failure among others.
+tvm_ffi.register_error("KeyboardInterrupt", KeyboardInterrupt)
 
 #: what a pass of TVM may raise on a graph it does not fit; each costs one candidate, never the search
 FAILURES = (tvm.error.InternalError, ModelError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)

@@ -21,13 +21,17 @@ def replay(sequence: Sequence, module: IRModule, model: onnx.ModelProto, name: s
 
     Raises SequenceError where a pass of the sequence does not take the graph.
     """
-    grouped = before = module
+    # nodes are told by the names of variables, which live until the first fusion
+    grouped, before, fused = module, module, False
     for each in sequence.passes:
         if not isinstance(each, ModulePass):
             continue
         try:
-            before, module = module, each.apply(module)
-            grouped = each.group(before) if isinstance(each, FuseOperators) else module
+            if isinstance(each, FuseOperators):
+                before, grouped, fused = module, each.group(module), True
+            module = each.apply(module)
+            if not fused:
+                before = grouped = module
         except FAILURES as error:
             raise SequenceError(
                 f"The pass '{each.spec}' fails on this model ({type(error).__name__}).",

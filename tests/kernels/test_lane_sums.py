@@ -60,6 +60,10 @@ def test_what_is_not_contiguous_or_has_no_lanes_is_left_to_other_rules():
         assert lane_sums(_kernel(lowered([shape], lambda x, axes=axes: relax.op.sum(x, axes))), one_operand=True) is None
 
 
+def test_several_results_at_once_are_left_alone():
+    assert lane_sums(_kernel(lowered([(4, 32)], lambda x: relax.op.argmax(x, 1))), one_operand=False) is None
+
+
 def test_a_product_is_reduced_only_where_it_is_allowed():
     kernel = _kernel(lowered([(1, 32)], lambda x: relax.op.sum(x * weight(5, 32), [1])))
     assert lane_sums(kernel, one_operand=True) is None

@@ -1,0 +1,192 @@
+"""From a model to a library and everything written about it, in one call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from passfit import api
+from passfit.errors import ModelError, NumericError, PlanError
+from passfit.memory import Budget, read_plan, read_report, validate_plan
+from passfit.passes.sequence import read_sequence
+from passfit.targets import get_target, how_to_run
+
+pytestmark = pytest.mark.slow
+
+HOST = get_target("x86-64")
+native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3")
+FILES = {
+    "arena.svg", "cnn.h", "footprint.json", "libcnn.a", "manifest.json", "plan.json", "sequence.json", "trajectory.json",
+}  # fmt: skip
+#: what running it finds: time and memory differ from run to run
+MEASURED = {"footprint.json"}
+
+
+@pytest.fixture(scope="module")
+def cnn(save_tiny_cnn: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_cnn(tmp_path_factory.mktemp("model") / "cnn.onnx")
+
+
+@pytest.fixture(scope="module")
+def compiled(cnn: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a first compilation, after a search, into one that holds a file of the user's."""
+    out = tmp_path_factory.mktemp("compiled")
+    (out / "notes.txt").write_text("mine")
+    api.compile_model(cnn, HOST, Budget(ram=1 << 20), out=out)
+    return out
+
+
+def _contents(folder: Path, without: set[str] = MEASURED) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.name not in without}
+
+
+@native
+def test_everything_is_written_and_nothing_else(compiled: Path):
+    assert {file.name for file in compiled.iterdir()} == FILES | {"libcnn.so", "notes.txt"}
+    assert (compiled / "notes.txt").read_text() == "mine"
+    assert all(file.stat().st_size for file in compiled.iterdir())
+
+
+@native
+def test_the_report_is_of_one_piece(compiled: Path):
+    report = read_report(compiled / "footprint.json")
+    best, measured = report.best, report.measured
+    assert (report.model, report.target, report.budget, report.fits) == ("cnn", "x86-64", Budget(ram=1 << 20), True)
+    assert best.ram == best.arena + best.workspace and best.flash == best.weights + best.code and best.code > 0
+    assert best.floor <= best.bound <= best.arena <= report.baseline.arena
+    assert measured.ran and measured.how == "native" and measured.max_rel_error <= 1e-4 and measured.latency_ms > 0
+    assert abs(measured.ram - best.ram) <= max(0.05 * best.ram, 128 * 1024)
+
+
+@native
+def test_the_plan_on_disk_is_valid_and_the_one_reported(compiled: Path):
+    saved, report = read_plan(compiled / "plan.json"), read_report(compiled / "footprint.json")
+    validate_plan(saved.program, saved.plan, saved.alignment)
+    assert saved.plan.arena == report.best.arena
+    assert f"CNN_ARENA_BYTES {report.best.arena}\n" in (compiled / "cnn.h").read_text()
+    assert f"CNN_WORKSPACE_BYTES {report.best.workspace}\n" in (compiled / "cnn.h").read_text()
+
+
+@native
+def test_the_manifest_lists_the_files_with_their_digests(compiled: Path):
+    import hashlib
+
+    manifest = json.loads((compiled / "manifest.json").read_text())
+    expected = (FILES | {"libcnn.so"}) - {"footprint.json", "manifest.json"}
+    assert set(manifest["files"]) == expected
+    for name, digest in manifest["files"].items():
+        assert hashlib.sha256((compiled / name).read_bytes()).hexdigest() == digest
+    assert manifest["passes"] == list(read_sequence(compiled / "sequence.json").specs)
+    assert manifest["io"] == {
+        "name": "cnn",
+        "inputs": [{"name": "image", "shape": [1, 3, 16, 16], "dtype": "float32"}],
+        "outputs": [{"name": "scores", "shape": [1, 4], "dtype": "float32"}],
+    }
+
+
+@native
+def test_compiling_again_gives_the_same_bytes(compiled: Path, cnn: Path, tmp_path: Path):
+    api.compile_model(cnn, HOST, out=tmp_path / "deep" / "down")
+    assert _contents(tmp_path / "deep" / "down") == _contents(compiled, MEASURED | {"notes.txt"})
+
+
+@native
+def test_replaying_a_sequence_gives_the_same_bytes(compiled: Path, cnn: Path, tmp_path: Path):
+    api.compile_model(cnn, HOST, out=tmp_path, sequence=compiled / "sequence.json")
+    # without a search there is no trajectory, hence another manifest
+    without = MEASURED | {"notes.txt", "trajectory.json", "manifest.json"}
+    assert _contents(tmp_path, without) == _contents(compiled, without)
+
+
+@native
+def test_optimizing_predicts_what_compiling_reports(compiled: Path, cnn: Path, tmp_path: Path):
+    predicted = api.optimize(cnn, HOST, out=tmp_path)
+    found = read_report(compiled / "footprint.json")
+    assert {file.name for file in tmp_path.iterdir()} == {"sequence.json", "footprint.json", "trajectory.json"}
+    assert predicted.best == replace(found.best, code=0, flash=found.best.weights)
+    assert (predicted.baseline, predicted.start) == (found.baseline, found.start)
+    assert not predicted.measured.ran and predicted.measured.how.startswith("not-run: ")
+    assert (tmp_path / "sequence.json").read_bytes() == (compiled / "sequence.json").read_bytes()
+
+
+@native
+def test_a_wrong_result_leaves_earlier_results_as_they_were(
+    compiled: Path, cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from passfit.verify.reference import Reference
+
+    def shifted(self: Reference, inputs: dict) -> dict:
+        return {name: value + 1 for name, value in computed(self, inputs).items()}
+
+    computed = Reference.__call__
+    monkeypatch.setattr(Reference, "__call__", shifted)
+    (tmp_path / "footprint.json").write_text("earlier")
+    with pytest.raises(NumericError, match="element"):
+        api.compile_model(cnn, HOST, out=tmp_path, sequence=compiled / "sequence.json")
+    assert _contents(tmp_path, set()) == {"footprint.json": b"earlier"}
+
+
+def test_a_plan_that_breaks_a_rule_is_never_compiled(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from passfit import memory
+
+    def overlapping(program: object, alignment: int = 64) -> memory.ArenaPlan:
+        plan = planned(program, alignment)
+        return replace(plan, offsets=tuple(0 for _ in plan.offsets))
+
+    planned = memory.plan_arena
+    monkeypatch.setattr(memory, "plan_arena", overlapping)
+    (tmp_path / "s.json").write_text('{"passes": ["legalize"]}')
+    with pytest.raises(PlanError):
+        api.compile_model(cnn, HOST, out=tmp_path / "out", sequence=tmp_path / "s.json")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("ram, fits", [(1 << 20, True), (1000, False)])
+def test_a_model_over_its_budget_is_reported_not_refused(cnn: Path, tmp_path: Path, ram: int, fits: bool):
+    assert api.optimize(cnn, get_target("rpi4"), Budget(ram=ram), out=tmp_path).fits is fits
+    assert read_report(tmp_path / "footprint.json").fits is fits
+
+
+def test_weights_count_as_ram_where_they_are_copied(cnn: Path, tmp_path: Path):
+    target = get_target("rpi4")
+    in_place, copied = (
+        api.optimize(cnn, replace(target, weights=weights), out=tmp_path / weights).best
+        for weights in ("in-place", "copied")
+    )
+    assert copied.ram == in_place.ram + copied.weights
+
+
+def test_a_name_of_its_own(cnn: Path, tmp_path: Path):
+    assert api.optimize(cnn, HOST, out=tmp_path, name="largest-model").model == "largest-model"
+
+
+def test_a_canonical_model_imports_to_itself_and_keeps_where_it_started(cnn: Path, tmp_path: Path):
+    api.import_model_file(cnn, None, None, tmp_path / "once" / "m.onnx")
+    api.import_model_file(tmp_path / "once" / "m.onnx", None, None, tmp_path / "twice" / "m.onnx")
+    once, twice = (tmp_path / folder / "m.onnx" for folder in ("once", "twice"))
+    assert once.read_bytes() == twice.read_bytes()
+    assert api.import_onnx(twice)[1] == api.import_onnx(cnn)[1]
+
+
+def test_profiling_writes_each_pass_once(cnn: Path, tmp_path: Path):
+    found = api.profile(cnn, HOST, tmp_path / "effects.json")
+    assert json.loads((tmp_path / "effects.json").read_text()) == found
+    specs = [each["spec"] for each in found["passes"]]
+    assert len(specs) == len(set(specs)) > 10
+    api.profile(cnn, HOST, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "effects.json").read_bytes()
+
+
+def test_what_cannot_be_compiled_by_any_sequence_is_one_refusal(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from passfit.passes.legalize import Legalize
+
+    def broken(self: Legalize, module: object) -> object:
+        raise ModelError("The operator 'sort' would need TVM's runtime on the device.", "Replace it.")
+
+    monkeypatch.setattr(Legalize, "apply", broken)
+    with pytest.raises(ModelError, match="sort"):
+        api.optimize(cnn, HOST, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,73 @@
+"""ONNX's node cases on their way: import, lower by a sequence of passes, build into one C library, run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from passfit.codegen import symbol, write_library
+from passfit.errors import ModelError
+from passfit.frontend.canonical import import_model
+from passfit.frontend.relax import to_relax
+from passfit.kernels.build import build_object
+from passfit.kernels.lowering import Lowered
+from passfit.memory import plan_arena, validate_plan
+from passfit.passes.sequence import Sequence as PassSequence
+from passfit.search.replay import replay
+from passfit.targets import get_target
+
+from ..frontend.helpers import save
+from ..frontend.onnx_nodes import NodeCase
+from .calling import call
+from .merging import merge, port_name
+
+HOST = get_target("x86-64")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case: the outputs in the model's order, or why it was refused, or how it went wrong."""
+
+    outputs: tuple[np.ndarray, ...] = ()
+    refusal: str = ""
+    failure: str = ""
+
+
+def compile_and_run(cases: Iterable[NodeCase], passes: Sequence[str], folder: Path) -> dict[str, Outcome]:
+    """The outcome of each case by its name."""
+    sequence = PassSequence.parse(passes)
+    outcomes: dict[str, Outcome] = {}
+    lowered: dict[str, tuple[NodeCase, Lowered]] = {}
+    workspace = 0
+    for case in cases:
+        try:
+            model = import_model(save(case.model, folder))
+            part, needed = replay(sequence, to_relax(model), model, case.name)
+            lowered[case.name], workspace = (case, part), max(workspace, needed)
+        except ModelError as refusal:
+            outcomes[case.name] = Outcome(refusal=str(refusal))
+        except Exception as error:  # noqa: BLE001  (one bug must not hide the others)
+            outcomes[case.name] = Outcome(failure=f"{type(error).__name__}: {error}")
+    return outcomes | _run(list(lowered.values()), workspace, folder)
+
+
+def _run(lowered: list[tuple[NodeCase, Lowered]], workspace: int, folder: Path) -> dict[str, Outcome]:
+    merged = merge([part for _, part in lowered])
+    program = merged.program
+    plan = plan_arena(program, HOST.alignment)
+    validate_plan(program, plan, HOST.alignment)
+    kernels = folder / "kernels.o"
+    build_object(merged.kernels, HOST, lambda kernel: symbol(program.name, kernel), kernels)
+    library = write_library(program.name, program, plan, workspace, merged.weights, kernels, HOST, folder)
+    inputs = {
+        port_name(number, name): value
+        for number, (case, _) in enumerate(lowered)
+        for name, value in case.inputs.items()
+    }
+    results = call(library, program, inputs)
+    return {
+        case.name: Outcome(tuple(results[port_name(number, port.name)] for port in part.program.outputs))
+        for number, (case, part) in enumerate(lowered)
+    }

@@ -1,0 +1,56 @@
+"""Many lowered models as one, so that one C library computes them all: building one for each would take minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from passfit.graph import Buffer, Port, Program, Step, Tensor, Weight
+from passfit.kernels.lowering import Lowered
+
+
+def merge(parts: Sequence[Lowered]) -> Lowered:
+    """The steps of every part, one part after the other; kernels and ports are prefixed with the part's number."""
+    steps: list[Step] = []
+    tensors: list[Tensor] = []
+    buffers: list[Buffer] = []
+    weights: list[Weight] = []
+    arrays: list[np.ndarray] = []
+    inputs: list[Port] = []
+    outputs: list[Port] = []
+    kernels = {}
+    for number, part in enumerate(parts):
+        program, base, first = part.program, len(tensors), (len(buffers), len(weights))
+        steps += [_moved(step, number, base) for step in program.steps]
+        tensors += [_shifted(tensor, *first) for tensor in program.tensors]
+        buffers += program.buffers
+        weights += program.weights
+        arrays += part.weights
+        inputs += [_port(port, number, base) for port in program.inputs]
+        outputs += [_port(port, number, base) for port in program.outputs]
+        kernels |= {f"p{number}_{name}": kernel for name, kernel in part.kernels.items()}
+    merged = Program(
+        "merged", tuple(steps), tuple(tensors), tuple(buffers), tuple(weights), tuple(inputs), tuple(outputs)
+    )
+    return Lowered(merged, kernels, tuple(arrays))
+
+
+def port_name(number: int, name: str) -> str:
+    """What an input or output of part `number` is called in the merged program."""
+    return f"p{number}_{name}"
+
+
+def _port(port: Port, number: int, base: int) -> Port:
+    return Port(port_name(number, port.name), port.tensor + base)
+
+
+def _moved(step: Step, number: int, base: int) -> Step:
+    reads, writes = (tuple(tensor + base for tensor in group) for group in (step.reads, step.writes))
+    return replace(step, kernel=f"p{number}_{step.kernel}", reads=reads, writes=writes)
+
+
+def _shifted(tensor: Tensor, first_buffer: int, first_weight: int) -> Tensor:
+    if tensor.buffer is not None:
+        return replace(tensor, buffer=tensor.buffer + first_buffer)
+    return replace(tensor, weight=(tensor.weight or 0) + first_weight)

@@ -1,0 +1,70 @@
+"""The operators ONNX has tests of, and which of the cases in the sample are refused: exactly these."""
+
+#: the version of the onnx package whose cases these are
+LISTED_FOR = "1.23.2"
+
+OPERATORS = tuple(
+    """
+    Abs Acos Acosh Adagrad Adam Add AffineGrid And ArgMax ArgMin ArrayFeatureExtractor Asin Asinh Atan Atanh
+    Attention AveragePool BatchNormalization Bernoulli Binarizer BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr
+    BitwiseXor BlackmanWindow Cast CastLike CausalConvWithState Ceil Celu CenterCropPad Clip Col2Im Compress Concat
+    Constant ConstantOfShape Conv ConvInteger ConvTranspose Cos Cosh CumProd CumSum DFT DeformConv DepthToSpace
+    DequantizeLinear Det Div Dropout DynamicQuantizeLinear Einsum Elu Equal Erf Exp Expand EyeLike Flatten
+    FlexAttention Floor GRU Gather GatherElements GatherND Gelu Gemm GlobalAveragePool GlobalMaxPool Greater
+    GreaterOrEqual GridSample GroupNormalization HammingWindow HannWindow HardSigmoid HardSwish Hardmax Identity If
+    ImageDecoder InstanceNormalization IsInf IsNaN LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual
+    LinearAttention Log LogSoftmax Loop LpNormalization LpPool MatMul MatMulInteger Max MaxPool MaxUnpool Mean
+    MeanVarianceNormalization MelWeightMatrix Min Mish Mod Momentum Mul Neg NegativeLogLikelihoodLoss
+    NonMaxSuppression NonZero Not OneHot OptionalGetElement OptionalHasElement Or PRelu Pad Pow QLinearConv
+    QLinearMatMul QuantizeLinear RMSNormalization RNN Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum
+    ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Resize
+    ReverseSequence RoiAlign RotaryEmbedding Round STFT Scan Scatter ScatterElements ScatterND Selu Shape Shrink
+    Sigmoid Sign Sin Sinh Size Slice Softmax SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth Split Sqrt
+    Squeeze Sub Sum SwiGLU Swish Tan Tanh TensorScatter TfIdfVectorizer ThresholdedRelu Tile TopK Transpose
+    TreeEnsemble Trilu Unique Unsqueeze Upsample Where Xor
+    """.split()
+)
+
+#: refused by the import with a ModelError; cases_of(op) is the sample
+REFUSED = frozenset(
+    """
+    test_adagrad test_adagrad_multiple test_adam test_adam_multiple test_ai_onnx_ml_array_feature_extractor
+    test_ai_onnx_ml_binarizer test_ai_onnx_ml_tree_ensemble_set_membership test_ai_onnx_ml_tree_ensemble_single_tree
+    test_attention_23_boolmask_fullymasked_row_nan_robustness test_attention_4d_attn_mask
+    test_attention_4d_gqa_scaled test_basic_deform_conv_with_padding test_basic_deform_conv_without_padding
+    test_batchnorm_epsilon_training_mode test_bernoulli test_bernoulli_double test_bernoulli_seed
+    test_bitcast_2d_float32_to_int32 test_bitcast_float64_to_int64 test_bitcast_int8_to_uint8
+    test_bitshift_left_int16 test_bitshift_left_int8_shift_ge_width test_bitshift_right_int32_shift_ge_width
+    test_blackmanwindow test_blackmanwindow_symmetric test_cast_FLOAT16_to_FLOAT8E5M2 test_castlike_DOUBLE_to_FLOAT
+    test_castlike_FLOAT16_to_FLOAT8E5M2 test_castlike_FLOAT_to_FLOAT16 test_causal_conv_with_state_b1_c1_degenerate
+    test_causal_conv_with_state_kernel_size_one test_causal_conv_with_state_silu_with_past_state test_celu_float16
+    test_center_crop_pad_crop test_center_crop_pad_crop_axes_chw test_center_crop_pad_crop_negative_axes_hwc
+    test_col2im test_col2im_5d test_col2im_pads test_compress_0 test_compress_1 test_compress_default_axis
+    test_constantofshape_int_shape_zero test_convinteger_with_padding test_convinteger_without_padding
+    test_cumprod_1d test_cumprod_1d_reverse test_cumprod_2d_axis_1 test_deform_conv_with_mask_bias
+    test_dequantizelinear_blocked test_det_2d test_det_nd test_dft test_dft_inverse test_dft_irfft_opset19
+    test_eyelike_populate_off_main_diagonal test_eyelike_with_dtype test_flexattention test_flexattention_double
+    test_flexattention_relative_positional test_hammingwindow test_hammingwindow_symmetric test_hannwindow
+    test_hannwindow_symmetric test_image_decoder_decode_bmp_rgb test_image_decoder_decode_jpeg_grayscale
+    test_image_decoder_decode_pnm_rgb test_layer_normalization_2d_axis0 test_layer_normalization_3d_axis2_epsilon
+    test_layer_normalization_4d_axis2 test_linear_attention_decode_step test_linear_attention_gated
+    test_linear_attention_gated_per_head_decay test_loop11 test_maxunpool_export_with_output_shape
+    test_melweightmatrix test_mod_float_edge_cases_fmod_0_float64 test_momentum test_momentum_multiple
+    test_nesterov_momentum test_nllloss_NC test_nllloss_NCd1d2 test_nllloss_NCd1d2_with_weight_reduction_sum
+    test_nonmaxsuppression_center_point_box_format test_nonmaxsuppression_iou_threshold_boundary
+    test_nonmaxsuppression_suppress_by_IOU test_nonzero_example test_optional_get_element_tensor test_qlinearconv
+    test_qlinearmatmul_2D_int8_float16 test_qlinearmatmul_2D_uint8_float16 test_qlinearmatmul_3D_int8_float32
+    test_quantizelinear_blocked_asymmetric test_quantizelinear_e5m2 test_reduce_log_sum_empty_set
+    test_reshape_allowzero_reordered test_resize_downsample_scales_cubic
+    test_resize_upsample_scales_linear_half_pixel_symmetric test_reversesequence_batch test_reversesequence_time
+    test_rms_normalization_2d_axis0 test_roialign_mode_max test_rotary_embedding test_rotary_embedding_interleaved
+    test_rotary_embedding_no_position_ids_rotary_dim test_scan9_multi_state test_scan9_scalar test_scan9_sum
+    test_sce_NCd1_mean_weight_negative_ii test_sce_mean_3d test_sce_mean_weight_ii_3d
+    test_spacetodepth_crd_mode_example test_spacetodepth_dcr_mode_example test_stft test_stft_with_window
+    test_swiglu test_swiglu_alpha test_swiglu_float16 test_tensorscatter test_tensorscatter_3d
+    test_tensorscatter_circular test_tfidfvectorizer_tf_batch_onlybigrams_skip0
+    test_tfidfvectorizer_tf_batch_uniandbigrams_skip5 test_tfidfvectorizer_tf_onlybigrams_levelempty
+    test_training_dropout_default_mask test_unique_length_1 test_unique_sorted_with_axis
+    test_unique_sorted_with_negative_axis
+    """.split()
+)

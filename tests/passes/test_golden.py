@@ -1,0 +1,68 @@
+"""What every pass does, as text: the module before and after it, in tests/golden.
+
+`PASSFIT_WRITE_GOLDEN=1 pytest tests/passes/test_golden.py` writes the files again; read the difference before keeping
+it. They hold what TVM of the pinned version prints.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.tvm
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+#: the keys of graphs.EXAMPLES, which imports TVM
+SPECS = (
+    "adjust-matmul-order", "canonicalize-bindings", "combine-parallel-matmul", "dead-code-elimination",
+    "decompose-ops-for-inference", "eliminate-common-subexpr", "expand-matmul-of-sum", "fold-batchnorm-to-conv2d",
+    "fold-constant", "fold-constant{grow=0}", "fuse-operators", "fuse-operators{depth=2}",
+    "fuse-operators{over=pooling}", "fuse-operators{over=reduction}", "fuse-transpose-matmul", "legalize",
+    "optimize-layout-transform", "remove-redundant-reshape", "reorder-permute-dims-after-concat",
+    "reorder-take-after-matmul",
+)  # fmt: skip
+
+
+def _script(module: object) -> str:
+    """The module as TVMScript, without the lines on how to read it back."""
+    text = module.script(show_meta=False)
+    return re.sub(r"\A(#.*\n|\n)+", "", text).strip() + "\n"
+
+
+def _file(spec: str) -> Path:
+    return GOLDEN / (re.sub(r"[^a-z0-9]+", "-", spec).strip("-") + ".txt")
+
+
+def test_every_module_pass_has_an_example():
+    from passfit.passes.base import ModulePass
+    from passfit.passes.registry import CATALOGUE
+
+    from .graphs import EXAMPLES
+
+    assert tuple(sorted(EXAMPLES)) == SPECS
+    module_passes = {name for name, kind in CATALOGUE.items() if issubclass(kind, ModulePass)}
+    assert {spec.split("{")[0] for spec in SPECS} == module_passes
+    assert {file.name for file in GOLDEN.iterdir()} == {_file(spec).name for spec in SPECS}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_pass_does_what_is_written_down(spec: str):
+    from passfit.passes.registry import parse_spec
+
+    from .graphs import EXAMPLES
+
+    example = EXAMPLES[spec]
+    module = example.module()
+    for each in example.before:
+        module = parse_spec(each).apply(module)
+    before = _script(module)
+    after = _script(parse_spec(spec).apply(module))
+    assert _script(module) == before, "a pass leaves its argument as it was"
+    text = f"==== before {spec} ====\n{before}==== after ====\n{after}"
+    if os.environ.get("PASSFIT_WRITE_GOLDEN"):
+        _file(spec).write_text(text, encoding="utf-8")
+    assert before != after
+    assert text == _file(spec).read_text(encoding="utf-8")

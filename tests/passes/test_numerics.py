@@ -1,0 +1,122 @@
+"""Every pass keeps what a model computes: against ONNX Runtime, each pass alone in TVM, all of them in the C library."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from passfit.passes.base import Level, Pass
+from passfit.passes.registry import CATALOGUE, parse_spec
+
+from ..frontend.helpers import run as run_onnx
+from ..frontend.helpers import save
+from .models import MODELS
+
+pytestmark = pytest.mark.tvm
+
+_TOLERANCE = 1e-4
+GRAPH_PASSES = sorted(name for name, kind in CATALOGUE.items() if kind.levels == {Level.GRAPH} and name != "legalize")
+TAILS = (
+    ("legalize",),
+    ("legalize", "fuse-operators"),
+    ("legalize", "fold-constant{grow=0}"),
+    ("legalize", "fold-constant", "fuse-operators"),
+    ("legalize", "fold-constant", "fuse-operators{depth=2}"),
+    ("legalize", "fold-constant", "fuse-operators{over=pooling}"),
+    ("legalize", "fold-constant", "fuse-operators{over=reduction}"),
+    ("legalize", "fuse-operators{over=reduction}", "fold-constant", "fuse-operators"),
+)
+ORDERS = ("order{by=given}", "order{by=depth-first}", "order{by=on-demand}", "order{by=greedy}", "order")
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory):
+    """A function that imports a model of MODELS: the canonical ONNX and the graph."""
+    from passfit.frontend.canonical import import_model
+    from passfit.frontend.relax import to_relax
+
+    folder, known = tmp_path_factory.mktemp("models"), {}
+
+    def load(name: str):
+        if name not in known:
+            model = import_model(save(MODELS[name](), folder))
+            known[name] = model, to_relax(model)
+        return known[name]
+
+    return load
+
+
+def _agrees(imported, name: str, specs: tuple[str, ...]) -> None:
+    """Replays the passes, one after the other by themselves, and runs what comes out."""
+    from passfit.passes.sequence import Sequence
+    from passfit.search.replay import replay
+
+    from ..kernels.programs import run
+
+    model, graph = imported(name)
+    lowered, _ = replay(Sequence.parse(specs), graph, model, name)
+    shape = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    for got, expected in zip(run(lowered, [x]), run_onnx(model, {"x": x}), strict=True):
+        assert got.shape == expected.shape
+        assert np.abs(got - expected).max() <= _TOLERANCE * np.ptp(expected), specs
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("tail", TAILS, ids=" ".join)
+def test_every_way_down_keeps_the_results(imported, name: str, tail: tuple[str, ...]):
+    _agrees(imported, name, tail)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("spec", GRAPH_PASSES)
+def test_every_graph_pass_keeps_the_results(imported, name: str, spec: str):
+    from passfit.search.evaluation import FAILURES
+
+    graph = imported(name)[1]
+    try:
+        after = parse_spec(spec).apply(graph)
+    except FAILURES:
+        pytest.skip(f"{spec} does not take {name}")
+    if after.script() == graph.script():
+        return  # nothing done
+    _agrees(imported, name, (spec, *TAILS[3]))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_order_keeps_the_results(imported, order: str):
+    _agrees(imported, "residual", (*TAILS[3], order))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_all_passes_together_give_a_library_that_agrees(imported, name: str, tmp_path: Path):
+    """One library a model, of all graph passes it takes, twice, and a tail of its own."""
+    from passfit import api
+    from passfit.targets import get_target
+
+    tail = TAILS[3 + list(MODELS).index(name)]
+    chain = _taken(imported(name)[1], [parse_spec(spec) for spec in (*GRAPH_PASSES, *reversed(GRAPH_PASSES))])
+    sequence = tmp_path / "sequence.json"
+    sequence.write_text(json.dumps({"passes": [*(each.spec for each in chain), *tail, "order"]}))
+    model = save(MODELS[name](), tmp_path, f"{name}.onnx")
+    report = api.compile_model(model, get_target("x86-64"), out=tmp_path / "out", sequence=sequence)
+    assert len(chain) >= len(GRAPH_PASSES)
+    if report.measured.ran:
+        assert report.measured.max_rel_error <= _TOLERANCE
+
+
+def _taken(graph, passes: list[Pass]) -> list[Pass]:
+    """Those of `passes` that do not fail, each on what the ones before made."""
+    from passfit.search.evaluation import FAILURES
+
+    taken = []
+    for each in passes:
+        try:
+            graph = each.apply(graph)
+        except FAILURES:
+            continue
+        taken.append(each)
+    return taken

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passfit.errors import SequenceError
+from passfit.passes.base import Level, ModulePass, Pass, ProgramPass
+from passfit.passes.fuse_operators import OVER
+from passfit.passes.order import ORDERS
+from passfit.passes.registry import CATALOGUE, parse_spec
+
+from .. import strategies  # noqa: F401  (the settings of hypothesis)
+
+#: the values of the options that are words
+WORDS = {"over": OVER, "by": ORDERS}
+
+
+@st.composite
+def passes(draw: st.DrawFn, level: Level | None = None) -> Pass:
+    """Any pass with any options; at `level`, those that work there and stay there."""
+    kinds = sorted(CATALOGUE.values(), key=lambda kind: kind.name)
+    if level is not None:
+        kinds = [kind for kind in kinds if kind.levels == {level} and kind().level_after(level) == level]
+    kind = draw(st.sampled_from(kinds))
+    options = {
+        field.name: draw(st.sampled_from(WORDS[field.name]) if field.name in WORDS else st.integers(0, 10**6))
+        for field in fields(kind)
+    }
+    return kind(**options)
+
+
+@given(passes())
+def test_a_spec_names_its_pass(each: Pass):
+    assert parse_spec(each.spec) == each
+    assert parse_spec(f"  {each.spec}\n") == each
+
+
+@given(passes(), passes())
+def test_different_passes_have_different_specs(one: Pass, other: Pass):
+    assert (one.spec == other.spec) == (one == other)
+
+
+@pytest.mark.parametrize("kind", CATALOGUE.values(), ids=CATALOGUE)
+def test_every_pass_is_described_and_can_be_made_without_options(kind: type[Pass]):
+    assert kind().spec == kind.name and kind.summary and kind.levels
+    assert issubclass(kind, ProgramPass) == (kind.levels == {Level.PROGRAM})
+    assert issubclass(kind, (ModulePass, ProgramPass))
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_spec_or_refused(text: str):
+    try:
+        parsed = parse_spec(text)
+    except SequenceError as error:
+        assert error.what and error.hint
+    else:
+        assert parsed.name in text
+
+
+@pytest.mark.parametrize(
+    "spec, said",
+    [
+        ("fuse-operator", "'fuse-operators'"),
+        ("fold_constant", "not a pass spec"),
+        ("cannonicalize-bindings", "'canonicalize-bindings'"),
+        ("zzz", "Known: adjust-matmul-order"),
+        ("fuse-operators{dept=3}", "'depth'"),
+        ("fuse-operators{depth}", "'depth'"),
+        ("fuse-operators{depth=}", "not a whole number"),
+        ("fuse-operators{depth=-1}", "not a whole number"),
+        ("fuse-operators{depth=1.5}", "not a whole number"),
+        ("fuse-operators{over=poolings}", "element-wise, pooling, reduction"),
+        ("order{by=luck}", "given, depth-first, on-demand, greedy, beam"),
+        ("legalize{a=1}", "no option 'a'"),
+        ("fuse-operators{depth=1", "not a pass spec"),
+        ("fuse-operators{depth=1}{depth=2}", "not a pass spec"),
+        ("fuse-operators{{depth=1}}", "not a pass spec"),
+        ("fuse-operators{depth=1,depth=2}", "twice"),
+        ("fuse-operators{}", ""),
+        ("", "not a pass spec"),
+    ],
+)
+def test_what_is_wrong_is_named(spec: str, said: str):
+    if not said:
+        assert parse_spec(spec) == parse_spec("fuse-operators")
+        return
+    with pytest.raises(SequenceError) as refusal:
+        parse_spec(spec)
+    assert said in str(refusal.value)

@@ -1,0 +1,53 @@
+"""Laws of the search on random networks: never worse than TVM's default, replayed to what was promised, right."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+
+from .. import strategies  # noqa: F401  (the settings of hypothesis)
+from .random_models import models
+
+pytestmark = pytest.mark.tvm
+
+
+def check(model: onnx.ModelProto) -> None:
+    from passfit.frontend.canonical import canonicalize
+    from passfit.frontend.relax import to_relax
+    from passfit.kernels.lowering import RULE_WORKSPACE
+    from passfit.memory import account, plan_arena, validate_plan
+    from passfit.search.replay import port_names, replay
+    from passfit.search.search import search
+    from passfit.search.strategy import Limits
+    from passfit.targets import get_target
+
+    from ..frontend.helpers import run as run_onnx
+    from ..kernels.programs import run
+
+    target = get_target("rpi4")
+    canonical = canonicalize(model)
+    module = to_relax(canonical)
+    result = search(module, "random", target, *port_names(canonical), limits=Limits(evaluations=14))
+    # a kernel may keep a few registers' worth of sums in its workspace, which only shows in models of a few bytes
+    assert result.best.arena <= result.baseline.arena
+    assert result.best.ram <= result.baseline.ram + RULE_WORKSPACE
+
+    lowered, workspace = replay(result.sequence, module, canonical, "random")
+    plan = plan_arena(lowered.program, target.alignment)
+    validate_plan(lowered.program, plan, target.alignment)
+    assert account(lowered.program, plan, workspace=workspace, code=0, weights_in_place=True) == result.best
+    assert all(step.nodes for step in lowered.program.steps)
+    assert {name for step in lowered.program.steps for name in step.nodes} <= {n.name for n in canonical.graph.node}
+
+    shape = [dim.dim_value for dim in canonical.graph.input[0].type.tensor_type.shape.dim]
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    for got, expected in zip(run(lowered, [x]), run_onnx(canonical, {"x": x}), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4 * max(float(np.abs(expected).max()), 1e-3))
+
+
+@settings(max_examples=60, derandomize=True)
+@given(models())
+def test_the_search_is_never_worse_than_tvms_default_and_keeps_the_results(model: onnx.ModelProto):
+    check(model)
