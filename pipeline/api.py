@@ -107,11 +107,13 @@ def profile(
     progress: Progress = _silent,
 ) -> dict:
     """Try every pass alone, write effects.json to `out`, and return what is in it. Raises ModelError, OutputError."""
+    _check_parent(out)
+    imported = load(model, None, shapes, fix)
+
+    # only now: TVM takes a second to import, and bad input need not wait for it
     from .search.effects import effects
     from .search.replay import port_names
 
-    _check_parent(out)
-    imported = load(model, None, shapes, fix)
     found = effects(imported.graph, target, *port_names(imported.onnx), progress=progress)
     write_text(out, json_lines(found))
     return found
@@ -163,12 +165,15 @@ def compile_model(
     NumericError where the library computes something else than ONNX Runtime, ToolchainError, OutputError.
     """
     from .passes.sequence import read_sequence, write_sequence
-    from .search.baseline import tvm_default
-    from .search.replay import port_names, replay
 
     with result_folder(out) as folder:
         chosen = None if sequence is None else read_sequence(sequence)
         imported = load(model, name, shapes, fix)
+
+        # only now: TVM takes a second to import, and bad input need not wait for it
+        from .search.baseline import tvm_default
+        from .search.replay import port_names, replay
+
         if chosen is None:
             result = _search(imported, target, search, progress)
             chosen = result.sequence

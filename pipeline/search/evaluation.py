@@ -19,7 +19,7 @@ from ..passes.sequence import Sequence
 from ..targets import Target
 from .state import state_key
 
-# Ctrl-C in Python code that TVM called stays what it is; else it comes back as a RuntimeError, one failure among others.
+# Ctrl-C in Python code that TVM called stays what it is: else it comes back as a RuntimeError, a failure like others.
 tvm_ffi.register_error("KeyboardInterrupt", KeyboardInterrupt)
 
 #: what a pass of TVM may raise on a graph it does not fit; each costs one candidate, never the search

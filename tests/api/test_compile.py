@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from passfit import api
 from passfit.errors import ModelError, NumericError, PlanError
 from passfit.memory import Budget, read_plan, read_report, validate_plan
@@ -19,7 +20,8 @@ pytestmark = pytest.mark.slow
 HOST = get_target("x86-64")
 native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3")
 FILES = {
-    "arena.svg", "cnn.h", "footprint.json", "libcnn.a", "manifest.json", "plan.json", "sequence.json", "trajectory.json",
+    "arena.svg", "cnn.h", "footprint.json", "libcnn.a", "manifest.json", "plan.json", "sequence.json",
+    "trajectory.json",
 }  # fmt: skip
 #: what running it finds: time and memory differ from run to run
 MEASURED = {"footprint.json"}
@@ -180,7 +182,9 @@ def test_profiling_writes_each_pass_once(cnn: Path, tmp_path: Path):
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "effects.json").read_bytes()
 
 
-def test_what_cannot_be_compiled_by_any_sequence_is_one_refusal(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_cannot_be_compiled_by_any_sequence_is_one_refusal(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     from passfit.passes.legalize import Legalize
 
     def broken(self: Legalize, module: object) -> object:

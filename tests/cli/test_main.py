@@ -90,9 +90,7 @@ def test_a_bug_exits_with_3_and_its_traceback(monkeypatch: pytest.MonkeyPatch, c
 
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["searching", "compiling"])
-def test_ctrl_c_leaves_earlier_results_as_they_were(
-    save_tiny_cnn: Callable[..., Path], tmp_path: Path, when: str
-):
+def test_ctrl_c_leaves_earlier_results_as_they_were(save_tiny_cnn: Callable[..., Path], tmp_path: Path, when: str):
     """The signal comes when the api says it is `when`, so not by the clock."""
     model, out, mark = save_tiny_cnn(tmp_path / "cnn.onnx"), tmp_path / "out", tmp_path / "mark"
     out.mkdir()
@@ -124,6 +122,7 @@ def test_ctrl_c_leaves_earlier_results_as_they_were(
 @pytest.mark.tvm
 def test_ctrl_c_inside_tvm_is_no_failed_candidate():
     import tvm_ffi
+
     from passfit.search import evaluation
 
     def interrupt() -> None:

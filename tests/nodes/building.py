@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+
 from passfit.codegen import symbol, write_library
 from passfit.errors import ModelError
 from passfit.frontend.canonical import import_model
-from passfit.frontend.relax import to_relax
-from passfit.kernels.build import build_object
-from passfit.kernels.lowering import Lowered
 from passfit.memory import plan_arena, validate_plan
 from passfit.passes.sequence import Sequence as PassSequence
-from passfit.search.replay import replay
 from passfit.targets import get_target
 
 from ..frontend.helpers import save
 from ..frontend.onnx_nodes import NodeCase
 from .calling import call
 from .merging import merge, port_name
+
+if TYPE_CHECKING:
+    from passfit.kernels.lowering import Lowered
 
 HOST = get_target("x86-64")
 
@@ -37,6 +38,9 @@ class Outcome:
 
 def compile_and_run(cases: Iterable[NodeCase], passes: Sequence[str], folder: Path) -> dict[str, Outcome]:
     """The outcome of each case by its name."""
+    from passfit.frontend.relax import to_relax
+    from passfit.search.replay import replay
+
     sequence = PassSequence.parse(passes)
     outcomes: dict[str, Outcome] = {}
     lowered: dict[str, tuple[NodeCase, Lowered]] = {}
@@ -54,6 +58,8 @@ def compile_and_run(cases: Iterable[NodeCase], passes: Sequence[str], folder: Pa
 
 
 def _run(lowered: list[tuple[NodeCase, Lowered]], workspace: int, folder: Path) -> dict[str, Outcome]:
+    from passfit.kernels.build import build_object
+
     merged = merge([part for _, part in lowered])
     program = merged.program
     plan = plan_arena(program, HOST.alignment)

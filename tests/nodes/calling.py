@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Mapping
 
 import numpy as np
+
 from passfit.codegen.library import Library
 from passfit.graph import Program
 from passfit.verify.run import numpy_dtype

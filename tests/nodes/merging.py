@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+
 from passfit.graph import Buffer, Port, Program, Step, Tensor, Weight
-from passfit.kernels.lowering import Lowered
+
+if TYPE_CHECKING:
+    from passfit.kernels.lowering import Lowered
 
 
 def merge(parts: Sequence[Lowered]) -> Lowered:
@@ -33,6 +37,8 @@ def merge(parts: Sequence[Lowered]) -> Lowered:
     merged = Program(
         "merged", tuple(steps), tuple(tensors), tuple(buffers), tuple(weights), tuple(inputs), tuple(outputs)
     )
+    from passfit.kernels.lowering import Lowered
+
     return Lowered(merged, kernels, tuple(arrays))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+
 from passfit.targets import how_to_run
 
 from ..frontend.helpers import run
@@ -71,12 +72,18 @@ def _cases() -> list[NodeCase]:
         _case("unused-input", [node("Neg", ["x"], ["y"])], {"x": x, "u": whole}, {"y": single}),
         _case(
             "scalars",
-            [node("Mul", ["a", "b"], ["c"]), node("Add", ["c", "x"], ["y"]), node("ReduceSum", ["y"], ["s"], keepdims=0)],
+            [
+                node("Mul", ["a", "b"], ["c"]), node("Add", ["c", "x"], ["y"]),
+                node("ReduceSum", ["y"], ["s"], keepdims=0),
+            ],
             {"a": scalar, "b": scalar, "x": x}, {"c": single, "y": single, "s": single},
         ),
         _case(
             "whole-numbers",
-            [node("Div", ["n", "three"], ["q"]), node("Mul", ["q", "big"], ["y"]), node("Cast", ["y"], ["f"], to=single)],
+            [
+                node("Div", ["n", "three"], ["q"]), node("Mul", ["q", "big"], ["y"]),
+                node("Cast", ["y"], ["f"], to=single),
+            ],
             {"n": whole}, {"y": long, "f": single}, {"three": np.array(3), "big": np.array(2**40)},
         ),
         _case(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import onnx
 import pytest
+
 from passfit.targets import how_to_run
 from passfit.verify.compare import compare_output
 

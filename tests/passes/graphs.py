@@ -60,9 +60,7 @@ _PLANE = ((1, 1, 4, 4),)
 _ROW = ((2, 3),)
 
 EXAMPLES = {
-    "adjust-matmul-order": Example(
-        ((8, 2), (2, 8), (8, 1)), lambda a, b, c: _op.matmul(_op.matmul(a, b), c)
-    ),
+    "adjust-matmul-order": Example(((8, 2), (2, 8), (8, 1)), lambda a, b, c: _op.matmul(_op.matmul(a, b), c)),
     "canonicalize-bindings": Example(_ROW, lambda x: _op.nn.relu(relax.Tuple([x, x])[1])),
     "combine-parallel-matmul": Example(
         ((2, 3), (3, 2), (3, 2)), lambda x, v, w: _op.add(_op.matmul(x, v), _op.matmul(x, w))

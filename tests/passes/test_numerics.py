@@ -1,4 +1,4 @@
-"""Every pass keeps what a model computes: against ONNX Runtime, each pass alone in TVM, all of them in the C library."""
+"""Every pass keeps what a model computes, as ONNX Runtime does: each pass in TVM, all of them in the C library."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from passfit.passes.base import Level, Pass
 from passfit.passes.registry import CATALOGUE, parse_spec
 

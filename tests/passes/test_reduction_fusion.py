@@ -34,7 +34,9 @@ def networks(draw: st.DrawFn) -> tuple[tuple[int, ...], Callable]:
     around = draw(st.sampled_from(["relu", "add", "none"]))
 
     def element_wise(x: relax.Expr) -> relax.Expr:
-        return {"relu": op.nn.relu, "add": lambda y: op.add(y, relax.const(0.5, "float32")), "none": lambda y: y}[around](x)
+        return {"relu": op.nn.relu, "add": lambda y: op.add(y, relax.const(0.5, "float32")), "none": lambda y: y}[
+            around
+        ](x)
 
     def body(x: relax.Expr) -> relax.Expr:
         pad = kernel // 2

@@ -5,6 +5,7 @@ from dataclasses import fields
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.errors import SequenceError
 from passfit.passes.base import Level, ModulePass, Pass, ProgramPass
 from passfit.passes.fuse_operators import OVER

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.errors import PassfitError, SequenceError
 from passfit.passes.base import Level, ModulePass, Pass
 from passfit.passes.registry import CATALOGUE, CATALOGUE_VERSION
@@ -17,7 +19,7 @@ _GRAPH = st.lists(passes(Level.GRAPH), max_size=4)
 _KERNELS = st.lists(passes(Level.KERNELS), max_size=3)
 _PROGRAM = st.lists(passes(Level.PROGRAM), max_size=2)
 _LEGALIZE = st.just([CATALOGUE["legalize"]()])
-well_ordered = st.tuples(_GRAPH, _LEGALIZE, _KERNELS, _PROGRAM).map(lambda parts: tuple(sum(parts, [])))
+well_ordered = st.tuples(_GRAPH, _LEGALIZE, _KERNELS, _PROGRAM).map(lambda parts: tuple(chain(*parts)))
 
 
 @given(well_ordered)
@@ -51,10 +53,16 @@ def test_two_graphs_ways_down_are_no_sequence(one: tuple[Pass, ...], other: tupl
     [
         ([], "no `legalize`"),
         (["order"], "'order' works on the program, but stands where the graph is at hand"),
-        (["fuse-operators", "legalize"], "'fuse-operators' works on the kernels, but stands where the graph is at hand"),
+        (
+            ["fuse-operators", "legalize"],
+            "'fuse-operators' works on the kernels, but stands where the graph is at hand",
+        ),
         (["legalize", "canonicalize-bindings"], "'canonicalize-bindings' works on the graph"),
         (["legalize", "legalize"], "'legalize' works on the graph, but stands where the kernels is at hand"),
-        (["legalize", "order", "fuse-operators"], "'fuse-operators' works on the kernels, but stands where the program"),
+        (
+            ["legalize", "order", "fuse-operators"],
+            "'fuse-operators' works on the kernels, but stands where the program",
+        ),
     ],
 )
 def test_a_pass_in_the_wrong_place_is_named(specs: list[str], said: str):

@@ -7,7 +7,21 @@ import onnx
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-_OPS = ("conv", "conv", "stride", "depthwise", "relu", "sigmoid", "add", "mul", "concat", "pool", "mean", "norm", "scale")
+_OPS = (
+    "conv",
+    "conv",
+    "stride",
+    "depthwise",
+    "relu",
+    "sigmoid",
+    "add",
+    "mul",
+    "concat",
+    "pool",
+    "mean",
+    "norm",
+    "scale",
+)
 
 Shape = "tuple[int, int, int]"
 
@@ -42,7 +56,9 @@ class _Builder:
         partners = [name for name, shape in self.values if shape == same]
         if op == "conv":
             given, size = self.draw(st.sampled_from([1, 3, 8])), self.draw(st.sampled_from([1, 3]))
-            self.add("Conv", [x, self.weight(given, channels, size, size)], (given, height, width), pads=[size // 2] * 4)
+            self.add(
+                "Conv", [x, self.weight(given, channels, size, size)], (given, height, width), pads=[size // 2] * 4
+            )
         elif op == "stride":
             halved = (2 * channels, (height + 1) // 2, (width + 1) // 2)
             weight = self.weight(2 * channels, channels, 3, 3)
