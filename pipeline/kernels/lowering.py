@@ -6,7 +6,7 @@ PrimFuncs that write into what was allocated, and views. That is the form steps 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,58 +62,74 @@ def lower(
 def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     """The same program with its kernels scheduled, and the largest workspace left, in bytes.
 
-    Weights come in the layout their kernel reads them in. See `_scheduled` for the choice of a schedule.
+    Fast schedules use a little workspace; none may use more than the largest of the kernels as TVM made them, so that
+    the program never needs more than it did. Weights come in the layout their kernel reads them in.
     """
     private = repackable_parameters(lowered.program)
-    kernels, repacks, largest = {}, {}, 0
-    for name, kernel in lowered.kernels.items():
-        choice = _scheduled(kernel, private[name])
-        kernels[name], repacks[name] = choice.kernel, choice.repacks
-        largest = max(largest, choice.workspace)
+    schedules = {name: _schedules(kernel, private[name]) for name, kernel in lowered.kernels.items()}
+    most = max((each.default for each in schedules.values()), default=0)
+    chosen = {name: each.within(most) for name, each in schedules.items()}
+    repacks = {name: each.repacks for name, each in chosen.items()}
     program, weights = repack_weights(lowered.program, lowered.weights, repacks)
-    return Lowered(program, kernels, weights), largest
+    kernels = {name: each.kernel for name, each in chosen.items()}
+    return Lowered(program, kernels, weights), max((each.workspace for each in chosen.values()), default=0)
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _Schedule:
+    """A way to run a kernel: the scheduled function, its workspace in bytes, and the layouts of weights it wants."""
+
     kernel: PrimFunc
     workspace: int
     repacks: tuple[Repack, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Schedules:
+    """The ways to run a kernel, the fastest first; `default` is the workspace of the kernel as TVM made it, in bytes."""
+
+    default: int
+    ways: tuple[_Schedule, ...]
+
+    def within(self, most: int) -> _Schedule:
+        """The fastest way that needs at most `most` bytes, else the one that needs least."""
+        smallest = min(self.ways, key=lambda way: way.workspace)
+        return next((way for way in self.ways if way.workspace <= most), smallest)
+
+
 #: schedules by structure: a search lowers the same kernels many times
-_SCHEDULES: dict[tuple[int, frozenset[int]], list[tuple[PrimFunc, _Choice]]] = {}
+_KNOWN: dict[tuple[int, frozenset[int]], list[tuple[PrimFunc, _Schedules]]] = {}
 
 
-def _scheduled(kernel: PrimFunc, repackable: frozenset[int]) -> _Choice:
-    known = _SCHEDULES.setdefault((tvm_ffi.structural_hash(kernel), repackable), [])
-    for original, choice in known:
+def _schedules(kernel: PrimFunc, repackable: frozenset[int]) -> _Schedules:
+    known = _KNOWN.setdefault((tvm_ffi.structural_hash(kernel), repackable), [])
+    for original, schedules in known:
         if tvm_ffi.structural_equal(original, kernel):
-            return choice
-    choice = _choose(kernel, repackable)
-    known.append((kernel, choice))
-    return choice
+            return schedules
+    default = workspace_bytes(kernel)
+    ways = [*_fast(kernel, repackable)]
+    if default:
+        fused = fuse_loops(kernel)
+        ways.append(_Schedule(fused, workspace_bytes(fused)))
+    schedules = _Schedules(default, (*ways, _Schedule(kernel, default)))
+    known.append((kernel, schedules))
+    return schedules
 
 
-def _choose(kernel: PrimFunc, repackable: frozenset[int]) -> _Choice:
-    """The first rule that matches with a small workspace; else loops fused, if that needs less than the default."""
+def _fast(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[_Schedule]:
+    """What the rules make of the kernel, as far as the workspace is small; the first is the one to take."""
     along = lane_sums(kernel, one_operand=True)
     if along is not None and (size := workspace_bytes(along)) <= RULE_WORKSPACE:
-        return _Choice(along, size)
+        yield _Schedule(along, size)
+        return
     for copy_late in (False, True):
         tiled = tile_reduction(kernel, repackable, copy_late=copy_late)
         if tiled is None:
-            break
+            return
         size = workspace_bytes(tiled.kernel)
         if size <= RULE_WORKSPACE:
-            return _Choice(tiled.kernel, size, tiled.repacks)
-    default = workspace_bytes(kernel)
-    if default:
-        candidate = fuse_loops(kernel)
-        smaller = workspace_bytes(candidate)
-        if smaller < default:
-            return _Choice(candidate, smaller)
-    return _Choice(kernel, default)
+            yield _Schedule(tiled.kernel, size, tiled.repacks)
+            return
 
 
 def largest_default_workspace(lowered: Lowered) -> int:

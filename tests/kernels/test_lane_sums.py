@@ -1,5 +1,7 @@
 """Reductions along memory: the same result as TVM's kernels, closer to the truth, in a few lanes of workspace."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -43,10 +45,11 @@ def _kernel(program):
 
 def test_the_mean_of_a_plane_is_closer_to_the_truth():
     program = lowered([(1, 8, 96, 96)], lambda x: relax.op.mean(x, [2, 3], True))
-    assert lane_sums(_kernel(program), one_operand=True) is not None
+    ((name, kernel),) = program.kernels.items()
+    in_lanes = replace(program, kernels={name: lane_sums(kernel, one_operand=True)})
     inputs = [np.abs(each) for each in random_inputs(program)]
     truth = inputs[0].astype(np.float64).mean(axis=(2, 3), keepdims=True)
-    ours, theirs = (np.abs(run(each, inputs)[0] - truth).max() for each in (without_workspaces(program)[0], program))
+    ours, theirs = (np.abs(run(each, inputs)[0] - truth).max() for each in (in_lanes, program))
     assert ours < theirs / 4
 
 

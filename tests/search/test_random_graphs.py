@@ -16,7 +16,6 @@ pytestmark = pytest.mark.tvm
 def check(model: onnx.ModelProto) -> None:
     from passfit.frontend.canonical import canonicalize
     from passfit.frontend.relax import to_relax
-    from passfit.kernels.lowering import RULE_WORKSPACE
     from passfit.memory import account, plan_arena, validate_plan
     from passfit.search.replay import port_names, replay
     from passfit.search.search import search
@@ -30,9 +29,7 @@ def check(model: onnx.ModelProto) -> None:
     canonical = canonicalize(model)
     module = to_relax(canonical)
     result = search(module, "random", target, *port_names(canonical), limits=Limits(evaluations=14))
-    # a kernel may keep a few registers' worth of sums in its workspace, which only shows in models of a few bytes
-    assert result.best.arena <= result.baseline.arena
-    assert result.best.ram <= result.baseline.ram + RULE_WORKSPACE
+    assert result.best.ram <= result.baseline.ram
 
     lowered, workspace = replay(result.sequence, module, canonical, "random")
     plan = plan_arena(lowered.program, target.alignment)
