@@ -1,6 +1,9 @@
-"""What can be done to a sequence: which passes fit at its end, and which ways lead from a graph to kernels."""
+"""Where a search starts, and what it can do next: candidates and the actions on them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ..passes.base import Level, ModulePass, Pass
 from ..passes.fold_constant import FoldConstant
@@ -9,7 +12,7 @@ from ..passes.legalize import Legalize
 from ..passes.registry import CATALOGUE, parse_spec
 from ..passes.sequence import TVM_DEFAULT
 
-#: from a graph to the kernels that are scored: TVM's way first, then with less folding, with less fusion, with none
+#: from a graph to the kernels that are scored: TVM's way first, then with wider fusion, less folding, less fusion
 TAILS: tuple[tuple[Pass, ...], ...] = (
     tuple(parse_spec(spec) for spec in TVM_DEFAULT),
     (Legalize(), FoldConstant(), FuseOperators(over="pooling")),
@@ -32,6 +35,18 @@ STOCK_ORDERS: tuple[tuple[Pass, ...], ...] = tuple(
 )
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A sequence as the search builds it: graph passes, then a tail from the graph to kernels."""
+
+    prefix: tuple[Pass, ...] = ()
+    tail: tuple[Pass, ...] = TAILS[0]
+
+    @property
+    def passes(self) -> tuple[Pass, ...]:
+        return (*self.prefix, *self.tail)
+
+
 def graph_passes() -> tuple[Pass, ...]:
     """Every pass of the catalogue that works on graphs and stays there."""
     return tuple(
@@ -39,3 +54,21 @@ def graph_passes() -> tuple[Pass, ...]:
         for kind in CATALOGUE.values()
         if issubclass(kind, ModulePass) and kind.levels == {Level.GRAPH} and kind is not Legalize
     )
+
+
+def starts() -> Iterator[Candidate]:
+    """TVM's default first, then every tail, then the stock orders."""
+    for tail in TAILS:
+        yield Candidate((), tail)
+    for order in STOCK_ORDERS:
+        yield Candidate(order)
+
+
+def neighbours(candidate: Candidate) -> Iterator[Candidate]:
+    """One more graph pass at the end of the prefix, or another tail."""
+    for each in graph_passes():
+        if not candidate.prefix or candidate.prefix[-1] != each:
+            yield Candidate((*candidate.prefix, each), candidate.tail)
+    for tail in TAILS:
+        if tail != candidate.tail:
+            yield Candidate(candidate.prefix, tail)

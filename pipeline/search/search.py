@@ -15,10 +15,8 @@ from ..passes.sequence import Sequence
 from ..targets import Target
 from .baseline import tvm_default
 from .evaluation import Evaluation, Evaluator
-from .greedy import greedy
-from .strategy import Limits, Strategy, Trace
-
-STRATEGIES: dict[str, Strategy] = {"greedy": greedy}
+from .strategies import STRATEGIES
+from .strategy import Limits, Trace
 
 
 @dataclass(frozen=True)

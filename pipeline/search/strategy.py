@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from .actions import Candidate
 from .evaluation import Evaluation, Evaluator
 
 
@@ -31,6 +32,10 @@ class Trace:
     best: Evaluation | None = None
     trajectory: list[dict[str, int]] = field(default_factory=list)
     _started: float = field(default_factory=time.monotonic)
+
+    def evaluate(self, candidate: Candidate) -> bool:
+        """Evaluate `candidate`; returns whether it is the best so far. A failure is only remembered."""
+        return self.consider(self.evaluator.evaluate(candidate.passes))
 
     def consider(self, candidate: Evaluation) -> bool:
         """Remember `candidate` if it is the best; returns whether it is."""

@@ -26,6 +26,7 @@ from passfit.search.effects import effects
 from passfit.search.evaluation import Evaluator
 from passfit.search.replay import port_names, replay
 from passfit.search.search import search
+from passfit.search.strategies import STRATEGIES
 from passfit.search.state import state_key
 from passfit.search.strategy import Limits
 from passfit.targets import get_target
@@ -186,3 +187,17 @@ def test_two_processes_find_the_same(tmp_path):
         found.append([file.read_bytes() for file in (*files, tmp_path / f"{seed}effects.json")])
     assert found[0] == found[1]
     assert json.loads(found[0][1])["measured"]["ran"] is False
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_every_strategy_keeps_its_limits_and_its_seed(strategy):
+    model = network(["conv", "bn", "Relu", "concat", "conv", "pool"])
+    module, ports = to_relax(model), port_names(model)
+    default = search(module, "small", TARGET, *ports, strategy="tvm-default").best
+    first, again = (
+        search(module, "small", TARGET, *ports, strategy=strategy, seed=7, limits=Limits(evaluations=12))
+        for _ in range(2)
+    )
+    assert first == again
+    assert first.evaluations <= 12
+    assert first.best.ram <= default.ram <= first.baseline.ram

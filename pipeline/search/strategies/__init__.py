@@ -1,0 +1,23 @@
+"""The strategies by name: ours, and those of the literature it is compared with.
+
+Each starts from `tvm-default`, so none returns anything worse.
+"""
+
+from ..strategy import Strategy
+from .annealing import annealing
+from .beam import beam
+from .default import tvm_default
+from .greedy import greedy
+from .opass import opass
+from .random_walk import random_walk
+
+STRATEGIES: dict[str, Strategy] = {
+    "annealing": annealing,
+    "beam": beam,
+    "greedy": greedy,
+    "opass": opass,
+    "random": random_walk,
+    "tvm-default": tvm_default,
+}
+
+__all__ = ["STRATEGIES"]

@@ -1,0 +1,11 @@
+"""`tvm-default`: TVM's own sequence and nothing else, planned and scheduled by passfit."""
+
+from __future__ import annotations
+
+from ..actions import Candidate
+from ..strategy import Trace
+
+
+def tvm_default(trace: Trace, seed: int) -> None:
+    """`seed` is not used."""
+    trace.evaluate(Candidate())

@@ -1,0 +1,26 @@
+"""`random`: walks of random actions from TVM's default."""
+
+from __future__ import annotations
+
+import random
+
+from ..actions import Candidate, neighbours
+from ..strategy import Trace
+
+#: actions in one walk
+LENGTH = 8
+
+
+def random_walk(trace: Trace, seed: int) -> None:
+    """Every state on a walk is a candidate; walks go on until the limits, or until whole walks find nothing new."""
+    choice = random.Random(seed)
+    trace.evaluate(Candidate())
+    stale = 0
+    while not trace.finished and stale < LENGTH:
+        here, before = Candidate(), trace.evaluator.count
+        for _ in range(LENGTH):
+            here = choice.choice(list(neighbours(here)))
+            trace.evaluate(here)
+            if trace.finished:
+                return
+        stale = stale + 1 if trace.evaluator.count == before else 0
