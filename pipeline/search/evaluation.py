@@ -26,6 +26,10 @@ tvm_ffi.register_error("KeyboardInterrupt", KeyboardInterrupt)
 FAILURES = (tvm.error.InternalError, ModelError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
+#: what a search lowers: bytes of ram on the target, or the literature's sum of all tensors
+OBJECTIVES = ("ram", "sum")
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """A candidate: its module passes, the order found for it, and its footprint; or why there is none."""
@@ -34,12 +38,20 @@ class Evaluation:
     key: int
     footprint: Footprint | None
     failure: str = ""
+    objective: str = "ram"
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        """Smaller is better: the objective first (of OBJECTIVES), then the others."""
+        assert self.footprint is not None
+        ram, total = self.footprint.ram, self.footprint.sum
+        first = (ram, self.footprint.weights) if self.objective == "ram" else (total, ram)
+        return (*first, self.footprint.kernels)
 
     @property
     def score(self) -> tuple[int, int, int, int]:
-        """Smaller is better: ram, then flash, then kernels, then length."""
-        assert self.footprint is not None
-        return (self.footprint.ram, self.footprint.weights, self.footprint.kernels, len(self.passes))
+        """The cost, then the length of the sequence."""
+        return (*self.cost, len(self.passes))
 
     @property
     def sequence(self) -> Sequence:
@@ -49,8 +61,17 @@ class Evaluation:
 class Evaluator:
     """Evaluates sequences on one graph for one target. Modules are kept by prefix, footprints by state."""
 
-    def __init__(self, module: IRModule, name: str, target: Target, inputs: Ordered[str], outputs: Ordered[str]):
+    def __init__(
+        self,
+        module: IRModule,
+        name: str,
+        target: Target,
+        inputs: Ordered[str],
+        outputs: Ordered[str],
+        objective: str = "ram",
+    ):
         self.target = target
+        self.objective = objective
         self.count = 0
         self.failures: dict[str, str] = {}
         self._name, self._inputs, self._outputs = name, tuple(inputs), tuple(outputs)
@@ -92,14 +113,14 @@ class Evaluator:
             self.failures[specs] = f"{type(error).__name__}: {_first_line(error)}"
             return Evaluation(passes, 0, None, self.failures[specs])
         footprint, order = self._scored[key]
-        return Evaluation((*passes, order), key, footprint)
+        return Evaluation((*passes, order), key, footprint, objective=self.objective)
 
     def with_order(self, evaluation: Evaluation, order: Order) -> Evaluation:
         """The same candidate in another order."""
         module_passes = tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
         lowered, workspace = self._lowered(self.module(module_passes)[0])
         footprint = self._account(order.apply(lowered.program), workspace)
-        return Evaluation((*module_passes, order), evaluation.key, footprint)
+        return Evaluation((*module_passes, order), evaluation.key, footprint, objective=self.objective)
 
     def _score(self, module: IRModule) -> tuple[Footprint, Order]:
         lowered, workspace = self._lowered(module)

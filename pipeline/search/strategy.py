@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -30,12 +30,26 @@ class Trace:
     evaluator: Evaluator
     progress: Callable[[int, int], None] = lambda done, best: None
     best: Evaluation | None = None
+    best_candidate: Candidate = Candidate()
     trajectory: list[dict[str, int]] = field(default_factory=list)
+    #: set by a strategy that has evaluated every state its actions can reach
+    closed: bool = False
     _started: float = field(default_factory=time.monotonic)
 
     def evaluate(self, candidate: Candidate) -> bool:
         """Evaluate `candidate`; returns whether it is the best so far. A failure is only remembered."""
-        return self.consider(self.evaluator.evaluate(candidate.passes))
+        better = self.consider(self.evaluator.evaluate(candidate.passes))
+        if better:
+            self.best_candidate = candidate
+        return better
+
+    def evaluate_all(self, candidates: Iterable[Candidate]) -> bool:
+        """Evaluate candidates that do not depend on each other, in this order; returns whether the limits are reached."""
+        for candidate in candidates:
+            if self.finished:
+                return True
+            self.evaluate(candidate)
+        return self.finished
 
     def consider(self, candidate: Evaluation) -> bool:
         """Remember `candidate` if it is the best; returns whether it is."""

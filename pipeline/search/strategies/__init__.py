@@ -9,6 +9,7 @@ from .beam import beam
 from .default import tvm_default
 from .greedy import greedy
 from .opass import opass
+from .orchestrated import orchestrated
 from .random_walk import random_walk
 
 STRATEGIES: dict[str, Strategy] = {
@@ -16,6 +17,7 @@ STRATEGIES: dict[str, Strategy] = {
     "beam": beam,
     "greedy": greedy,
     "opass": opass,
+    "orchestrated": orchestrated,
     "random": random_walk,
     "tvm-default": tvm_default,
 }

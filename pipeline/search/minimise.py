@@ -1,0 +1,61 @@
+"""Make a sequence as short as it can be at the same cost, and say what each pass that is left is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..passes.base import ModulePass, Pass
+from ..passes.order import Order
+from .evaluation import Evaluation, Evaluator
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What leaving a pass out would cost: bytes, and kernels. None where nothing could be compiled without it."""
+
+    spec: str
+    ram: int | None
+    weights: int | None
+    kernels: int | None
+    sum: int | None
+
+
+def minimise(evaluator: Evaluator, best: Evaluation) -> tuple[Evaluation, tuple[Worth, ...]]:
+    """`best` without the passes whose removal costs nothing, last ones first; and what each one left is worth."""
+    changed = True
+    while changed:
+        changed = False
+        for place in reversed(range(len(_module_passes(best)))):
+            shorter = _without(evaluator, best, place)
+            if shorter is not None and shorter.cost <= best.cost:
+                best, changed = shorter, True
+                break
+    return best, tuple(_worth(evaluator, best, place) for place in range(len(_module_passes(best))))
+
+
+def _module_passes(evaluation: Evaluation) -> tuple[Pass, ...]:
+    return tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
+
+
+def _without(evaluator: Evaluator, best: Evaluation, place: int) -> Evaluation | None:
+    """`best` without one of its module passes, in the better of its order and the named ones."""
+    passes = _module_passes(best)
+    tried = evaluator.evaluate(passes[:place] + passes[place + 1 :])
+    if tried.footprint is None:
+        return None
+    order = best.passes[-1]
+    if isinstance(order, Order) and order.by == "beam":
+        beam = evaluator.with_order(tried, order)
+        return min(tried, beam, key=lambda each: each.cost)
+    return tried
+
+
+def _worth(evaluator: Evaluator, best: Evaluation, place: int) -> Worth:
+    spec = _module_passes(best)[place].spec
+    without = _without(evaluator, best, place)
+    if without is None or without.footprint is None or best.footprint is None:
+        return Worth(spec, None, None, None, None)
+    less, full = without.footprint, best.footprint
+    return Worth(
+        spec, less.ram - full.ram, less.weights - full.weights, less.kernels - full.kernels, less.sum - full.sum
+    )  # fmt: skip
