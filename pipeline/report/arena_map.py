@@ -1,33 +1,26 @@
 """The arena over time as an SVG picture: steps to the right, offsets upwards, one rectangle for each buffer.
 
-What is alive at the peak is drawn solid, the rest pale. The picture is the same bytes for the same plan, needs no
-script and no font of its own, and has no background, so that it is legible on light and on dark pages.
+What is alive at the peak is drawn solid, the rest pale. The picture is the same bytes for the same plan.
 """
 
 from __future__ import annotations
 
 import colorsys
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from ..graph import Program
 from ..graph.sizes import format_bytes
 from ..memory import ALIGNMENT, ArenaPlan, Lifetime, lifetimes
 from ..memory.liveness import aligned, timeline
 from .explain import peak_step
+from .svg import CHARACTER, INK, label, line, picture, short, swatch, xml
 
 WIDTH, HEIGHT = 1040, 520
 LEFT, RIGHT, TOP, BOTTOM = 78, 270, 64, 46
 #: lines of the list of the largest buffers
 LISTED = 14
-#: about the width of one character of the small text, in pixels
-CHARACTER = 6.2
-#: of even contrast to white and to black
-INK = "#767676"
 INPUT, OUTPUT = "#4a86c8", "#4f9d69"
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
@@ -66,21 +59,17 @@ def arena_svg(program: Program, plan: ArenaPlan, title: str, alignment: int = AL
     largest = sorted((b for b in blocks if b.at_peak), key=lambda b: (-b.nbytes, b.offset, b.number))
     proof = "equal to its bound" if plan.proved else f"bound {format_bytes(plan.bound)}"
     heading = f"arena {format_bytes(plan.arena)}, {proof}; {len(blocks)} buffers, {len(program.steps)} kernels"
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        f'role="img" font-family="Helvetica, Arial, sans-serif" font-size="11" fill="{INK}">',
-        f"<title>{_xml(f'{title}: {heading}')}</title>",
-        _label(LEFT, 20, title, 'font-size="15" font-weight="bold"'),
-        _label(LEFT, 36, heading),
+    shapes = [
+        label(LEFT, 20, title, 'font-size="15" font-weight="bold"'),
+        label(LEFT, 36, heading),
         *_axes(scale),
         *(_rectangle(block, scale, alignment) for block in blocks if not block.at_peak),
         *(_rectangle(block, scale, alignment) for block in blocks if block.at_peak),
         *_peak(program, peak, sum(block.nbytes for block in largest), scale),
         *_names(blocks, scale),
         *_list(largest),
-        "</svg>",
     ]
-    return "\n".join(lines) + "\n"
+    return picture(WIDTH, HEIGHT, f"{title}: {heading}", shapes)
 
 
 def _blocks(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], peak: int) -> list[Block]:
@@ -105,15 +94,15 @@ def _rectangle(block: Block, scale: Scale, alignment: int) -> str:
     x, right = scale.x(block.life.start), scale.x(block.life.end)
     top, bottom = scale.y(block.offset + aligned(block.nbytes, alignment)), scale.y(block.offset)
     # Outlines of rectangles a few pixels wide would hide their colour.
-    line = 0.5 if min(right - x, bottom - top) > 4 else 0.15
+    outline = 0.5 if min(right - x, bottom - top) > 4 else 0.15
     steps = f"step {block.life.start}" if block.life.end - block.life.start == 1 else (
         f"steps {block.life.start} to {block.life.end - 1}"
     )  # fmt: skip
     tip = f"{block.name}: {format_bytes(block.nbytes)} at offset {block.offset}, {steps}"
     return (
         f'<rect x="{x:.2f}" y="{top:.2f}" width="{right - x:.2f}" height="{bottom - top:.2f}" fill="{block.colour}" '
-        f'fill-opacity="{0.95 if block.at_peak else 0.4}" stroke="{INK}" stroke-width="{line}">'
-        f"<title>{_xml(tip)}</title></rect>"
+        f'fill-opacity="{0.95 if block.at_peak else 0.4}" stroke="{INK}" stroke-width="{outline}">'
+        f"<title>{xml(tip)}</title></rect>"
     )
 
 
@@ -129,23 +118,23 @@ def _names(blocks: list[Block], scale: Scale) -> Iterator[str]:
         middle = scale.y(block.offset + block.nbytes / 2)
         two = height >= 28 and room >= 8
         shade = 'fill="#111111" pointer-events="none"' if block.at_peak else f'fill="{INK}" pointer-events="none"'
-        yield _label(x, middle - (2 if two else -4), _short(block.name, room), shade)
+        yield label(x, middle - (2 if two else -4), short(block.name, room), shade)
         if two:
-            yield _label(x, middle + 11, format_bytes(block.nbytes), f'{shade} font-size="10"')
+            yield label(x, middle + 11, format_bytes(block.nbytes), f'{shade} font-size="10"')
 
 
 def _axes(scale: Scale) -> Iterator[str]:
     bottom, right = scale.y(0), scale.x(scale.steps)
     for offset in _ticks(scale.arena):
         y = scale.y(offset)
-        yield _line(LEFT, y, right, y, 'stroke-opacity="0.25"')
-        yield _label(LEFT - 6, y + 4, format_bytes(offset), 'text-anchor="end"')
+        yield line(LEFT, y, right, y, 'stroke-opacity="0.25"')
+        yield label(LEFT - 6, y + 4, format_bytes(offset), 'text-anchor="end"')
     every = max(1, round(scale.steps / 12))
     every = next(nice for nice in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10**9) if nice >= every)
     for step in range(0, scale.steps, every):
-        yield _label(scale.x(step + 0.5), bottom + 16, str(step), 'text-anchor="middle"')
-    yield _line(LEFT, bottom, right, bottom)
-    yield _label((LEFT + right) / 2, bottom + 34, "step", 'text-anchor="middle"')
+        yield label(scale.x(step + 0.5), bottom + 16, str(step), 'text-anchor="middle"')
+    yield line(LEFT, bottom, right, bottom)
+    yield label((LEFT + right) / 2, bottom + 34, "step", 'text-anchor="middle"')
 
 
 def _ticks(arena: int) -> list[int]:
@@ -160,52 +149,27 @@ def _ticks(arena: int) -> list[int]:
 
 def _peak(program: Program, peak: int, alive: int, scale: Scale) -> Iterator[str]:
     x = scale.x(peak + 0.5)
-    yield _line(x, TOP - 8, x, scale.y(0), 'stroke-width="1.5" stroke-dasharray="5 3"')
+    yield line(x, TOP - 8, x, scale.y(0), 'stroke-width="1.5" stroke-dasharray="5 3"')
     if program.steps:
         side = "end" if x > (LEFT + scale.x(scale.steps)) / 2 else "start"
-        words = f"peak at step {peak}: {_short(program.steps[peak].kernel, 48)}, {format_bytes(alive)} alive"
-        yield _label(x, TOP - 13, words, f'text-anchor="{side}" font-weight="bold"')
+        words = f"peak at step {peak}: {short(program.steps[peak].kernel, 48)}, {format_bytes(alive)} alive"
+        yield label(x, TOP - 13, words, f'text-anchor="{side}" font-weight="bold"')
 
 
 def _list(largest: list[Block]) -> Iterator[str]:
     """The key of colours, and the largest buffers alive at the peak with their sizes, to the right of the picture."""
     x = WIDTH - RIGHT + 24
     for shift, colour, word in ((0, INPUT, "input"), (62, OUTPUT, "output"), (132, _colour(0), "between")):
-        yield _swatch(x + shift, 20, colour)
-        yield _label(x + shift + 15, 20, word)
-    yield _label(x, TOP - 13, "largest at the peak", 'font-weight="bold"')
+        yield swatch(x + shift, 20, colour)
+        yield label(x + shift + 15, 20, word)
+    yield label(x, TOP - 13, "largest at the peak", 'font-weight="bold"')
     for row, block in enumerate(largest[:LISTED]):
         y = TOP + 10 + 22 * row
-        yield _swatch(x, y, block.colour)
-        yield _label(x + 15, y, _short(block.name, 23))
-        yield _label(WIDTH - 12, y, format_bytes(block.nbytes), 'text-anchor="end"')
+        yield swatch(x, y, block.colour)
+        yield label(x + 15, y, short(block.name, 23))
+        yield label(WIDTH - 12, y, format_bytes(block.nbytes), 'text-anchor="end"')
     rest = largest[LISTED:]
     if rest:
         y = TOP + 10 + 22 * LISTED
-        yield _label(x + 15, y, f"{len(rest)} more")
-        yield _label(WIDTH - 12, y, format_bytes(sum(block.nbytes for block in rest)), 'text-anchor="end"')
-
-
-def _swatch(x: float, y: float, colour: str) -> str:
-    return f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{colour}"/>'
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, more: str = "") -> str:
-    return f'<line x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}" stroke="{INK}" {more}/>'.replace(" />", "/>")
-
-
-def _label(x: float, y: float, text: str, more: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{_xml(text)}</text>'.replace('" >', '">')
-
-
-def _short(text: str, room: int) -> str:
-    """`text` in at most `room` characters; the end is kept too, since names often differ only there."""
-    if len(text) <= room:
-        return text
-    head = (room - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (room - 1 - head) :]}"
-
-
-def _xml(text: str) -> str:
-    """Escaped, and without the characters XML cannot hold at all."""
-    return escape(_NOT_XML.sub("\ufffd", text))
+        yield label(x + 15, y, f"{len(rest)} more")
+        yield label(WIDTH - 12, y, format_bytes(sum(block.nbytes for block in rest)), 'text-anchor="end"')
