@@ -1,18 +1,52 @@
-"""What each pass alone does to a model: the explicit effects."""
+"""What each pass does to a model: alone (its explicit effect), and after another pass (the implicit effect of that one).
+
+The words are those of OPASS (ICSME 2024): beside what a pass changes itself, it may make other passes possible.
+
+    imported graph ── B ──► alone
+          └── A ──► graph after A ── B ──► after A           implicit effect of A on B: "after A" less "alone"
+
+B is one more pass on the graph, or another way down from it to kernels in place of TVM's default (a tail of
+`actions.py`); A is a pass on the graph, since nothing comes after a way down. All footprints of graphs are taken
+through TVM's default way down. States are recognised by their key, so the table of pairs costs no more than the
+distinct states in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from tvm.ir import IRModule
 
+from ..errors import ModelError
 from ..memory import Footprint
+from ..passes.base import Pass
 from ..passes.registry import CATALOGUE_VERSION
 from ..targets import Target
-from .actions import TAILS, graph_passes
-from .evaluation import Evaluation, Evaluator
+from .actions import TAILS, Candidate, graph_passes
+from .evaluation import Evaluator
+from .implicit import RELATIONS, Effect, relation
+
+#: what a pass can change; the code is known only once a library is built
+FIELDS = ("ram", "arena", "workspace", "weights", "bound", "floor", "kernels", "sum")
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Action:
+    """One more pass on the graph or, where `down`, another way from the graph to kernels."""
+
+    passes: tuple[Pass, ...]
+    down: bool = False
+
+    @property
+    def spec(self) -> str:
+        return "; ".join(each.spec for each in self.passes)
+
+    def after(self, prefix: tuple[Pass, ...]) -> Candidate:
+        return Candidate(prefix, self.passes) if self.down else Candidate((*prefix, *self.passes))
 
 
 def effects(
@@ -21,47 +55,97 @@ def effects(
     inputs: Ordered[str],
     outputs: Ordered[str],
     *,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    progress: Progress = lambda what, done, total: None,
 ) -> dict:
-    """The object behind effects.json: what each pass of the catalogue changes when it is added to TVM's default.
+    """The object behind effects.json: every pass alone, and after every other one that changes the graph.
 
-    `delta` is the change of each footprint field, in its unit (bytes, or kernels). Milliseconds are left out: the
-    same model gives the same bytes. A pass that fails is listed with why.
+    `delta` is the change of each of FIELDS in its unit (bytes, or kernels); `changed` tells whether the graph changed
+    (for a way down: whether the kernels differ from those of TVM's), whatever the footprint does. A pass that fails
+    changes nothing, and is listed with why. Milliseconds are left out: the same model gives the same bytes. Raises
+    ModelError where TVM's default passes fail.
     """
     evaluator = Evaluator(module, "profile", target, inputs, outputs)
-    default = TAILS[0]
-    reference = evaluator.evaluate(default)
-    candidates = [(each.spec, (each, *default)) for each in graph_passes()]
-    candidates += [("; ".join(each.spec for each in tail), tail) for tail in TAILS[1:]]
-    found = []
-    for done, (spec, passes) in enumerate(candidates):
-        progress("profiling", done, len(candidates))
-        found.append(_effect(spec, evaluator.evaluate(passes), reference))
-    assert reference.footprint is not None or reference.failure
+    reference = evaluator.evaluate(Candidate().passes)
+    if reference.footprint is None:
+        raise ModelError(
+            f"The model cannot be compiled: {reference.failure}", "Replace the operator it names before exporting."
+        )
+    actions = [Action((each,)) for each in graph_passes()] + [Action(tail, down=True) for tail in TAILS[1:]]
+    alone = _all_alone(evaluator, actions, progress)
+    pairs = _all_pairs(evaluator, alone, progress)
     return {
         "catalogue": CATALOGUE_VERSION,
         "target": target.name,
-        "reference": _fields(reference.footprint) if reference.footprint else {"failed": reference.failure},
-        "passes": found,
-        "pairs": [],
+        "reference": _fields(reference.footprint),
+        "tried": {"passes": len(alone), "pairs": len(pairs), "states": evaluator.count},
+        "passes": [_pass_item(action.spec, effect, alone, pairs) for action, effect in alone.items()],
+        "pairs": [
+            _pair_item(first.spec, second.spec, alone[second], effect)
+            for (first, second), effect in pairs.items()
+            if effect.changed or alone[second].changed
+        ],
     }
 
 
-def _effect(spec: str, tried: Evaluation, reference: Evaluation) -> dict:
-    if tried.footprint is None or reference.footprint is None:
-        return {"spec": spec, "changed": False, "failed": tried.failure}
-    before, after = _fields(reference.footprint), _fields(tried.footprint)
-    delta = {field: after[field] - before[field] for field in before}
+_Alone = Mapping[Action, Effect]
+_Pairs = Mapping[tuple[Action, Action], Effect]
+
+
+def _all_alone(evaluator: Evaluator, actions: list[Action], progress: Progress) -> _Alone:
+    found = {}
+    for done, action in enumerate(actions):
+        progress("profiling passes", done, len(actions))
+        found[action] = _effect(evaluator, (), action)
+    return found
+
+
+def _all_pairs(evaluator: Evaluator, alone: _Alone, progress: Progress) -> _Pairs:
+    firsts = [action for action, effect in alone.items() if effect.changed and not action.down]
+    wanted = [(first, second) for first in firsts for second in alone if first != second]
+    found = {}
+    for done, (first, second) in enumerate(wanted):
+        progress("profiling pairs", done, len(wanted))
+        found[first, second] = _effect(evaluator, first.passes, second)
+    return found
+
+
+def _effect(evaluator: Evaluator, prefix: tuple[Pass, ...], action: Action) -> Effect:
+    """What `action` does to the graph that `prefix` leads to, which can be compiled."""
+    before, after = Candidate(prefix), action.after(prefix)
+    was, now = evaluator.evaluate(before.passes), evaluator.evaluate(after.passes)
+    assert was.footprint is not None
+    if now.footprint is None:
+        return Effect(False, dict.fromkeys(FIELDS, 0), failed=now.failure)
+    if action.down:
+        changed = now.key != was.key
+    else:
+        changed = evaluator.module(after.prefix)[1] != evaluator.module(before.prefix)[1]
+    old, new = _fields(was.footprint), _fields(now.footprint)
+    return Effect(changed, {field: new[field] - old[field] for field in FIELDS})
+
+
+def _pass_item(spec: str, effect: Effect, alone: _Alone, pairs: _Pairs) -> dict:
+    item = {"spec": spec, "changed": effect.changed, "delta": effect.delta}
+    for name in RELATIONS:
+        item[name] = [
+            second.spec
+            for (first, second), after in pairs.items()
+            if first.spec == spec and relation(alone[second], after) == name
+        ]
+    return item | ({"failed": effect.failed} if effect.failed else {})
+
+
+def _pair_item(first: str, second: str, alone: Effect, after: Effect) -> dict:
     return {
-        "spec": spec,
-        "changed": tried.key != reference.key,
-        "delta": delta,
-        "enables": [],
-        "disables": [],
-    }
+        "first": first,
+        "second": second,
+        "effect": relation(alone, after),
+        "changed": after.changed,
+        "delta": after.delta,
+        "alone": {field: alone.delta[field] for field in ("ram", "sum")},
+    } | ({"failed": after.failed} if after.failed else {})
 
 
 def _fields(footprint: Footprint) -> dict[str, int]:
-    """The fields a pass can change; the code is known only once a library is built."""
     fields = asdict(footprint)
-    return {name: fields[name] for name in ("ram", "arena", "workspace", "weights", "bound", "floor", "kernels", "sum")}
+    return {name: fields[name] for name in FIELDS}
