@@ -102,20 +102,30 @@ def profile(
     target: Target,
     out: Path,
     *,
+    name: str | None = None,
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
     progress: Progress = _silent,
 ) -> dict:
-    """Try every pass alone, write effects.json to `out`, and return what is in it. Raises ModelError, OutputError."""
+    """Try every pass alone and after every other; write effects.json to `out` and its picture, an .svg, beside it.
+
+    Returns what is in effects.json. Raises ModelError, OutputError.
+    """
     _check_parent(out)
-    imported = load(model, None, shapes, fix)
+    picture = out.with_suffix(".svg")
+    if picture == out:
+        raise OutputError(f"'{out}' is where the picture goes.", f"Name the file '{out.stem}.json'.")
+    _check_parent(picture)
+    imported = load(model, name, shapes, fix)
 
     # only now: TVM takes a second to import, and bad input need not wait for it
+    from .report.heat_map import heat_map
     from .search.effects import effects
     from .search.replay import port_names
 
     found = effects(imported.graph, target, *port_names(imported.onnx), progress=progress)
     write_text(out, json_lines(found))
+    write_text(picture, heat_map(found, f"{imported.name} @ {target.name}"))
     return found
 
 

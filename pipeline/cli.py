@@ -110,22 +110,25 @@ def compile_(
 @app.command()
 def profile(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", help="the file effects.json is written to")],
+    out: Annotated[Path, typer.Option("--out", help="where to write effects.json; its picture goes beside it")],
     target: TargetName = "x86-64",
     shape: ShapeOption = None,
     fix: FixOption = None,
 ) -> None:
-    """Try each pass alone: what does it change?"""
+    """Try each pass alone and after every other: what does it change, and make possible?"""
+    import time
+
     from . import api
     from .report.progress import console_progress
     from .report.effects_table import effects_table
     from .targets.catalogue import get_target
 
+    started = time.monotonic()
     with console_progress() as progress:
         found = api.profile(
             model, get_target(target, Path()), out, shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress
         )
-    _print(effects_table(found))
+    _print(effects_table(found, time.monotonic() - started))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Stage `profile`: what each pass does to a model."""
+"""Stage `profile`: what each pass does to a model, alone and after every other."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from passfit.targets.catalogue import get_target
 
 
 def profile(params: Params, model: str, target: str) -> None:
-    """Write out/profile/MODEL/effects.json, as seen on TARGET."""
+    """Write out/profile/MODEL/effects.json and its picture effects.svg, as seen on TARGET."""
     out = profile_dir(model) / "effects.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     with console_progress() as progress:
-        api.profile(canonical_model(model), get_target(target, Path()), out, progress=progress)
+        api.profile(canonical_model(model), get_target(target, Path()), out, name=model, progress=progress)
 
 
 if __name__ == "__main__":

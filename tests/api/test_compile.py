@@ -180,6 +180,7 @@ def test_profiling_writes_each_pass_once(cnn: Path, tmp_path: Path):
     assert len(specs) == len(set(specs)) > 10
     api.profile(cnn, HOST, tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "effects.json").read_bytes()
+    assert (tmp_path / "effects.svg").read_text().startswith("<svg")
 
 
 def test_what_cannot_be_compiled_by_any_sequence_is_one_refusal(

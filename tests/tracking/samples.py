@@ -87,6 +87,7 @@ class Repo:
         self.write(f"optimize/{model}/{target}/sequence.json", {"passes": ["fold"], "exact": True, "catalogue": "1"})
         self.write(f"optimize/{model}/{target}/trajectory.json", [{"evaluation": i, "ram": 900 - i} for i in range(5)])
         self.write(f"profile/{model}/effects.json", {"fold": {}})
+        self.write(f"profile/{model}/effects.svg", "a picture")
 
     def library(self, content: bytes, model: str = "a", target: str = "x86-64") -> None:
         """The shared library that only the host's target has."""

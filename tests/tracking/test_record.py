@@ -38,6 +38,7 @@ def test_every_file_of_the_result_is_an_artifact(repo):
     names = [path.name for path in record(repo).artifacts]
     assert names == [
         "footprint.json", "libtwo.a", "manifest.json", "sequence.json", "trajectory.json", "effects.json",
+        "effects.svg",
     ]  # fmt: skip
 
 
@@ -51,7 +52,10 @@ def test_the_same_files_have_the_same_content_wherever_they_are(repo, tmp_path):
 
 @pytest.mark.parametrize(
     "place",
-    ["compile/a/rpi4/libtwo.a", "optimize/a/rpi4/sequence.json", "profile/a/effects.json", "compile/a/rpi4/new.h"],
+    [
+        "compile/a/rpi4/libtwo.a", "compile/a/rpi4/new.h", "optimize/a/rpi4/sequence.json", "profile/a/effects.json",
+        "profile/a/effects.svg",
+    ],  # fmt: skip
 )
 def test_any_changed_file_is_another_content(repo, place):
     repo.result()

@@ -49,6 +49,7 @@ def test_one_run_for_each_result(repo, tracked, capfd):
     names = {artifact.path for artifact in client(repo).list_artifacts(run.info.run_id)}
     assert names == {
         "footprint.json", "libtwo.a", "manifest.json", "sequence.json", "trajectory.json", "effects.json",
+        "effects.svg",
     }  # fmt: skip
     assert (repo.path / "mlartifacts").is_dir() and not (repo.path / "mlruns").exists()
     assert any("mlflow ui --backend-store-uri sqlite:///mlflow.db" in line for line in tracked.links)
