@@ -119,8 +119,8 @@ def profile(
     import time
 
     from . import api
-    from .report.progress import console_progress
     from .report.effects_table import effects_table
+    from .report.progress import console_progress
     from .targets.catalogue import get_target
 
     started = time.monotonic()

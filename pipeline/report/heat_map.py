@@ -1,7 +1,7 @@
 """What passes do to each other as an SVG picture: one row for each first pass, one column for each pass after it.
 
 The colour of a cell is the implicit effect in bytes of ram: what the second pass takes or adds after the first one,
-less what it takes or adds alone. Blue and orange are told apart by the colour-blind too, and every cell says its number.
+less what it takes or adds alone. The colour-blind tell blue and orange apart too, and every cell says its number.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..graph.sizes import format_bytes
 from .spec_names import shown
-from .svg import CHARACTER, INK, label, line, picture, short, swatch, xml
+from .svg import CHARACTER, INK, label, picture, short, swatch, xml
 
 CELL_WIDTH, CELL_HEIGHT = 60, 30
 LEFT, BOTTOM = 236, 62

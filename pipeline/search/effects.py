@@ -1,4 +1,4 @@
-"""What each pass does to a model: alone (its explicit effect), and after another pass (the implicit effect of that one).
+"""What each pass does to a model: alone (its explicit effect), and after another one (the implicit effect of that).
 
 The words are those of OPASS (ICSME 2024): beside what a pass changes itself, it may make other passes possible.
 

@@ -1,8 +1,9 @@
 import io
 
+from rich.console import Console
+
 from passfit.report.effects_table import ROWS, effects_table
 from passfit.report.spec_names import shown
-from rich.console import Console
 
 DEFAULT = "legalize; fold-constant; fuse-operators"
 
@@ -13,11 +14,8 @@ def each(spec, ram, total=0, **more):
 
 def test_what_helps_and_hurts_and_what_passes_do_to_each_other_fits_100_columns():
     names = [f"{'reorder-permute-dims-after-concat'[:-2]}-{n}" for n in range(ROWS + 2)]
-    alone = {"ram": 0, "sum": 0}
-    pairs = [
-        {"first": "[b]first", "second": name, "effect": "enables", "delta": {"ram": -2048 * n, "sum": 0}, "alone": alone}
-        for n, name in enumerate(names)
-    ]
+    pair = {"first": "[b]first", "effect": "enables", "alone": {"ram": 0, "sum": 0}}
+    pairs = [pair | {"second": name, "delta": {"ram": -2048 * n, "sum": 0}} for n, name in enumerate(names)]
     passes = [each("good", -4096), each("bad", 4096), each("idle", 0), each("broken", 0, failed="RuntimeError: boom")]
     found = {"target": "rpi4", "passes": passes, "pairs": pairs, "tried": {"passes": 4, "pairs": 8, "states": 3}}
     console = Console(width=100, record=True, file=io.StringIO())

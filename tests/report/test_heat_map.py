@@ -1,7 +1,8 @@
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from passfit.passes.registry import CATALOGUE
 from passfit.report.heat_map import LESS, MORE, heat_map
 
@@ -53,7 +54,8 @@ def test_every_pair_is_a_cell_inside_the_picture_and_every_pass_in_one_is_named(
 
 
 def test_the_largest_effects_have_the_full_colours_and_their_numbers():
-    found = profile(pair("order", "legalize", "strengthens", -2048), pair("legalize", "order", "weakens", 2048, alone=3))
+    less, more = pair("order", "legalize", "strengthens", -2048), pair("legalize", "order", "weakens", 2048, alone=3)
+    found = profile(less, more)
     svg = heat_map(found, "m @ t")
     colours = {rect[0].text.partition(":")[0]: rect.get("fill") for rect in boxes(svg)}
     assert colours == {

@@ -4,6 +4,9 @@ import pytest
 
 pytest.importorskip("tvm")
 
+from tvm import relax
+from tvm.ir import IRModule
+
 from passfit.errors import ModelError
 from passfit.passes.registry import CATALOGUE, parse_spec
 from passfit.passes.sequence import TVM_DEFAULT
@@ -11,8 +14,6 @@ from passfit.search.effects import FIELDS, effects
 from passfit.search.evaluation import Evaluator
 from passfit.search.implicit import RELATIONS
 from passfit.targets import get_target
-from tvm import relax
-from tvm.ir import IRModule
 
 from ..kernels.programs import module_of
 from ..passes.graphs import EXAMPLES

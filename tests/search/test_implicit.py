@@ -1,5 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.search.implicit import Effect, implicit, relation
 
 DELTAS = st.fixed_dictionaries({"ram": st.integers(-2, 2), "sum": st.integers(-2, 2)})

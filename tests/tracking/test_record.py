@@ -55,7 +55,7 @@ def test_the_same_files_have_the_same_content_wherever_they_are(repo, tmp_path):
     [
         "compile/a/rpi4/libtwo.a", "compile/a/rpi4/new.h", "optimize/a/rpi4/sequence.json", "profile/a/effects.json",
         "profile/a/effects.svg",
-    ],  # fmt: skip
+    ],
 )
 def test_any_changed_file_is_another_content(repo, place):
     repo.result()
