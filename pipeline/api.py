@@ -6,17 +6,17 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import OutputError
+from .errors import ConfigError, NumericError, OutputError, did_you_mean
 from .frontend.source import resolve_source
 from .graph.files import write_text
 from .graph.serial import json_lines
 from .memory.footprint import Budget, Footprint, FootprintReport, Measured, Start
 from .output import result_folder
-from .targets import Target
+from .targets import Target, native_target
 
 if TYPE_CHECKING:
     import onnx
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 #: called with what is being done, how much of it is done, and how much there is (0: not known)
 Progress = Callable[[str, int, int], None]
+
+#: when a search stops by itself
+UNTIL = ("minimum", "fits")
 
 Shapes = Mapping[str, Sequence[int]]
 Fixed = Mapping[str, object]
@@ -50,21 +53,30 @@ class ImportedModel:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How a sequence is looked for; see `search.strategy.Limits`."""
+    """How a sequence is looked for; see `search.strategy.Limits`.
 
-    strategy: str = "greedy"
-    evaluations: int = 64
+    `until` is one of UNTIL: stop at the first sequence that fits, or go on to the least ram. `lossy` admits passes that
+    are not exact, as long as the compiled library stays within `max_error`, relative to the range of an output.
+    """
+
+    strategy: str = "orchestrated"
+    evaluations: int = 256
     seconds: float = 600.0
     seed: int = 0
+    until: str = "minimum"
+    lossy: bool = False
+    max_error: float = 0.01
 
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """How a library is compared with ONNX Runtime; `tolerance` is relative to the range of an output."""
+    """How a library is compared with ONNX Runtime; `tolerance` is relative to the range of an output, and so is
+    `max_error`, which holds where the sequence has lossy passes."""
 
     seed: int = 0
     cases: int = 3
     tolerance: float = 1e-4
+    max_error: float = 0.01
 
 
 def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
@@ -141,15 +153,17 @@ def optimize(
     fix: Fixed | None = None,
     progress: Progress = _silent,
 ) -> FootprintReport:
-    """Search a sequence and write sequence.json, footprint.json (nothing is executed) and trajectory.json to `out`.
+    """Search a sequence and write sequence.json, footprint.json, search.json and trajectory.json to `out`.
 
-    Raises ModelError, ConfigError for an unknown strategy, OutputError.
+    Nothing is executed, but for the winner where it is lossy. Raises ModelError, ConfigError for an unknown strategy,
+    OutputError.
     """
     with result_folder(out) as folder:
         imported = load(model, name, shapes, fix)
-        result = _search(imported, target, search, progress)
+        result = _search(imported, target, budget, search, progress)
         not_run = Measured(ran=False, how="not-run: optimized, not compiled")
-        report = _report(imported, target, budget, result.best, result.baseline, not_run)
+        exact = not result.sequence.lossy
+        report = _report(imported, target, budget, result.best, result.baseline, not_run, exact)
         _write_search(result, folder)
         _write_report(report, folder)
     return report
@@ -185,16 +199,18 @@ def compile_model(
         from .search.replay import port_names, replay
 
         if chosen is None:
-            result = _search(imported, target, search, progress)
+            result = _search(imported, target, budget, search, progress)
             chosen = result.sequence
             _write_search(result, folder)
         progress("lowering", 0, 0)
         lowered, workspace = replay(chosen, imported.graph, imported.onnx, imported.name)
         plan = _plan(lowered, target)
-        measured, code = _build_and_run(imported, lowered, plan, workspace, target, folder, verify, progress)
+        tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
+        checked = replace(verify, tolerance=tolerance)
+        measured, code = _build_and_run(imported, lowered, plan, workspace, target, folder, checked, progress)
         best = _account(lowered, plan, workspace, code, target)
         baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
-        report = _report(imported, target, budget, best, baseline, measured)
+        report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy)
         write_sequence(chosen, folder / "sequence.json")
         _write_report(report, folder)
         _write_pictures(imported, lowered, plan, target, folder)
@@ -202,17 +218,41 @@ def compile_model(
     return report
 
 
-def _search(imported: ImportedModel, target: Target, settings: SearchSettings, progress: Progress) -> SearchResult:
+def _search(
+    imported: ImportedModel, target: Target, budget: Budget | None, settings: SearchSettings, progress: Progress
+) -> SearchResult:
     from .search.replay import port_names
     from .search.search import search
     from .search.strategy import Limits
 
-    limits = Limits(evaluations=settings.evaluations, seconds=settings.seconds)
+    if settings.until not in UNTIL:
+        raise ConfigError(f"search: until is '{settings.until}'.", did_you_mean(settings.until, UNTIL))
+    allowed = budget or Budget()
+    goal = Budget(ram=allowed.ram or target.ram, flash=allowed.flash or target.flash) if settings.until == "fits" else None
     return search(
         imported.graph, imported.name, target, *port_names(imported.onnx),
-        strategy=settings.strategy, limits=limits, seed=settings.seed,
+        strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
+        lossy=settings.lossy, refuse=lambda sequence: _refuse(sequence, imported, target, settings),
         progress=lambda done, best: progress("searching", done, settings.evaluations),
     )  # fmt: skip
+
+
+def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, settings: SearchSettings) -> str:
+    """Why a lossy sequence will not do: its library, built for this machine where that can be, is too far off."""
+    import tempfile
+
+    from .search.replay import replay
+
+    here = native_target() or target
+    verify = VerifySettings(settings.seed, tolerance=settings.max_error)
+    lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name)
+    plan = _plan(lowered, here)
+    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+        try:
+            measured, _ = _build_and_run(imported, lowered, plan, workspace, here, Path(scratch), verify, _silent)
+        except NumericError as error:
+            return error.what
+    return "" if measured.ran else f"its error is not known: {measured.how}"
 
 
 def _plan(lowered: Lowered, target: Target) -> ArenaPlan:
@@ -270,12 +310,13 @@ def _report(
     best: Footprint,
     baseline: Footprint,
     measured: Measured,
+    exact: bool,
 ) -> FootprintReport:
     from .memory import fits
 
     budget = budget or Budget()
     within = fits(best.ram, best.flash, budget, target.ram, target.flash)
-    return FootprintReport(imported.name, target.name, imported.start, best, baseline, measured, budget, within)
+    return FootprintReport(imported.name, target.name, imported.start, best, baseline, measured, budget, within, exact)
 
 
 def _write_search(result: SearchResult, folder: Path) -> None:
@@ -283,6 +324,15 @@ def _write_search(result: SearchResult, folder: Path) -> None:
 
     write_sequence(result.sequence, folder / "sequence.json")
     write_text(folder / "trajectory.json", json.dumps(list(result.trajectory), indent=1) + "\n")
+    found = {
+        "strategy": result.strategy,
+        "evaluations": result.evaluations,
+        "closed": result.closed,
+        "ablation": [asdict(worth) for worth in result.ablation],
+        "failures": result.failures,
+        "rejected": result.rejected,
+    }
+    write_text(folder / "search.json", json_lines(found))
 
 
 def _write_report(report: FootprintReport, folder: Path) -> None:

@@ -35,6 +35,10 @@ BudgetOption = Annotated[Optional[list[str]], typer.Option("--budget", help="ram
 Out = Annotated[Path, typer.Option("--out", help="the folder the results are written to")]
 NameOption = Annotated[Optional[str], typer.Option("--name", help="what the model is called; its file by default")]
 Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="candidates the search may evaluate")]
+Strategy = Annotated[str, typer.Option("--strategy", help="orchestrated, or one of the literature's to compare with")]
+Until = Annotated[str, typer.Option("--until", help="minimum, or fits: stop at the first sequence that does")]
+AllowLossy = Annotated[bool, typer.Option("--allow-lossy", help="admit float16 and fast math")]
+MaxError = Annotated[float, typer.Option("--max-error", min=0.0, help="of lossy results, relative to an output's range")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever a strategy leaves to chance")]
 
 
@@ -62,8 +66,11 @@ def optimize(
     fix: FixOption = None,
     budget: BudgetOption = None,
     name: NameOption = None,
-    strategy: Annotated[str, typer.Option("--strategy", help="how to search")] = "greedy",
-    evaluations: Evaluations = 64,
+    strategy: Strategy = "orchestrated",
+    evaluations: Evaluations = 256,
+    until: Until = "minimum",
+    allow_lossy: AllowLossy = False,
+    max_error: MaxError = 0.01,
     seed: Seed = 0,
 ) -> None:
     """Search the sequence of passes with the smallest footprint."""
@@ -74,7 +81,9 @@ def optimize(
     with console_progress() as progress:
         report = api.optimize(
             model, get_target(target, Path()), options.budget(budget), out=out, name=name,
-            search=api.SearchSettings(strategy=strategy, evaluations=evaluations, seed=seed),
+            search=api.SearchSettings(
+                strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error
+            ),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
     _show(report)
@@ -90,7 +99,11 @@ def compile_(
     budget: BudgetOption = None,
     name: NameOption = None,
     sequence: Annotated[Optional[Path], typer.Option("--sequence", help="sequence.json; searched for if not given")] = None,
-    evaluations: Evaluations = 64,
+    strategy: Strategy = "orchestrated",
+    evaluations: Evaluations = 256,
+    until: Until = "minimum",
+    allow_lossy: AllowLossy = False,
+    max_error: MaxError = 0.01,
     seed: Seed = 0,
 ) -> None:
     """Build the library, run it, compare it with ONNX Runtime, measure it."""
@@ -101,7 +114,10 @@ def compile_(
     with console_progress() as progress:
         report = api.compile_model(
             model, get_target(target, Path()), options.budget(budget), out=out, sequence=sequence, name=name,
-            search=api.SearchSettings(evaluations=evaluations, seed=seed), verify=api.VerifySettings(seed=seed),
+            search=api.SearchSettings(
+                strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error
+            ),
+            verify=api.VerifySettings(seed=seed, max_error=max_error),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
     _show(report)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -138,12 +138,19 @@ class TargetParams(_Section):
 
 
 class SearchParams(_Section):
-    """How a sequence is looked for: the strategy, and when it stops. `seconds` is wall time for one model × target."""
+    """How a sequence is looked for: the strategy, and when it stops. `seconds` is wall time for one model × target.
 
-    strategy: Text = "greedy"
-    evaluations: PositiveInt = 64
-    seconds: PositiveFloat = 60.0
+    `until` stops at the first sequence that fits, or at the minimum. `lossy` admits passes that are not exact;
+    `max_error` is then allowed, relative to the range of an output.
+    """
+
+    strategy: Text = "orchestrated"
+    evaluations: PositiveInt = 256
+    seconds: PositiveFloat = 600.0
     seed: NonNegativeInt = 0
+    until: Literal["minimum", "fits"] = "minimum"
+    lossy: bool = False
+    max_error: PositiveFloat = 0.01
 
 
 class VerifyParams(_Section):

@@ -40,6 +40,7 @@ class Result:
     measured: Measured
     budget: Budget
     fits: bool
+    exact: bool = True
 
 
 def compile_dir(model: str, target: str) -> Path:

@@ -15,7 +15,7 @@ from passfit.targets.catalogue import get_target
 def compile_library(params: Params, model: str, target: str) -> None:
     """Write out/compile/MODEL/TARGET/, and a copy of its footprint.json as footprints/MODEL/TARGET.json."""
     out = compile_dir(model, target)
-    verify = api.VerifySettings(params.verify.seed, params.verify.cases, params.verify.tolerance)
+    verify = api.VerifySettings(**params.verify.model_dump(), max_error=params.search.max_error)
     with console_progress() as progress:
         api.compile_model(
             canonical_model(model),

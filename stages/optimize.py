@@ -13,9 +13,8 @@ from passfit.targets.catalogue import get_target
 
 
 def optimize(params: Params, model: str, target: str) -> None:
-    """Write out/optimize/MODEL/TARGET/: sequence.json, footprint.json, trajectory.json."""
-    chosen = params.search
-    search = api.SearchSettings(chosen.strategy, chosen.evaluations, chosen.seconds, chosen.seed)
+    """Write out/optimize/MODEL/TARGET/: sequence.json, footprint.json, search.json, trajectory.json."""
+    search = api.SearchSettings(**params.search.model_dump())
     with console_progress() as progress:
         api.optimize(
             canonical_model(model),

@@ -48,7 +48,7 @@ def test_the_whole_form_is_read(load):
 def test_an_empty_file_holds_the_defaults(load):
     params = load("")
     assert params.models == {} and params.targets == {}
-    assert (params.search.strategy, params.verify.cases) == ("greedy", 3)
+    assert (params.search.strategy, params.verify.cases) == ("orchestrated", 3)
 
 
 def test_a_models_own_budget_wins_quantity_by_quantity(load):

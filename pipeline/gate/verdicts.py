@@ -87,12 +87,20 @@ def judge(
 
 
 def remarks(results: Mapping[Pair, Result]) -> list[str]:
-    """What does not fail, and should be known: libraries that were compiled and never run."""
+    """What does not fail, and should be known: libraries that were compiled and never run, and lossy ones."""
     return [
-        f"{model} @ {target}: not executed ({result.measured.how})"
+        f"{model} @ {target}: {remark}"
         for (model, target), result in results.items()
-        if not result.measured.ran
+        for remark in (
+            *([] if result.measured.ran else [f"not executed ({result.measured.how})"]),
+            *([] if result.exact else [f"lossy: {_error(result)}"]),
+        )
     ]
+
+
+def _error(result: Result) -> str:
+    error = result.measured.max_rel_error
+    return "its error was not measured" if error is None else f"max error {error:.1e} of the range"
 
 
 def _no_data(model: str, target: str) -> Verdict:

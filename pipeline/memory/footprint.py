@@ -56,7 +56,7 @@ class Budget:
 @dataclass(frozen=True)
 class FootprintReport:
     """One model on one target: footprint.json. `fits` is against the budget, and against the target's capacity
-    where no budget is set."""
+    where no budget is set. `exact` is false where the sequence has a lossy pass."""
 
     model: str
     target: str
@@ -66,6 +66,7 @@ class FootprintReport:
     measured: Measured
     budget: Budget = field(default_factory=Budget)
     fits: bool = True
+    exact: bool = True
 
     def to_json(self) -> dict:
         """The object written to footprint.json; the baseline is named, and leaves out what TVM does not tell."""

@@ -12,12 +12,16 @@ from .fuse_operators import FuseOperators
 from .legalize import Legalize
 from .order import Order
 from .stock import STOCK_PASSES
+from .to_mixed_precision import ToMixedPrecision
 
 #: rises when a pass changes what it does, so that a sequence is known to be of another catalogue
 CATALOGUE_VERSION = "1"
 
 CATALOGUE: dict[str, type[Pass]] = {
-    kind.name: kind for kind in sorted((*STOCK_PASSES, FoldConstant, FuseOperators, Legalize, Order), key=lambda k: k.name)
+    kind.name: kind
+    for kind in sorted(
+        (*STOCK_PASSES, FoldConstant, FuseOperators, Legalize, Order, ToMixedPrecision), key=lambda kind: kind.name
+    )
 }
 
 _SPEC = re.compile(r"([a-z0-9-]+)(?:\{([^{}]*)\})?")

@@ -1,4 +1,4 @@
-"""TVM's own graph passes that keep a model's results, each under its TVM name in kebab case.
+"""TVM's own graph passes, each under its TVM name in kebab case. All keep a model's results, but for those that say so.
 
 Left out, as measured: DecomposeOpsForTraining (silently wrong for inference), KillAfterLastUse and LowerRuntimeBuiltin
 (break a module at this level), AlterOpImpl, BundleModelParams, LiftTransformParams, RewriteCUDAGraph and the like
@@ -71,6 +71,13 @@ class ExpandMatmulOfSum(StockPass):
     summary = "x(a+b) becomes xa+xb"
 
 
+class FastMath(StockPass):
+    name = "fast-math"
+    tvm_name = "FastMathTransform"
+    summary = "approximates exponentials, tangents and error functions"
+    lossy = True
+
+
 class FoldBatchnormToConv2D(StockPass):
     name = "fold-batchnorm-to-conv2d"
     tvm_name = "FoldBatchnormToConv2D"
@@ -109,6 +116,6 @@ class ReorderTakeAfterMatmul(StockPass):
 
 STOCK_PASSES = (
     AdjustMatmulOrder, CanonicalizeBindings, CombineParallelMatmul, DeadCodeElimination, DecomposeOpsForInference,
-    EliminateCommonSubexpr, ExpandMatmulOfSum, FoldBatchnormToConv2D, FuseTransposeMatmul, OptimizeLayoutTransform,
-    RemoveRedundantReshape, ReorderPermuteDimsAfterConcat, ReorderTakeAfterMatmul,
+    EliminateCommonSubexpr, ExpandMatmulOfSum, FastMath, FoldBatchnormToConv2D, FuseTransposeMatmul,
+    OptimizeLayoutTransform, RemoveRedundantReshape, ReorderPermuteDimsAfterConcat, ReorderTakeAfterMatmul,
 )  # fmt: skip

@@ -11,6 +11,8 @@ from ..memory.footprint import FootprintReport
 
 _FIELDS = ("ram", "arena", "workspace", "weights", "flash")
 
+_LOSSY = "lossy: the sequence has passes that change results by more than rounding"
+
 
 def footprint_table(report: FootprintReport) -> RenderableType:
     """The footprint beside that of TVM's default, what running it showed, and whether it fits."""
@@ -22,7 +24,8 @@ def footprint_table(report: FootprintReport) -> RenderableType:
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
         table.add_row(field, format_bytes(ours), format_bytes(theirs), ratio)
     table.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")
-    return Group(table, Text(_measured(report)), Text(_verdict(report)))
+    lines = [_measured(report), *([] if report.exact else [_LOSSY]), _verdict(report)]
+    return Group(table, *map(Text, lines))
 
 
 def _measured(report: FootprintReport) -> str:

@@ -47,12 +47,15 @@ class Candidate:
         return (*self.prefix, *self.tail)
 
 
-def graph_passes() -> tuple[Pass, ...]:
-    """Every pass of the catalogue that works on graphs and stays there."""
+def graph_passes(*, lossy: bool = False) -> tuple[Pass, ...]:
+    """Every pass of the catalogue that works on graphs and stays there; the lossy ones only if they are admitted."""
     return tuple(
         kind()
         for kind in CATALOGUE.values()
-        if issubclass(kind, ModulePass) and kind.levels == {Level.GRAPH} and kind is not Legalize
+        if issubclass(kind, ModulePass)
+        and kind.levels == {Level.GRAPH}
+        and kind is not Legalize
+        and (lossy or not kind.lossy)
     )
 
 
@@ -64,9 +67,9 @@ def starts() -> Iterator[Candidate]:
         yield Candidate(order)
 
 
-def neighbours(candidate: Candidate) -> Iterator[Candidate]:
-    """One more graph pass at the end of the prefix, or another tail."""
-    for each in graph_passes():
+def neighbours(candidate: Candidate, passes: tuple[Pass, ...]) -> Iterator[Candidate]:
+    """One more of the graph passes at the end of the prefix, or another tail."""
+    for each in passes:
         if not candidate.prefix or candidate.prefix[-1] != each:
             yield Candidate((*candidate.prefix, each), candidate.tail)
     for tail in TAILS:

@@ -54,6 +54,11 @@ class Evaluation:
         return (*self.cost, len(self.passes))
 
     @property
+    def loss(self) -> tuple[str, ...]:
+        """The lossy passes among them."""
+        return tuple(each.spec for each in self.passes if each.lossy)
+
+    @property
     def sequence(self) -> Sequence:
         return Sequence(self.passes)
 
@@ -76,7 +81,7 @@ class Evaluator:
         self.failures: dict[str, str] = {}
         self._name, self._inputs, self._outputs = name, tuple(inputs), tuple(outputs)
         self._modules: dict[tuple[str, ...], tuple[IRModule, int]] = {(): (module, state_key(module))}
-        self._transitions: dict[tuple[int, str], tuple[IRModule, int]] = {}
+        self._transitions: dict[tuple[int, str], tuple[IRModule, int] | Exception] = {}
         self._scored: dict[int, tuple[Footprint, Order]] = {}
 
     def module(self, passes: Ordered[Pass]) -> tuple[IRModule, int]:
@@ -86,9 +91,11 @@ class Evaluator:
             before, key = self.module(passes[:-1])
             edge = (key, specs[-1])
             if edge not in self._transitions:
-                after = passes[-1].apply(before)
-                self._transitions[edge] = (after, state_key(after))
-            self._modules[specs] = self._transitions[edge]
+                self._transitions[edge] = _applied(passes[-1], before)
+            reached = self._transitions[edge]
+            if isinstance(reached, Exception):
+                raise reached
+            self._modules[specs] = reached
         return self._modules[specs]
 
     def known(self, passes: Ordered[Pass]) -> bool:
@@ -134,6 +141,15 @@ class Evaluator:
         plan = plan_arena(program, self.target.alignment)
         in_place = self.target.weights == "in-place"
         return account(program, plan, workspace=workspace, code=0, weights_in_place=in_place)
+
+
+def _applied(each: Pass, module: IRModule) -> tuple[IRModule, int] | Exception:
+    """What the pass makes of the module, with its state key; or what it raises, which it would raise again."""
+    try:
+        after = each.apply(module)
+        return after, state_key(after)
+    except FAILURES as error:
+        return error
 
 
 def best_of_orders(program: Program, alignment: int) -> tuple[str, Program]:

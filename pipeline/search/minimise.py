@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..passes.base import ModulePass, Pass
+from ..passes.base import Level, ModulePass, Pass
 from ..passes.order import Order
 from .evaluation import Evaluation, Evaluator
 
@@ -25,16 +25,21 @@ def minimise(evaluator: Evaluator, best: Evaluation) -> tuple[Evaluation, tuple[
     changed = True
     while changed:
         changed = False
-        for place in reversed(range(len(_module_passes(best)))):
+        for place in reversed(_optional(best)):
             shorter = _without(evaluator, best, place)
             if shorter is not None and shorter.cost <= best.cost:
                 best, changed = shorter, True
                 break
-    return best, tuple(_worth(evaluator, best, place) for place in range(len(_module_passes(best))))
+    return best, tuple(_worth(evaluator, best, place) for place in _optional(best))
 
 
 def _module_passes(evaluation: Evaluation) -> tuple[Pass, ...]:
     return tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
+
+
+def _optional(evaluation: Evaluation) -> list[int]:
+    """The places of its module passes, but for `legalize`, without which there are no kernels."""
+    return [place for place, each in enumerate(_module_passes(evaluation)) if each.level_after(Level.GRAPH) == Level.GRAPH]
 
 
 def _without(evaluator: Evaluator, best: Evaluation, place: int) -> Evaluation | None:

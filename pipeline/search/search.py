@@ -13,6 +13,7 @@ from ..memory import Footprint
 from ..passes.order import Order
 from ..passes.sequence import Sequence
 from ..targets import Target
+from .actions import graph_passes
 from .baseline import tvm_default
 from .evaluation import OBJECTIVES, Evaluation, Evaluator
 from .minimise import Worth, minimise
@@ -25,7 +26,7 @@ class SearchResult:
     """The best sequence found, its footprint (code 0: nothing is compiled yet), and that of the baseline.
 
     `closed` says that every state the actions can reach was evaluated: nothing better exists among them. `ablation`
-    is what each pass of the sequence is worth.
+    is what each pass of the sequence is worth. `rejected` are the lossy sequences that were better and not accepted.
     """
 
     strategy: str
@@ -37,6 +38,7 @@ class SearchResult:
     ablation: tuple[Worth, ...]
     trajectory: tuple[dict[str, int], ...]
     failures: dict[str, str]
+    rejected: dict[str, str]
 
 
 def search(
@@ -50,36 +52,53 @@ def search(
     objective: str = "ram",
     limits: Limits | None = None,
     seed: int = 0,
+    lossy: bool = False,
+    refuse: Callable[[Sequence], str] = lambda sequence: "",
     progress: Callable[[int, int], None] | None = None,
 ) -> SearchResult:
     """Search with the strategy of that name. Raises ConfigError for an unknown one, ModelError where nothing compiles.
 
-    `objective` is what is lowered, one of OBJECTIVES. `progress` is called with the number of evaluations and the best
-    ram so far.
+    `objective` is what is lowered, one of OBJECTIVES. `lossy` admits passes that are not exact; `refuse` is asked about
+    a lossy winner, and says why it will not do, or nothing. `progress` is called with the number of evaluations and the
+    best ram so far.
     """
     if strategy not in STRATEGIES:
         raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
     if objective not in OBJECTIVES:
         raise ConfigError(f"There is no objective '{objective}'.", did_you_mean(objective, OBJECTIVES))
     evaluator = Evaluator(module, name, target, inputs, outputs, objective)
-    trace = Trace(limits or Limits(), evaluator, progress or (lambda done, best: None))
+    trace = Trace(limits or Limits(), evaluator, progress or (lambda done, best: None), graph_passes(lossy=lossy))
     STRATEGIES[strategy](trace, seed)
     if trace.best is None:
         reason = next(iter(evaluator.failures.values()), "no candidate was evaluated")
         raise ModelError(f"The model cannot be compiled: {reason}", "Replace the operator it names before exporting.")
-    evaluations = evaluator.count
-    best, ablation = minimise(evaluator, _finest_order(trace, trace.best))
+    # what follows tries the winner's own variants: no part of the search
+    evaluations, failures = evaluator.count, dict(evaluator.failures)
+    best, ablation, rejected = _accepted(trace, refuse)
     assert best.footprint is not None
     return SearchResult(
         strategy, best.sequence, best.footprint, tvm_default(module, target, inputs, outputs), evaluations,
-        trace.closed, ablation, tuple(trace.trajectory), evaluator.failures,
+        trace.closed, ablation, tuple(trace.trajectory), failures, rejected,
     )  # fmt: skip
 
 
-def _finest_order(trace: Trace, best: Evaluation) -> Evaluation:
+def _accepted(
+    trace: Trace, refuse: Callable[[Sequence], str]
+) -> tuple[Evaluation, tuple[Worth, ...], dict[str, str]]:
+    """The best candidate that is exact or not refused, made as short as it can be; and those that were refused."""
+    rejected: dict[str, str] = {}
+    for candidate in sorted(trace.best_by_loss.values(), key=lambda each: each.score):
+        best, ablation = minimise(trace.evaluator, _finest_order(trace.evaluator, candidate))
+        reason = refuse(best.sequence) if best.loss else ""
+        if not reason:
+            return best, ablation, rejected
+        rejected["; ".join(best.sequence.specs)] = reason
+    raise ModelError(f"No sequence was accepted: {reason}", "Raise the error allowed, or search without lossy passes.")
+
+
+def _finest_order(evaluator: Evaluator, best: Evaluation) -> Evaluation:
     """The winner in the best order a beam search finds, where that is better."""
     assert best.footprint is not None
-    if best.footprint.arena > best.footprint.floor:
-        trace.consider(trace.evaluator.with_order(best, Order(by="beam")))
-    assert trace.best is not None
-    return trace.best
+    if best.footprint.arena == best.footprint.floor:
+        return best
+    return min(best, evaluator.with_order(best, Order(by="beam")), key=lambda each: each.score)

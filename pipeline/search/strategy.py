@@ -7,19 +7,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from .actions import Candidate
+from ..memory.footprint import Budget
+from ..passes.base import Pass
+from .actions import Candidate, graph_passes
 from .evaluation import Evaluation, Evaluator
 
 
 @dataclass(frozen=True)
 class Limits:
     """When to stop: after so many evaluated states, or so many seconds. `seconds` is a safety net: it makes results
-    depend on the machine, so it is generous by default. `goal` is a ram in bytes that is good enough; None is the
-    least that can be found."""
+    depend on the machine, so it is generous by default. `goal` is what is good enough (of `flash`, the weights are
+    looked at); None goes on to the least that can be found."""
 
-    evaluations: int = 64
+    evaluations: int = 256
     seconds: float = 600.0
-    goal: int | None = None
+    goal: Budget | None = None
 
 
 @dataclass
@@ -29,7 +31,11 @@ class Trace:
     limits: Limits
     evaluator: Evaluator
     progress: Callable[[int, int], None] = lambda done, best: None
+    #: the graph passes a strategy may use
+    passes: tuple[Pass, ...] = field(default_factory=graph_passes)
     best: Evaluation | None = None
+    #: the best of each set of lossy passes
+    best_by_loss: dict[tuple[str, ...], Evaluation] = field(default_factory=dict)
     best_candidate: Candidate = Candidate()
     trajectory: list[dict[str, int]] = field(default_factory=list)
     #: set by a strategy that has evaluated every state its actions can reach
@@ -59,6 +65,9 @@ class Trace:
         if better:
             self.best = candidate
             self.trajectory.append({"evaluation": self.evaluator.count, "ram": candidate.footprint.ram})
+        rival = self.best_by_loss.get(candidate.loss)
+        if rival is None or candidate.score < rival.score:
+            self.best_by_loss[candidate.loss] = candidate
         assert self.best is not None and self.best.footprint is not None
         self.progress(self.evaluator.count, self.best.footprint.ram)
         return better
@@ -67,8 +76,10 @@ class Trace:
     def finished(self) -> bool:
         if self.evaluator.count >= self.limits.evaluations or time.monotonic() - self._started > self.limits.seconds:
             return True
-        goal, best = self.limits.goal, self.best
-        return goal is not None and best is not None and best.footprint is not None and best.footprint.ram <= goal
+        if self.limits.goal is None or self.best is None or self.best.footprint is None:
+            return False
+        found, goal = self.best.footprint, self.limits.goal
+        return found.ram <= (goal.ram or found.ram) and found.weights <= (goal.flash or found.weights)
 
 
 class Strategy(Protocol):

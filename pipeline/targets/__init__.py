@@ -2,7 +2,8 @@
 
 from .catalogue import get_target, load_catalogue
 from .emulator import Runner, how_to_run
+from .native import native_target
 from .target import Target
 from .toolchain import toolchain_version, zig_ar, zig_cc
 
-__all__ = ["Runner", "Target", "get_target", "how_to_run", "load_catalogue", "toolchain_version", "zig_ar", "zig_cc"]
+__all__ = ["Runner", "Target", "get_target", "how_to_run", "load_catalogue", "native_target", "toolchain_version", "zig_ar", "zig_cc"]

@@ -23,6 +23,8 @@ def note(result: Result) -> str:
     lines.append(f"Executed: {ran.how}." if ran.ran else f"Not executed ({ran.how}).")
     if ran.max_rel_error is not None:
         lines.append(f"Largest error against ONNX Runtime: {ran.max_rel_error:.1e} of the output's range.")
+    if not result.exact:
+        lines.append("Lossy: the sequence has passes that change results by more than rounding.")
     if ran.ram is not None:
         lines.append(f"Measured ram: {format_bytes(ran.ram)}.")
     return "\n".join(lines)

@@ -87,7 +87,8 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> Record |
         result=result,
         content=_sha256(FORMAT, model, target, strategy, listing),
         params={"model": model, "target": target, "strategy": strategy},
-        tags={f"passfit.{Path(name).stem}": digests[name][:12] for name in ("sequence.json",) if name in digests},
+        tags={f"passfit.{Path(name).stem}": digests[name][:12] for name in ("sequence.json",) if name in digests}
+        | {"passfit.exact": str(result.exact).lower()},
         metrics=dict(metrics(result, trajectory)),
         note=note(result),
         trajectory=trajectory,
@@ -103,6 +104,7 @@ def _artifacts(repo: Path, model: str, target: str) -> Iterator[Path]:
     seen = {path.name for path in compiled}
     for path in (
         repo / optimize_dir(model, target) / "sequence.json",
+        repo / optimize_dir(model, target) / "search.json",
         repo / optimize_dir(model, target) / "trajectory.json",
         repo / profile_dir(model) / "effects.json",
         repo / profile_dir(model) / "effects.svg",

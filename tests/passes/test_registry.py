@@ -11,11 +11,12 @@ from passfit.passes.base import Level, ModulePass, Pass, ProgramPass
 from passfit.passes.fuse_operators import OVER
 from passfit.passes.order import ORDERS
 from passfit.passes.registry import CATALOGUE, parse_spec
+from passfit.passes.to_mixed_precision import ACCUMULATORS
 
 from .. import strategies  # noqa: F401  (the settings of hypothesis)
 
 #: the values of the options that are words
-WORDS = {"over": OVER, "by": ORDERS}
+WORDS = {"over": OVER, "by": ORDERS, "sum": ACCUMULATORS}
 
 
 @st.composite

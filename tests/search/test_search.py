@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from passfit.errors import SequenceError
 from passfit.frontend.canonical import canonicalize
 from passfit.frontend.relax import to_relax
-from passfit.memory import plan_arena, validate_plan
+from passfit.memory import Budget, plan_arena, validate_plan
 from passfit.passes.registry import CATALOGUE, parse_spec
 from passfit.passes.sequence import TVM_DEFAULT, Sequence
 from passfit.passes.stock import DeadCodeElimination
@@ -106,7 +106,7 @@ def test_the_trajectory_falls_and_limits_hold():
 def test_a_goal_stops_the_search():
     model = network(["conv", "bn", "Relu", "concat", "conv", "pool"])
     ports = port_names(model)
-    limits = Limits(goal=10**9)
+    limits = Limits(goal=Budget(ram=10**9))
     assert search(to_relax(model), "small", TARGET, *ports, limits=limits).evaluations == 1
 
 

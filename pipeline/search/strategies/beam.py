@@ -17,7 +17,7 @@ def beam(trace: Trace, seed: int) -> None:
     while idle < PATIENCE and frontier:
         improved, children = False, {}
         for parent in frontier:
-            for candidate in neighbours(parent):
+            for candidate in neighbours(parent, trace.passes):
                 improved |= trace.evaluate(candidate)
                 found = trace.evaluator.evaluate(candidate.passes)
                 if found.footprint is not None and found.key not in seen:

@@ -17,7 +17,7 @@ def greedy(trace: Trace, seed: int) -> None:
     improved = True
     while improved:
         improved = False
-        for candidate in neighbours(here):
+        for candidate in neighbours(here, trace.passes):
             if trace.evaluate(candidate):
                 here, improved = candidate, True
             if trace.finished:

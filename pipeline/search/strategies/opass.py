@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass, field
 
 from ...passes.base import Pass
-from ..actions import TAILS, Candidate, graph_passes
+from ..actions import TAILS, Candidate
 from ..strategy import Trace
 
 ROUNDS = 200
@@ -24,7 +24,7 @@ _Action = Pass | tuple[Pass, ...]
 @dataclass
 class _State:
     candidate: Candidate
-    ram: int
+    cost: int
     parents: set[int] = field(default_factory=set)
     children: set[int] = field(default_factory=set)
     opportunities: list[_Action] = field(default_factory=list)
@@ -59,8 +59,8 @@ class _TransferGraph:
         open_states = [(key, state) for key, state in self.states.items() if state.untried()]
         if not open_states:
             return False
-        first = self.states[self.start].ram
-        open_states.sort(key=lambda item: first / max(1, item[1].ram) * len(item[1].untried()))
+        first = self.states[self.start].cost
+        open_states.sort(key=lambda item: first / max(1, item[1].cost) * len(item[1].untried()))
         ranks = range(1, len(open_states) + 1)
         key, state = self.choice.choices(open_states, weights=list(ranks))[0]
         action = self.choice.choice(state.untried())
@@ -72,7 +72,7 @@ class _TransferGraph:
 
     def detect(self, key: int) -> None:
         """Try every action on a state; those that change it become opportunities, here and along the graph."""
-        for action in (*graph_passes(), *TAILS):
+        for action in (*self.trace.passes, *TAILS):
             if self.trace.finished:
                 return
             if self._changes(key, action):
@@ -96,7 +96,7 @@ class _TransferGraph:
             return None
         if found.key not in self.states:
             inherited = list(self.states[parent].opportunities) if parent is not None else []
-            self.states[found.key] = _State(candidate, found.footprint.ram, opportunities=inherited)
+            self.states[found.key] = _State(candidate, found.cost[0], opportunities=inherited)
         if parent is not None and parent != found.key:
             self.states[found.key].parents.add(parent)
             self.states[parent].children.add(found.key)

@@ -10,7 +10,7 @@ every tail has been tried on every graph, the result is proved to be the best of
 from __future__ import annotations
 
 from ...passes.base import Pass
-from ..actions import TAILS, Candidate, graph_passes, starts
+from ..actions import TAILS, Candidate, starts
 from ..evaluation import FAILURES
 from ..strategy import Trace
 
@@ -42,7 +42,9 @@ def _closure(trace: Trace) -> tuple[list[_Prefix], bool]:
     states: dict[int, _Prefix] = {evaluator.module(())[1]: ()}
     waiting: list[_Prefix] = [()]
     for prefix in waiting:
-        for each in graph_passes():
+        for each in trace.passes:
+            if each.lossy and each in prefix:  # once is loss enough, and each time would be another graph
+                continue
             try:
                 _, key = evaluator.module((*prefix, each))
             except FAILURES:

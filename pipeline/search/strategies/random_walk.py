@@ -19,7 +19,7 @@ def random_walk(trace: Trace, seed: int) -> None:
     while not trace.finished and stale < LENGTH:
         here, before = Candidate(), trace.evaluator.count
         for _ in range(LENGTH):
-            here = choice.choice(list(neighbours(here)))
+            here = choice.choice(list(neighbours(here, trace.passes)))
             trace.evaluate(here)
             if trace.finished:
                 return
