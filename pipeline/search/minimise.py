@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..passes.base import Level, ModulePass, Pass
 from ..passes.order import Order
@@ -22,6 +22,7 @@ class Worth:
 
 def minimise(evaluator: Evaluator, best: Evaluation) -> tuple[Evaluation, tuple[Worth, ...]]:
     """`best` without the passes whose removal costs nothing, last ones first; and what each one left is worth."""
+    best = _without_idle(evaluator, best)
     changed = True
     while changed:
         changed = False
@@ -31,6 +32,14 @@ def minimise(evaluator: Evaluator, best: Evaluation) -> tuple[Evaluation, tuple[
                 best, changed = shorter, True
                 break
     return best, tuple(_worth(evaluator, best, place) for place in _optional(best))
+
+
+def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
+    """`best` without the passes that leave the module as it was: nothing needs to be evaluated for that."""
+    passes = _module_passes(best)
+    keys = [evaluator.module(passes[:end])[1] for end in range(len(passes) + 1)]
+    kept = tuple(each for place, each in enumerate(passes) if keys[place] != keys[place + 1])
+    return replace(best, passes=(*kept, *best.passes[len(passes) :]))
 
 
 def _module_passes(evaluation: Evaluation) -> tuple[Pass, ...]:

@@ -13,7 +13,7 @@ from ..memory import Footprint
 from ..passes.order import Order
 from ..passes.sequence import Sequence
 from ..targets import Target
-from .actions import graph_passes
+from .actions import actions
 from .baseline import tvm_default
 from .evaluation import OBJECTIVES, Evaluation, Evaluator
 from .minimise import Worth, minimise
@@ -67,7 +67,7 @@ def search(
     if objective not in OBJECTIVES:
         raise ConfigError(f"There is no objective '{objective}'.", did_you_mean(objective, OBJECTIVES))
     evaluator = Evaluator(module, name, target, inputs, outputs, objective)
-    trace = Trace(limits or Limits(), evaluator, progress or (lambda done, best: None), graph_passes(lossy=lossy))
+    trace = Trace(limits or Limits(), evaluator, progress or (lambda done, best: None), actions(lossy=lossy))
     STRATEGIES[strategy](trace, seed)
     if trace.best is None:
         reason = next(iter(evaluator.failures.values()), "no candidate was evaluated")

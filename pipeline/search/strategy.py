@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ..memory.footprint import Budget
 from ..passes.base import Pass
-from .actions import Candidate, graph_passes
+from .actions import Candidate, actions
 from .evaluation import Evaluation, Evaluator
 
 
@@ -32,7 +32,7 @@ class Trace:
     evaluator: Evaluator
     progress: Callable[[int, int], None] = lambda done, best: None
     #: the graph passes a strategy may use
-    passes: tuple[Pass, ...] = field(default_factory=graph_passes)
+    passes: tuple[Pass, ...] = field(default_factory=actions)
     best: Evaluation | None = None
     #: the best of each set of lossy passes
     best_by_loss: dict[tuple[str, ...], Evaluation] = field(default_factory=dict)

@@ -10,7 +10,7 @@ every tail has been tried on every graph, the result is proved to be the best of
 from __future__ import annotations
 
 from ...passes.base import Pass
-from ..actions import TAILS, Candidate, starts
+from ..actions import TAILS, Candidate, cleaned, starts
 from ..evaluation import FAILURES
 from ..strategy import Trace
 
@@ -46,7 +46,7 @@ def _closure(trace: Trace) -> tuple[list[_Prefix], bool]:
             if each.lossy and each in prefix:  # once is loss enough, and each time would be another graph
                 continue
             try:
-                _, key = evaluator.module((*prefix, each))
+                _, key = evaluator.module(cleaned((*prefix, each)))
             except FAILURES:
                 continue
             if key in states:
