@@ -69,6 +69,7 @@ EXAMPLES = {
     "decompose-ops-for-inference": Example(_PLANE, _batch_norm),
     "eliminate-common-subexpr": Example(_ROW, lambda x: _op.add(_op.exp(x), _op.exp(x))),
     "expand-matmul-of-sum": Example(((2, 3), (3, 2)), lambda x, w: _op.matmul(x, _op.add(w, _filled(3, 2)))),
+    "fast-math": Example(_ROW, lambda x: _op.exp(_op.tanh(x))),
     "fold-batchnorm-to-conv2d": Example(_PLANE, _batch_norm),
     "fold-constant": Example(_ROW, _folded, _KERNELS),
     "fold-constant{grow=0}": Example(_ROW, _folded, _KERNELS),
@@ -88,6 +89,8 @@ EXAMPLES = {
     "reorder-permute-dims-after-concat": Example(
         ((2, 3), (2, 3)), lambda x, y: _op.concat([_op.permute_dims(x), _op.permute_dims(y)], 1)
     ),
+    "to-mixed-precision": Example(((2, 3), (3, 2)), lambda x, w: _op.nn.relu(_op.matmul(x, w))),
+    "to-mixed-precision{sum=float16}": Example(((2, 3), (3, 2)), lambda x, w: _op.nn.relu(_op.matmul(x, w))),
     "reorder-take-after-matmul": Example(
         _ROW,
         lambda x: _op.matmul(x, _op.take(_filled(3, 5), relax.const(np.array([4, 0], "int64")), axis=1)),

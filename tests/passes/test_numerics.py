@@ -17,7 +17,7 @@ from .models import MODELS
 
 pytestmark = pytest.mark.tvm
 
-_TOLERANCE = 1e-4
+_TOLERANCE, _LOSSY_TOLERANCE = 1e-4, 2e-2
 GRAPH_PASSES = sorted(name for name, kind in CATALOGUE.items() if kind.levels == {Level.GRAPH} and name != "legalize")
 TAILS = (
     ("legalize",),
@@ -62,7 +62,8 @@ def _agrees(imported, name: str, specs: tuple[str, ...]) -> None:
     x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
     for got, expected in zip(run(lowered, [x]), run_onnx(model, {"x": x}), strict=True):
         assert got.shape == expected.shape
-        assert np.abs(got - expected).max() <= _TOLERANCE * np.ptp(expected), specs
+        tolerance = _LOSSY_TOLERANCE if Sequence.parse(specs).lossy else _TOLERANCE
+        assert np.abs(got - expected).max() <= tolerance * np.ptp(expected), specs
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -94,17 +95,18 @@ def test_every_order_keeps_the_results(imported, order: str):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_all_passes_together_give_a_library_that_agrees(imported, name: str, tmp_path: Path):
-    """One library a model, of all graph passes it takes, twice, and a tail of its own."""
+    """One library a model, of all exact graph passes it takes, twice, and a tail of its own."""
     from passfit import api
     from passfit.targets import get_target
 
     tail = TAILS[3 + list(MODELS).index(name)]
-    chain = _taken(imported(name)[1], [parse_spec(spec) for spec in (*GRAPH_PASSES, *reversed(GRAPH_PASSES))])
+    exact = [parse_spec(spec) for spec in GRAPH_PASSES if not CATALOGUE[spec].lossy]
+    chain = _taken(imported(name)[1], [*exact, *reversed(exact)])
     sequence = tmp_path / "sequence.json"
     sequence.write_text(json.dumps({"passes": [*(each.spec for each in chain), *tail, "order"]}))
     model = save(MODELS[name](), tmp_path, f"{name}.onnx")
     report = api.compile_model(model, get_target("x86-64"), out=tmp_path / "out", sequence=sequence)
-    assert len(chain) >= len(GRAPH_PASSES)
+    assert len(chain) >= len(exact)
     if report.measured.ran:
         assert report.measured.max_rel_error <= _TOLERANCE
 
