@@ -119,7 +119,7 @@ def _effect(evaluator: Evaluator, prefix: tuple[Pass, ...], action: Action) -> E
     if action.down:
         changed = now.key != was.key
     else:
-        changed = evaluator.module(after.prefix)[1] != evaluator.module(before.prefix)[1]
+        changed = evaluator.key(after.prefix) != evaluator.key(before.prefix)
     old, new = _fields(was.footprint), _fields(now.footprint)
     return Effect(changed, {field: new[field] - old[field] for field in FIELDS})
 

@@ -37,7 +37,7 @@ def minimise(evaluator: Evaluator, best: Evaluation) -> tuple[Evaluation, tuple[
 def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
     """`best` without the passes that leave the module as it was: nothing needs to be evaluated for that."""
     passes = _module_passes(best)
-    keys = [evaluator.module(passes[:end])[1] for end in range(len(passes) + 1)]
+    keys = list(evaluator.keys(passes[:end] for end in range(len(passes) + 1)))
     kept = tuple(each for place, each in enumerate(passes) if keys[place] != keys[place + 1])
     return replace(best, passes=(*kept, *best.passes[len(passes) :]))
 

@@ -13,7 +13,7 @@ from ..kernels.lowering import Lowered, lower, without_workspaces
 from ..passes.base import ModulePass, ProgramPass
 from ..passes.fuse_operators import FuseOperators
 from ..passes.sequence import Sequence
-from .evaluation import FAILURES
+from .scoring import FAILURES
 
 
 def replay(sequence: Sequence, module: IRModule, model: onnx.ModelProto, name: str) -> tuple[Lowered, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Ordered
+from contextlib import closing
 from dataclasses import dataclass
 
 from tvm.ir import IRModule
@@ -17,8 +18,10 @@ from .actions import actions
 from .baseline import tvm_default
 from .evaluation import OBJECTIVES, Evaluation, Evaluator
 from .minimise import Worth, minimise
+from .scoring import Scorer
 from .strategies import STRATEGIES
 from .strategy import Limits, Trace
+from .workers import InProcess, Workers
 
 
 @dataclass(frozen=True)
@@ -55,26 +58,31 @@ def search(
     lossy: bool = False,
     refuse: Callable[[Sequence], str] = lambda sequence: "",
     progress: Callable[[int, int], None] | None = None,
+    workers: Callable[[Scorer], Workers] = InProcess,
 ) -> SearchResult:
     """Search with the strategy of that name. Raises ConfigError for an unknown one, ModelError where nothing compiles.
 
     `objective` is what is lowered, one of OBJECTIVES. `lossy` admits passes that are not exact; `refuse` is asked about
     a lossy winner, and says why it will not do, or nothing. `progress` is called with the number of evaluations and the
-    best ram so far.
+    best ram so far. `workers` says who works: `forked()` on all cores, with limits for each candidate; the result is
+    the same.
     """
     if strategy not in STRATEGIES:
         raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
     if objective not in OBJECTIVES:
         raise ConfigError(f"There is no objective '{objective}'.", did_you_mean(objective, OBJECTIVES))
-    evaluator = Evaluator(module, name, target, inputs, outputs, objective)
-    trace = Trace(limits or Limits(), evaluator, progress or (lambda done, best: None), actions(lossy=lossy))
-    STRATEGIES[strategy](trace, seed)
-    if trace.best is None:
-        reason = next(iter(evaluator.failures.values()), "no candidate was evaluated")
-        raise ModelError(f"The model cannot be compiled: {reason}", "Replace the operator it names before exporting.")
-    # what follows tries the winner's own variants: no part of the search
-    evaluations, failures = evaluator.count, dict(evaluator.failures)
-    best, ablation, rejected = _accepted(trace, refuse)
+    evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
+    with closing(evaluator):
+        trace = Trace(limits or Limits(), evaluator, progress or (lambda done, best: None), actions(lossy=lossy))
+        STRATEGIES[strategy](trace, seed)
+        if trace.best is None:
+            reason = next(iter(evaluator.failures.values()), "no candidate was evaluated")
+            raise ModelError(
+                f"The model cannot be compiled: {reason}", "Replace the operator it names before exporting."
+            )
+        # what follows tries the winner's own variants: no part of the search
+        evaluations, failures = evaluator.count, dict(evaluator.failures)
+        best, ablation, rejected = _accepted(trace, refuse)
     assert best.footprint is not None
     return SearchResult(
         strategy, best.sequence, best.footprint, tvm_default(module, target, inputs, outputs), evaluations,

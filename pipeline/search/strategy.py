@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import tee
 from typing import Protocol
 
 from ..memory.footprint import Budget
@@ -44,18 +45,28 @@ class Trace:
 
     def evaluate(self, candidate: Candidate) -> bool:
         """Evaluate `candidate`; returns whether it is the best so far. A failure is only remembered."""
-        better = self.consider(self.evaluator.evaluate(candidate.passes))
+        return self._consider_as(candidate, self.evaluator.evaluate(candidate.passes))
+
+    def evaluate_all(self, candidates: Iterable[Candidate]) -> bool:
+        """Evaluate candidates in this order; returns whether the limits are reached.
+
+        The next ones are worked on ahead of time, so none may depend on what came of another. What comes of all of
+        them is the same as one by one.
+        """
+        if self.finished:
+            return True
+        own, ahead = tee(candidates)
+        for candidate, found in zip(own, self.evaluator.evaluate_all(each.passes for each in ahead)):
+            self._consider_as(candidate, found)
+            if self.finished:
+                return True
+        return False
+
+    def _consider_as(self, candidate: Candidate, found: Evaluation) -> bool:
+        better = self.consider(found)
         if better:
             self.best_candidate = candidate
         return better
-
-    def evaluate_all(self, candidates: Iterable[Candidate]) -> bool:
-        """Evaluate candidates that do not depend on each other, in this order; returns whether the limits are reached."""
-        for candidate in candidates:
-            if self.finished:
-                return True
-            self.evaluate(candidate)
-        return self.finished
 
     def consider(self, candidate: Evaluation) -> bool:
         """Remember `candidate` if it is the best; returns whether it is."""

@@ -123,11 +123,11 @@ def test_ctrl_c_leaves_earlier_results_as_they_were(save_tiny_cnn: Callable[...,
 def test_ctrl_c_inside_tvm_is_no_failed_candidate():
     import tvm_ffi
 
-    from passfit.search import evaluation
+    from passfit.search import scoring
 
     def interrupt() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         tvm_ffi.convert(interrupt)()
-    assert not issubclass(KeyboardInterrupt, evaluation.FAILURES)
+    assert not issubclass(KeyboardInterrupt, scoring.FAILURES)

@@ -75,7 +75,7 @@ def test_every_way_down_keeps_the_results(imported, name: str, tail: tuple[str, 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("spec", GRAPH_PASSES)
 def test_every_graph_pass_keeps_the_results(imported, name: str, spec: str):
-    from passfit.search.evaluation import FAILURES
+    from passfit.search.scoring import FAILURES
 
     graph = imported(name)[1]
     try:
@@ -113,7 +113,7 @@ def test_all_passes_together_give_a_library_that_agrees(imported, name: str, tmp
 
 def _taken(graph, passes: list[Pass]) -> list[Pass]:
     """Those of `passes` that do not fail, each on what the ones before made."""
-    from passfit.search.evaluation import FAILURES
+    from passfit.search.scoring import FAILURES
 
     taken = []
     for each in passes:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from ..actions import Candidate, neighbours, starts
+from ..actions import neighbours, starts
 from ..strategy import Trace
 
 
 def greedy(trace: Trace, seed: int) -> None:
     """`seed` is not used: nothing is left to chance."""
-    here = Candidate()
-    for candidate in starts():
-        if trace.evaluate(candidate):
-            here = candidate
-        if trace.finished:
-            return
+    if trace.evaluate_all(starts()):
+        return
     improved = True
     while improved:
-        improved = False
-        for candidate in neighbours(here, trace.passes):
-            if trace.evaluate(candidate):
-                here, improved = candidate, True
-            if trace.finished:
-                return
+        before = trace.best
+        if trace.evaluate_all(neighbours(trace.best_candidate, trace.passes)):
+            return
+        improved = trace.best is not before

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from ...passes.base import Pass
 from ..actions import TAILS, Candidate, cleaned, starts
-from ..evaluation import FAILURES
 from ..strategy import Trace
 
 #: graph states looked at, at most: a safety net for graphs on which passes undo each other
@@ -38,23 +37,25 @@ def orchestrated(trace: Trace, seed: int) -> None:
 
 def _closure(trace: Trace) -> tuple[list[_Prefix], bool]:
     """The shortest prefix to every graph that can be reached, breadth-first; and whether these are all."""
-    evaluator = trace.evaluator
-    states: dict[int, _Prefix] = {evaluator.module(())[1]: ()}
-    waiting: list[_Prefix] = [()]
-    for prefix in waiting:
-        for each in trace.passes:
-            if each.lossy and each in prefix:  # once is loss enough, and each time would be another graph
-                continue
-            try:
-                _, key = evaluator.module(cleaned((*prefix, each)))
-            except FAILURES:
-                continue
-            if key in states:
-                continue
-            if len(states) == STATES or trace.finished:
+    start = trace.evaluator.key(())
+    assert start is not None
+    states: dict[int, _Prefix] = {start: ()}
+    layer: list[_Prefix] = [()]
+    while layer:
+        # once is loss enough, and each time would be another graph
+        longer = [
+            (*prefix, each) for prefix in layer for each in trace.passes if not (each.lossy and each in prefix)
+        ]
+        layer = []
+        for prefix, key in zip(longer, trace.evaluator.keys(map(cleaned, longer))):
+            if trace.finished:
                 return list(states.values()), False
-            states[key] = (*prefix, each)
-            waiting.append(states[key])
+            if key is None or key in states:
+                continue
+            if len(states) == STATES:
+                return list(states.values()), False
+            states[key] = prefix
+            layer.append(prefix)
     return list(states.values()), True
 
 

@@ -1,0 +1,153 @@
+"""A forked process that answers one request at a time, with a limit of time and of memory for each."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import traceback
+import warnings
+import weakref
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import NoReturn
+
+from .scoring import Outcome, Request, Scorer
+
+#: the ends of this process in the pipes to all its children: a child must not keep its siblings' open
+_ENDS: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+@dataclass(frozen=True)
+class CandidateLimits:
+    """What one candidate may take: wall time, and bytes on top of what the process held before it."""
+
+    seconds: float = 120.0
+    nbytes: int = 8 << 30
+
+
+class ChildDied(Exception):
+    """The child did not survive its request. `final`: by a limit of ours, so that trying again is no use."""
+
+    def __init__(self, reason: str, final: bool):
+        super().__init__(reason)
+        self.reason, self.final = reason, final
+
+
+class _InChild(Exception):
+    """Where in the child an exception was raised: the cause of the one raised here."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+class Child:
+    """`request` is what it is working on. `fileno` is readable when there is an answer, or a death."""
+
+    def __init__(self, scorer: Scorer, limits: CandidateLimits):
+        self.request: Request | None = None
+        self.last = Request(())
+        self._limits = limits
+        self._connection, theirs = Pipe()
+        _ENDS.add(self._connection)
+        # an interrupt between the fork and the child's own handlers would unwind the stack of the parent in the child
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            with warnings.catch_warnings():
+                # Python 3.12 warns of threads that the fork leaves behind; none of them holds a lock of TVM's
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._pid = os.fork()
+            if self._pid == 0:
+                _live(theirs, scorer, limits)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        theirs.close()
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    def ask(self, request: Request, known: frozenset[int]) -> None:
+        self.request = self.last = request
+        try:
+            self._connection.send((request, known))
+        except OSError:
+            pass  # it is dead: its answer will say so
+
+    def answer(self) -> Outcome:
+        """Wait for the outcome of `request`. Raises ChildDied, and what is a bug in the child."""
+        try:
+            answer = self._connection.recv()
+        except (EOFError, OSError):
+            raise self._death() from None
+        self.request = None
+        if isinstance(answer, Outcome):
+            return answer
+        error, trace = answer
+        raise error from _InChild(trace)
+
+    def end(self) -> None:
+        """Kill it and wait for its end."""
+        os.kill(self._pid, signal.SIGKILL)
+        self._reap()
+
+    def _reap(self) -> int:
+        self._connection.close()
+        _, status = os.waitpid(self._pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    def _death(self) -> ChildDied:
+        code = self._reap()
+        if code == -signal.SIGALRM:
+            return ChildDied(f"took longer than {self._limits.seconds:g} s", final=True)
+        how = f"signal {-code}, {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return ChildDied(f"its process died ({how})", final=False)
+
+
+def _live(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> NoReturn:
+    """The life of a child: quiet, deaf to Ctrl-C, which is the parent's to answer, and over when the parent is."""
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, inside C++ too
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for end in _ENDS:
+            end.close()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        while True:
+            request, known = connection.recv()
+            connection.send(_answer(request, known, scorer, limits))
+    finally:
+        os._exit(1)
+
+
+def _answer(
+    request: Request, known: frozenset[int], scorer: Scorer, limits: CandidateLimits
+) -> Outcome | tuple[Exception, str]:
+    signal.setitimer(signal.ITIMER_REAL, limits.seconds)
+    _limit_memory(_data_bytes() + limits.nbytes)
+    try:
+        outcome = scorer.outcome(request, known)
+    except Exception as error:  # a bug: raised where it is seen
+        return error, traceback.format_exc()
+    finally:
+        _limit_memory(resource.RLIM_INFINITY)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    if "MemoryError" in outcome.failure or "bad_alloc" in outcome.failure:
+        return Outcome(failure=f"needed more than {limits.nbytes / (1 << 30):g} GiB", died=True)
+    return outcome
+
+
+def _limit_memory(nbytes: int) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = nbytes if hard == resource.RLIM_INFINITY else hard if nbytes < 0 else min(nbytes, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _data_bytes() -> int:
+    """What RLIMIT_DATA counts of this process: its private writable memory."""
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        return int(statm.read().split()[5]) * resource.getpagesize()

@@ -1,0 +1,131 @@
+"""Replays a sequence on one graph and scores what it leads to, in this process. Nothing is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Ordered
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import tvm
+import tvm_ffi
+from tvm.ir import IRModule
+
+from ..errors import ModelError
+from ..graph import Program
+from ..kernels.lowering import Lowered, lower, without_workspaces
+from ..memory import Footprint, account, bound, orders, plan_arena
+from ..passes.base import Pass
+from ..passes.order import Order
+from ..passes.registry import parse_spec
+from ..targets import Target
+from .state import state_key
+
+# Ctrl-C in Python code that TVM called stays what it is: else it comes back as a RuntimeError, a failure like others.
+tvm_ffi.register_error("KeyboardInterrupt", KeyboardInterrupt)
+
+#: what a pass of TVM may raise on a graph it does not fit; each costs one candidate, never the search
+FAILURES = (
+    tvm.error.InternalError, ModelError, ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError,
+    TypeError, ValueError,
+)  # fmt: skip
+
+Specs = tuple[str, ...]
+#: a module and its state key
+_Reached = tuple[IRModule, int]
+
+
+class Request(NamedTuple):
+    """The specs of module passes, and whether more than the key of the state they lead to is asked for."""
+
+    specs: Specs
+    score: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a request led to: small, picklable, and the same in every process.
+
+    `key` is that of the state, None where no state was reached. `footprint` is None where it was not asked for, where
+    the state is known to the asker, and after a failure. `died`: the process that tried it did not survive.
+    """
+
+    key: int | None = None
+    footprint: Footprint | None = None
+    order: Order | None = None
+    failure: str = ""
+    died: bool = False
+
+
+class Scorer:
+    """Modules of one graph by prefix and by transition, footprints by state."""
+
+    def __init__(self, graph: IRModule, name: str, target: Target, inputs: Ordered[str], outputs: Ordered[str]):
+        self._name, self._target, self._inputs, self._outputs = name, target, tuple(inputs), tuple(outputs)
+        self._modules: dict[Specs, _Reached] = {(): (graph, state_key(graph))}
+        self._transitions: dict[tuple[int, str], _Reached | Exception] = {}
+        self._scored: dict[int, Outcome] = {}
+
+    def outcome(self, request: Request, known: frozenset[int] = frozenset()) -> Outcome:
+        """Replay and, unless the state is one of `known`, score. What a pass raises is a failure, of FAILURES."""
+        key = None
+        try:
+            module, key = self._module(request.specs)
+            if not request.score or key in known:
+                return Outcome(key)
+            if key not in self._scored:
+                self._scored[key] = self._score(module, key)
+            return self._scored[key]
+        except FAILURES as error:
+            return Outcome(key, failure=f"{type(error).__name__}: {_last_line(error)}")
+
+    def footprint(self, passes: Ordered[Pass], order: Order) -> Footprint:
+        """The footprint of the module after `passes`, its kernels in `order`. What a pass raises goes through."""
+        lowered, workspace = self._lowered(self._module(tuple(each.spec for each in passes))[0])
+        return self._account(order.apply(lowered.program), workspace)
+
+    def _module(self, specs: Specs) -> _Reached:
+        """The module after the passes, and its state key. What a pass raises goes through."""
+        if specs not in self._modules:
+            before, key = self._module(specs[:-1])
+            edge = (key, specs[-1])
+            if edge not in self._transitions:
+                self._transitions[edge] = _applied(specs[-1], before)
+            reached = self._transitions[edge]
+            if isinstance(reached, Exception):
+                raise reached
+            self._modules[specs] = reached
+        return self._modules[specs]
+
+    def _score(self, module: IRModule, key: int) -> Outcome:
+        """In the best of the orders that cost next to nothing."""
+        lowered, workspace = self._lowered(module)
+        name, program = best_of_orders(lowered.program, self._target.alignment)
+        return Outcome(key, self._account(program, workspace), Order(by=name))
+
+    def _lowered(self, module: IRModule) -> tuple[Lowered, int]:
+        return without_workspaces(lower(module, self._name, self._inputs, self._outputs))
+
+    def _account(self, program: Program, workspace: int) -> Footprint:
+        plan = plan_arena(program, self._target.alignment)
+        in_place = self._target.weights == "in-place"
+        return account(program, plan, workspace=workspace, code=0, weights_in_place=in_place)
+
+
+def _applied(spec: str, module: IRModule) -> _Reached | Exception:
+    """What the pass makes of the module, with its state key; or what it raises, which it would raise again."""
+    try:
+        after = parse_spec(spec).apply(module)
+        return after, state_key(after)
+    except FAILURES as error:
+        return error.with_traceback(None)
+
+
+def best_of_orders(program: Program, alignment: int) -> tuple[str, Program]:
+    """The named order with the lowest bound, the first of equals, and the program in it."""
+    candidates = [(name, program.reordered(order)) for name, order in orders(program)]
+    return min(candidates, key=lambda candidate: bound(candidate[1], alignment=alignment))
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
