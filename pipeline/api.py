@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from .kernels.lowering import Lowered
     from .memory import ArenaPlan
     from .passes.sequence import Sequence as PassSequence
+    from .search.scoring import Scorer
     from .search.search import SearchResult
+    from .search.workers import Workers
 
 #: called with what is being done, how much of it is done, and how much there is (0: not known)
 Progress = Callable[[str, int, int], None]
@@ -53,7 +55,10 @@ class ImportedModel:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How a sequence is looked for; see `search.strategy.Limits`.
+    """How a sequence is looked for; see `search.strategy.Limits`, and `search.child.CandidateLimits` for candidates.
+
+    `workers` is a number of processes, None: every core, 0: none but this one, in which candidates are without limits.
+    `executor` is a Dask cluster to use instead, `dask://HOST:PORT`. The result does not depend on either.
 
     `until` is one of UNTIL: stop at the first sequence that fits, or go on to the least ram. `lossy` admits passes that
     are not exact, as long as the compiled library stays within `max_error`, relative to the range of an output.
@@ -66,6 +71,10 @@ class SearchSettings:
     until: str = "minimum"
     lossy: bool = False
     max_error: float = 0.01
+    workers: int | None = None
+    executor: str | None = None
+    candidate_seconds: float = 120.0
+    candidate_bytes: int = 8 << 30
 
 
 @dataclass(frozen=True)
@@ -234,6 +243,7 @@ def _search(
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
         lossy=settings.lossy, refuse=lambda sequence: _refuse(sequence, imported, target, settings),
         progress=lambda done, best: progress("searching", done, settings.evaluations),
+        workers=_workers(imported, target, settings),
     )  # fmt: skip
 
 
@@ -253,6 +263,19 @@ def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, set
         except NumericError as error:
             return error.what
     return "" if measured.ran else f"its error is not known: {measured.how}"
+
+
+def _workers(imported: ImportedModel, target: Target, settings: SearchSettings) -> Callable[[Scorer], Workers]:
+    from .search.child import CandidateLimits
+    from .search.forked import forked
+
+    limits = CandidateLimits(settings.candidate_seconds, settings.candidate_bytes)
+    if settings.executor is None:
+        return forked(settings.workers, limits)
+    from .search.cluster import Problem, on_cluster
+
+    onnx_bytes = imported.onnx.SerializeToString(deterministic=True)
+    return on_cluster(settings.executor, Problem(onnx_bytes, imported.name, target, limits))
 
 
 def _plan(lowered: Lowered, target: Target) -> ArenaPlan:

@@ -39,6 +39,8 @@ Strategy = Annotated[str, typer.Option("--strategy", help="orchestrated, or one 
 Until = Annotated[str, typer.Option("--until", help="minimum, or fits: stop at the first sequence that does")]
 AllowLossy = Annotated[bool, typer.Option("--allow-lossy", help="admit float16 and fast math")]
 MaxError = Annotated[float, typer.Option("--max-error", min=0.0, help="of lossy results, relative to an output's range")]
+WorkersOption = Annotated[Optional[int], typer.Option("--workers", min=0, help="processes; every core by default")]
+ExecutorOption = Annotated[Optional[str], typer.Option("--executor", help="dask://HOST:PORT, to search on a cluster")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever a strategy leaves to chance")]
 
 
@@ -72,6 +74,8 @@ def optimize(
     allow_lossy: AllowLossy = False,
     max_error: MaxError = 0.01,
     seed: Seed = 0,
+    workers: WorkersOption = None,
+    executor: ExecutorOption = None,
 ) -> None:
     """Search the sequence of passes with the smallest footprint."""
     from . import api
@@ -82,7 +86,8 @@ def optimize(
         report = api.optimize(
             model, get_target(target, Path()), options.budget(budget), out=out, name=name,
             search=api.SearchSettings(
-                strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error
+                strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
+                workers=workers, executor=executor,
             ),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
@@ -105,6 +110,8 @@ def compile_(
     allow_lossy: AllowLossy = False,
     max_error: MaxError = 0.01,
     seed: Seed = 0,
+    workers: WorkersOption = None,
+    executor: ExecutorOption = None,
 ) -> None:
     """Build the library, run it, compare it with ONNX Runtime, measure it."""
     from . import api
@@ -115,9 +122,11 @@ def compile_(
         report = api.compile_model(
             model, get_target(target, Path()), options.budget(budget), out=out, sequence=sequence, name=name,
             search=api.SearchSettings(
-                strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error
+                strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
+                workers=workers, executor=executor,
             ),
-            verify=api.VerifySettings(seed=seed, max_error=max_error),
+            verify=api.VerifySettings(seed=seed, max_error=max_error,
+                workers=workers, executor=executor,),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
     _show(report)

@@ -140,6 +140,8 @@ class TargetParams(_Section):
 class SearchParams(_Section):
     """How a sequence is looked for: the strategy, and when it stops. `seconds` is wall time for one model × target.
 
+    `workers` is the number of processes; null: every core, 0: none but its own. Results do not depend on it.
+
     `until` stops at the first sequence that fits, or at the minimum. `lossy` admits passes that are not exact;
     `max_error` is then allowed, relative to the range of an output.
     """
@@ -151,6 +153,7 @@ class SearchParams(_Section):
     until: Literal["minimum", "fits"] = "minimum"
     lossy: bool = False
     max_error: PositiveFloat = 0.01
+    workers: NonNegativeInt | None = None
 
 
 class VerifyParams(_Section):

@@ -7,17 +7,12 @@ import resource
 import signal
 import traceback
 import warnings
-import weakref
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
 from .scoring import Outcome, Request, Scorer
-
-#: the ends of this process in the pipes to all its children: a child must not keep its siblings' open
-_ENDS: weakref.WeakSet[Connection] = weakref.WeakSet()
-
 
 @dataclass(frozen=True)
 class CandidateLimits:
@@ -50,7 +45,6 @@ class Child:
         self.last = Request(())
         self._limits = limits
         self._connection, theirs = Pipe()
-        _ENDS.add(self._connection)
         # an interrupt between the fork and the child's own handlers would unwind the stack of the parent in the child
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -112,16 +106,24 @@ def _live(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> No
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, inside C++ too
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        for end in _ENDS:
-            end.close()
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
+        _leave_files_to_the_parent(connection.fileno())
         while True:
             request, known = connection.recv()
             connection.send(_answer(request, known, scorer, limits))
     finally:
         os._exit(1)
+
+
+def _leave_files_to_the_parent(kept: int) -> None:
+    """Close every descriptor but `kept`, and the standard ones, which lead nowhere.
+
+    A sibling's pipe or a socket that stayed open here would outlive the parent, and nobody would notice its end.
+    """
+    os.closerange(3, kept)
+    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nowhere, standard)
 
 
 def _answer(

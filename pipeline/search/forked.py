@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
 
@@ -13,6 +15,8 @@ from .workers import InProcess, Waiting, Workers
 
 #: requests to choose from, per worker: with fewer, neighbours land on different workers, and both replay their prefix
 AHEAD = 8
+#: seconds in which one worker is left alone: a search that ends so soon is slower with two, as each learns for itself
+ALONE = 1.0
 
 
 def forked(count: int | None = None, limits: CandidateLimits = CandidateLimits()) -> Callable[[Scorer], Workers]:
@@ -38,6 +42,7 @@ class Forked(Workers):
         self._scorer, self._count, self._limits = scorer, count, limits
         self._children: list[Child] = []
         self._suspects: set[Request] = set()
+        self._together = math.inf
 
     def close(self) -> None:
         while self._children:
@@ -48,7 +53,9 @@ class Forked(Workers):
             request = _nearest(waiting, child, [each for each in self._children if each is not child])
             del waiting[request]
             child.ask(request, known)
-        for child in wait([each for each in self._children if each.request is not None]):
+        more = bool(waiting) and len(self._children) < self._count
+        until = max(0.0, self._together - time.monotonic()) if more else None
+        for child in wait([each for each in self._children if each.request is not None], until):
             self._take(child, waiting)
 
     def _idle(self) -> Child | None:
@@ -56,7 +63,10 @@ class Forked(Workers):
         for child in self._children:
             if child.request is None:
                 return child
-        if len(self._children) == self._count:
+        now = time.monotonic()
+        if not self._children:
+            self._together = min(self._together, now + ALONE)
+        elif len(self._children) == self._count or now < self._together:
             return None
         self._children.append(Child(self._scorer, self._limits))
         return self._children[-1]

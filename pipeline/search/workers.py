@@ -42,7 +42,10 @@ class Workers(ABC):
 
     @abstractmethod
     def _advance(self, waiting: Waiting, known: frozenset[int]) -> None:
-        """Take some of `waiting` to work on, and `_keep` at least one outcome; states of `known` need no scoring."""
+        """Take some of `waiting` to work on, and `_keep` what is there; it is called until what is needed is.
+
+        States of `known` need no scoring.
+        """
 
     def _keep(self, request: Request, outcome: Outcome) -> None:
         if outcome.key is not None and (outcome.footprint or outcome.failure):
