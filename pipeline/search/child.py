@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from .scoring import Outcome, Request, Scorer
 
+
 @dataclass(frozen=True)
 class CandidateLimits:
     """What one candidate may take: wall time, and bytes on top of what the process held before it."""

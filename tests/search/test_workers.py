@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("tvm")
 
 from hypothesis import given, settings
+
 from passfit.errors import ConfigError, PlanError
 from passfit.frontend.relax import to_relax
 from passfit.passes.registry import CATALOGUE
