@@ -125,8 +125,7 @@ def compile_(
                 strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
                 workers=workers, executor=executor,
             ),
-            verify=api.VerifySettings(seed=seed, max_error=max_error,
-                workers=workers, executor=executor,),
+            verify=api.VerifySettings(seed=seed, max_error=max_error),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
     _show(report)
