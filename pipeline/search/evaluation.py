@@ -74,8 +74,7 @@ class Evaluator:
         self.target = target
         self.objective = objective
         self.failures: dict[str, str] = {}
-        self._scorer = Scorer(module, name, target, inputs, outputs)
-        self._workers = workers(self._scorer)
+        self._workers = workers(Scorer(module, name, target, inputs, outputs))
         self._counted: set[object] = set()
 
     @property
@@ -100,10 +99,11 @@ class Evaluator:
         return map(self._key, *self._outcomes(sequences, score=False))
 
     def with_order(self, evaluation: Evaluation, order: Order) -> Evaluation:
-        """The same candidate in another order, in this process."""
+        """The same candidate in another order, or as it was where that fails."""
         passes = tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
-        footprint = self._scorer.footprint(passes, order)
-        return Evaluation((*passes, order), evaluation.key, footprint, objective=self.objective)
+        request = Request(tuple(each.spec for each in passes), order=order)
+        found = self._evaluation(passes, next(self._workers.outcomes([request])))
+        return evaluation if found.footprint is None else found
 
     def close(self) -> None:
         self._workers.close()

@@ -14,7 +14,6 @@ from ..errors import ModelError
 from ..graph import Program
 from ..kernels.lowering import Lowered, lower, without_workspaces
 from ..memory import Footprint, account, bound, orders, plan_arena
-from ..passes.base import Pass
 from ..passes.order import Order
 from ..passes.registry import parse_spec
 from ..targets import Target
@@ -35,10 +34,14 @@ _Reached = tuple[IRModule, int]
 
 
 class Request(NamedTuple):
-    """The specs of module passes, and whether more than the key of the state they lead to is asked for."""
+    """The specs of module passes; whether more than the key of the state they lead to is asked for, and in what order.
+
+    Without `order`, kernels run in the best of the orders that cost next to nothing.
+    """
 
     specs: Specs
     score: bool = True
+    order: Order | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class Scorer:
         key = None
         try:
             module, key = self._module(request.specs)
+            if request.order:
+                return self._ordered(module, key, request.order)
             if not request.score or key in known:
                 return Outcome(key)
             if key not in self._scored:
@@ -77,11 +82,6 @@ class Scorer:
             return self._scored[key]
         except FAILURES as error:
             return Outcome(key, failure=f"{type(error).__name__}: {_last_line(error)}")
-
-    def footprint(self, passes: Ordered[Pass], order: Order) -> Footprint:
-        """The footprint of the module after `passes`, its kernels in `order`. What a pass raises goes through."""
-        lowered, workspace = self._lowered(self._module(tuple(each.spec for each in passes))[0])
-        return self._account(order.apply(lowered.program), workspace)
 
     def _module(self, specs: Specs) -> _Reached:
         """The module after the passes, and its state key. What a pass raises goes through."""
@@ -95,6 +95,10 @@ class Scorer:
                 raise reached
             self._modules[specs] = reached
         return self._modules[specs]
+
+    def _ordered(self, module: IRModule, key: int, order: Order) -> Outcome:
+        lowered, workspace = self._lowered(module)
+        return Outcome(key, self._account(order.apply(lowered.program), workspace), order)
 
     def _score(self, module: IRModule, key: int) -> Outcome:
         """In the best of the orders that cost next to nothing."""

@@ -48,7 +48,9 @@ class Workers(ABC):
         """
 
     def _keep(self, request: Request, outcome: Outcome) -> None:
-        if outcome.key is not None and (outcome.footprint or outcome.failure):
+        if request.order:
+            pass  # not what the state is worth to the others
+        elif outcome.key is not None and (outcome.footprint or outcome.failure):
             self._scored[outcome.key] = outcome
         elif outcome.key is not None and request.score:
             outcome = self._scored[outcome.key]
