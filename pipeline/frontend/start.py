@@ -49,18 +49,19 @@ def start_of(path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, 
     read = {name for node in graph.node for name in node.input}
     names = [value.name for value in graph.input if value.name in read and value.name not in given]
     names += [name for node in graph.node for name in node.output if name]
-    constants = sum(_tensor_bytes(tensor.dims, tensor.data_type) for tensor in graph.initializer)
-    return Start(constants + sum(_bytes(types.get(name)) for name in names), len(graph.node))
+    constants = sum(_bytes_of(tensor.dims, tensor.data_type) for tensor in graph.initializer)
+    return Start(constants + sum(tensor_bytes(types.get(name)) for name in names), len(graph.node))
 
 
-def _bytes(kind: onnx.TypeProto | None) -> int:
+def tensor_bytes(kind: onnx.TypeProto | None) -> int:
+    """Bytes of a tensor of that type; 0 where its shape is not known."""
     if kind is None or not kind.HasField("tensor_type"):
         return 0
     shape = static_shape(kind)
-    return 0 if shape is None else _tensor_bytes(shape, kind.tensor_type.elem_type)
+    return 0 if shape is None else _bytes_of(shape, kind.tensor_type.elem_type)
 
 
-def _tensor_bytes(shape: Sequence[int], elem_type: int) -> int:
+def _bytes_of(shape: Sequence[int], elem_type: int) -> int:
     from onnx import TensorProto, helper
 
     if elem_type in (TensorProto.UNDEFINED, TensorProto.STRING):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,8 @@ OVER = ("element-wise", "pooling", "reduction")
 
 @dataclass(frozen=True)
 class FuseOperators(ModulePass):
-    """At most `depth` operators end up in one kernel (TVM's default is 256); `over` is one of OVER."""
+    """At most `depth` operators end up in one kernel (TVM's default is 256); `over` is one of OVER; `keep` are calls
+    that are left alone, by their number among the kernel calls, joined by `+`."""
 
     name = "fuse-operators"
     summary = "fuses kernels with the element-wise ones around them, and those that read them once"
@@ -29,10 +31,17 @@ class FuseOperators(ModulePass):
 
     depth: int = 256
     over: str = "element-wise"
+    keep: str = ""
 
     def __post_init__(self) -> None:
         if self.over not in OVER:
             raise ValueError(f"over is '{self.over}', not one of {', '.join(OVER)}")
+        if not re.fullmatch(r"(\d+(\+\d+)*)?", self.keep):
+            raise ValueError(f"keep is '{self.keep}', not numbers joined by +")
+
+    @property
+    def kept(self) -> frozenset[int]:
+        return frozenset(int(number) for number in self.keep.split("+") if number)
 
     def apply(self, module: IRModule) -> IRModule:
         from tvm import relax
@@ -44,10 +53,13 @@ class FuseOperators(ModulePass):
         import tvm
         from tvm import relax
 
+        from .keep_apart import keep_apart
         from .read_once import mark_read_once
 
         # FuseOps does nothing without these patterns, and FuseTIR must follow at once.
         module = relax.transform.AnnotateTIROpPattern()(module)
+        if self.keep:
+            module = keep_apart(module, self.kept)
         if self.over != "element-wise":
             module = mark_read_once(module, windows_only=self.over == "pooling")
         with tvm.transform.PassContext(opt_level=3, config={"relax.FuseOps.max_depth": self.depth}):

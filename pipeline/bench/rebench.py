@@ -1,0 +1,202 @@
+"""`passfit bench rebench`: every search strategy on a folder of ONNX graphs, for the published metric and for ram.
+
+The published metric is the sum of all tensors: inputs + constants + results of the calls left at graph level. Searches
+start from the same imported graph, with the same actions and the same number of evaluations; those that leave
+something to chance run with several seeds. Winners are compiled, executed and compared with ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ModelError, PassfitError
+from ..targets import Target
+
+if TYPE_CHECKING:
+    from ..api import ImportedModel
+    from ..search.search import SearchResult
+
+#: the strategy that is compared with the others
+OURS = "orchestrated"
+#: strategies that leave something to chance
+SEEDED = ("annealing", "opass", "random")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one search came to. `ram` and `sum` are bytes of the best by the objective."""
+
+    strategy: str
+    objective: str
+    seed: int
+    ram: int
+    sum: int
+    evaluations: int
+    closed: bool
+    seconds: float
+    passes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A winner that was compiled and executed: `error` relative to the range of an output, `ram` measured, in bytes."""
+
+    objective: str
+    how: str
+    error: float | None
+    ram: int | None
+    predicted: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One graph: `start` is the sum of all tensors of the file, `ideal` that of the inputs its outputs depend on and
+    the outputs; `default_*` is tvm-default; `published` is the reduction of each published method, in %.
+
+    `relaxed` is the sum under the published rules, where outputs may become float16.
+    """
+
+    name: str
+    start: int
+    ideal: int
+    default_ram: int
+    default_sum: int
+    found: tuple[Found, ...]
+    checks: tuple[Check, ...]
+    relaxed: int
+    published: dict[str, float]
+
+    def of(self, strategy: str, objective: str) -> list[Found]:
+        return [each for each in self.found if (each.strategy, each.objective) == (strategy, objective)]
+
+
+def rebench(
+    folder: Path,
+    target: Target,
+    *,
+    evaluations: int = 64,
+    seeds: int = 3,
+    check: bool = True,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> list[Graph]:
+    """Every graph of `folder`, by name. Raises ModelError where there is none, or one cannot be imported."""
+    files = sorted(folder.glob("*.onnx"))
+    if not files:
+        raise ModelError(f"There is no .onnx file in '{folder}'.", "Give a folder of ONNX graphs.")
+    published = _published(folder / "published.json")
+    graphs = []
+    for done, file in enumerate(files):
+        progress(file.name, done, len(files))
+        graphs.append(_graph(file, target, evaluations, seeds, check, published.get(file.stem, {})))
+    return graphs
+
+
+def _graph(
+    file: Path, target: Target, evaluations: int, seeds: int, check: bool, published: dict[str, float]
+) -> Graph:
+    from ..api import load
+    from ..search.search import OBJECTIVES
+    from ..search.strategies import STRATEGIES
+
+    imported = load(file)
+    found: list[Found] = []
+    checks: list[Check] = []
+    # ours goes first: what TVM and passfit remember of kernels makes the later ones faster, never the first one
+    for strategy in (OURS, *(name for name in STRATEGIES if name != OURS)):
+        for objective in OBJECTIVES:
+            for seed in range(seeds if strategy in SEEDED else 1):
+                started = time.monotonic()
+                result = _search(imported, target, strategy, objective, evaluations, seed)
+                found.append(_found(strategy, objective, seed, result, time.monotonic() - started))
+                if check and strategy == OURS:
+                    checks.append(_check(file, target, objective, result))
+    default = result.baseline
+    return Graph(
+        file.stem, imported.start.sum, _ideal(file), default.ram, default.sum,
+        tuple(found), tuple(checks), _relaxed(imported, target, evaluations), published,
+    )  # fmt: skip
+
+
+def _search(
+    imported: ImportedModel, target: Target, strategy: str, objective: str, evaluations: int, seed: int, **more: object
+) -> SearchResult:
+    from ..search.replay import port_names
+    from ..search.search import search
+    from ..search.strategy import Limits
+
+    ports = port_names(imported.onnx)
+    limits = Limits(evaluations=evaluations)
+    return search(
+        imported.graph, imported.name, target, *ports,
+        strategy=strategy, objective=objective, limits=limits, seed=seed, **more,
+    )  # fmt: skip
+
+
+def _found(strategy: str, objective: str, seed: int, result: SearchResult, seconds: float) -> Found:
+    return Found(
+        strategy, objective, seed, result.best.ram, result.best.sum, result.evaluations, result.closed,
+        round(seconds, 3), result.sequence.specs,
+    )  # fmt: skip
+
+
+def _relaxed(imported: ImportedModel, target: Target, evaluations: int) -> int:
+    """The sum where float16 is admitted and outputs need not keep their dtype, as in the published winners."""
+    from ..passes.to_mixed_precision import ToMixedPrecision
+    from .half_outputs import HalfOutputs
+
+    admitted = (ToMixedPrecision(sum="float16"), HalfOutputs())
+    result = _search(imported, target, OURS, "sum", evaluations, 0, lossy=True, also=admitted)
+    return result.best.sum
+
+
+def _check(file: Path, target: Target, objective: str, result: SearchResult) -> Check:
+    """Compile and run the winner. A library that computes something else raises NumericError."""
+    from ..api import compile_model
+    from ..passes.sequence import write_sequence
+
+    with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
+        sequence = Path(scratch) / "sequence.json"
+        write_sequence(result.sequence, sequence)
+        report = compile_model(file, target, out=Path(scratch) / "out", sequence=sequence)
+    measured = report.measured
+    return Check(objective, measured.how, measured.max_rel_error, measured.ram, report.best.ram)
+
+
+def _ideal(file: Path) -> int:
+    """Bytes of the inputs some output depends on, and of the outputs."""
+    import onnx
+
+    from ..frontend.start import tensor_bytes
+
+    graph = onnx.load(file).graph
+    needed = {value.name for value in graph.output}
+    for node in reversed(graph.node):
+        if needed.intersection(node.output):
+            needed.update(node.input)
+    given = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name in needed and value.name not in given]
+    return sum(tensor_bytes(value.type) for value in (*inputs, *graph.output))
+
+
+def _published(path: Path) -> dict[str, dict[str, float]]:
+    """Per graph and method the published reduction of the sum, in %; nothing where the file is not there."""
+    if not path.is_file():
+        return {}
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return {name: dict(_reductions(entry["static"])) for name, entry in data.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PassfitError(f"'{path}' is not a table of published results: {error!r}.", "Correct or remove it.") from None
+
+
+def _reductions(methods: dict[str, dict]) -> Iterator[tuple[str, float]]:
+    start = methods["Origin"]["mib"]
+    for method, result in methods.items():
+        if method != "Origin" and result.get("mib") is not None:
+            yield method, 100 * (1 - result["mib"] / start)

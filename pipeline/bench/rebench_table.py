@@ -1,0 +1,174 @@
+"""What `passfit bench rebench` shows: reductions by strategy and by graph, in Markdown and on the terminal."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+
+from .rebench import OURS, SEEDED, Found, Graph
+
+
+def as_json(graphs: Sequence[Graph]) -> list[dict]:
+    """The object behind rebench.json: bytes, seconds, and percent for what was published."""
+    return [asdict(graph) for graph in graphs]
+
+
+def markdown(graphs: Sequence[Graph], command: str) -> str:
+    """The whole report; `command` is what made it."""
+    parts = [
+        f"# {len(graphs)} graphs, every strategy\n\n`{command}`\n",
+        _strategies(graphs),
+        _references(graphs),
+        _per_graph(graphs),
+        "\n".join(verdicts(graphs)),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def verdicts(graphs: Sequence[Graph]) -> list[str]:
+    """What the comparison comes to, one sentence each."""
+    lines = [
+        f"* mean reduction of the sum: {_mean(_sum_reduction(OURS), graphs):.1f} %; ideal {_mean(_ideal, graphs):.1f} %",
+        f"* ram ÷ tvm-default, geometric mean: {_geo(_ram_ratio(OURS), graphs):.3f}",
+        f"* median seconds of a search, by the sum and by ram: {_median_seconds(graphs):.2f}",
+        f"* closed (proved best of these actions): {_closed(graphs)}",
+    ]
+    worse = [
+        f"{graph.name} ({objective}, {strategy})"
+        for graph in graphs
+        for objective in ("sum", "ram")
+        for strategy in _strategies_of(graphs)
+        if strategy != OURS and _median(graph.of(strategy, objective), objective) < _best(graph, objective)
+    ]
+    lines.append(f"* graphs where another strategy did better: {', '.join(worse) or 'none'}")
+    checks = [check for graph in graphs for check in graph.checks]
+    errors = [check.error for check in checks if check.error is not None]
+    if errors:
+        lines.append(f"* winners executed and compared: {len(errors)} of {len(checks)}, largest error {max(errors):.1e}")
+    return lines
+
+
+def _strategies(graphs: Sequence[Graph]) -> str:
+    rows = []
+    for strategy in _strategies_of(graphs):
+        runs = [each for graph in graphs for each in graph.found if each.strategy == strategy]
+        rows.append(
+            (
+                strategy,
+                f"{_mean(_sum_reduction(strategy), graphs):.1f} %",
+                f"{100 * (1 - _geo(_sum_ratio(strategy), graphs)):.1f} %",
+                _spread(graphs, strategy),
+                f"{_geo(_ram_ratio(strategy), graphs):.3f}",
+                f"{statistics.mean(run.evaluations for run in runs):.0f}",
+                f"{statistics.median(run.seconds for run in runs):.2f}",
+            )
+        )
+    titles = ("strategy", "sum: mean reduction", "geo. mean", "over seeds", "ram ÷ tvm-default", "evaluations", "median s")
+    return _table(titles, rows)
+
+
+def _references(graphs: Sequence[Graph]) -> str:
+    rows = [
+        ("tvm-default, fused, as TVM does it", f"{_mean(lambda graph: _reduced(graph.default_sum, graph), graphs):.1f} %"),
+        ("ideal: inputs still read, and outputs", f"{_mean(_ideal, graphs):.1f} %"),
+        ("ours by the published rules: outputs may become float16",
+         f"{_mean(lambda graph: _reduced(graph.relaxed, graph), graphs):.1f} %"),
+    ]  # fmt: skip
+    known = [graph for graph in graphs if graph.published]
+    for method in dict.fromkeys(method for graph in known for method in graph.published):
+        values = [graph.published[method] for graph in known if method in graph.published]
+        rows.append((f"published, {method}", f"{statistics.mean(values):.1f} %"))
+    return _table(("reference", "sum: mean reduction"), rows)
+
+
+def _per_graph(graphs: Sequence[Graph]) -> str:
+    strategies = _strategies_of(graphs)
+    rows = []
+    for graph in graphs:
+        ours = graph.of(OURS, "sum")[0]
+        rows.append(
+            (
+                graph.name,
+                *(f"{_reduced(_median(graph.of(each, 'sum'), 'sum'), graph):.1f}" for each in strategies),
+                f"{_ideal(graph):.1f}",
+                f"{_reduced(graph.relaxed, graph):.1f}",
+                f"{graph.published['Transfer']:.1f}" if "Transfer" in graph.published else "–",
+                f"{_best(graph, 'ram') / graph.default_ram:.3f}",
+                f"{ours.seconds:.2f}",
+            )
+        )
+    titles = ("graph", *strategies, "ideal", "float16 outputs", "published", "ram ratio", "s")
+    return "Reduction of the sum of all tensors by graph, in %:\n\n" + _table(titles, rows)
+
+
+def _table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    titles = tuple(titles)
+    lines = ["| " + " | ".join(titles) + " |", "| --- |" + " ---: |" * (len(titles) - 1)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _strategies_of(graphs: Sequence[Graph]) -> list[str]:
+    return list(dict.fromkeys(each.strategy for graph in graphs for each in graph.found))
+
+
+def _median(found: Sequence[Found], objective: str) -> float:
+    return statistics.median(getattr(each, objective) for each in found)
+
+
+def _best(graph: Graph, objective: str) -> float:
+    return _median(graph.of(OURS, objective), objective)
+
+
+def _reduced(nbytes: float, graph: Graph) -> float:
+    return 100 * (1 - nbytes / graph.start)
+
+
+def _ideal(graph: Graph) -> float:
+    return _reduced(graph.ideal, graph)
+
+
+def _sum_reduction(strategy: str) -> Callable[[Graph], float]:
+    return lambda graph: _reduced(_median(graph.of(strategy, "sum"), "sum"), graph)
+
+
+def _sum_ratio(strategy: str) -> Callable[[Graph], float]:
+    return lambda graph: _median(graph.of(strategy, "sum"), "sum") / graph.start
+
+
+def _ram_ratio(strategy: str) -> Callable[[Graph], float]:
+    return lambda graph: _median(graph.of(strategy, "ram"), "ram") / graph.default_ram
+
+
+def _mean(figure: Callable[[Graph], float], graphs: Sequence[Graph]) -> float:
+    return statistics.mean(figure(graph) for graph in graphs)
+
+
+def _geo(figure: Callable[[Graph], float], graphs: Sequence[Graph]) -> float:
+    """Geometric mean; a graph of which nothing is left counts as one byte in a million."""
+    return math.exp(statistics.mean(math.log(max(figure(graph), 1e-6)) for graph in graphs))
+
+
+def _spread(graphs: Sequence[Graph], strategy: str) -> str:
+    """Lowest and highest mean reduction over the seeds."""
+    if strategy not in SEEDED:
+        return "–"
+    seeds = sorted({each.seed for graph in graphs for each in graph.of(strategy, "sum")})
+    means = [
+        statistics.mean(
+            _reduced(each.sum, graph) for graph in graphs for each in graph.of(strategy, "sum") if each.seed == seed
+        )
+        for seed in seeds
+    ]
+    return f"{min(means):.1f}–{max(means):.1f} %"
+
+
+def _median_seconds(graphs: Sequence[Graph]) -> float:
+    return statistics.median(each.seconds for graph in graphs for each in graph.found if each.strategy == OURS)
+
+
+def _closed(graphs: Sequence[Graph]) -> str:
+    ours = [each.closed for graph in graphs for each in graph.found if each.strategy == OURS]
+    return f"{sum(ours)} of {len(ours)} searches"
