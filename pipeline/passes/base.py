@@ -59,8 +59,8 @@ class ModulePass(Pass):
         raise NotImplementedError
 
     @classmethod
-    def instances(cls, module: IRModule) -> Iterable[Pass]:
-        """The instances of this pass worth trying on `module`."""
+    def instances(cls) -> Iterable[Pass]:
+        """The instances of this pass worth trying on any graph."""
         return (cls(),)
 
 

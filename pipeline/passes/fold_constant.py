@@ -13,11 +13,7 @@ from .base import Level, ModulePass
 from .host import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tvm.ir import IRModule
-
-    from .base import Pass
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,3 @@ class FoldConstant(ModulePass):
         from .constant_folder import fold
 
         return fold(module, HOST, may_grow=bool(self.grow))
-
-    @classmethod
-    def instances(cls, module: IRModule) -> Iterable[Pass]:
-        return (cls(), cls(grow=0))

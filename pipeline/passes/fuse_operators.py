@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING
 from .base import Level, ModulePass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tvm.ir import IRModule
-
-    from .base import Pass
 
 #: what a kernel may be computed inside of: element-wise kernels (TVM's rule); also poolings whose windows do not
 #: overlap; also reductions of whole axes
@@ -64,7 +60,3 @@ class FuseOperators(ModulePass):
             module = mark_read_once(module, windows_only=self.over == "pooling")
         with tvm.transform.PassContext(opt_level=3, config={"relax.FuseOps.max_depth": self.depth}):
             return relax.transform.FuseOps()(module)
-
-    @classmethod
-    def instances(cls, module: IRModule) -> Iterable[Pass]:
-        return (cls(), cls(over="pooling"), cls(over="reduction"), cls(depth=2), cls(depth=4))

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from .base import Level, ModulePass
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tvm.ir import IRModule
+
+    from .base import Pass
 
 #: what products and convolutions are added up in
 ACCUMULATORS = ("float16", "float32")
@@ -28,6 +32,10 @@ class ToMixedPrecision(ModulePass):
     def __post_init__(self) -> None:
         if self.sum not in ACCUMULATORS:
             raise ValueError(f"sum is '{self.sum}', not one of {', '.join(ACCUMULATORS)}")
+
+    @classmethod
+    def instances(cls) -> Iterable[Pass]:
+        return tuple(cls(sum=each) for each in ACCUMULATORS)
 
     def apply(self, module: IRModule) -> IRModule:
         from tvm import relax

@@ -66,12 +66,13 @@ def actions(*, lossy: bool = False) -> tuple[Pass, ...]:
 def graph_passes(*, lossy: bool = False) -> tuple[Pass, ...]:
     """Every pass of the catalogue that works on graphs and stays there; the lossy ones only if they are admitted."""
     return tuple(
-        kind()
+        each
         for kind in CATALOGUE.values()
         if issubclass(kind, ModulePass)
         and kind.levels == {Level.GRAPH}
         and kind is not Legalize
         and (lossy or not kind.lossy)
+        for each in kind.instances()
     )
 
 

@@ -7,6 +7,7 @@ from ..strategy import Strategy
 from .annealing import annealing
 from .beam import beam
 from .default import tvm_default
+from .explicit import explicit
 from .greedy import greedy
 from .opass import opass
 from .orchestrated import orchestrated
@@ -15,6 +16,7 @@ from .random_walk import random_walk
 STRATEGIES: dict[str, Strategy] = {
     "annealing": annealing,
     "beam": beam,
+    "explicit": explicit,
     "greedy": greedy,
     "opass": opass,
     "orchestrated": orchestrated,
