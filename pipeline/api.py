@@ -115,7 +115,8 @@ def load(model: str | Path, name: str | None = None, shapes: Shapes | None = Non
     from .frontend.relax import to_relax
 
     canonical, start = import_onnx(model, shapes, fix)
-    return ImportedModel(name or resolve_source(str(model)).stem, canonical, to_relax(canonical), start)
+    file = Path(str(model).rpartition("!")[2])  # of a source, the path in the package: what is read is a cached copy
+    return ImportedModel(name or file.stem, canonical, to_relax(canonical), start)
 
 
 def profile(

@@ -6,6 +6,7 @@ a late consumer holds the large tensor. Calls are named by their number among th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from tvm import relax
@@ -38,7 +39,7 @@ def groups(module: IRModule, group: Callable[[IRModule], IRModule]) -> list[tupl
         callee = call.args[0] if _is_call_tir(call) else call.op
         inner = grouped[callee]
         members = [callee] if isinstance(inner, PrimFunc) else [each.args[0] for each in kernel_calls(inner)]
-        found.append(tuple(int(member.name_hint.rpartition("_call")[2]) for member in members))
+        found.append(tuple(int(re.findall(r"_call(\d+)", member.name_hint)[-1]) for member in members))
     return found
 
 

@@ -74,7 +74,8 @@ class Evaluator:
         self.target = target
         self.objective = objective
         self.failures: dict[str, str] = {}
-        self._workers = workers(Scorer(module, name, target, inputs, outputs))
+        self.scorer = Scorer(module, name, target, inputs, outputs)
+        self._workers = workers(self.scorer)
         self._counted: set[object] = set()
 
     @property

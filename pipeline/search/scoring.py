@@ -83,6 +83,14 @@ class Scorer:
         except FAILURES as error:
             return Outcome(key, failure=f"{type(error).__name__}: {_last_line(error)}")
 
+    def module(self, specs: Specs) -> IRModule:
+        """The module after the passes. What one raises goes through."""
+        return self._module(specs)[0]
+
+    def program(self, specs: Specs) -> Program:
+        """The program after the passes, in the order given, its kernels as TVM made them."""
+        return lower(self.module(specs), self._name, self._inputs, self._outputs).program
+
     def _module(self, specs: Specs) -> _Reached:
         """The module after the passes, and its state key. What a pass raises goes through."""
         if specs not in self._modules:

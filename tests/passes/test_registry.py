@@ -16,7 +16,7 @@ from passfit.passes.to_mixed_precision import ACCUMULATORS
 from .. import strategies  # noqa: F401  (the settings of hypothesis)
 
 #: the values of the options that are words
-WORDS = {"over": OVER, "by": ORDERS, "sum": ACCUMULATORS}
+WORDS = {"over": OVER, "by": ORDERS, "sum": ACCUMULATORS, "keep": ("", "3", "1+12")}
 
 
 @st.composite

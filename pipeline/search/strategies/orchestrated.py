@@ -1,6 +1,6 @@
 """`orchestrated`: known sequences first, then every graph that can be reached, each by every way down.
 
-    starts ──► closure over graph states ──► every tail on every state, the most promising first
+    starts ──► closure over graph states ──► every tail on every state, the most promising first ──► around the peak
 
 Sequences collapse: most passes change nothing on a given graph, and many orders lead to the same one. So graphs are
 enumerated breadth-first with a transposition table keyed by structural hash; where that ends within the limits, and
@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from ...passes.base import Pass
 from ..actions import TAILS, Candidate, cleaned, starts
+from ..peak import around_peak
 from ..strategy import Trace
 
+#: candidates kept from one change at the peak to the next
+WIDTH = 3
 #: graph states looked at, at most: a safety net for graphs on which passes undo each other
 STATES = 400
 
@@ -33,6 +36,22 @@ def orchestrated(trace: Trace, seed: int) -> None:
     if trace.evaluate_all(Candidate(prefix, tail) for prefix in promising for tail in TAILS):
         return
     trace.closed = complete
+    if trace.evaluator.objective == "ram":
+        _around_peak(trace)
+
+
+def _around_peak(trace: Trace) -> None:
+    """A beam over what can be changed at the peak of the best so far, as long as that lowers it."""
+    frontier, before = [trace.best_candidate], None
+    while frontier and trace.best is not before and not trace.finished:
+        before = trace.best
+        children = [
+            child
+            for parent in frontier
+            for child in around_peak(trace.evaluator.scorer, parent, trace.evaluator.evaluate(parent.passes))
+        ]
+        trace.evaluate_all(children)
+        frontier = sorted(dict.fromkeys(children), key=lambda child: _score(trace, child))[:WIDTH]
 
 
 def _closure(trace: Trace) -> tuple[list[_Prefix], bool]:

@@ -1,0 +1,64 @@
+"""Parametric actions around the peak: calls worth keeping out of the kernels that hold it up.
+
+A fused kernel keeps everything its parts read alive until it runs. So the kernels to look into are the one that runs at
+the peak, and those that what is alive there waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..graph import Program
+from ..memory import alive_bytes, floor, lifetimes
+from ..passes.fuse_operators import FuseOperators
+from ..passes.keep_apart import groups
+from ..passes.order import Order
+from .actions import Candidate
+from .evaluation import Evaluation
+from .scoring import FAILURES, Scorer, Specs
+
+
+def around_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> Iterator[Candidate]:
+    """`candidate` with one more call kept apart, for each call in a kernel that holds the peak of `found` up.
+
+    Left out are those whose floor is not below the arena of `found`: no order and no plan could make them better.
+    """
+    *before, fuse = candidate.tail
+    if not isinstance(fuse, FuseOperators) or found.footprint is None:
+        return
+    for call in _calls_at_peak(scorer, candidate, found):
+        kept = replace(fuse, keep="+".join(map(str, sorted({*fuse.kept, call}))))
+        child = Candidate(candidate.prefix, (*before, kept))
+        try:
+            hopeless = floor(scorer.program(_specs(child))) >= found.footprint.arena
+        except FAILURES:
+            continue
+        if not hopeless:
+            yield child
+
+
+def _calls_at_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> list[int]:
+    *before, fuse = candidate.passes
+    assert isinstance(fuse, FuseOperators)
+    members = groups(scorer.module(tuple(each.spec for each in before)), fuse.group)
+    program = scorer.program(_specs(candidate))
+    if len(members) != len(program.steps):  # a call whose result nobody needs has no step
+        return []
+    order = next(each for each in found.passes if isinstance(each, Order))
+    ordered = order.apply(program)
+    steps = [program.steps.index(ordered.steps[number]) for number in _holding(ordered)]
+    return list(dict.fromkeys(call for step in steps if len(members[step]) > 1 for call in members[step]))
+
+
+def _holding(program: Program) -> list[int]:
+    """The step at which most bytes are alive, then the last readers of what is alive there and read later."""
+    lives = lifetimes(program)
+    alive = alive_bytes(program, lives)
+    peak = alive.index(max(alive))
+    later = [life.end - 1 for life in lives if life.start <= peak < life.end]
+    return [peak, *sorted({step for step in later if peak < step < len(program.steps)})]
+
+
+def _specs(candidate: Candidate) -> Specs:
+    return tuple(each.spec for each in candidate.passes)
