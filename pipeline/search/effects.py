@@ -24,7 +24,7 @@ from ..memory import Footprint
 from ..passes.base import Pass
 from ..passes.registry import CATALOGUE_VERSION
 from ..targets import Target
-from .actions import TAILS, Candidate, graph_passes
+from .actions import TAILS, graph_passes
 from .evaluation import Evaluator
 from .implicit import RELATIONS, Effect, relation
 
@@ -45,8 +45,9 @@ class Action:
     def spec(self) -> str:
         return "; ".join(each.spec for each in self.passes)
 
-    def after(self, prefix: tuple[Pass, ...]) -> Candidate:
-        return Candidate(prefix, self.passes) if self.down else Candidate((*prefix, *self.passes))
+    def after(self, prefix: tuple[Pass, ...]) -> tuple[Pass, ...]:
+        """The whole sequence: nothing is run in between, since it is single passes that are measured."""
+        return (*prefix, *self.passes) if self.down else (*prefix, *self.passes, *TAILS[0])
 
 
 def effects(
@@ -65,7 +66,7 @@ def effects(
     ModelError where TVM's default passes fail.
     """
     evaluator = Evaluator(module, "profile", target, inputs, outputs)
-    reference = evaluator.evaluate(Candidate().passes)
+    reference = evaluator.evaluate(TAILS[0])
     if reference.footprint is None:
         raise ModelError(
             f"The model cannot be compiled: {reference.failure}", "Replace the operator it names before exporting."
@@ -111,15 +112,14 @@ def _all_pairs(evaluator: Evaluator, alone: _Alone, progress: Progress) -> _Pair
 
 def _effect(evaluator: Evaluator, prefix: tuple[Pass, ...], action: Action) -> Effect:
     """What `action` does to the graph that `prefix` leads to, which can be compiled."""
-    before, after = Candidate(prefix), action.after(prefix)
-    was, now = evaluator.evaluate(before.passes), evaluator.evaluate(after.passes)
+    was, now = evaluator.evaluate((*prefix, *TAILS[0])), evaluator.evaluate(action.after(prefix))
     assert was.footprint is not None
     if now.footprint is None:
         return Effect(False, dict.fromkeys(FIELDS, 0), failed=now.failure)
     if action.down:
         changed = now.key != was.key
     else:
-        changed = evaluator.key(after.prefix) != evaluator.key(before.prefix)
+        changed = evaluator.key((*prefix, *action.passes)) != evaluator.key(prefix)
     old, new = _fields(was.footprint), _fields(now.footprint)
     return Effect(changed, {field: new[field] - old[field] for field in FIELDS})
 

@@ -21,7 +21,7 @@ HOST = get_target("x86-64")
 native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3")
 FILES = {
     "arena.svg", "cnn.h", "footprint.json", "libcnn.a", "manifest.json", "plan.json", "sequence.json",
-    "trajectory.json",
+    "search.json", "trajectory.json",
 }  # fmt: skip
 #: what running it finds: time and memory differ from run to run
 MEASURED = {"footprint.json"}
@@ -98,8 +98,8 @@ def test_compiling_again_gives_the_same_bytes(compiled: Path, cnn: Path, tmp_pat
 @native
 def test_replaying_a_sequence_gives_the_same_bytes(compiled: Path, cnn: Path, tmp_path: Path):
     api.compile_model(cnn, HOST, out=tmp_path, sequence=compiled / "sequence.json")
-    # without a search there is no trajectory, hence another manifest
-    without = MEASURED | {"notes.txt", "trajectory.json", "manifest.json"}
+    # without a search there is nothing to tell of it, hence another manifest
+    without = MEASURED | {"notes.txt", "search.json", "trajectory.json", "manifest.json"}
     assert _contents(tmp_path, without) == _contents(compiled, without)
 
 
@@ -107,7 +107,7 @@ def test_replaying_a_sequence_gives_the_same_bytes(compiled: Path, cnn: Path, tm
 def test_optimizing_predicts_what_compiling_reports(compiled: Path, cnn: Path, tmp_path: Path):
     predicted = api.optimize(cnn, HOST, out=tmp_path)
     found = read_report(compiled / "footprint.json")
-    assert {file.name for file in tmp_path.iterdir()} == {"sequence.json", "footprint.json", "trajectory.json"}
+    assert {file.name for file in tmp_path.iterdir()} == {"sequence.json", "footprint.json", "search.json", "trajectory.json"}
     assert predicted.best == replace(found.best, code=0, flash=found.best.weights)
     assert (predicted.baseline, predicted.start) == (found.baseline, found.start)
     assert not predicted.measured.ran and predicted.measured.how.startswith("not-run: ")
