@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ModelError, PassfitError
+from ..errors import ModelError, NumericError, PassfitError
 from ..targets import Target
 
 if TYPE_CHECKING:
@@ -45,13 +45,17 @@ class Found:
 
 @dataclass(frozen=True)
 class Check:
-    """A winner that was compiled and executed: `error` relative to the range of an output, `ram` measured, in bytes."""
+    """A winner that was compiled and executed: `error` relative to the range of an output, `ram` measured, in bytes.
+
+    `failed` says what was wrong with its results.
+    """
 
     objective: str
     how: str
     error: float | None
     ram: int | None
     predicted: int
+    failed: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,14 +159,17 @@ def _relaxed(imported: ImportedModel, target: Target, evaluations: int, found: l
 
 
 def _check(file: Path, target: Target, objective: str, result: SearchResult) -> Check:
-    """Compile and run the winner. A library that computes something else raises NumericError."""
+    """Compile and run the winner."""
     from ..api import compile_model
     from ..passes.sequence import write_sequence
 
     with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
         sequence = Path(scratch) / "sequence.json"
         write_sequence(result.sequence, sequence)
-        report = compile_model(file, target, out=Path(scratch) / "out", sequence=sequence)
+        try:
+            report = compile_model(file, target, out=Path(scratch) / "out", sequence=sequence)
+        except NumericError as error:
+            return Check(objective, "failed", None, None, result.best.ram, error.what)
     measured = report.measured
     return Check(objective, measured.how, measured.max_rel_error, measured.ram, report.best.ram)
 

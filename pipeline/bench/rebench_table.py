@@ -44,6 +44,7 @@ def verdicts(graphs: Sequence[Graph]) -> list[str]:
     ]
     lines.append(f"* graphs where another strategy did better: {', '.join(worse) or 'none'}")
     checks = [check for graph in graphs for check in graph.checks]
+    lines += [f"* FAILED: {graph.name}: {check.failed}" for graph in graphs for check in graph.checks if check.failed]
     errors = [check.error for check in checks if check.error is not None]
     if errors:
         lines.append(f"* winners executed and compared: {len(errors)} of {len(checks)}, largest error {max(errors):.1e}")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import ml_dtypes
 import numpy as np
 
 from ..errors import NumericError
@@ -37,8 +38,8 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
     """The largest differences over all cases and outputs; the range of an output is that of all its cases.
 
     Integer and boolean outputs must be equal; NaN and infinities must be at the same places. Raises NumericError
-    naming the first output and element that differ by more than `tolerance` times the output's range, and by more
-    than the reference differs from itself or from the truth.
+    naming the first output and element that differ by more than `tolerance` times the output's range, by more than
+    the reference differs from itself or from the truth, and by more than one unit in the last place.
     """
     worst = Difference(0.0, 0.0)
     for number, (result, case) in enumerate(zip(results, cases, strict=True)):
@@ -73,7 +74,9 @@ def compare_output(
     _refuse_first(~same, where, result, expected, "the same infinities and NaN")
     errors = np.where(finite, np.abs(np.where(finite, wide, 0) - np.where(finite, truth, 0)), 0)
     scale = output_range([expected]) if scale is None else scale
-    allowed = max(tolerance * scale, noise, REFERENCE_ERROR)
+    # two neighbours of the output's dtype cannot be told apart: of float16, that is 1e-3 of the value
+    unit = float(ml_dtypes.finfo(expected.dtype).eps) * np.abs(np.where(finite, truth, 0))
+    allowed = np.maximum(unit, max(tolerance * scale, noise, REFERENCE_ERROR))
     _refuse_first(errors > allowed, where, result, expected, f"{tolerance:g} of the range {scale:g}")
     largest = float(errors.max(initial=0.0))
     return Difference(largest, largest / scale)

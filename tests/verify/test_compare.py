@@ -96,3 +96,11 @@ def test_the_first_output_in_order_is_named():
     good, bad = np.float32([0, 1]), np.float32([0, 2])
     with pytest.raises(NumericError, match="output 'b' of case 1"):
         compare([{"a": good, "b": good}, {"a": good, "b": bad}], [case({"a": good, "b": good})] * 2, 1e-4)
+
+
+def test_one_unit_in_the_last_place_of_float16_is_no_difference():
+    expected = np.array([0.127, 1.0, 0.0], np.float16)
+    neighbours = np.nextafter(expected, np.float16(2))
+    compare_output("y", neighbours, expected, 1e-6)
+    with pytest.raises(NumericError, match="element \\[0\\]"):
+        compare_output("y", expected + np.float16(0.001), expected, 1e-6)
