@@ -94,7 +94,7 @@ def optimize(
             ),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
-    _show(report)
+    _show(report, out)
 
 
 @app.command(name="compile")
@@ -131,7 +131,7 @@ def compile_(
             verify=api.VerifySettings(seed=seed, max_error=max_error),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
-    _show(report)
+    _show(report, out, searched=sequence is None)
 
 
 @app.command()
@@ -246,10 +246,15 @@ def targets() -> None:
     _print(targets_table(load_catalogue(Path())))
 
 
-def _show(report: FootprintReport) -> None:
+def _show(report: FootprintReport, out: Path, searched: bool = True) -> None:
+    from .graph.files import decode, read_text
     from .report.footprint_table import footprint_table
+    from .report.search_table import search_table
 
     _print(footprint_table(report))
+    if searched:
+        file = out / "search.json"
+        _print(search_table(decode(dict, read_text(file, ""), str(file), "")))
 
 
 def _print(renderable: object) -> None:

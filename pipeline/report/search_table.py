@@ -1,0 +1,40 @@
+"""What `passfit optimize` tells of its search: how far it got, and what each pass of the winner is worth."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ..graph.sizes import format_bytes
+
+_FIELDS = ("ram", "weights", "kernels", "sum")
+
+
+def search_table(found: dict) -> RenderableType:
+    """`found` is the object of search.json."""
+    table = Table(title="what leaving a pass out would cost", title_justify="left", title_style="bold")
+    table.add_column("pass")
+    for field in _FIELDS:
+        table.add_column(field, justify="right")
+    for worth in found["ablation"]:
+        table.add_row(worth["spec"], *(_change(worth[field], field) for field in _FIELDS))
+    lines = [_extent(found)]
+    lines += [f"refused: {specs}: {why}" for specs, why in found["rejected"].items()]
+    if found["failures"]:
+        lines.append(f"sequences that failed: {len(found['failures'])}, see search.json")
+    return Group(*([table] if found["ablation"] else []), *map(Text, lines))
+
+
+def _change(value: int | None, field: str) -> str:
+    if value is None:
+        return "fails"
+    if value == 0:
+        return "–"
+    size = str(abs(value)) if field == "kernels" else format_bytes(abs(value))
+    return f"{'+' if value > 0 else '−'}{size}"
+
+
+def _extent(found: dict) -> str:
+    states = f"{found['strategy']}: {found['evaluations']} states evaluated"
+    return f"{states}, closed: none of these actions leads to anything better" if found["closed"] else states
