@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .kernels.lowering import Lowered
     from .memory import ArenaPlan
     from .passes.sequence import Sequence as PassSequence
+    from .search.knowledge import Knowledge
     from .search.scoring import Scorer
     from .search.search import SearchResult
     from .search.workers import Workers
@@ -149,6 +150,44 @@ def profile(
     write_text(out, json_lines(found))
     write_text(picture, heat_map(found, f"{imported.name} @ {target.name}"))
     return found
+
+
+def learn(
+    models: Sequence[str | Path],
+    target: Target,
+    out: Path,
+    *,
+    name: str | None = None,
+    shapes: Shapes | None = None,
+    fix: Fixed | None = None,
+    evaluations: int = 256,
+    progress: Progress = _silent,
+) -> Knowledge:
+    """Explore models, and add what was found to the knowledge file `out`, which is made if it is not there.
+
+    `name` is what a single model is called there; it is that of its file by default. What is known of a graph is
+    replaced. Raises ModelError, ConfigError where `out` is no knowledge file of this version, OutputError.
+    """
+    if name is not None and len(models) > 1:
+        raise ConfigError(f"--name {name}: {len(models)} models cannot share a name.", "Learn them one by one.")
+    _check_parent(out)
+    from .search.knowledge import Knowledge
+    from .search.knowledge.store import merged, read_records, write_records
+
+    known = read_records(out) if out.exists() else ()
+    imported = [load(model, name, shapes, fix) for model in models]
+
+    # only now: TVM takes a second to import, and bad input need not wait for it
+    from .search.evaluation import Evaluator
+    from .search.knowledge.explore import explore
+    from .search.replay import port_names
+
+    for each in imported:
+        evaluator = Evaluator(each.graph, each.name, target, *port_names(each.onnx))
+        record = explore(evaluator, each.name, evaluations, lambda done: progress("learning", done, evaluations))
+        known = merged(known, (record,))
+    write_records(known, out)
+    return Knowledge(known)
 
 
 def optimize(

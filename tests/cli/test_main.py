@@ -14,7 +14,7 @@ import pytest
 
 from .conftest import Done
 
-COMMANDS = ("init", "optimize", "compile", "profile", "gate", "track", "explain", "passes", "targets")
+COMMANDS = ("init", "optimize", "compile", "profile", "learn", "gate", "track", "explain", "passes", "targets")
 Passfit = Callable[..., Done]
 
 

@@ -1,0 +1,245 @@
+"""What knowledge of other models is worth: evaluations until a search is within 1 % of the best, leave-one-out.
+
+    .venv/bin/python benchmarks/knowledge.py learn                make knowledge.json from the models of models.toml
+    .venv/bin/python benchmarks/knowledge.py learn --graphs DIR   … and from the .onnx files of a folder
+    .venv/bin/python benchmarks/knowledge.py                      measure; the table goes to benchmarks/results/
+
+Nothing is evaluated twice: the knowledge file holds what every candidate costs on every model, so the orders in which
+strategies try candidates are replayed on it, each with a knowledge that never saw the model at hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import tomli
+from passfit import api
+from passfit.errors import PassfitError
+from passfit.graph.files import write_text
+from passfit.passes.registry import parse_spec
+from passfit.search.actions import TAILS, Candidate, starts
+from passfit.search.knowledge import Knowledge, load_knowledge
+from passfit.search.knowledge.record import Record
+from passfit.search.knowledge.store import SHIPPED
+from passfit.targets import get_target
+
+HERE = Path(__file__).parent
+OBJECTIVES = ("ram", "sum")
+#: of a search on a model; models that take minutes to search are left out, and the second size of one model
+EVALUATIONS = 64
+LEFT_OUT = (
+    "ocr-det-640", "speech-dnsmos-sig", "speech-dnsmos-sig-bak-ovr", "speech-pdnsmos-sig-bak-ovr", "speech-aecmos-48k",
+    "speech-aecmos-16k", "speech-aecmos-16k-scenario", "speech-plcmos",
+)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="?", choices=("learn", "measure"), default="measure")
+    parser.add_argument("--graphs", type=Path, help="learn: a folder of more models, each with static shapes")
+    parser.add_argument("--out", type=Path, default=SHIPPED, help="learn: the knowledge file")
+    parser.add_argument("--model", action="append", help="learn: only this one of models.toml; repeatable")
+    arguments = parser.parse_args()
+    if arguments.what == "learn":
+        learn(arguments.out, arguments.graphs, arguments.model)
+    else:
+        write_text(HERE / "results" / "knowledge.md", report(load_knowledge()))
+
+
+def learn(out: Path, graphs: Path | None, only: list[str] | None) -> None:
+    models = tomli.loads((HERE / "models.toml").read_text(encoding="utf-8"))["model"]
+    for model in [*folder(graphs), *(model for model in models if model["name"] not in LEFT_OUT)]:
+        if only and model["name"] not in only:
+            continue
+        started = time.monotonic()
+        try:
+            api.learn(
+                [model["source"]], get_target("x86-64"), out, name=model["name"], shapes=model.get("shapes"),
+                fix=model.get("fix"), evaluations=EVALUATIONS,
+            )  # fmt: skip
+        except PassfitError as error:
+            sys.stdout.write(f"{model['name']}: {error}\n")
+        sys.stdout.write(f"{model['name']}: {time.monotonic() - started:.1f} s\n")
+        sys.stdout.flush()
+
+
+def folder(graphs: Path | None) -> list[dict]:
+    files = [] if graphs is None else sorted(graphs.glob("*.onnx"))
+    return [{"name": f"{graphs.name}-{file.stem}", "source": str(file)} for file in files]
+
+
+def report(knowledge: Knowledge) -> str:
+    """Markdown: every model without its family, then the means, without the family and without the model alone."""
+    family = {objective: measured(knowledge, objective, _same_family) for objective in OBJECTIVES}
+    model = {objective: measured(knowledge, objective, _same_model) for objective in OBJECTIVES}
+    head = [f"{objective}: {name}" for objective in OBJECTIVES for name in ORDERS]
+    states, cells = (sum(map(count, knowledge.records)) for count in (lambda r: len(r.states), lambda r: len(r.outcomes)))
+    lines = [
+        "# What knowledge of other models is worth",
+        "",
+        "`.venv/bin/python benchmarks/knowledge.py`: evaluations until the best known is reached within 1 %, for each of",
+        f"{len(knowledge.records)} models ({states} graphs, {cells} different outcomes), the knowledge being that of all others but the",
+        "model's family (the first word of its name; every graph of ReBench is a family of its own). Orders:",
+        "",
+        "* none: every tail, the stock orders, the incumbent's tail on every graph, then every tail on the promising ones;",
+        "* coreset: tvm-default, the coreset, then as before; predictor: tvm-default, then everything by predicted cost;",
+        "* both: tvm-default, the coreset, then everything by predicted cost.",
+        "",
+        "Replayed on what `benchmarks/knowledge.py learn` recorded (at most 24 graphs and 64 evaluations a model, so \"best\" is",
+        "the best of those); sequences that lead to the same kernels count once, those that fail not at all.",
+        "",
+        f"| model | {' | '.join(head)} |",
+        f"| --- |{' --- |' * len(head)}",
+    ]
+    for record in knowledge.records:
+        counts = [family[objective][record.model][name] for objective in OBJECTIVES for name in ORDERS]
+        lines.append(f"| {record.model} | {' | '.join(map(str, counts))} |")
+    lines += ["", "## Geometric means", "", *map(verdict, OBJECTIVES, family.values())]
+    lines += ["", f"| left out | models | {' | '.join(head)} |", f"| --- | --- |{' --- |' * len(head)}"]
+    for left_out, found in (("family", family), ("model alone", model)):
+        for models, chosen in (("all", _all), ("where tvm-default is not within 1 %", _gains)):
+            means = [_mean(found[objective], name, chosen) for objective in OBJECTIVES for name in ORDERS]
+            lines.append(f"| {left_out} | {models} | {' | '.join(f'{mean:.2f}' for mean in means)} |")
+    return "\n".join([*lines, "", "## Until the best itself is reached (0.01 %), without the family", "", *exact(knowledge)]) + "\n"
+
+
+def verdict(objective: str, found: dict[str, dict[str, int]]) -> str:
+    """What is left of the evaluations, in a sentence."""
+    parts = {name: _mean(found, name, _all) / _mean(found, "none", _all) for name in ORDERS}
+    return (
+        f"* {objective}: the coreset leaves {parts['coreset']:.2f} of the evaluations, the predictor alone "
+        f"{parts['predictor']:.2f}, the predictor after the coreset {parts['both']:.2f}."
+    )
+
+
+def exact(knowledge: Knowledge) -> list[str]:
+    """The same means where no per cent is given away."""
+    lines = [f"| objective | {' | '.join(ORDERS)} |", f"| --- |{' --- |' * len(ORDERS)}"]
+    for objective in OBJECTIVES:
+        found = measured(knowledge, objective, _same_family, within=0.0001)
+        lines.append(f"| {objective} | {' | '.join(f'{_mean(found, name, _all):.2f}' for name in ORDERS)} |")
+    return lines
+
+
+def measured(
+    knowledge: Knowledge, objective: str, same: Callable[[Record, Record], bool], within: float = 0.01
+) -> dict[str, dict[str, int]]:
+    """Evaluations by model and order."""
+    found: dict[str, dict[str, int]] = {}
+    for record in knowledge.records:
+        others = Knowledge(tuple(other for other in knowledge.records if not same(record, other)))
+        found[record.model] = {
+            name: evaluations(record, order(record, others, objective), objective, within)
+            for name, order in ORDERS.items()
+        }
+    return found
+
+
+#: a state and a tail of a record
+Cell = tuple[int, int]
+
+
+def evaluations(record: Record, cells: Iterable[Cell], objective: str, within: float) -> int:
+    """How many different outcomes are seen until one is within a part of the best."""
+    limit, seen = record.best(objective) * (1 + within), set()
+    for state, tail in cells:
+        outcome = record.states[state].outcomes[tail]
+        if outcome is not None:
+            seen.add(outcome)
+            if record.outcomes[outcome].cost(objective) <= limit:
+                return len(seen)
+    raise AssertionError("an order that leaves out the best")
+
+
+def today(record: Record, others: Knowledge, objective: str) -> Iterator[Cell]:
+    """What `orchestrated` does without any knowledge."""
+    return _continued(record, _cells(record, starts()), objective)
+
+
+def coreset_first(record: Record, others: Knowledge, objective: str) -> Iterator[Cell]:
+    cells = _cells(record, [Candidate(), *others.coreset(objective), *starts()])
+    return _continued(record, cells, objective)
+
+
+def predicted(record: Record, others: Knowledge, objective: str) -> Iterator[Cell]:
+    yield 0, 0
+    yield from _ranked(record, others, objective)
+
+
+def both(record: Record, others: Knowledge, objective: str) -> Iterator[Cell]:
+    yield from _cells(record, [Candidate(), *others.coreset(objective)])
+    yield from _ranked(record, others, objective)
+
+
+ORDERS: dict[str, Callable[[Record, Knowledge, str], Iterator[Cell]]] = {
+    "none": today, "coreset": coreset_first, "predictor": predicted, "both": both,
+}  # fmt: skip
+
+
+def _cells(record: Record, candidates: Iterable[Candidate]) -> list[Cell]:
+    """Where the candidates lead, as far as that is known."""
+    found = []
+    for each in candidates:
+        state = record.state_after(step.spec for step in each.prefix)
+        if state is not None:
+            found.append((state, record.tails.index(tuple(step.spec for step in each.tail))))
+    return found
+
+
+def _continued(record: Record, begun: list[Cell], objective: str) -> Iterator[Cell]:
+    """The incumbent's tail on every graph, then every tail on the graphs that are promising by it."""
+
+    def cost(cell: Cell) -> tuple[float, float]:
+        outcome = record.states[cell[0]].outcomes[cell[1]]
+        if outcome is None:
+            return (math.inf, math.inf)
+        found = record.outcomes[outcome]
+        return (found.ram, found.sum) if objective == "ram" else (found.sum, found.ram)
+
+    yield from begun
+    first = min(begun, key=cost)[1]
+    states = list(record.prefixes())
+    yield from ((state, first) for state in states)
+    promising = sorted(states, key=lambda state: cost((state, first)))
+    yield from ((state, tail) for state in promising for tail in range(len(record.tails)))
+
+
+def _ranked(record: Record, others: Knowledge, objective: str) -> list[Cell]:
+    """Every graph by every tail, in the order of the predictor."""
+    prefixes = {tuple(map(parse_spec, prefix)): state for state, prefix in record.prefixes().items()}
+    ranking = others.ranking(objective, lambda prefix: record.states[prefixes[prefix]].features)
+    return _cells(record, ranking([Candidate(prefix, tail) for prefix in prefixes for tail in TAILS]))
+
+
+def _same_model(record: Record, other: Record) -> bool:
+    return record.digest == other.digest
+
+
+def _same_family(record: Record, other: Record) -> bool:
+    return record.digest == other.digest or _family(record.model) == _family(other.model)
+
+
+def _family(name: str) -> str:
+    return name if name.startswith("rebench") else name.partition("-")[0].removeprefix("tiny")
+
+
+def _all(counts: dict[str, int]) -> bool:
+    return True
+
+
+def _gains(counts: dict[str, int]) -> bool:
+    return counts["none"] > 1
+
+
+def _mean(found: dict[str, dict[str, int]], name: str, chosen: Callable[[dict[str, int]], bool]) -> float:
+    counts = [each[name] for each in found.values() if chosen(each)]
+    return math.exp(sum(map(math.log, counts)) / len(counts)) if counts else math.nan
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""What `passfit learn` shows: the models known, what there was to gain on each, and what it will try first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from ..search.knowledge import Knowledge
+
+
+def knowledge_table(knowledge: Knowledge) -> RenderableType:
+    """One row per model: the best found, relative to tvm-default; below it the coreset."""
+    table = Table(title="known models, best found ÷ tvm-default", title_justify="left")
+    for column, justify in (("model", "left"), ("target", "left"), ("graphs", "right"), ("ram", "right"), ("sum", "right")):
+        table.add_column(column, justify=justify)
+    for record in knowledge.records:
+        best = (f"{record.best(objective):.3f}" for objective in ("ram", "sum"))
+        table.add_row(record.model, record.target, str(len(record.states)), *best)
+    tried = ["; ".join((*each.prefix, *each.tail)) for each in knowledge.known_sequences("ram")]
+    return Group(table, Text("tried first for ram:"), *(Text(f"  {number}. {line}") for number, line in enumerate(tried, 1)))

@@ -1,0 +1,36 @@
+"""A few sequences that together serve all known models best.
+
+Greedy selection, as in "Learning Compiler Pass Orders using Coreset and Normalized Value Prediction" (ICML 2023):
+each time the sequence is taken that lowers the mean over the models of (the best cost in the set ÷ the best known)
+most. That mean is submodular, so a greedy set of k reaches at least 1 - 1/e of what the best set of k does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+def coreset(costs: Mapping[Name, Sequence[float]], start: Sequence[float], most: int, least: float = 0.0) -> list[Name]:
+    """At most `most` of the candidates in `costs`, the most valuable first; each lowers the mean by more than `least`.
+
+    `costs[name][m]` is what the candidate costs on model m, `start[m]` what is known to be reached without any,
+    both relative to the best known. Of equals the first in `costs` is taken.
+    """
+    chosen: list[Name] = []
+    reached = list(start)
+    while len(chosen) < most and costs:
+        gains = {name: _gain(row, reached) for name, row in costs.items()}
+        best = max(gains, key=gains.__getitem__)
+        if gains[best] <= least * len(reached):
+            break
+        chosen.append(best)
+        reached = [min(old, new) for old, new in zip(reached, costs[best])]
+    return chosen
+
+
+def _gain(row: Sequence[float], reached: Sequence[float]) -> float:
+    """What a candidate lowers the costs by, summed over the models."""
+    return sum(old - new for old, new in zip(reached, row) if new < old)

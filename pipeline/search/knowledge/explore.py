@@ -1,0 +1,134 @@
+"""Everything a search can find out about a model within its limits, as a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ...errors import ModelError
+from ...passes.base import Pass
+from ..actions import TAILS, Candidate, actions, cleaned
+from ..evaluation import FAILURES, Evaluation, Evaluator
+from .operations import graph_features
+from .record import BEYOND, Outcome, Record, Specs, State
+
+#: graph states of a record, at most: those with the shortest prefixes
+STATES = 24
+#: evaluated states of kernels, at most
+EVALUATIONS = 256
+
+#: digits of a relative cost that count
+_DIGITS = 5
+
+
+@dataclass
+class _Table:
+    """The outcomes found so far: `numbers` by the key of the kernels, `cells` by state and tail."""
+
+    reference: Evaluation
+    numbers: dict[int, int] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)
+    cells: dict[tuple[int, int], int | None] = field(default_factory=dict)
+
+    def add(self, cell: tuple[int, int], found: Evaluation) -> None:
+        if found.footprint is None:
+            self.cells[cell] = None
+            return
+        if found.key not in self.numbers:
+            self.numbers[found.key] = len(self.outcomes)
+            self.outcomes.append(_relative(found, self.reference))
+        self.cells[cell] = self.numbers[found.key]
+
+    def rank(self, cell: tuple[int, int]) -> tuple[float, float]:
+        number = self.cells.get(cell)
+        return (float("inf"),) * 2 if number is None else (self.outcomes[number].ram, self.outcomes[number].sum)
+
+
+def explore(
+    evaluator: Evaluator, model: str, evaluations: int = EVALUATIONS, progress: Callable[[int], None] = lambda done: None
+) -> Record:
+    """Evaluate every tail on every graph state, the promising ones first. Raises ModelError if tvm-default fails."""
+    reference = evaluator.evaluate(TAILS[0])
+    if reference.footprint is None:
+        raise ModelError(f"'{model}' cannot be compiled: {reference.failure}.", "Nothing can be learnt from it.")
+    prefixes, edges = _closure(evaluator)
+    table = _Table(reference)
+    for cell in _cells(table, len(prefixes)):
+        if cell not in table.cells and evaluator.count < evaluations:
+            table.add(cell, evaluator.evaluate(Candidate(prefixes[cell[0]], TAILS[cell[1]]).passes))
+            progress(evaluator.count)
+    states = tuple(
+        State(graph_features(evaluator.module(cleaned(prefix))[0]), edges[number], _row(table, number))
+        for number, prefix in enumerate(prefixes)
+    )
+    return Record(
+        model, _digest(evaluator.module(())[1]), evaluator.target.name, tuple(map(_specs, TAILS)),
+        tuple(table.outcomes), states,
+    )  # fmt: skip
+
+
+def _cells(table: _Table, states: int) -> Iterator[tuple[int, int]]:
+    """Every state and tail: all tails on the imported graph, then by the best of them all states, then the others."""
+    yield from ((0, tail) for tail in range(len(TAILS)))
+    first = min(range(len(TAILS)), key=lambda tail: table.rank((0, tail)))
+    yield from ((state, first) for state in range(states))
+    promising = sorted(range(states), key=lambda state: table.rank((state, first)))
+    yield from ((state, tail) for state in promising for tail in range(len(TAILS)))
+
+
+def _closure(evaluator: Evaluator) -> tuple[list[tuple[Pass, ...]], list[dict[str, int]]]:
+    """The shortest prefix to each of the first STATES graphs, breadth-first, and where every pass leads from it."""
+    numbers = {evaluator.module(())[1]: 0}
+    prefixes: list[tuple[Pass, ...]] = [()]
+    edges: list[dict[str, int]] = []
+    for number, prefix in enumerate(prefixes):
+        found = {each.spec: _after(evaluator, (*prefix, each), numbers, prefixes) for each in actions()}
+        edges.append({spec: after for spec, after in sorted(found.items()) if after != number})
+    return prefixes, edges
+
+
+def _after(
+    evaluator: Evaluator, prefix: tuple[Pass, ...], numbers: dict[int, int], prefixes: list[tuple[Pass, ...]]
+) -> int:
+    """The number of the state `prefix` leads to, which is a new one where there is room."""
+    try:
+        _, key = evaluator.module(cleaned(prefix))
+    except FAILURES:
+        return BEYOND
+    if key not in numbers and len(prefixes) < STATES:
+        numbers[key] = len(prefixes)
+        prefixes.append(prefix)
+    return numbers.get(key, BEYOND)
+
+
+def _row(table: _Table, state: int) -> tuple[int | None, ...]:
+    return tuple(table.cells.get((state, tail)) for tail in range(len(TAILS)))
+
+
+def _relative(found: Evaluation, reference: Evaluation) -> Outcome:
+    assert found.footprint is not None and reference.footprint is not None
+    ours, default = found.footprint, reference.footprint
+    return Outcome(
+        round(ours.ram / max(1, default.ram), _DIGITS) or 1.0, round(ours.sum / max(1, default.sum), _DIGITS) or 1.0
+    )
+
+
+def _digest(key: int) -> str:
+    return f"{key % 2**64:016x}"
+
+
+def _specs(passes: tuple[Pass, ...]) -> Specs:
+    return tuple(each.spec for each in passes)
+
+
+def features_of(evaluator: Evaluator) -> Callable[[tuple[Pass, ...]], tuple[float, ...]]:
+    """What `Knowledge.ranking` wants to know about the graphs of a search; each graph is looked at once."""
+    known: dict[int, tuple[float, ...]] = {}
+
+    def features(prefix: tuple[Pass, ...]) -> tuple[float, ...]:
+        module, key = evaluator.module(cleaned(prefix))
+        if key not in known:
+            known[key] = graph_features(module)
+        return known[key]
+
+    return features

@@ -1,0 +1,78 @@
+"""What a sequence will cost on a graph, predicted from the features of the graph by what was seen on known ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .record import Record, Specs
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+Features = tuple[float, ...]
+
+#: of the ridge regression, on standardised features
+REGULARISATION = 10.0
+
+#: digits of a prediction that count: the last bits of a least-squares solution depend on the machine
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Query:
+    """A sequence on a graph: the features of the imported graph and of what the graph passes made of it."""
+
+    start: Features
+    state: Features
+    tail: Specs
+
+    def row(self, specs: Sequence[str]) -> list[float]:
+        """Both as they are, what the passes changed, and which of `specs` are in the tail."""
+        change = [after - before for after, before in zip(self.state, self.start, strict=True)]
+        return [*self.state, *change, *(float(spec in self.tail) for spec in specs)]
+
+
+class Predictor:
+    """A ridge regression of log(cost ÷ cost of tvm-default), each known model weighing the same."""
+
+    def __init__(self, records: Iterable[Record], objective: str):
+        """`records` must not be empty."""
+        records = list(records)
+        self._specs = sorted({spec for record in records for tail in record.tails for spec in tail})
+        self._model = _fitted(records, objective, self._specs)
+
+    def predict(self, queries: Sequence[Query]) -> list[float]:
+        """One number per query; smaller is better."""
+        if not queries:
+            return []
+        found = self._model.predict([query.row(self._specs) for query in queries])
+        return [round(float(each), DIGITS) for each in found]
+
+
+def _fitted(records: Sequence[Record], objective: str, specs: Sequence[str]) -> Pipeline:
+    # only now: importing scikit-learn takes a second
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rows, costs, weights = [], [], []
+    for record in records:
+        examples = _examples(record, objective)
+        rows += [query.row(specs) for query, _ in examples]
+        costs += [math.log(cost) for _, cost in examples]
+        weights += [1 / len(examples)] * len(examples)
+    model = make_pipeline(StandardScaler(), Ridge(REGULARISATION))
+    return model.fit(rows, costs, ridge__sample_weight=weights)
+
+
+def _examples(record: Record, objective: str) -> list[tuple[Query, float]]:
+    start = record.states[0].features
+    return [
+        (Query(start, state.features, tail), record.outcomes[outcome].cost(objective))
+        for state in record.states
+        for tail, outcome in zip(record.tails, state.outcomes, strict=True)
+        if outcome is not None
+    ]

@@ -1,0 +1,68 @@
+"""The knowledge file: records of models, versioned, sorted, the same bytes for the same records.
+
+    knowledge.json of the package  +  the file of a model repo  ──►  Knowledge
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ...errors import ConfigError
+from ...graph.files import decode, read_text, write_text
+from ...graph.serial import json_lines
+from ...passes.registry import CATALOGUE_VERSION
+from .record import Record, first_problem
+
+SHIPPED = Path(__file__).with_name("knowledge.json")
+
+#: rises when the shape of the file or the meaning of a field changes (the features, for one)
+SCHEMA = 1
+
+_HINT = "Remove it and run `passfit learn` again."
+
+
+@dataclass(frozen=True)
+class _Versions:
+    schema: int
+    catalogue: str
+
+
+@dataclass(frozen=True)
+class _File(_Versions):
+    models: tuple[Record, ...]
+
+
+def merged(older: Iterable[Record], newer: Iterable[Record]) -> tuple[Record, ...]:
+    """One record per key, the newer of two, in the order of names and keys."""
+    records = {record.key: record for record in (*older, *newer)}
+    return tuple(sorted(records.values(), key=lambda record: (record.model, record.key)))
+
+
+def read_records(path: Path) -> tuple[Record, ...]:
+    """The records of a knowledge file.
+
+    Raises ConfigError where it cannot be read, is malformed, or was learnt with another catalogue of passes, whose
+    effects are no longer those of this one.
+    """
+    text = read_text(path, "Run `passfit learn` to make it.")
+    versions = decode(_Versions, text, str(path), _HINT)
+    if (versions.schema, versions.catalogue) != (SCHEMA, CATALOGUE_VERSION):
+        raise ConfigError(
+            f"'{path}' was learnt with catalogue {versions.catalogue} (schema {versions.schema}), "
+            f"not {CATALOGUE_VERSION} (schema {SCHEMA}).",
+            _HINT,
+        )
+    records = decode(_File, text, str(path), _HINT).models
+    for record in records:
+        problem = first_problem(record)
+        if problem is not None:
+            raise ConfigError(f"'{path}': the record of '{record.model}' is broken: {problem}.", _HINT)
+    return records
+
+
+def write_records(records: Iterable[Record], path: Path) -> None:
+    """Writes a knowledge file. Raises OutputError."""
+    models = [asdict(record) for record in merged((), records)]
+    write_text(path, json_lines({"schema": SCHEMA, "catalogue": CATALOGUE_VERSION, "models": models}))

@@ -1,0 +1,61 @@
+"""`passfit learn`: the file grows by what is new, and by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Done
+
+Passfit = Callable[..., Done]
+Refused = Callable[..., str]
+
+
+@pytest.mark.tvm
+def test_learning_twice_changes_nothing_and_learning_more_adds(
+    passfit: Passfit, save_tiny_cnn: Callable[..., Path], tmp_path: Path
+):
+    first = save_tiny_cnn(tmp_path / "first.onnx")
+    second = save_tiny_cnn(tmp_path / "second.onnx", channels=4)
+    file = tmp_path / "knowledge.json"
+    done = passfit("learn", first, "--out", file)
+    assert done.code == 0 and "first" in done.out and "second" not in done.out
+    once = file.read_bytes()
+    assert passfit("learn", first, "--out", file).code == 0
+    assert file.read_bytes() == once
+
+    done = passfit("learn", second, "--out", file)
+    assert done.code == 0 and "first" in done.out and "second" in done.out
+    one_by_one = file.read_bytes()
+    assert str(tmp_path).encode() not in one_by_one
+    file.unlink()
+    assert passfit("learn", second, first, "--out", file).code == 0
+    assert file.read_bytes() == one_by_one
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first.onnx", "knowledge.json", "second.onnx"]
+
+
+def test_a_model_that_cannot_be_read_leaves_no_file(refused: Refused, tmp_path: Path):
+    (tmp_path / "bad.onnx").write_bytes(b"\x00")
+    assert "bad.onnx" in refused("learn", "bad.onnx", "--out", "knowledge.json")
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"schema": 0, "catalogue": "0", "models": []}'])
+def test_a_file_that_is_no_knowledge_is_left_alone(
+    refused: Refused, save_tiny_cnn: Callable[..., Path], tmp_path: Path, content: str
+):
+    save_tiny_cnn(tmp_path / "m.onnx")
+    (tmp_path / "k.json").write_text(content)
+    assert "k.json" in refused("learn", "m.onnx", "--out", "k.json")
+
+
+def test_one_name_cannot_be_given_to_two_models(refused: Refused, tmp_path: Path):
+    assert "--name" in refused("learn", "a.onnx", "b.onnx", "--name", "m", "--out", "k.json")
+
+
+def test_a_result_must_have_a_place(refused: Refused, save_tiny_cnn: Callable[..., Path], tmp_path: Path):
+    save_tiny_cnn(tmp_path / "m.onnx")
+    assert "nowhere" in refused("learn", "m.onnx", "--out", "nowhere/k.json")
+    (tmp_path / "folder").mkdir()
+    assert "folder" in refused("learn", "m.onnx", "--out", "folder")
