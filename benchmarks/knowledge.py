@@ -38,6 +38,23 @@ LEFT_OUT = (
 )  # fmt: skip
 
 
+HEAD = """\
+# What knowledge of other models is worth
+
+`.venv/bin/python benchmarks/knowledge.py`: evaluations until the best known is reached within 1 %, for each of
+{models} models ({states} graphs, {outcomes} different outcomes), the knowledge being that of all but the model's
+family (the first word of its name; every graph of ReBench is a family of its own). Orders:
+
+* none: every tail, the stock orders, the incumbent's tail on every graph, every tail on the promising ones;
+* coreset: tvm-default, the coreset, then as before;
+* predictor: tvm-default, then everything by predicted cost;
+* both: tvm-default, the coreset, then everything by predicted cost.
+
+Replayed on what `benchmarks/knowledge.py learn` recorded (at most 24 graphs and 64 evaluations a model: the best is
+that of those). Sequences that lead to the same kernels count once, those that fail not at all.
+"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="?", choices=("learn", "measure"), default="measure")
@@ -78,21 +95,10 @@ def report(knowledge: Knowledge) -> str:
     family = {objective: measured(knowledge, objective, _same_family) for objective in OBJECTIVES}
     model = {objective: measured(knowledge, objective, _same_model) for objective in OBJECTIVES}
     head = [f"{objective}: {name}" for objective in OBJECTIVES for name in ORDERS]
-    states, cells = (sum(map(count, knowledge.records)) for count in (lambda r: len(r.states), lambda r: len(r.outcomes)))
+    states = sum(len(record.states) for record in knowledge.records)
+    outcomes = sum(len(record.outcomes) for record in knowledge.records)
     lines = [
-        "# What knowledge of other models is worth",
-        "",
-        "`.venv/bin/python benchmarks/knowledge.py`: evaluations until the best known is reached within 1 %, for each of",
-        f"{len(knowledge.records)} models ({states} graphs, {cells} different outcomes), the knowledge being that of all others but the",
-        "model's family (the first word of its name; every graph of ReBench is a family of its own). Orders:",
-        "",
-        "* none: every tail, the stock orders, the incumbent's tail on every graph, then every tail on the promising ones;",
-        "* coreset: tvm-default, the coreset, then as before; predictor: tvm-default, then everything by predicted cost;",
-        "* both: tvm-default, the coreset, then everything by predicted cost.",
-        "",
-        "Replayed on what `benchmarks/knowledge.py learn` recorded (at most 24 graphs and 64 evaluations a model, so \"best\" is",
-        "the best of those); sequences that lead to the same kernels count once, those that fail not at all.",
-        "",
+        HEAD.format(models=len(knowledge.records), states=states, outcomes=outcomes),
         f"| model | {' | '.join(head)} |",
         f"| --- |{' --- |' * len(head)}",
     ]
@@ -105,7 +111,8 @@ def report(knowledge: Knowledge) -> str:
         for models, chosen in (("all", _all), ("where tvm-default is not within 1 %", _gains)):
             means = [_mean(found[objective], name, chosen) for objective in OBJECTIVES for name in ORDERS]
             lines.append(f"| {left_out} | {models} | {' | '.join(f'{mean:.2f}' for mean in means)} |")
-    return "\n".join([*lines, "", "## Until the best itself is reached (0.01 %), without the family", "", *exact(knowledge)]) + "\n"
+    lines += ["", "## Until the best itself is reached (0.01 %), without the family", "", *exact(knowledge)]
+    return "\n".join(lines) + "\n"
 
 
 def verdict(objective: str, found: dict[str, dict[str, int]]) -> str:

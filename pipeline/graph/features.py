@@ -1,4 +1,4 @@
-"""What a graph looks like, as a short list of numbers: what it is made of, where its bytes are, what its peak is like."""
+"""What a graph looks like, as a list of numbers: what it is made of, where its bytes are, what its peak is like."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class Operation:
     nbytes: int
 
 
-def features(inputs: Sequence[int], operations: Sequence[Operation], outputs: Sequence[int], weights: int) -> tuple[float, ...]:
+def features(
+    inputs: Sequence[int], operations: Sequence[Operation], outputs: Sequence[int], weights: int
+) -> tuple[float, ...]:
     """The numbers FEATURES names: sizes and counts as log(1 + x), shares of the bytes of all values in 0 … 1.
 
     `inputs` are the bytes of the graph's inputs, `outputs` the numbers of the values it returns, `weights` the bytes
@@ -45,7 +47,7 @@ def features(inputs: Sequence[int], operations: Sequence[Operation], outputs: Se
     for each in operations:
         for value in set(each.reads):
             readers[value] += 1
-    shared = sum(size for size, count in zip(sizes, readers) if count > 1)
+    shared = sum(size for size, count in zip(sizes, readers, strict=True) if count > 1)
     return (
         *map(_log, (len(operations), sum(sizes), weights, _peak(len(inputs), operations, outputs, sizes), floor)),
         round(shared / total, 3),

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def knowledge_table(knowledge: Knowledge) -> RenderableType:
     """One row per model: the best found, relative to tvm-default; below it the coreset."""
     table = Table(title="known models, best found ÷ tvm-default", title_justify="left")
-    for column, justify in (("model", "left"), ("target", "left"), ("graphs", "right"), ("ram", "right"), ("sum", "right")):
-        table.add_column(column, justify=justify)
+    for column in ("model", "target", "graphs", "ram", "sum"):
+        table.add_column(column, justify="left" if column in ("model", "target") else "right")
     for record in knowledge.records:
         best = (f"{record.best(objective):.3f}" for objective in ("ram", "sum"))
         table.add_row(record.model, record.target, str(len(record.states)), *best)
-    tried = ["; ".join((*each.prefix, *each.tail)) for each in knowledge.known_sequences("ram")]
-    return Group(table, Text("tried first for ram:"), *(Text(f"  {number}. {line}") for number, line in enumerate(tried, 1)))
+    tried = [Text(f"  {'; '.join((*each.prefix, *each.tail))}") for each in knowledge.known_sequences("ram")]
+    return Group(table, Text("tried first for ram:"), *tried)

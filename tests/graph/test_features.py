@@ -37,7 +37,8 @@ def test_a_chain_by_hand():
 
 
 def test_a_value_that_is_read_twice_is_shared_and_lives_on():
-    fork = [Operation("element-wise", (0,), 100), Operation("element-wise", (0,), 100), Operation("concat", (1, 2), 200)]
+    arm = Operation("element-wise", (0,), 100)
+    fork = [arm, arm, Operation("concat", (1, 2), 200)]
     found = named(([100], fork, [3]))
     assert found["shared"] == pytest.approx(100 / 500, abs=1e-3)
     assert found["peak"] == pytest.approx(log1p(400), abs=1e-3)

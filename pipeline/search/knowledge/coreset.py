@@ -27,10 +27,10 @@ def coreset(costs: Mapping[Name, Sequence[float]], start: Sequence[float], most:
         if gains[best] <= least * len(reached):
             break
         chosen.append(best)
-        reached = [min(old, new) for old, new in zip(reached, costs[best])]
+        reached = [min(old, new) for old, new in zip(reached, costs[best], strict=True)]
     return chosen
 
 
 def _gain(row: Sequence[float], reached: Sequence[float]) -> float:
     """What a candidate lowers the costs by, summed over the models."""
-    return sum(old - new for old, new in zip(reached, row) if new < old)
+    return sum(old - new for old, new in zip(reached, row, strict=True) if new < old)

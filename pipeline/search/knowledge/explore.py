@@ -45,7 +45,10 @@ class _Table:
 
 
 def explore(
-    evaluator: Evaluator, model: str, evaluations: int = EVALUATIONS, progress: Callable[[int], None] = lambda done: None
+    evaluator: Evaluator,
+    model: str,
+    evaluations: int = EVALUATIONS,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> Record:
     """Evaluate every tail on every graph state, the promising ones first. Raises ModelError if tvm-default fails."""
     reference = evaluator.evaluate(TAILS[0])

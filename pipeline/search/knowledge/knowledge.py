@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...passes.base import Pass
-from ...passes.registry import CATALOGUE, parse_spec
+from ...passes.registry import parse_spec
 from ..actions import Candidate
 from .coreset import coreset
 from .predictor import Features, Predictor, Query
@@ -40,15 +40,18 @@ class Knowledge:
         Passes that change nothing on a model cost nothing there, so one sequence can serve where two were needed.
         """
         winners = {sequence for record in self.records for sequence in record.winners(objective)}
-        chosen = self._chosen(filter(_parses, winners), objective, most)
+        chosen = self._chosen(winners, objective, most)
         joined = {each for first in chosen for second in chosen for each in _joined(first, second)}
         return self._chosen({*chosen, *joined}, objective, most)
 
     def _chosen(self, pool: Iterable[KnownSequence], objective: str, most: int) -> list[KnownSequence]:
         ordered = sorted(pool, key=lambda each: (len(each.prefix), each.prefix, each.tail))
         best = [record.best(objective) for record in self.records]
-        costs = {each: [record.cost(each, objective) / b for record, b in zip(self.records, best)] for each in ordered}
-        return coreset(costs, [1 / b for b in best], most, LEAST)
+        costs = {
+            each: [record.cost(each, objective) / least for record, least in zip(self.records, best, strict=True)]
+            for each in ordered
+        }
+        return coreset(costs, [1 / least for least in best], most, LEAST)
 
     def ranking(self, objective: str, features_of: FeaturesOf) -> Ranking:
         """Orders candidates on one graph by what the known models let expect of them; see predictor.py.
@@ -73,10 +76,6 @@ class Knowledge:
 def load_knowledge(extra: Path | None = None) -> Knowledge:
     """What ships with passfit, and what a model repo learnt. Raises ConfigError where a file cannot be used."""
     return Knowledge(merged(read_records(SHIPPED), read_records(extra) if extra is not None else ()))
-
-
-def _parses(sequence: KnownSequence) -> bool:
-    return all(spec.partition("{")[0] in CATALOGUE for spec in (*sequence.prefix, *sequence.tail))
 
 
 def _joined(first: KnownSequence, second: KnownSequence) -> Iterator[KnownSequence]:

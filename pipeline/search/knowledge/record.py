@@ -5,7 +5,8 @@
        ▼ one outcome per tail                   ▼ one outcome per tail
 
 Explicit effects are the differences of outcomes along an edge, implicit ones the edges a state has and the one before
-it has not. A step along an edge includes the clean-up that follows every pass of a candidate. With the edges any sequence of the passes can be looked up, not only those that were evaluated.
+it has not. A step along an edge includes the clean-up that follows every graph pass of a candidate (actions.CLEAN_UP).
+With the edges any sequence of the passes can be looked up, not only those that were evaluated.
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ...errors import ConfigError
+from ...errors import ConfigError, SequenceError
 from ...graph.files import decode, read_text, write_text
 from ...graph.serial import json_lines
 from ...passes.registry import CATALOGUE_VERSION
+from ...passes.sequence import Sequence
 from .record import Record, first_problem
 
 SHIPPED = Path(__file__).with_name("knowledge.json")
@@ -56,10 +57,21 @@ def read_records(path: Path) -> tuple[Record, ...]:
         )
     records = decode(_File, text, str(path), _HINT).models
     for record in records:
-        problem = first_problem(record)
+        problem = first_problem(record) or _unknown_spec(record)
         if problem is not None:
             raise ConfigError(f"'{path}': the record of '{record.model}' is broken: {problem}.", _HINT)
     return records
+
+
+def _unknown_spec(record: Record) -> str | None:
+    """What is wrong with the passes of a record, which are graph passes on edges and end in kernels in tails."""
+    specs = dict.fromkeys(spec for state in record.states for spec in state.edges)
+    try:
+        for sequence in (*record.tails, *((spec, *record.tails[0]) for spec in specs)):
+            Sequence.parse(sequence)
+    except SequenceError as error:
+        return error.what.rstrip(".")
+    return None
 
 
 def write_records(records: Iterable[Record], path: Path) -> None:

@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from passfit.graph.features import FEATURES
+from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import Sequence
 from passfit.search.actions import TAILS, Candidate, actions
 from passfit.search.knowledge import Knowledge, load_knowledge
@@ -54,10 +55,8 @@ def test_a_coreset_is_worth_at_least_the_most_valuable_single_winner(some, objec
     knowledge = Knowledge(tuple(some))
 
     def mean(sequences):
-        costs = [
-            min([1.0, *(record.cost(each, objective) for each in sequences)]) / record.best(objective) for record in some
-        ]
-        return sum(costs) / len(costs)
+        reached = [min([1.0, *(record.cost(each, objective) for each in sequences)]) for record in some]
+        return sum(cost / record.best(objective) for cost, record in zip(reached, some)) / len(some)
 
     chosen = knowledge.known_sequences(objective)
     assert len(chosen) <= MOST
@@ -80,8 +79,7 @@ def test_the_predictor_prefers_what_was_good_on_the_only_model_it_knows():
     record = max(knowledge.records, key=lambda each: len(each.states))
     prefixes = {prefix: record.states[state].features for state, prefix in record.prefixes().items()}
     ranking = Knowledge((record,)).ranking("sum", lambda prefix: prefixes[tuple(step.spec for step in prefix)])
-    known = {each.spec: each for each in PASSES}
-    candidates = [Candidate(tuple(known[spec] for spec in prefix), tail) for prefix in prefixes for tail in TAILS]
+    candidates = [Candidate(tuple(map(parse_spec, prefix)), tail) for prefix in prefixes for tail in TAILS]
     ranked = ranking(candidates)
     costs = [
         record.cost_of(record.state_after(step.spec for step in each.prefix), TAILS.index(each.tail), "sum") or 1.0

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passfit.search.knowledge.record import BEYOND, UNKNOWN, KnownSequence, Outcome, first_problem
+from passfit.search.knowledge.record import BEYOND, UNKNOWN, KnownSequence, Outcome, Record, State, first_problem
 
 from .records import SPECS, records
 
@@ -77,12 +76,8 @@ def test_a_broken_record_has_one(record, data):
 
 def test_the_effects_of_passes_add_up_along_a_path():
     """b does something only after a: an implicit effect."""
-    pytest.importorskip("hypothesis")
-    from passfit.search.knowledge.record import Record, State
-
     tail = (("legalize",),)
     states = (State((), {"a": 1}, (0,)), State((), {"b": 2}, (1,)), State((), {}, (2,)))
     record = Record("m", "0", "t", tail, (Outcome(1.0, 1.0), Outcome(0.9, 1.0), Outcome(0.5, 1.0)), states)
-    assert [record.cost(KnownSequence(prefix, tail[0]), "ram") for prefix in [(), ("b",), ("a",), ("a", "b"), ("b", "a")]] == [
-        1.0, 1.0, 0.9, 0.5, 0.9,
-    ]  # fmt: skip
+    costs = {prefix: record.cost(KnownSequence(tuple(prefix), tail[0]), "ram") for prefix in ("", "b", "a", "ab", "ba")}
+    assert costs == {"": 1.0, "b": 1.0, "a": 0.9, "ab": 0.5, "ba": 0.9}

@@ -1,6 +1,7 @@
 """Laws of the knowledge file."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -67,6 +68,14 @@ def test_a_file_that_cannot_be_used_is_refused_by_its_name(tmp_path, text, reaso
     with pytest.raises(ConfigError, match=reason) as refused:
         load_knowledge(file)
     assert str(file) in str(refused.value) and "passfit learn" in str(refused.value)
+
+
+@given(records(), st.sampled_from(["no-such-pass", "fuse-operators{over=everything}", "legalize", "order", ""]))
+def test_a_record_of_passes_that_cannot_stand_there_is_refused(tmp_path_factory, record, spec):
+    file = tmp_path_factory.mktemp("knowledge") / "knowledge.json"
+    write_records([replace(record, states=(replace(record.states[0], edges={spec: 0}), *record.states[1:]))], file)
+    with pytest.raises(ConfigError, match="is broken"):
+        read_records(file)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
