@@ -16,6 +16,7 @@ _PUBLIC = {
     "Target": "targets",
     "compile_model": "api",
     "get_target": "targets",
+    "learn": "api",
     "optimize": "api",
     "profile": "api",
 }

@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -183,8 +184,9 @@ def learn(
     from .search.replay import port_names
 
     for each in imported:
-        evaluator = Evaluator(each.graph, each.name, target, *port_names(each.onnx))
-        record = explore(evaluator, each.name, evaluations, lambda done: progress("learning", done, evaluations))
+        workers = _workers(each, target, SearchSettings())
+        with closing(Evaluator(each.graph, each.name, target, *port_names(each.onnx), workers=workers)) as evaluator:
+            record = explore(evaluator, each.name, evaluations, lambda done: progress("learning", done, evaluations))
         known = merged(known, (record,))
     write_records(known, out)
     return Knowledge(known)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from ...errors import ModelError
 from ...passes.base import Pass
 from ..actions import TAILS, Candidate, actions, cleaned
-from ..evaluation import FAILURES, Evaluation, Evaluator
+from ..evaluation import Evaluation, Evaluator
 from .operations import graph_features
 from .record import BEYOND, Outcome, Record, Specs, State
 
@@ -21,6 +22,10 @@ EVALUATIONS = 256
 _DIGITS = 5
 
 
+#: a state and a tail, by number
+_Cell = tuple[int, int]
+
+
 @dataclass
 class _Table:
     """The outcomes found so far: `numbers` by the key of the kernels, `cells` by state and tail."""
@@ -28,9 +33,9 @@ class _Table:
     reference: Evaluation
     numbers: dict[int, int] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
-    cells: dict[tuple[int, int], int | None] = field(default_factory=dict)
+    cells: dict[_Cell, int | None] = field(default_factory=dict)
 
-    def add(self, cell: tuple[int, int], found: Evaluation) -> None:
+    def add(self, cell: _Cell, found: Evaluation) -> None:
         if found.footprint is None:
             self.cells[cell] = None
             return
@@ -39,7 +44,7 @@ class _Table:
             self.outcomes.append(_relative(found, self.reference))
         self.cells[cell] = self.numbers[found.key]
 
-    def rank(self, cell: tuple[int, int]) -> tuple[float, float]:
+    def rank(self, cell: _Cell) -> tuple[float, float]:
         number = self.cells.get(cell)
         return (float("inf"),) * 2 if number is None else (self.outcomes[number].ram, self.outcomes[number].sum)
 
@@ -56,32 +61,43 @@ def explore(
         raise ModelError(f"'{model}' cannot be compiled: {reference.failure}.", "Nothing can be learnt from it.")
     prefixes, edges = _closure(evaluator)
     table = _Table(reference)
-    for cell in _cells(table, len(prefixes)):
-        if cell not in table.cells and evaluator.count < evaluations:
-            table.add(cell, evaluator.evaluate(Candidate(prefixes[cell[0]], TAILS[cell[1]]).passes))
+    for group in _groups(table, len(prefixes)):
+        new = [cell for cell in dict.fromkeys(group) if cell not in table.cells]
+        candidates = (Candidate(prefixes[state], TAILS[tail]).passes for state, tail in new)
+        found = evaluator.evaluate_all(candidates)
+        for cell in new:
+            if evaluator.count >= evaluations:
+                break
+            table.add(cell, next(found))
             progress(evaluator.count)
+    features = features_of(evaluator)
     states = tuple(
-        State(graph_features(evaluator.module(cleaned(prefix))[0]), edges[number], _row(table, number))
-        for number, prefix in enumerate(prefixes)
+        State(features(prefix), edges[number], _row(table, number)) for number, prefix in enumerate(prefixes)
     )
     return Record(
-        model, _digest(evaluator.module(())[1]), evaluator.target.name, tuple(map(_specs, TAILS)),
+        model, _digest(evaluator), evaluator.target.name, tuple(map(_specs, TAILS)),
         tuple(table.outcomes), states,
     )  # fmt: skip
 
 
-def _cells(table: _Table, states: int) -> Iterator[tuple[int, int]]:
-    """Every state and tail: all tails on the imported graph, then by the best of them all states, then the others."""
-    yield from ((0, tail) for tail in range(len(TAILS)))
-    first = min(range(len(TAILS)), key=lambda tail: table.rank((0, tail)))
-    yield from ((state, first) for state in range(states))
+def _groups(table: _Table, states: int) -> Iterator[list[_Cell]]:
+    """Every state and tail: all tails on the imported graph, then by the best of them all states, then the others.
+
+    The cells of a group do not depend on each other; the next group does, on what was found in it.
+    """
+    tails = range(len(TAILS))
+    yield [(0, tail) for tail in tails]
+    first = min(tails, key=lambda tail: table.rank((0, tail)))
+    yield [(state, first) for state in range(states)]
     promising = sorted(range(states), key=lambda state: table.rank((state, first)))
-    yield from ((state, tail) for state in promising for tail in range(len(TAILS)))
+    yield [(state, tail) for state in promising for tail in tails]
 
 
 def _closure(evaluator: Evaluator) -> tuple[list[tuple[Pass, ...]], list[dict[str, int]]]:
     """The shortest prefix to each of the first STATES graphs, breadth-first, and where every pass leads from it."""
-    numbers = {evaluator.module(())[1]: 0}
+    start = evaluator.key(())
+    assert start is not None
+    numbers = {start: 0}
     prefixes: list[tuple[Pass, ...]] = [()]
     edges: list[dict[str, int]] = []
     for number, prefix in enumerate(prefixes):
@@ -94,9 +110,8 @@ def _after(
     evaluator: Evaluator, prefix: tuple[Pass, ...], numbers: dict[int, int], prefixes: list[tuple[Pass, ...]]
 ) -> int:
     """The number of the state `prefix` leads to, which is a new one where there is room."""
-    try:
-        _, key = evaluator.module(cleaned(prefix))
-    except FAILURES:
+    key = evaluator.key(cleaned(prefix))
+    if key is None:
         return BEYOND
     if key not in numbers and len(prefixes) < STATES:
         numbers[key] = len(prefixes)
@@ -116,7 +131,9 @@ def _relative(found: Evaluation, reference: Evaluation) -> Outcome:
     )
 
 
-def _digest(key: int) -> str:
+def _digest(evaluator: Evaluator) -> str:
+    key = evaluator.key(())
+    assert key is not None
     return f"{key % 2**64:016x}"
 
 
@@ -126,12 +143,4 @@ def _specs(passes: tuple[Pass, ...]) -> Specs:
 
 def features_of(evaluator: Evaluator) -> Callable[[tuple[Pass, ...]], tuple[float, ...]]:
     """What `Knowledge.ranking` wants to know about the graphs of a search; each graph is looked at once."""
-    known: dict[int, tuple[float, ...]] = {}
-
-    def features(prefix: tuple[Pass, ...]) -> tuple[float, ...]:
-        module, key = evaluator.module(cleaned(prefix))
-        if key not in known:
-            known[key] = graph_features(module)
-        return known[key]
-
-    return features
+    return cache(lambda prefix: graph_features(evaluator.scorer.module(_specs(cleaned(prefix)))))

@@ -63,10 +63,10 @@ def test_every_cost_is_that_of_replaying_the_sequence(record):
 
 def test_every_edge_is_a_pass_that_leads_there(record):
     fresh = evaluator()
-    keys = {state: fresh.module(cleaned(parsed(prefix)))[1] for state, prefix in record.prefixes().items()}
+    keys = {state: fresh.key(cleaned(parsed(prefix))) for state, prefix in record.prefixes().items()}
     for state, prefix in record.prefixes().items():
         for spec, after in record.states[state].edges.items():
-            assert fresh.module(cleaned(parsed((*prefix, spec))))[1] == keys[after]
+            assert fresh.key(cleaned(parsed((*prefix, spec)))) == keys[after]
 
 
 def test_other_weights_are_the_same_to_it_and_another_structure_is_not(record):
@@ -88,10 +88,10 @@ def test_the_limit_holds():
 
 
 def test_the_features_see_what_is_in_the_graph():
-    found = dict(zip(FEATURES, graph_features(evaluator().module(())[0]), strict=True))
+    found = dict(zip(FEATURES, graph_features(evaluator().scorer.module(())), strict=True))
     assert all(found[f"count:{kind}"] > 0 for kind in ("convolution", "normalise", "concat", "pool", "element-wise"))
     assert found["count:matmul"] == 0 and found["weights"] > 0
-    one_plane = evaluator(["Relu"]).module(())[0]
+    one_plane = evaluator(["Relu"]).scorer.module(())
     plain = dict(zip(FEATURES, graph_features(one_plane), strict=True))
     assert plain["operations"] == pytest.approx(0.693, abs=1e-3) and plain["weights"] == 0
 
@@ -99,4 +99,4 @@ def test_the_features_see_what_is_in_the_graph():
 def test_the_features_of_a_prefix_are_those_of_the_graph_it_leads_to():
     fresh = evaluator()
     prefix = (parse_spec("decompose-ops-for-inference"),)
-    assert features_of(fresh)(prefix) == graph_features(fresh.module(cleaned(prefix))[0]) != features_of(fresh)(())
+    assert features_of(fresh)(prefix) == graph_features(fresh.scorer.module(tuple(each.spec for each in cleaned(prefix)))) != features_of(fresh)(())
