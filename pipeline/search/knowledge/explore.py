@@ -126,9 +126,12 @@ def _row(table: _Table, state: int) -> tuple[int | None, ...]:
 def _relative(found: Evaluation, reference: Evaluation) -> Outcome:
     assert found.footprint is not None and reference.footprint is not None
     ours, default = found.footprint, reference.footprint
-    return Outcome(
-        round(ours.ram / max(1, default.ram), _DIGITS) or 1.0, round(ours.sum / max(1, default.sum), _DIGITS) or 1.0
-    )
+    return Outcome(_ratio(ours.ram, default.ram), _ratio(ours.sum, default.sum))
+
+
+def _ratio(ours: int, default: int) -> float:
+    """Never 0: costs are compared as ratios, and by their logarithms."""
+    return 1.0 if ours == default else max(10.0**-_DIGITS, round(ours / max(1, default), _DIGITS))
 
 
 def _digest(evaluator: Evaluator) -> str:
