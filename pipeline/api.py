@@ -64,6 +64,7 @@ class SearchSettings:
 
     `until` is one of UNTIL: stop at the first sequence that fits, or go on to the least ram. `lossy` admits passes that
     are not exact, as long as the compiled library stays within `max_error`, relative to the range of an output.
+    `knowledge` is a file of `passfit learn`, on top of what ships with passfit.
     """
 
     strategy: str = "orchestrated"
@@ -73,6 +74,7 @@ class SearchSettings:
     until: str = "minimum"
     lossy: bool = False
     max_error: float = 0.01
+    knowledge: Path | None = None
     workers: int | None = None
     executor: str | None = None
     candidate_seconds: float = 120.0
@@ -273,6 +275,7 @@ def _search(
     imported: ImportedModel, target: Target, budget: Budget | None, settings: SearchSettings, progress: Progress
 ) -> SearchResult:
     from .search.replay import port_names
+    from .search.knowledge import load_knowledge
     from .search.search import search
     from .search.strategy import Limits
 
@@ -283,7 +286,7 @@ def _search(
     return search(
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
-        lossy=settings.lossy, refuse=lambda sequence: _refuse(sequence, imported, target, settings),
+        lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
         progress=lambda done, best: progress("searching", done, settings.evaluations),
         workers=_workers(imported, target, settings),
     )  # fmt: skip

@@ -44,6 +44,7 @@ AllowLossy = Annotated[bool, typer.Option("--allow-lossy", help="admit float16 a
 MaxError = Annotated[float, typer.Option("--max-error", min=0.0, help="of lossy results, relative to an output's range")]
 WorkersOption = Annotated[Optional[int], typer.Option("--workers", min=0, help="processes; every core by default")]
 ExecutorOption = Annotated[Optional[str], typer.Option("--executor", help="dask://HOST:PORT, to search on a cluster")]
+KnowledgeFile = Annotated[Optional[Path], typer.Option("--knowledge", help="a file of `passfit learn`, on top of passfit's own")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever a strategy leaves to chance")]
 
 
@@ -76,6 +77,7 @@ def optimize(
     until: Until = "minimum",
     allow_lossy: AllowLossy = False,
     max_error: MaxError = 0.01,
+    knowledge: KnowledgeFile = None,
     seed: Seed = 0,
     workers: WorkersOption = None,
     executor: ExecutorOption = None,
@@ -90,7 +92,7 @@ def optimize(
             model, get_target(target, Path()), options.budget(budget), out=out, name=name,
             search=api.SearchSettings(
                 strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
-                workers=workers, executor=executor,
+                knowledge=knowledge, workers=workers, executor=executor,
             ),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
@@ -112,6 +114,7 @@ def compile_(
     until: Until = "minimum",
     allow_lossy: AllowLossy = False,
     max_error: MaxError = 0.01,
+    knowledge: KnowledgeFile = None,
     seed: Seed = 0,
     workers: WorkersOption = None,
     executor: ExecutorOption = None,
@@ -126,7 +129,7 @@ def compile_(
             model, get_target(target, Path()), options.budget(budget), out=out, sequence=sequence, name=name,
             search=api.SearchSettings(
                 strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
-                workers=workers, executor=executor,
+                knowledge=knowledge, workers=workers, executor=executor,
             ),
             verify=api.VerifySettings(seed=seed, max_error=max_error),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,

@@ -143,7 +143,7 @@ class SearchParams(_Section):
     `workers` is the number of processes; null: every core, 0: none but its own. Results do not depend on it.
 
     `until` stops at the first sequence that fits, or at the minimum. `lossy` admits passes that are not exact;
-    `max_error` is then allowed, relative to the range of an output.
+    `max_error` is then allowed, relative to the range of an output. `knowledge` is a file of `passfit learn`.
     """
 
     strategy: Text = "orchestrated"
@@ -153,6 +153,7 @@ class SearchParams(_Section):
     until: Literal["minimum", "fits"] = "minimum"
     lossy: bool = False
     max_error: PositiveFloat = 0.01
+    knowledge: Text | None = None
     workers: NonNegativeInt | None = None
 
 

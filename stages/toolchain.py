@@ -1,4 +1,4 @@
-"""Stage `toolchain`: what DVC cannot see by itself: package versions, passfit's own source, and facts of the targets.
+"""Stage `toolchain`: what DVC cannot see by itself: package versions, passfit's own source, knowledge, facts of the targets.
 
 It runs on every `dvc repro`, so it imports nothing heavy. Its bytes change only when one of them does, and then DVC
 reruns what depends on it: everything on an upgrade of TVM, one target's stages when the facts of that target change.
@@ -14,6 +14,7 @@ from pathlib import Path
 import passfit
 import passfit.stages
 from passfit.config import Params, check_targets
+from passfit.graph.files import read_text
 from passfit.stages._common import OUT, run_stage, write_json
 from passfit.targets.catalogue import load_catalogue
 
@@ -22,13 +23,22 @@ PACKAGES = ("passfit", "apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime", "z
 
 
 def toolchain(params: Params) -> None:
-    """Write out/toolchain.json, and out/targets/NAME.json for every target there is."""
+    """Write out/toolchain.json, out/knowledge.json, and out/targets/NAME.json for every target there is."""
     catalogue = load_catalogue(Path())
     check_targets(params, catalogue)
     versions = {package: importlib.metadata.version(package) for package in PACKAGES}
     write_json(OUT / "toolchain.json", versions | {"passfit-source": source_digest()})
+    write_json(OUT / "knowledge.json", {"sha256": _digest(params.search.knowledge)})
     for name, target in catalogue.items():
         write_json(OUT / "targets" / f"{name}.json", asdict(target))
+
+
+def _digest(file: str | None) -> str | None:
+    """sha256 of the repo's own knowledge. Raises ConfigError where it cannot be read."""
+    if file is None:
+        return None
+    text = read_text(Path(file), "Run `passfit learn` to make it, or remove search.knowledge from params.yaml.")
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def source_digest() -> str:

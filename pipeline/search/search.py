@@ -17,6 +17,7 @@ from ..targets import Target
 from .actions import actions
 from .baseline import tvm_default
 from .evaluation import OBJECTIVES, Evaluation, Evaluator
+from .knowledge.knowledge import Knowledge
 from .minimise import Worth, minimise
 from .scoring import Scorer
 from .strategies import STRATEGIES
@@ -56,6 +57,7 @@ def search(
     limits: Limits | None = None,
     seed: int = 0,
     lossy: bool = False,
+    knowledge: Knowledge = Knowledge(),
     refuse: Callable[[Sequence], str] = lambda sequence: "",
     progress: Callable[[int, int], None] | None = None,
     workers: Callable[[Scorer], Workers] = InProcess,
@@ -63,7 +65,7 @@ def search(
     """Search with the strategy of that name. Raises ConfigError for an unknown one, ModelError where nothing compiles.
 
     `objective` is what is lowered, one of OBJECTIVES. `lossy` admits passes that are not exact; `refuse` is asked about
-    a lossy winner, and says why it will not do, or nothing. `progress` is called with the number of evaluations and the
+    a lossy winner, and says why it will not do, or nothing. `knowledge` of other models says what to try first. `progress` is called with the number of evaluations and the
     best ram so far. `workers` says who works: `forked()` on all cores, with limits for each candidate; the result is
     the same.
     """
@@ -73,7 +75,8 @@ def search(
         raise ConfigError(f"There is no objective '{objective}'.", did_you_mean(objective, OBJECTIVES))
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
     with closing(evaluator):
-        trace = Trace(limits or Limits(), evaluator, progress or (lambda done, best: None), actions(lossy=lossy))
+        silent = progress or (lambda done, best: None)
+        trace = Trace(limits or Limits(), evaluator, silent, knowledge, actions(lossy=lossy))
         STRATEGIES[strategy](trace, seed)
         if trace.best is None:
             reason = next(iter(evaluator.failures.values()), "no candidate was evaluated")

@@ -12,6 +12,7 @@ from ..memory.footprint import Budget
 from ..passes.base import Pass
 from .actions import Candidate, actions
 from .evaluation import Evaluation, Evaluator
+from .knowledge.knowledge import Knowledge
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Trace:
     limits: Limits
     evaluator: Evaluator
     progress: Callable[[int, int], None] = lambda done, best: None
+    #: what is known of other models
+    knowledge: Knowledge = Knowledge()
     #: the graph passes a strategy may use
     passes: tuple[Pass, ...] = field(default_factory=actions)
     best: Evaluation | None = None

@@ -24,6 +24,7 @@ from passfit.passes.stock import DeadCodeElimination
 from passfit.search.baseline import tvm_default
 from passfit.search.effects import effects
 from passfit.search.evaluation import Evaluator
+from passfit.search.knowledge import load_knowledge
 from passfit.search.replay import port_names, replay
 from passfit.search.search import search
 from passfit.search.strategies import STRATEGIES
@@ -202,3 +203,24 @@ def test_every_strategy_keeps_its_limits_and_its_seed(strategy):
     assert first == again
     assert first.evaluations <= 12
     assert first.best.ram <= default.ram <= first.baseline.ram
+
+
+@settings(max_examples=4)
+@given(BLOCKS)
+def test_what_is_closed_is_never_worse_than_any_other_strategy(blocks):
+    model = network([*blocks, "pool"])
+    module, ports = to_relax(model), port_names(model)
+    limits = Limits(evaluations=60)
+    ours = search(module, "m", TARGET, *ports, limits=limits)
+    assert ours.closed
+    for strategy in STRATEGIES:
+        assert ours.best.ram <= search(module, "m", TARGET, *ports, strategy=strategy, limits=limits).best.ram, strategy
+
+
+def test_what_is_known_of_other_models_is_tried_first_and_changes_no_closed_result():
+    model = network(["conv", "bn", "Relu", "residual", "pool"])
+    module, ports = to_relax(model), port_names(model)
+    plain = search(module, "m", TARGET, *ports)
+    told = search(module, "m", TARGET, *ports, knowledge=load_knowledge())
+    assert plain.closed and told.closed
+    assert (told.best, told.sequence) == (plain.best, plain.sequence)

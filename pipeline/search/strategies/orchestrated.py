@@ -1,6 +1,6 @@
-"""`orchestrated`: known sequences first, then every graph that can be reached, each by every way down.
+"""`orchestrated`: what served other models first, then every graph that can be reached, each by every way down.
 
-    starts ──► closure over graph states ──► every tail on every state, the most promising first ──► around the peak
+    coreset, starts ──► closure over graph states ──► every tail on every state, promising ones first ──► around the peak
 
 Sequences collapse: most passes change nothing on a given graph, and many orders lead to the same one. So graphs are
 enumerated breadth-first with a transposition table keyed by structural hash; where that ends within the limits, and
@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from ...passes.base import Pass
 from ..actions import TAILS, Candidate, cleaned, starts
+from ..knowledge.explore import features_of
 from ..peak import around_peak
 from ..strategy import Trace
 
+#: candidates that are worth the seconds it takes to load what predicts their gain
+RANKED = 64
 #: candidates kept from one change at the peak to the next
 WIDTH = 3
 #: graph states looked at, at most: a safety net for graphs on which passes undo each other
@@ -24,7 +27,9 @@ _Prefix = tuple[Pass, ...]
 
 def orchestrated(trace: Trace, seed: int) -> None:
     """`seed` is not used: nothing is left to chance."""
-    if trace.evaluate_all(starts()):
+    objective = trace.evaluator.objective
+    trace.evaluate(Candidate())
+    if trace.evaluate_all((*trace.knowledge.coreset(objective), *starts())):
         return
     states, complete = _closure(trace)
     # A graph that is good by one way down is likely to be good by others, and a way down that wins on one graph wins
@@ -33,10 +38,13 @@ def orchestrated(trace: Trace, seed: int) -> None:
     if trace.evaluate_all(Candidate(prefix, first) for prefix in states):
         return
     promising = sorted(states, key=lambda prefix: _score(trace, Candidate(prefix, first)))
-    if trace.evaluate_all(Candidate(prefix, tail) for prefix in promising for tail in TAILS):
+    rest = [Candidate(prefix, tail) for prefix in promising for tail in TAILS]
+    if len(rest) > RANKED:
+        rest = trace.knowledge.ranking(objective, features_of(trace.evaluator))(rest)
+    if trace.evaluate_all(rest):
         return
     trace.closed = complete
-    if trace.evaluator.objective == "ram":
+    if objective == "ram":
         _around_peak(trace)
 
 
