@@ -29,7 +29,8 @@ def make_input(model: onnx.ModelProto, seed: int, case: int) -> dict[str, np.nda
     initializers = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in initializers]
     sizes = index_sizes(model)
-    return {value.name: _values(value, seed, case, sizes.get(value.name)) for value in inputs}
+    # arithmetic on an array without axes gives a scalar, which ONNX Runtime does not take
+    return {value.name: np.asarray(_values(value, seed, case, sizes.get(value.name))) for value in inputs}
 
 
 def index_sizes(model: onnx.ModelProto) -> dict[str, int]:

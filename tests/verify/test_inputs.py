@@ -80,6 +80,11 @@ def test_scalars_and_empty_tensors():
     assert isinstance(case["x"], np.ndarray)
 
 
+def test_a_scalar_is_an_array_in_every_case():
+    for inputs in make_inputs(model({"x": (TensorProto.FLOAT, []), "n": (TensorProto.INT64, [])}), 0, 3):
+        assert all(isinstance(value, np.ndarray) and value.shape == () for value in inputs.values())
+
+
 def test_a_dynamic_shape_or_a_string_is_refused():
     with pytest.raises(ModelError, match="'x'.*static shape"):
         make_inputs(model({"x": (TensorProto.FLOAT, ["n"])}), 0, 1)
