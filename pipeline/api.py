@@ -132,10 +132,11 @@ def profile(
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
     progress: Progress = _silent,
+    clock: dict[str, float] | None = None,
 ) -> dict:
     """Try every pass alone and after every other; write effects.json to `out` and its picture, an .svg, beside it.
 
-    Returns what is in effects.json. Raises ModelError, OutputError.
+    Returns what is in effects.json; `clock` is given the seconds of each pass alone. Raises ModelError, OutputError.
     """
     _check_parent(out)
     picture = out.with_suffix(".svg")
@@ -149,7 +150,7 @@ def profile(
     from .search.effects import effects
     from .search.replay import port_names
 
-    found = effects(imported.graph, target, *port_names(imported.onnx), progress=progress)
+    found = effects(imported.graph, target, *port_names(imported.onnx), progress=progress, clock=clock)
     write_text(out, json_lines(found))
     write_text(picture, heat_map(found, f"{imported.name} @ {target.name}"))
     return found

@@ -144,6 +144,7 @@ def profile(
     target: TargetName = "x86-64",
     shape: ShapeOption = None,
     fix: FixOption = None,
+    name: NameOption = None,
 ) -> None:
     """Try each pass alone and after every other: what does it change, and make possible?"""
     import time
@@ -153,12 +154,13 @@ def profile(
     from .report.progress import console_progress
     from .targets.catalogue import get_target
 
-    started = time.monotonic()
+    started, clock = time.monotonic(), {}
     with console_progress() as progress:
         found = api.profile(
-            model, get_target(target, Path()), out, shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress
-        )
-    _print(effects_table(found, time.monotonic() - started))
+            model, get_target(target, Path()), out, name=name, shapes=options.shapes(shape), fix=options.fixed(fix),
+            progress=progress, clock=clock,
+        )  # fmt: skip
+    _print(effects_table(found, time.monotonic() - started, clock))
 
 
 @app.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -21,8 +23,8 @@ _TITLES = {
 }
 
 
-def effects_table(effects: dict, seconds: float) -> RenderableType:
-    """`effects` is the object of effects.json, which took `seconds` to find."""
+def effects_table(effects: dict, seconds: float, clock: Mapping[str, float]) -> RenderableType:
+    """`effects` is the object of effects.json, which took `seconds` to find; `clock` has those of each pass alone."""
     tried = effects["tried"]
     idle = [shown(each["spec"]) for each in effects["passes"] if not each["changed"] and "failed" not in each]
     failed = [f"{shown(each['spec'])} ({each['failed']})" for each in effects["passes"] if "failed" in each]
@@ -31,13 +33,13 @@ def effects_table(effects: dict, seconds: float) -> RenderableType:
     pairs = [table for kind in _TITLES if (table := _pairs(effects, kind)) is not None]
     cost = f"{tried['passes']} passes alone and {tried['pairs']} pairs: {tried['states']} states in {seconds:.1f} s"
     lines += [Text(PAIRS)] if pairs else []
-    return Group(_alone(effects), *lines, *pairs, Text(cost))
+    return Group(_alone(effects, clock), *lines, *pairs, Text(cost))
 
 
-def _alone(effects: dict) -> Table:
+def _alone(effects: dict, clock: Mapping[str, float]) -> Table:
     title = f"each pass alone, added to TVM's default, on {effects['target']}"
     table = Table(title=title, title_justify="left")
-    for column in ("pass", "ram", "sum", "weights", "kernels", ""):
+    for column in ("pass", "ram", "sum", "weights", "kernels", "ms", ""):
         table.add_column(column, justify="left" if column in ("pass", "") else "right")
     changed = [each for each in effects["passes"] if each["changed"]]
     for each in sorted(changed, key=lambda effect: (effect["delta"]["ram"], effect["delta"]["sum"], effect["spec"])):
@@ -45,8 +47,12 @@ def _alone(effects: dict) -> Table:
         moved = delta["ram"] or delta["sum"]
         verdict = "helps" if moved < 0 else "hurts" if moved > 0 else ""
         sizes = (signed(delta[field]) for field in ("ram", "sum", "weights"))
-        table.add_row(escape(shown(each["spec"])), *sizes, f"{delta['kernels']:+d}", verdict)
+        table.add_row(escape(shown(each["spec"])), *sizes, f"{delta['kernels']:+d}", _milliseconds(each, clock), verdict)
     return table
+
+
+def _milliseconds(effect: dict, clock: Mapping[str, float]) -> str:
+    return f"{1000 * clock[effect['spec']]:.0f}" if effect["spec"] in clock else ""
 
 
 def _pairs(effects: dict, kind: str) -> Table | None:

@@ -13,6 +13,7 @@ distinct states in it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
 from dataclasses import asdict, dataclass
@@ -57,13 +58,14 @@ def effects(
     outputs: Ordered[str],
     *,
     progress: Progress = lambda what, done, total: None,
+    clock: dict[str, float] | None = None,
 ) -> dict:
     """The object behind effects.json: every pass alone, and after every other one that changes the graph.
 
     `delta` is the change of each of FIELDS in its unit (bytes, or kernels); `changed` tells whether the graph changed
     (for a way down: whether the kernels differ from those of TVM's), whatever the footprint does. A pass that fails
-    changes nothing, and is listed with why. Milliseconds are left out: the same model gives the same bytes. Raises
-    ModelError where TVM's default passes fail.
+    changes nothing, and is listed with why. Times are left out, since the same model gives the same bytes: `clock` is given
+    the seconds that each pass alone took, with the scoring of what it led to. Raises ModelError where TVM's default passes fail.
     """
     evaluator = Evaluator(module, "profile", target, inputs, outputs)
     reference = evaluator.evaluate(TAILS[0])
@@ -72,7 +74,7 @@ def effects(
             f"The model cannot be compiled: {reference.failure}", "Replace the operator it names before exporting."
         )
     actions = [Action((each,)) for each in graph_passes()] + [Action(tail, down=True) for tail in TAILS[1:]]
-    alone = _all_alone(evaluator, actions, progress)
+    alone = _all_alone(evaluator, actions, progress, {} if clock is None else clock)
     pairs = _all_pairs(evaluator, alone, progress)
     return {
         "catalogue": CATALOGUE_VERSION,
@@ -92,11 +94,15 @@ _Alone = Mapping[Action, Effect]
 _Pairs = Mapping[tuple[Action, Action], Effect]
 
 
-def _all_alone(evaluator: Evaluator, actions: list[Action], progress: Progress) -> _Alone:
+def _all_alone(
+    evaluator: Evaluator, actions: list[Action], progress: Progress, clock: dict[str, float]
+) -> _Alone:
     found = {}
     for done, action in enumerate(actions):
         progress("profiling passes", done, len(actions))
+        started = time.monotonic()
         found[action] = _effect(evaluator, (), action)
+        clock[action.spec] = time.monotonic() - started
     return found
 
 

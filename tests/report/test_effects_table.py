@@ -19,11 +19,11 @@ def test_what_helps_and_hurts_and_what_passes_do_to_each_other_fits_100_columns(
     passes = [each("good", -4096), each("bad", 4096), each("idle", 0), each("broken", 0, failed="RuntimeError: boom")]
     found = {"target": "rpi4", "passes": passes, "pairs": pairs, "tried": {"passes": 4, "pairs": 8, "states": 3}}
     console = Console(width=100, record=True, file=io.StringIO())
-    console.print(effects_table(found, 1.25))
+    console.print(effects_table(found, 1.25, {"good": 0.042}))
     text = console.export_text()
     lines = text.splitlines()
     assert all(len(line) <= 100 for line in lines)
-    assert any("good" in line and "−4.0 KiB" in line and "helps" in line for line in lines)
+    assert any("good" in line and "−4.0 KiB" in line and " 42 " in line and "helps" in line for line in lines)
     assert any("bad" in line and "+4.0 KiB" in line and "hurts" in line for line in lines)
     assert "change nothing: idle" in text and "failed: broken (RuntimeError: boom)" in text
     listed = [line for line in lines if "[b]first → " in line]
