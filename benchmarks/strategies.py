@@ -69,6 +69,7 @@ def compared(model: dict, evaluations: int) -> dict:
         shared[:] = shared or [InProcess(scorer)]
         return shared[0]
 
+    baseline = None
     found = {"model": model["name"], "evaluations": evaluations, "ram": {}}
     for strategy in (OURS, *(name for name in STRATEGIES if name != OURS)):
         rams = []
@@ -76,10 +77,11 @@ def compared(model: dict, evaluations: int) -> dict:
             started = time.monotonic()
             result = search(
                 imported.graph, imported.name, get_target("x86-64"), *port_names(imported.onnx),
-                strategy=strategy, seed=seed, limits=Limits(evaluations=evaluations), workers=workers,
+                strategy=strategy, seed=seed, limits=Limits(evaluations=evaluations), workers=workers, baseline=baseline,
                 knowledge=load_knowledge() if strategy == OURS else Knowledge(),
             )  # fmt: skip
             rams.append(result.best.ram)
+            baseline = result.baseline
             if strategy == OURS:
                 found |= {
                     "seconds": round(time.monotonic() - started, 1),

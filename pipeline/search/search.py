@@ -61,13 +61,14 @@ def search(
     refuse: Callable[[Sequence], str] = lambda sequence: "",
     progress: Callable[[int, int], None] | None = None,
     workers: Callable[[Scorer], Workers] = InProcess,
+    baseline: Footprint | None = None,
 ) -> SearchResult:
     """Search with the strategy of that name. Raises ConfigError for an unknown one, ModelError where nothing compiles.
 
     `objective` is what is lowered, one of OBJECTIVES. `lossy` admits passes that are not exact; `refuse` is asked about
     a lossy winner, and says why it will not do, or nothing. `knowledge` of other models says what to try first. `progress` is called with the number of evaluations and the
     best ram so far. `workers` says who works: `forked()` on all cores, with limits for each candidate; the result is
-    the same.
+    the same. `baseline` is that of the graph, where it is known already.
     """
     if strategy not in STRATEGIES:
         raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
@@ -88,8 +89,8 @@ def search(
         best, ablation, rejected = _accepted(trace, refuse)
     assert best.footprint is not None
     return SearchResult(
-        strategy, best.sequence, best.footprint, tvm_default(module, target, inputs, outputs), evaluations,
-        trace.closed, ablation, tuple(trace.trajectory), failures, rejected,
+        strategy, best.sequence, best.footprint, baseline or tvm_default(module, target, inputs, outputs),
+        evaluations, trace.closed, ablation, tuple(trace.trajectory), failures, rejected,
     )  # fmt: skip
 
 
