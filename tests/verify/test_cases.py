@@ -1,5 +1,7 @@
 import numpy as np
 from onnx import TensorProto, helper
+from passfit.errors import ModelError
+from passfit.verify import cases
 from passfit.verify.cases import choose_cases
 
 
@@ -33,3 +35,14 @@ def test_there_are_as_many_cases_as_asked_for_even_when_none_is_certain():
 
 def test_cases_are_certain_where_they_can_be():
     assert all(case.uncertainty <= 1e-5 for case in choose_cases(faint_unless_patchy(10.0), 0, 3, 1e-4))
+
+
+def test_a_model_that_onnx_runtimes_optimisations_break_is_compared_with_the_plain_one(monkeypatch):
+    class Breaking(cases.Reference):
+        def __init__(self, model, *, optimized=False):
+            if optimized:
+                raise ModelError("INVALID_GRAPH")
+            super().__init__(model)
+
+    monkeypatch.setattr(cases, "Reference", Breaking)
+    assert [case.uncertainty for case in choose_cases(faint_unless_patchy(10.0), 0, 2, 1e-4)] == [0.0, 0.0]
