@@ -58,6 +58,10 @@ class ModulePass(Pass):
     def apply(self, module: IRModule) -> IRModule:
         raise NotImplementedError
 
+    def simpler(self) -> Iterable[Pass]:
+        """This pass with a little less of what its options ask for."""
+        return ()
+
     @classmethod
     def instances(cls) -> Iterable[Pass]:
         """The instances of this pass worth trying on any graph."""

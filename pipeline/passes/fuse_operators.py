@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .base import Level, ModulePass
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tvm.ir import IRModule
+
+    from .base import Pass
 
 #: what a kernel may be computed inside of: element-wise kernels (TVM's rule); also poolings whose windows do not
 #: overlap; also reductions of whole axes
@@ -38,6 +42,11 @@ class FuseOperators(ModulePass):
     @property
     def kept(self) -> frozenset[int]:
         return frozenset(int(number) for number in self.keep.split("+") if number)
+
+    def simpler(self) -> Iterable[Pass]:
+        """With one call fewer kept apart."""
+        for call in sorted(self.kept):
+            yield replace(self, keep="+".join(map(str, sorted(self.kept - {call}))))
 
     def apply(self, module: IRModule) -> IRModule:
         from tvm import relax

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..passes.base import Level, ModulePass, Pass
+from ..passes.base import Level, ModulePass
 from ..passes.order import Order
 from .evaluation import Evaluation, Evaluator
 
@@ -23,15 +23,25 @@ class Worth:
 def minimise(evaluator: Evaluator, best: Evaluation) -> tuple[Evaluation, tuple[Worth, ...]]:
     """`best` without the passes whose removal costs nothing, last ones first; and what each one left is worth."""
     best = _without_idle(evaluator, best)
-    changed = True
-    while changed:
-        changed = False
-        for place in reversed(_optional(best)):
-            shorter = _without(evaluator, best, place)
-            if shorter is not None and shorter.cost <= best.cost:
-                best, changed = shorter, True
-                break
+    while (shorter := _shorter(evaluator, best)) is not None:
+        best = shorter
     return best, tuple(_worth(evaluator, best, place) for place in _optional(best))
+
+
+def _shorter(evaluator: Evaluator, best: Evaluation) -> Evaluation | None:
+    """`best` with a pass less, or with less of a pass, at no higher cost; None where there is no such sequence."""
+    passes = _module_passes(best)
+    less = [passes[:place] + passes[place + 1 :] for place in reversed(_optional(best))]
+    less += [
+        (*passes[:place], simpler, *passes[place + 1 :])
+        for place, each in enumerate(passes)
+        for simpler in each.simpler()
+    ]
+    for sequence in less:
+        tried = _tried(evaluator, best, sequence)
+        if tried is not None and tried.cost <= best.cost:
+            return tried
+    return None
 
 
 def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
@@ -42,7 +52,7 @@ def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
     return replace(best, passes=(*kept, *best.passes[len(passes) :]))
 
 
-def _module_passes(evaluation: Evaluation) -> tuple[Pass, ...]:
+def _module_passes(evaluation: Evaluation) -> tuple[ModulePass, ...]:
     return tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
 
 
@@ -51,22 +61,21 @@ def _optional(evaluation: Evaluation) -> list[int]:
     return [place for place, each in enumerate(_module_passes(evaluation)) if each.level_after(Level.GRAPH) == Level.GRAPH]
 
 
-def _without(evaluator: Evaluator, best: Evaluation, place: int) -> Evaluation | None:
-    """`best` without one of its module passes, in the better of its order and the named ones."""
-    passes = _module_passes(best)
-    tried = evaluator.evaluate(passes[:place] + passes[place + 1 :])
+def _tried(evaluator: Evaluator, best: Evaluation, passes: tuple[ModulePass, ...]) -> Evaluation | None:
+    """Other module passes, in the better of the order of `best` and the named ones."""
+    tried = evaluator.evaluate(passes)
     if tried.footprint is None:
         return None
     order = best.passes[-1]
     if isinstance(order, Order) and order.by == "beam":
-        beam = evaluator.with_order(tried, order)
-        return min(tried, beam, key=lambda each: each.cost)
+        return min(tried, evaluator.with_order(tried, order), key=lambda each: each.cost)
     return tried
 
 
 def _worth(evaluator: Evaluator, best: Evaluation, place: int) -> Worth:
-    spec = _module_passes(best)[place].spec
-    without = _without(evaluator, best, place)
+    passes = _module_passes(best)
+    spec = passes[place].spec
+    without = _tried(evaluator, best, passes[:place] + passes[place + 1 :])
     if without is None or without.footprint is None or best.footprint is None:
         return Worth(spec, None, None, None, None)
     less, full = without.footprint, best.footprint

@@ -99,8 +99,9 @@ def _accepted(
 ) -> tuple[Evaluation, tuple[Worth, ...], dict[str, str]]:
     """The best candidate that is exact or not refused, made as short as it can be; and those that were refused."""
     rejected: dict[str, str] = {}
-    for candidate in sorted(trace.best_by_loss.values(), key=lambda each: each.score):
-        best, ablation = minimise(trace.evaluator, _finest_order(trace.evaluator, candidate))
+    winners = [_finest_order(trace.evaluator, finalists) for finalists in trace.finalists.values()]
+    for candidate in sorted(winners, key=lambda each: each.score):
+        best, ablation = minimise(trace.evaluator, candidate)
         reason = refuse(best.sequence) if best.loss else ""
         if not reason:
             return best, ablation, rejected
@@ -108,9 +109,12 @@ def _accepted(
     raise ModelError(f"No sequence was accepted: {reason}", "Raise the error allowed, or search without lossy passes.")
 
 
-def _finest_order(evaluator: Evaluator, best: Evaluation) -> Evaluation:
-    """The winner in the best order a beam search finds, where that is better."""
-    assert best.footprint is not None
-    if best.footprint.arena == best.footprint.floor:
-        return best
-    return min(best, evaluator.with_order(best, Order(by="beam")), key=lambda each: each.score)
+def _finest_order(evaluator: Evaluator, finalists: list[Evaluation]) -> Evaluation:
+    """The best of the finalists, each in the best order a beam search finds where that could make it the best."""
+    best = finalists[0]
+    for each in finalists:
+        assert each.footprint is not None and best.footprint is not None
+        least = each.footprint.ram - each.footprint.arena + each.footprint.floor
+        if each.footprint.arena > each.footprint.floor and least <= best.footprint.ram:
+            best = min(best, evaluator.with_order(each, Order(by="beam")), key=lambda one: one.score)
+    return best

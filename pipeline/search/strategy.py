@@ -15,6 +15,10 @@ from .evaluation import Evaluation, Evaluator
 from .knowledge.knowledge import Knowledge
 
 
+#: states whose order is searched for at the end: the best in an order that cost nothing need not be the best of all
+FINALISTS = 8
+
+
 @dataclass(frozen=True)
 class Limits:
     """When to stop: after so many evaluated states, or so many seconds. `seconds` is a safety net: it makes results
@@ -38,8 +42,8 @@ class Trace:
     #: the graph passes a strategy may use
     passes: tuple[Pass, ...] = field(default_factory=actions)
     best: Evaluation | None = None
-    #: the best of each set of lossy passes
-    best_by_loss: dict[tuple[str, ...], Evaluation] = field(default_factory=dict)
+    #: the best few states of each set of lossy passes, the best first
+    finalists: dict[tuple[str, ...], list[Evaluation]] = field(default_factory=dict)
     best_candidate: Candidate = Candidate()
     trajectory: list[dict[str, int]] = field(default_factory=list)
     #: set by a strategy that has evaluated every state its actions can reach
@@ -79,12 +83,18 @@ class Trace:
         if better:
             self.best = candidate
             self.trajectory.append({"evaluation": self.evaluator.count, "ram": candidate.footprint.ram})
-        rival = self.best_by_loss.get(candidate.loss)
-        if rival is None or candidate.score < rival.score:
-            self.best_by_loss[candidate.loss] = candidate
+        self._keep(candidate)
         assert self.best is not None and self.best.footprint is not None
         self.progress(self.evaluator.count, self.best.footprint.ram)
         return better
+
+    def _keep(self, candidate: Evaluation) -> None:
+        """Among the finalists, if it is one: of each state the shortest sequence."""
+        rivals = self.finalists.setdefault(candidate.loss, [])
+        rivals.append(candidate)
+        rivals.sort(key=lambda each: each.score)
+        by_state = {each.key: each for each in reversed(rivals)}
+        rivals[:] = [each for each in rivals if by_state[each.key] is each][:FINALISTS]
 
     @property
     def finished(self) -> bool:
