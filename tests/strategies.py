@@ -6,7 +6,7 @@ import hashlib
 
 from hypothesis import strategies as st
 
-from passfit.graph import DTYPE_BYTES, Buffer, Port, Program, Step, Tensor, Weight
+from passfit.graph import DTYPE_BYTES, Buffer, Port, Program, Step, Tensor, View, Weight
 
 # Few draws with much in each: hypothesis takes most of the time of these tests.
 #: names as models have them, and as nobody should have them
@@ -35,6 +35,7 @@ class _Builder:
         self.tensors: list[Tensor] = []
         self.buffers: list[Buffer] = []
         self.weights: list[Weight] = []
+        self.views: list[View] = []
 
     def activation(self) -> int:
         tensor = Tensor(*self.draw(KINDS), buffer=len(self.buffers))
@@ -50,7 +51,10 @@ class _Builder:
     def view(self, of: int) -> int:
         source = self.tensors[of]
         extents = (*source.shape, 1) if self.draw(st.booleans()) else (source.nbytes // DTYPE_BYTES[source.dtype],)
-        return self._add(Tensor(extents, source.dtype, source.buffer, source.weight))
+        number = self._add(Tensor(extents, source.dtype, source.buffer, source.weight))
+        if source.buffer is not None:
+            self.views.append(View(number, of))
+        return number
 
     def step(self, readable: list[int]) -> list[int]:
         # Mostly what was made lately, as in real models.
@@ -91,6 +95,7 @@ def programs(draw: st.DrawFn, max_steps: int = 12, max_inputs: int = 3) -> Progr
         weights=tuple(builder.weights),
         inputs=tuple(Port(f"in{i}", tensor) for i, tensor in enumerate(inputs)),
         outputs=tuple(Port(f"out{i}", tensor) for i, tensor in enumerate(outputs)),
+        views=tuple(builder.views),
     )
 
 

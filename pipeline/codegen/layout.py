@@ -70,5 +70,5 @@ def _place(tensor: Tensor, plan: ArenaPlan, weights: tuple[int, ...], pool: list
         starts[tensor.shape] = len(pool)
         pool.extend(tensor.shape)
     code, bits = DLPACK[tensor.dtype]
-    offset = weights[tensor.weight] if tensor.buffer is None else plan.offsets[tensor.buffer]
+    offset = weights[tensor.weight] if tensor.buffer is None else plan.offsets[tensor.buffer] + tensor.offset
     return Place(offset, tensor.buffer is None, starts[tensor.shape], len(tensor.shape), code, bits)

@@ -11,8 +11,8 @@ def first_problem(program: Program) -> str | None:
     """What is wrong with `program`, in words, or None.
 
     A well-formed program refers only to tensors, buffers and weights it has; each tensor is a window on exactly one
-    buffer or weight, of a known dtype, and fits into it; inputs and results are buffers; nothing is read, or handed
-    out, before it is written.
+    buffer or weight, of a known dtype, and fits into it; inputs and results are buffers; views lie on the buffer of what
+    they show, and never on themselves; nothing is read, or handed out, before it is written.
     """
     return next(_problems(program), None)
 
@@ -24,6 +24,7 @@ def _problems(program: Program) -> Iterator[str]:
     for number, tensor in enumerate(program.tensors):
         yield from (f"tensor {number} {problem}" for problem in _tensor_problems(program, tensor))
     yield from _port_problems(program)
+    yield from _view_problems(program)
     written = set(program.input_buffers())
     for number, step in enumerate(program.steps):
         yield from (f"step {number} ({step.kernel}) {problem}" for problem in _step_problems(program, step, written))
@@ -42,6 +43,25 @@ def _port_problems(program: Program) -> Iterator[str]:
             yield f"input '{port.name}' is a weight"
 
 
+def _view_problems(program: Program) -> Iterator[str]:
+    sources: dict[int, set[int]] = {}
+    for view in program.views:
+        if not (0 <= view.tensor < len(program.tensors) and 0 <= view.source < len(program.tensors)):
+            yield f"a view of tensor {view.source} as tensor {view.tensor} does not exist"
+        elif program.tensors[view.tensor].buffer != program.tensors[view.source].buffer:
+            yield f"tensor {view.tensor} is a view of tensor {view.source}, but lies on another buffer"
+        sources.setdefault(view.tensor, set()).add(view.source)
+    for tensor in sources:
+        seen, waiting = set(), {tensor}
+        while waiting:
+            seen |= waiting
+            waiting = {source for each in waiting for source in sources.get(each, ())}
+            if tensor in waiting:
+                yield f"tensor {tensor} is a view of itself"
+                return
+            waiting -= seen
+
+
 def _tensor_problems(program: Program, tensor: Tensor) -> Iterator[str]:
     if (tensor.buffer is None) == (tensor.weight is None):
         yield "must have either a buffer or a weight"
@@ -53,7 +73,9 @@ def _tensor_problems(program: Program, tensor: Tensor) -> Iterator[str]:
         yield f"has the unknown dtype '{tensor.dtype}'"
     elif any(extent < 0 for extent in tensor.shape):
         yield f"has the shape {tensor.shape}"
-    elif tensor.nbytes > known[number].nbytes:
+    elif tensor.offset < 0 or tensor.offset % DTYPE_BYTES[tensor.dtype] or (tensor.offset and tensor.buffer is None):
+        yield f"is at byte {tensor.offset} of '{known[number].name}'"
+    elif tensor.offset + tensor.nbytes > known[number].nbytes:
         yield f"has {tensor.nbytes} bytes, more than '{known[number].name}' it is a window on"
 
 
@@ -64,6 +86,9 @@ def _step_problems(program: Program, step: Step, written: set[int]) -> Iterator[
             return
     if any(program.tensors[tensor].buffer is None for tensor in step.writes):
         yield "writes a weight"
+    for overlay in (*step.in_place, *step.copies):
+        if not (0 <= overlay.read < len(step.reads) and 0 <= overlay.write < len(step.writes)):
+            yield f"lays read {overlay.read} over write {overlay.write}, which it does not have"
     for buffer in program.buffers_of(step.reads):
         if buffer not in written:
             yield f"reads '{program.buffers[buffer].name}' before anything wrote it"

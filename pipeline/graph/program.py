@@ -19,15 +19,16 @@ DTYPE_BYTES = {
 
 @dataclass(frozen=True)
 class Tensor:
-    """A shaped window on a buffer or on a weight: exactly one of the two is set.
+    """A shaped window on a buffer, `offset` bytes into it, or on a weight: exactly one of the two is set.
 
-    Views (reshape, squeeze …) are several tensors on one buffer.
+    Several tensors may lie on one buffer: views, parts of a concatenation, results that took over an operand's memory.
     """
 
     shape: tuple[int, ...]
     dtype: str
     buffer: int | None = None
     weight: int | None = None
+    offset: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -52,14 +53,37 @@ class Weight:
 
 
 @dataclass(frozen=True)
+class Overlay:
+    """A place of an operand in a result: byte b of read number `read` at byte b + `shift` of write number `write`."""
+
+    read: int
+    write: int
+    shift: int = 0
+
+
+@dataclass(frozen=True)
 class Step:
     """One kernel call. `reads` and `writes` are tensor numbers, in the order of the kernel's arguments
-    (reads first). `nodes` names the ONNX nodes the kernel computes, where that is known."""
+    (reads first). `nodes` names the ONNX nodes the kernel computes, where that is known.
+
+    `in_place`: each of these operands may lie in the result, since the kernel reads an element of it only to write the
+    one that lies there. `copies`: with all of these operands where they say, the kernel would have nothing to do.
+    """
 
     kernel: str
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     nodes: tuple[str, ...] = ()
+    in_place: tuple[Overlay, ...] = ()
+    copies: tuple[Overlay, ...] = ()
+
+
+@dataclass(frozen=True)
+class View:
+    """The bytes that both tensors cover, on one buffer, are in `tensor` what is written as `source`."""
+
+    tensor: int
+    source: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +96,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Program:
-    """A lowered model. Tensors, buffers and weights are referred to by their index; steps run in the order given."""
+    """A lowered model. Tensors, buffers and weights are referred to by their index; steps run in the order given.
+
+    What no step writes, and is no input, is a view: `views` say of what.
+    """
 
     name: str
     steps: tuple[Step, ...]
@@ -81,6 +108,7 @@ class Program:
     weights: tuple[Weight, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    views: tuple[View, ...] = ()
 
     def buffers_of(self, tensors: tuple[int, ...]) -> tuple[int, ...]:
         """The distinct buffers behind `tensors`, in order; weights are left out."""
@@ -92,6 +120,11 @@ class Program:
 
     def output_buffers(self) -> frozenset[int]:
         return frozenset(self.buffers_of(tuple(p.tensor for p in self.outputs)))
+
+    def is_in_place(self, step: Step, overlay: Overlay) -> bool:
+        """Whether the operand lies where `overlay`, one of the step's, says."""
+        read, write = self.tensors[step.reads[overlay.read]], self.tensors[step.writes[overlay.write]]
+        return read.buffer == write.buffer and read.offset == write.offset + overlay.shift
 
     @property
     def weight_bytes(self) -> int:

@@ -11,6 +11,8 @@ from .files import decode
 from .program import Program
 
 _HINT = "Compile the model again."
+#: where most tensors lie in their buffer
+_AT_START = ("offset", 0)
 
 
 def program_to_json(program: Program) -> dict:
@@ -19,7 +21,8 @@ def program_to_json(program: Program) -> dict:
     for key, items in data.items():
         if isinstance(items, tuple):
             data[key] = [
-                {name: value for name, value in item.items() if value is not None and value != ()} for item in items
+                {name: value for name, value in item.items() if value not in (None, ()) and (name, value) != _AT_START}
+                for item in items
             ]
     for step in data["steps"]:
         step.setdefault("reads", ())

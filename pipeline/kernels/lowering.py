@@ -7,7 +7,8 @@ PrimFuncs that write into what was allocated, and views. That is the form steps 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import tvm
@@ -16,8 +17,9 @@ from tvm.ir import IRModule
 from tvm.relax.backend.cpu_generic import pipeline as cpu_pipeline
 from tvm.tirx import PrimFunc
 
-from ..graph import Program
+from ..graph import Program, Step
 from ..passes.host import HOST
+from .access import Sharing, sharing
 from .fuse_loops import fuse_loops
 from .lane_sums import lane_sums
 from .reader import read_program
@@ -60,7 +62,7 @@ def lower(
 
 
 def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
-    """The same program with its kernels scheduled, and the largest workspace left, in bytes.
+    """The same program with its kernels scheduled, what they may share, and the largest workspace left, in bytes.
 
     Fast schedules use a little workspace; none may use more than the largest of the kernels as TVM made them, so that
     the program never needs more than it did. Weights come in the layout their kernel reads them in.
@@ -71,6 +73,7 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     chosen = {name: each.within(most) for name, each in schedules.items()}
     repacks = {name: each.repacks for name, each in chosen.items()}
     program, weights = repack_weights(lowered.program, lowered.weights, repacks)
+    program = replace(program, steps=tuple(_with_sharing(step, chosen[step.kernel]) for step in program.steps))
     kernels = {name: each.kernel for name, each in chosen.items()}
     return Lowered(program, kernels, weights), max((each.workspace for each in chosen.values()), default=0)
 
@@ -82,6 +85,17 @@ class _Schedule:
     kernel: PrimFunc
     workspace: int
     repacks: tuple[Repack, ...] = ()
+
+    @cached_property
+    def sharing(self) -> Sharing:
+        return sharing(self.kernel)
+
+
+def _with_sharing(step: Step, schedule: _Schedule) -> Step:
+    found = schedule.sharing
+    if found.results != len(step.writes):
+        return step
+    return replace(step, in_place=found.in_place, copies=found.copies)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tvm.ir import GenericConst, GlobalVar, IRModule, Op
 from tvm.tirx import PrimFunc
 
 from ..errors import ModelError
-from ..graph import Buffer, Port, Program, Step, Tensor, Weight
+from ..graph import Buffer, Port, Program, Step, Tensor, View, Weight
 
 #: what replaces the value of a tuple in the reader's environment
 _Value = "int | tuple"
@@ -35,6 +35,7 @@ def read_program(
         weights=tuple(reader.weights),
         inputs=tuple(Port(port, tensor) for port, tensor in zip(inputs, reader.inputs, strict=True)),
         outputs=tuple(Port(port, tensor) for port, tensor in zip(outputs, reader.outputs, strict=True)),
+        views=tuple(reader.views),
     )
     used = {step.kernel for step in program.steps}
     kernels = {
@@ -54,6 +55,7 @@ class _Reader:
         self.tensors: list[Tensor] = []
         self.buffers: list[Buffer] = []
         self.weights: list[Weight] = []
+        self.views: list[View] = []
         self.arrays: list[np.ndarray] = []
         self.inputs: list[int] = []
         self.outputs: list[int] = []
@@ -146,7 +148,10 @@ class _Reader:
 
     def _view(self, source: int, shape: tuple[int, ...], dtype: str) -> int:
         original = self.tensors[source]
-        return self._add(Tensor(shape, dtype, buffer=original.buffer, weight=original.weight))
+        number = self._add(Tensor(shape, dtype, buffer=original.buffer, weight=original.weight))
+        if original.buffer is not None:
+            self.views.append(View(number, source))
+        return number
 
     def _weight(self, constant: GenericConst, var: relax.Var | None) -> int:
         array = constant.value.numpy()  # contiguous; np.ascontiguousarray would make a scalar a vector

@@ -1,10 +1,11 @@
 """Liveness, arena planning, the independent validator and the footprint: pure Python, knows neither TVM nor ONNX."""
 
 from .account import account, fits, sum_of_tensors
+from .alias import share
 from .arena import ArenaPlan, plan_arena
 from .dependencies import check_order
 from .footprint import Budget, Footprint, FootprintReport, Measured, Start
-from .liveness import ALIGNMENT, Lifetime, alive_bytes, bound, floor, lifetimes
+from .liveness import ALIGNMENT, Lifetime, alive_bytes, bound, floor, lifetimes, shared_floor
 from .planfile import SavedPlan, read_plan, write_plan
 from .reportfile import read_report, write_report
 from .schedule import Schedule, best_order, orders
@@ -33,6 +34,8 @@ __all__ = [
     "plan_arena",
     "read_plan",
     "read_report",
+    "share",
+    "shared_floor",
     "sum_of_tensors",
     "validate_plan",
     "write_plan",

@@ -47,24 +47,24 @@ class StepGraph:
 
 
 def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
-    """The dependencies of the program: a reader after the writer, a writer after the writers and readers before it."""
+    """The dependencies of the program, byte by byte: a reader after the writers, a writer after the writers and readers
+    before it. Parts of a buffer that do not meet are free of each other."""
     inputs, outputs = program.input_buffers(), program.output_buffers()
     sizes = tuple(aligned(buffer.nbytes, alignment) for buffer in program.buffers)
     touched_by = [0] * len(sizes)
-    writer: dict[int, int] = {}
-    readers: dict[int, list[int]] = {}
+    written: list[list[_Access]] = [[] for _ in sizes]
+    read: list[list[_Access]] = [[] for _ in sizes]
     before: list[set[int]] = []
     touches, born = [], []
     for number, step in enumerate(program.steps):
         needs: set[int] = set()
         reads, writes = program.buffers_of(step.reads), program.buffers_of(step.writes)
-        for buffer in reads:
-            needs.update([writer[buffer]] if buffer in writer else [])
-            readers.setdefault(buffer, []).append(number)
-        for buffer in writes:
-            needs.update([writer[buffer]] if buffer in writer else [])
-            needs.update(readers.pop(buffer, []))
-            writer[buffer] = number
+        for buffer, low, high in _accesses(program, step.reads):
+            needs.update(_meeting(written[buffer], low, high))
+            read[buffer].append((low, high, number))
+        for buffer, low, high in _accesses(program, step.writes):
+            needs.update(_meeting(written[buffer], low, high), _meeting(read[buffer], low, high))
+            written[buffer].append((low, high, number))
         before.append(needs - {number})
         touched = tuple(dict.fromkeys((*reads, *writes)))
         for buffer in touched:
@@ -88,6 +88,21 @@ def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
         unread=sum(sizes[b] for b in inputs - outputs if not touched_by[b]),
         least=max(floor(program, alignment), held, sum(sizes[b] for b in outputs)),
     )
+
+
+#: bytes from, up to, and the step that reads or writes them
+_Access = tuple[int, int, int]
+
+
+def _accesses(program: Program, tensors: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """The buffer of each tensor that is no weight, and the bytes of it, half-open."""
+    found = [program.tensors[tensor] for tensor in tensors]
+    return [(each.buffer, each.offset, each.offset + each.nbytes) for each in found if each.buffer is not None]
+
+
+def _meeting(accesses: list[_Access], low: int, high: int) -> list[int]:
+    """The steps that touch one of these bytes; of an empty range, all that touch the place: they keep their order."""
+    return [step for start, end, step in accesses if start < high and low < end or (start, end) == (low, high)]
 
 
 def check_order(program: Program, order: Sequence[int]) -> None:

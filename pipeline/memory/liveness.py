@@ -92,3 +92,19 @@ def working_set(program: Program, step: int, alignment: int = ALIGNMENT) -> int:
 def floor(program: Program, alignment: int = ALIGNMENT) -> int:
     """The largest working set of one kernel: no order of the steps can need less. 0 where there are no steps."""
     return max((working_set(program, step, alignment) for step in range(len(program.steps))), default=0)
+
+
+def shared_floor(program: Program, alignment: int = ALIGNMENT) -> int:
+    """What no order can be below, however buffers are shared: operands that may lie in results do, copies go away."""
+    least = 0
+    for step in program.steps:
+        if not step.copies:
+            inside = set(program.buffers_of(tuple(step.reads[overlay.read] for overlay in step.in_place)))
+            written = set(program.buffers_of(step.writes))
+            outside = set(program.buffers_of(step.reads)) - inside - written
+            sizes = [
+                sum(aligned(program.buffers[b].nbytes, alignment) for b in group)
+                for group in (outside, inside, written)
+            ]
+            least = max(least, sizes[0] + max(sizes[1:]))
+    return least

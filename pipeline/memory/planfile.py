@@ -14,7 +14,7 @@ from .arena import ArenaPlan
 from .validator import validate_plan
 
 #: raised whenever older readers would misread a newer file
-VERSION = 1
+VERSION = 2
 _HINT = "Compile the model again."
 
 

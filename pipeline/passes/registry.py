@@ -11,6 +11,7 @@ from .fold_constant import FoldConstant
 from .fuse_operators import FuseOperators
 from .legalize import Legalize
 from .order import Order
+from .share import Share
 from .stock import STOCK_PASSES
 from .to_mixed_precision import ToMixedPrecision
 
@@ -20,7 +21,7 @@ CATALOGUE_VERSION = "1"
 CATALOGUE: dict[str, type[Pass]] = {
     kind.name: kind
     for kind in sorted(
-        (*STOCK_PASSES, FoldConstant, FuseOperators, Legalize, Order, ToMixedPrecision), key=lambda kind: kind.name
+        (*STOCK_PASSES, FoldConstant, FuseOperators, Legalize, Order, Share, ToMixedPrecision), key=lambda kind: kind.name
     )
 }
 

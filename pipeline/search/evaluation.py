@@ -10,7 +10,7 @@ from itertools import tee
 from tvm.ir import IRModule
 
 from ..memory import Footprint
-from ..passes.base import ModulePass, Pass
+from ..passes.base import ModulePass, Pass, ProgramPass
 from ..passes.order import Order
 from ..passes.sequence import Sequence
 from ..targets import Target
@@ -100,9 +100,10 @@ class Evaluator:
         return map(self._key, *self._outcomes(sequences, score=False))
 
     def with_order(self, evaluation: Evaluation, order: Order) -> Evaluation:
-        """The same candidate in another order, or as it was where that fails."""
+        """The same candidate, sharing the same memory, in another order, or as it was where that fails."""
         passes = tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
-        request = Request(tuple(each.spec for each in passes), order=order)
+        arrangement = tuple(each for each in evaluation.passes if isinstance(each, ProgramPass))
+        request = Request(tuple(each.spec for each in passes), order=(*arrangement[:-1], order))
         found = self._evaluation(passes, next(self._workers.outcomes([request])))
         return evaluation if found.footprint is None else found
 
@@ -126,6 +127,6 @@ class Evaluator:
         if outcome.key is not None or outcome.died:
             self._counted.add(passes if outcome.key is None else outcome.key)
         key = self._key(passes, outcome)
-        if key is None or outcome.order is None:
+        if key is None or not outcome.order:
             return Evaluation(passes, 0, None, outcome.failure)
-        return Evaluation((*passes, outcome.order), key, outcome.footprint, objective=self.objective)
+        return Evaluation((*passes, *outcome.order), key, outcome.footprint, objective=self.objective)

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..graph import Program
-from ..memory import alive_bytes, floor, lifetimes
+from ..memory import alive_bytes, lifetimes, shared_floor
+from ..passes.base import ProgramPass
 from ..passes.fuse_operators import FuseOperators
 from ..passes.keep_apart import groups
-from ..passes.order import Order
 from .actions import Candidate
 from .evaluation import Evaluation
-from .scoring import FAILURES, Scorer, Specs
+from .scoring import FAILURES, Scorer, Specs, arranged
 
 
 def around_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> Iterator[Candidate]:
@@ -31,7 +31,7 @@ def around_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> Iter
         kept = replace(fuse, keep="+".join(map(str, sorted({*fuse.kept, call}))))
         child = Candidate(candidate.prefix, (*before, kept))
         try:
-            hopeless = floor(scorer.program(_specs(child))) >= found.footprint.arena
+            hopeless = shared_floor(scorer.program(_specs(child))) >= found.footprint.arena
         except FAILURES:
             continue
         if not hopeless:
@@ -45,8 +45,7 @@ def _calls_at_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> l
     program = scorer.program(_specs(candidate))
     if len(members) != len(program.steps):  # a call whose result nobody needs has no step
         return []
-    order = next(each for each in found.passes if isinstance(each, Order))
-    ordered = order.apply(program)
+    ordered = arranged(program, tuple(each for each in found.passes if isinstance(each, ProgramPass)))
     steps = [program.steps.index(ordered.steps[number]) for number in _holding(ordered)]
     return list(dict.fromkeys(call for step in steps if len(members[step]) > 1 for call in members[step]))
 

@@ -10,6 +10,7 @@ from tvm.ir import IRModule
 from ..errors import SequenceError
 from ..frontend.provenance import provenance
 from ..kernels.lowering import Lowered, lower, without_workspaces
+from ..kernels.placed import placed_kernels
 from ..passes.base import ModulePass, ProgramPass
 from ..passes.fuse_operators import FuseOperators
 from ..passes.sequence import Sequence
@@ -44,7 +45,7 @@ def replay(sequence: Sequence, module: IRModule, model: onnx.ModelProto, name: s
     for each in sequence.passes:
         if isinstance(each, ProgramPass):
             program = each.apply(program)
-    return replace(lowered, program=program), workspace
+    return placed_kernels(replace(lowered, program=program)), workspace
 
 
 def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:

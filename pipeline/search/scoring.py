@@ -14,8 +14,10 @@ from ..errors import ModelError
 from ..graph import Program
 from ..kernels.lowering import Lowered, lower, without_workspaces
 from ..memory import Footprint, account, bound, orders, plan_arena
+from ..passes.base import ProgramPass
 from ..passes.order import Order
 from ..passes.registry import parse_spec
+from ..passes.share import Share
 from ..targets import Target
 from .state import state_key
 
@@ -29,19 +31,22 @@ FAILURES = (
 )  # fmt: skip
 
 Specs = tuple[str, ...]
+#: what is done to a program: which buffers share memory, and the order of the kernels, which is last
+Arrangement = tuple[ProgramPass, ...]
 #: a module and its state key
 _Reached = tuple[IRModule, int]
 
 
 class Request(NamedTuple):
-    """The specs of module passes; whether more than the key of the state they lead to is asked for, and in what order.
+    """The specs of module passes; whether more than the key of the state they lead to is asked for, and the passes on
+    the program that follow them.
 
-    Without `order`, kernels run in the best of the orders that cost next to nothing.
+    Without `order`, these are the best of what costs next to nothing: see `arrangements`.
     """
 
     specs: Specs
     score: bool = True
-    order: Order | None = None
+    order: Arrangement = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Outcome:
 
     key: int | None = None
     footprint: Footprint | None = None
-    order: Order | None = None
+    order: Arrangement = ()
     failure: str = ""
     died: bool = False
 
@@ -88,8 +93,8 @@ class Scorer:
         return self._module(specs)[0]
 
     def program(self, specs: Specs) -> Program:
-        """The program after the passes, in the order given, its kernels as TVM made them."""
-        return lower(self.module(specs), self._name, self._inputs, self._outputs).program
+        """The program after the passes, in the order given, nothing shared."""
+        return self._lowered(self.module(specs))[0].program
 
     def _module(self, specs: Specs) -> _Reached:
         """The module after the passes, and its state key. What a pass raises goes through."""
@@ -104,15 +109,22 @@ class Scorer:
             self._modules[specs] = reached
         return self._modules[specs]
 
-    def _ordered(self, module: IRModule, key: int, order: Order) -> Outcome:
+    def _ordered(self, module: IRModule, key: int, order: Arrangement) -> Outcome:
         lowered, workspace = self._lowered(module)
-        return Outcome(key, self._account(order.apply(lowered.program), workspace), order)
+        return Outcome(key, self._account(arranged(lowered.program, order), workspace), order)
 
     def _score(self, module: IRModule, key: int) -> Outcome:
-        """In the best of the orders that cost next to nothing."""
+        """Arranged in the best way that costs next to nothing."""
         lowered, workspace = self._lowered(module)
-        name, program = best_of_orders(lowered.program, self._target.alignment)
-        return Outcome(key, self._account(program, workspace), Order(by=name))
+        best: Outcome | None = None
+        for least, order, program in arrangements(lowered.program, self._target.alignment):
+            if best is not None and least > best.footprint.arena:
+                break  # this one's arena would be larger still
+            outcome = Outcome(key, self._account(program, workspace), order)
+            if best is None or _size(outcome.footprint) < _size(best.footprint):
+                best = outcome
+        assert best is not None
+        return best
 
     def _lowered(self, module: IRModule) -> tuple[Lowered, int]:
         return without_workspaces(lower(module, self._name, self._inputs, self._outputs))
@@ -132,10 +144,32 @@ def _applied(spec: str, module: IRModule) -> _Reached | Exception:
         return error.with_traceback(None)
 
 
-def best_of_orders(program: Program, alignment: int) -> tuple[str, Program]:
-    """The named order with the lowest bound, the first of equals, and the program in it."""
-    candidates = [(name, program.reordered(order)) for name, order in orders(program)]
-    return min(candidates, key=lambda candidate: bound(candidate[1], alignment=alignment))
+def arranged(program: Program, order: Arrangement) -> Program:
+    """`program` after passes on it."""
+    for each in order:
+        program = each.apply(program)
+    return program
+
+
+def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangement, Program]]:
+    """Ways to share memory that differ, none of it among them, each in the named order with the lowest bound.
+
+    Bound, passes and program of each, the lowest bound first, of equal ones the one with fewer kernels.
+    """
+    found: dict[Program, tuple[int, Arrangement, Program]] = {}
+    for sharing in ((), (Share(copies=0),), (Share(),)):
+        shared = arranged(program, sharing)
+        if shared in found:
+            continue
+        ways = [(Order(by=name), shared.reordered(order)) for name, order in orders(shared)]
+        bounds = [bound(way, alignment=alignment) for _, way in ways]
+        order, way = ways[bounds.index(min(bounds))]
+        found[shared] = (min(bounds), (*sharing, order), way)
+    return sorted(found.values(), key=lambda each: (each[0], len(each[2].steps)))
+
+
+def _size(footprint: Footprint) -> tuple[int, int]:
+    return footprint.ram, footprint.kernels
 
 
 def _last_line(error: Exception) -> str:

@@ -1,0 +1,108 @@
+"""Integer expressions of TIR over all iterations of a loop nest at once, as numpy arrays that broadcast."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+from tvm.ir import Call, Expr, Var
+from tvm.tirx import Cast, IntImm, Not, Select
+
+#: iterations looked at together, so that an array of them takes 32 MiB
+CHUNK = 1 << 22
+
+
+class Unknown(Exception):
+    """Something in the kernel that is not understood; caught where sharing is decided."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """`var` runs from `start` over `extent` values."""
+
+    var: Var
+    start: int
+    extent: int
+
+
+#: a condition, and whether it holds
+Mask = tuple[Expr, bool]
+
+_BINARY = {
+    "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul,
+    "FloorDiv": operator.floordiv, "FloorMod": operator.mod, "Min": np.minimum, "Max": np.maximum,
+    "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge,
+    "And": np.logical_and, "Or": np.logical_or,
+}  # fmt: skip
+
+
+def chunks(loops: Sequence[Loop], bindings: Sequence[tuple[Var, Expr]]) -> Iterator[Grid]:
+    """All iterations, in grids of about CHUNK of them at most: the outermost loops one value at a time."""
+    inner = len(loops)
+    while inner > 0 and math.prod(loop.extent for loop in loops[inner - 1 :]) <= CHUNK:
+        inner -= 1
+    outer, rest = loops[:inner], loops[inner:]
+    shape = tuple(loop.extent for loop in rest)
+    for values in product(*(range(loop.start, loop.start + loop.extent) for loop in outer)):
+        grid = Grid(shape)
+        for loop, value in zip(outer, values):
+            grid.values[loop.var] = np.int64(value)
+        for axis, loop in enumerate(rest):
+            along = [1] * len(rest)
+            along[axis] = loop.extent
+            grid.values[loop.var] = np.arange(loop.start, loop.start + loop.extent, dtype=np.int64).reshape(along)
+        for var, expr in bindings:
+            grid.values[var] = grid.evaluate(expr)
+        yield grid
+
+
+@dataclass
+class Grid:
+    """The values of variables over iterations of `shape`."""
+
+    shape: tuple[int, ...]
+    values: dict[Var, np.ndarray] = field(default_factory=dict)
+
+    def flat(self, indices: Sequence[Expr], buffer: Var) -> np.ndarray:
+        """The number of the element of a compact buffer at `indices`."""
+        total = np.int64(0)
+        for index, extent in zip(indices, buffer.ty.shape, strict=True):
+            total = total * int(extent) + self.evaluate(index)
+        return np.asarray(total)
+
+    def mask(self, masks: Sequence[Mask]) -> np.ndarray | bool:
+        """Where all masks may hold; True for everywhere. A condition on data may hold anywhere."""
+        where: np.ndarray | bool = True
+        for condition, holds in masks:
+            try:
+                value = np.asarray(self.evaluate(condition), dtype=bool)
+            except Unknown:
+                continue
+            where = np.logical_and(where, value if holds else ~value)
+        return where
+
+    def evaluate(self, expr: Expr) -> np.ndarray:
+        """Raises Unknown for what depends on more than the variables."""
+        if isinstance(expr, IntImm):
+            return np.int64(int(expr))
+        if isinstance(expr, Var):
+            if expr not in self.values:
+                raise Unknown(f"the variable {expr.name}")
+            return self.values[expr]
+        combine = _BINARY.get(type(expr).__name__)
+        if combine is not None:
+            return combine(self.evaluate(expr.a), self.evaluate(expr.b))
+        if isinstance(expr, Not):
+            return np.logical_not(self.evaluate(expr.a))
+        if isinstance(expr, Cast) and "int" in str(expr.ty.dtype):
+            return self.evaluate(expr.value)
+        if isinstance(expr, Select):
+            return np.where(*map(self.evaluate, (expr.condition, expr.true_value, expr.false_value)))
+        if isinstance(expr, Call) and getattr(expr.op, "name", "") in ("prim.if_then_else", "prim.likely"):
+            values = [self.evaluate(argument) for argument in expr.args]
+            return np.where(*values) if len(values) == 3 else values[0]
+        raise Unknown(type(expr).__name__)

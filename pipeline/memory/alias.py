@@ -1,0 +1,131 @@
+"""Buffers that share memory on purpose: results in place of operands, copies that are where they would be copied to.
+
+    x ──► relu ──► y             y takes over x's memory                      (in place)
+    a ──┐
+        ├─► concat ──► c         a and b are written where c has them,        (a copy that goes away)
+    b ──┘                        and the concat has nothing left to do
+    x ──► split ──► s, t         s and t are windows on x                     (the same, the other way round)
+
+Every merge is legal, and is refused all the same where it costs more than it gives: a part of a concatenation keeps the
+whole of it alive. What gives is judged by the bound in the best of the orders that cost next to nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..graph import Overlay, Program, Step, View
+from .dependencies import step_graph
+from .liveness import ALIGNMENT, alive_bytes, aligned, lifetimes
+from .schedule import orders
+from .storage import compacted, keeps_contents, laid_together
+
+#: what a program costs: bytes at the peak, kernels, and bytes × steps; smaller is better
+_Cost = tuple[int, int, int]
+
+
+def share(program: Program, *, in_place: bool = True, copies: bool = True, alignment: int = ALIGNMENT) -> Program:
+    """`program` with buffers merged; the steps that are left keep their order. Deterministic. Weights stay as they are.
+
+    In-place results first, since they cost next to nothing; then copies; then again what was refused before, as long as
+    that changes something.
+    """
+    before = None
+    while program is not before:
+        before = program
+        if in_place:
+            program = _in_place(program, alignment)
+        if copies:
+            program = _without_copies(program, alignment)
+    return compacted(program)
+
+
+def _in_place(program: Program, alignment: int) -> Program:
+    """Results in place of operands, each where that costs nothing, or less than it gives."""
+    ancestors = _ancestors(program)
+    cost: _Cost | None = None
+    for number, step in enumerate(program.steps):
+        for overlay in step.in_place:
+            merged = laid_together(program, step, overlay)
+            if merged is None or merged is program or not _is_legal(merged, step.writes[overlay.write]):
+                continue
+            if _costs_nothing(program, number, overlay, ancestors[number], alignment):
+                program, cost = merged, None
+                continue
+            cost, less = cost or _cost(program, alignment), _cost(merged, alignment)
+            if less < cost:
+                program, cost = merged, less
+    return program
+
+
+def _without_copies(program: Program, alignment: int) -> Program:
+    """Without the kernels that copy, each where the operands can lie where it copies them to at no higher bound."""
+    cost: _Cost | None = None
+    for step in program.steps:
+        merged = _without(program, step) if step.copies else None
+        if merged is None:
+            continue
+        cost, less = cost or _cost(program, alignment), _cost(merged, alignment)
+        if less < cost:
+            program, cost = merged, less
+    return program
+
+
+def _without(program: Program, step: Step) -> Program | None:
+    """`program` with all operands of a copy where it copies them to, and without the copy; None where that is not legal."""
+    merged: Program | None = program
+    for overlay in step.copies:
+        merged = laid_together(merged, step, overlay)
+        if merged is None:
+            return None
+    views = tuple(View(step.writes[overlay.write], step.reads[overlay.read]) for overlay in step.copies)
+    steps = tuple(each for each in merged.steps if each is not step)
+    merged = replace(merged, steps=steps, views=merged.views + views)
+    return merged if all(_is_legal(merged, write) for write in step.writes) else None
+
+
+def _is_legal(program: Program, tensor: int) -> bool:
+    buffer = program.tensors[tensor].buffer
+    assert buffer is not None
+    return keeps_contents(program, buffer)
+
+
+def _costs_nothing(program: Program, number: int, overlay: Overlay, ancestors: int, alignment: int) -> bool:
+    """Whether a step's operand dies and its result begins there, both of one size, and no order is ruled out by that.
+
+    At that step there is then one buffer where there were two, and one everywhere else.
+    """
+    step = program.steps[number]
+    read = program.tensors[step.reads[overlay.read]].buffer
+    write = program.tensors[step.writes[overlay.write]].buffer
+    assert read is not None and write is not None
+    if aligned(program.buffers[read].nbytes, alignment) != aligned(program.buffers[write].nbytes, alignment):
+        return False
+    lives = lifetimes(program)
+    if lives[read].end != number + 1 or lives[write].start != number:
+        return False
+    touching = (n for n, each in enumerate(program.steps) if read in program.buffers_of(each.reads + each.writes))
+    return all(n == number or ancestors >> n & 1 for n in touching)
+
+
+def _ancestors(program: Program) -> list[int]:
+    """For each step the steps that any order runs before it, as a bit set."""
+    found: list[int] = []
+    for before in step_graph(program).before:
+        everything, left = before, before
+        while left:
+            bit = left & -left
+            left ^= bit
+            everything |= found[bit.bit_length() - 1]
+        found.append(everything)
+    return found
+
+
+def _cost(program: Program, alignment: int) -> _Cost:
+    """In the best of the orders that cost next to nothing."""
+    found = []
+    for _, order in orders(program):
+        ordered = program.reordered(order)
+        alive = alive_bytes(ordered, lifetimes(ordered), alignment)
+        found.append((max(alive), len(program.steps), sum(alive)))
+    return min(found)
