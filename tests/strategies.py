@@ -26,7 +26,7 @@ _STEPS = st.tuples(
 )
 
 
-class _Builder:
+class Builder:
     """Collects the parts of a program; every method returns the number of a new tensor."""
 
     def __init__(self, draw: st.DrawFn):
@@ -71,13 +71,15 @@ class _Builder:
 
 
 @st.composite
-def programs(draw: st.DrawFn, max_steps: int = 12, max_inputs: int = 3) -> Program:
+def programs(
+    draw: st.DrawFn, max_steps: int = 12, max_inputs: int = 3, kind: type[Builder] = Builder
+) -> Program:
     """DAGs of steps over buffers, views and weights.
 
     With several inputs and outputs, inputs no step reads, results nobody reads, steps with several results or no
     operands, outputs that are inputs, weights, views or the same buffer twice, and programs without steps.
     """
-    builder = _Builder(draw)
+    builder = kind(draw)
     inputs = [builder.activation() for _ in range(draw(st.integers(0, max_inputs)))]
     readable = inputs + [builder.weight() for _ in range(draw(st.integers(0, 2)))]
     for _ in range(draw(st.integers(0, max_steps))):

@@ -21,7 +21,7 @@ from tvm.ir import Call, TensorLoad, Var
 from tvm.tirx import PrimFunc, Select
 
 from ..graph import DTYPE_BYTES, Overlay
-from .expressions import walk
+from .expressions import parts, walk
 from .grid import Grid, Unknown, chunks
 from .stores import Store, stores
 
@@ -58,7 +58,8 @@ class _Kernel:
 
     def __init__(self, operands: list[Var], results: list[Var], found: list[Store]):
         self.operands, self.results, self.stores = operands, results, found
-        self.loads = [(store, load) for store in found for load in _loads(store)]
+        self.loads = [(store, load) for store in found for load in _loads_in(store.value, store.masks)]
+        self.steering = [load for store in found for load in _steering(store)]
         self.opaque = any(_takes_address(store) for store in found)
         self._writes_once: dict[int, int | None] = {}
 
@@ -70,7 +71,7 @@ class _Kernel:
             for place, result in enumerate(self.results):
                 if not readers or not all(store.buffer.same_as(result) for store, _ in readers):
                     continue
-                if self._is_read(result) or not _same_size(operand, result):
+                if self._is_read(result) or self._steers(operand) or not _same_size(operand, result):
                     continue
                 shift = _shift(readers, _elements(operand))
                 if shift is not None and self._written_once(place) is not None:
@@ -78,10 +79,11 @@ class _Kernel:
 
     def copies(self) -> tuple[Overlay, ...]:
         """Where every operand would have to lie for the kernel to have nothing to do; empty where it computes."""
-        found: dict[tuple[int, int], int] = {}
-        covered = all(self._written_once(n) == _elements(result) for n, result in enumerate(self.results))
-        if self.opaque or not covered or not all(_only_copies(store) for store in self.stores):
+        if self.opaque or not all(map(_only_copies, self.stores)) or not self._is_direct():
             return ()
+        if any(self._written_once(n) != _elements(result) for n, result in enumerate(self.results)):
+            return ()
+        found: dict[tuple[int, int], int] = {}
         for number, operand in enumerate(self.operands):
             for place, result in enumerate(self.results):
                 readers = [
@@ -96,8 +98,17 @@ class _Kernel:
                     found[number, place] = shift * _element_bytes(operand)
         return tuple(Overlay(number, place, shift) for (number, place), shift in found.items())
 
+    def _is_direct(self) -> bool:
+        """Whether everything goes from operands to results, nothing through a buffer of the kernel's own."""
+        return all(any(load.source.same_as(each) for each in self.operands) for _, (load, _) in self.loads) and all(
+            any(store.buffer.same_as(each) for each in self.results) for store in self.stores
+        )
+
     def _is_read(self, result: Var) -> bool:
-        return any(load.source.same_as(result) for _, (load, _) in self.loads)
+        return any(load.source.same_as(result) for _, (load, _) in self.loads) or self._steers(result)
+
+    def _steers(self, buffer: Var) -> bool:
+        return any(load.source.same_as(buffer) for load in self.steering)
 
     def _written_once(self, place: int) -> int | None:
         """How many elements of a result are written, each once; None where one is written twice."""
@@ -110,12 +121,10 @@ class _Kernel:
 _Load = tuple[TensorLoad, tuple]
 
 
-def _loads(store: Store) -> list[_Load]:
-    """All loads that run before the store does: of the value, of where it goes, and of whether it runs at all."""
-    found = list(_loads_in(store.value, store.masks))
+def _steering(store: Store) -> Iterator[TensorLoad]:
+    """The loads that decide where a store goes, and whether it runs."""
     for expr in (*store.indices, *(condition for condition, _ in store.masks)):
-        found += _loads_in(expr, ())
-    return found
+        yield from (each for each in walk(expr) if isinstance(each, TensorLoad))
 
 
 def _loads_in(expr: object, masks: tuple) -> Iterator[_Load]:
@@ -128,7 +137,7 @@ def _loads_in(expr: object, masks: tuple) -> Iterator[_Load]:
         return
     if isinstance(expr, TensorLoad):
         yield expr, masks
-    for part in _parts(expr):
+    for part in parts(expr):
         yield from _loads_in(part, masks)
 
 
@@ -141,13 +150,6 @@ def _choice(expr: object) -> tuple | None:
     return None
 
 
-def _parts(expr: object) -> Iterator[object]:
-    for name in ("a", "b", "value", "args", "indices", "base", "stride", "vectors", "body"):
-        part = getattr(expr, name, None)
-        if part is not None and not isinstance(part, (str, int, float)):
-            yield from part if hasattr(part, "__len__") else (part,)
-
-
 def _only_copies(store: Store) -> bool:
     def copies(expr: object) -> bool:
         choice = _choice(expr)
@@ -155,16 +157,14 @@ def _only_copies(store: Store) -> bool:
             return isinstance(expr, TensorLoad)
         return not any(isinstance(each, TensorLoad) for each in walk(choice[0])) and copies(choice[1]) and copies(choice[2])
 
-    return copies(store.value) and not any(
-        isinstance(each, TensorLoad) for condition, _ in store.masks for each in walk(condition)
-    )
+    return copies(store.value) and next(_steering(store), None) is None
 
 
 def _takes_address(store: Store) -> bool:
-    parts = [each for expr in (store.value, *store.indices) for each in walk(expr)]
-    names = [str(getattr(each.op, "name", each.op)) for each in parts if isinstance(each, Call)]
+    everything = [each for expr in (store.value, *store.indices) for each in walk(expr)]
+    names = [str(getattr(each.op, "name", each.op)) for each in everything if isinstance(each, Call)]
     return any(word in name for name in names for word in _ADDRESSES) or any(
-        isinstance(each, Var) and hasattr(each.ty, "data_alignment") for each in parts
+        isinstance(each, Var) and hasattr(each.ty, "data_alignment") for each in everything
     )
 
 
@@ -217,6 +217,8 @@ def _written_once(result: Var, found: list[Store]) -> int | None:
                 places = np.broadcast_to(grid.flat(store.indices, result), grid.shape)
                 where = grid.mask(store.masks)
                 places = places if where is True else places[np.broadcast_to(where, grid.shape)]
+                if places.size and places.min() < 0:
+                    return None
                 count += places.size
                 seen[places.ravel()] = True
     except (Unknown, IndexError):

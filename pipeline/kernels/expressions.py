@@ -9,20 +9,24 @@ from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx.analysis import undefined_vars
 
 #: where TIR's expressions and stores keep their parts
-_PARTS = ("a", "b", "value", "condition", "true_value", "false_value", "args", "indices")
+_PARTS = (
+    "a", "b", "value", "condition", "true_value", "false_value", "args", "indices", "base", "stride", "vectors", "body",
+)  # fmt: skip
 
 
 def walk(expr: object) -> Iterator[object]:
-    """`expr` and everything below it (TVM 0.27 has no visitor in Python)."""
+    """`expr` and everything below it."""
     yield expr
+    for part in parts(expr):
+        yield from walk(part)
+
+
+def parts(expr: object) -> Iterator[object]:
+    """What is directly below `expr`."""
     for name in _PARTS:
         part = getattr(expr, name, None)
-        if part is None:
-            continue
-        if isinstance(part, (str, int, float)):
-            continue
-        for each in part if hasattr(part, "__len__") else (part,):
-            yield from walk(each)
+        if part is not None and not isinstance(part, (str, int, float)):
+            yield from part if hasattr(part, "__len__") else (part,)
 
 
 def loads(expr: object) -> list[TensorLoad]:

@@ -12,32 +12,39 @@ whole of it alive. What gives is judged by the bound in the best of the orders t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..graph import Overlay, Program, Step, View
 from .dependencies import step_graph
-from .liveness import ALIGNMENT, alive_bytes, aligned, lifetimes
+from .liveness import ALIGNMENT, aligned, alive_bytes, lifetimes
 from .schedule import orders
 from .storage import compacted, keeps_contents, laid_together
 
 #: what a program costs: bytes at the peak, kernels, and bytes × steps; smaller is better
 _Cost = tuple[int, int, int]
+#: merges all buffers for one reason
+_Kind = Callable[[Program, int], Program]
 
 
 def share(program: Program, *, in_place: bool = True, copies: bool = True, alignment: int = ALIGNMENT) -> Program:
     """`program` with buffers merged; the steps that are left keep their order. Deterministic. Weights stay as they are.
 
-    In-place results first, since they cost next to nothing; then copies; then again what was refused before, as long as
-    that changes something.
+    What is merged first can be in the way of what comes later: both kinds are tried first, and the better way is taken.
     """
+    kinds = [_in_place] * in_place + [_without_copies] * copies
+    found = [_merged(program, way, alignment) for way in (kinds, kinds[::-1])[: len(kinds)]]
+    return compacted(min(found, key=lambda each: _cost(each, alignment), default=program))
+
+
+def _merged(program: Program, kinds: list[_Kind], alignment: int) -> Program:
+    """All kinds of merges in turn, and again, as long as that changes something: what was refused may be worth it now."""
     before = None
     while program is not before:
         before = program
-        if in_place:
-            program = _in_place(program, alignment)
-        if copies:
-            program = _without_copies(program, alignment)
-    return compacted(program)
+        for merge in kinds:
+            program = merge(program, alignment)
+    return program
 
 
 def _in_place(program: Program, alignment: int) -> Program:

@@ -95,13 +95,18 @@ def floor(program: Program, alignment: int = ALIGNMENT) -> int:
 
 
 def shared_floor(program: Program, alignment: int = ALIGNMENT) -> int:
-    """What no order can be below, however buffers are shared: operands that may lie in results do, copies go away."""
+    """What no order can be below, however buffers are shared: operands that may lie in results do, copies go away.
+
+    Operands that are copied from, or to, count for nothing: two of them may be the same bytes.
+    """
     least = 0
+    copying = [step for step in program.steps if step.copies]
+    copied = {buffer for step in copying for buffer in program.buffers_of(step.reads + step.writes)}
     for step in program.steps:
         if not step.copies:
-            inside = set(program.buffers_of(tuple(step.reads[overlay.read] for overlay in step.in_place)))
+            inside = set(program.buffers_of(tuple(step.reads[overlay.read] for overlay in step.in_place))) - copied
             written = set(program.buffers_of(step.writes))
-            outside = set(program.buffers_of(step.reads)) - inside - written
+            outside = set(program.buffers_of(step.reads)) - inside - written - copied
             sizes = [
                 sum(aligned(program.buffers[b].nbytes, alignment) for b in group)
                 for group in (outside, inside, written)

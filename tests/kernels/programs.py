@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import tvm
+import tvm_ffi
 from tvm import relax
 from tvm.ir import IRModule
 
 from passfit.kernels.lowering import Lowered, lower
+from passfit.kernels.placed import placed_kernels
+from passfit.memory import ALIGNMENT, plan_arena, validate_plan
 from passfit.passes.sequence import TVM_DEFAULT
 from passfit.passes.sequence import Sequence as PassSequence
 
@@ -47,24 +50,34 @@ def random_inputs(program: Lowered, seed: int = 1) -> list[np.ndarray]:
 
 
 def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The outputs of the program; each buffer starts out full of NaN, so that what no kernel writes is seen."""
+    """The outputs of the program, run in an arena as a library would: kernels get pointers to where their tensors lie.
+
+    The arena starts out full of NaN, so that what no kernel writes is seen.
+    """
     target = tvm.target.Target(HOST)
+    lowered = placed_kernels(lowered)
     named = {name: kernel.with_attr("global_symbol", name) for name, kernel in lowered.kernels.items()}
     library = tvm.tirx.build(IRModule(named), target=tvm.target.Target(target, host=target))
     program = lowered.program
-    buffers = [np.full(buffer.nbytes, 0xFF, np.uint8) for buffer in program.buffers]
+    plan = plan_arena(program)
+    validate_plan(program, plan, ALIGNMENT)
+    block = np.full(plan.arena + ALIGNMENT, 0xFF, np.uint8)
+    arena = block[-block.ctypes.data % ALIGNMENT :]
 
     def array(number: int) -> np.ndarray:
         tensor = program.tensors[number]
         if tensor.weight is not None:
             return lowered.weights[tensor.weight].reshape(tensor.shape)
-        return buffers[tensor.buffer].view(tensor.dtype).reshape(tensor.shape)
+        start = plan.offsets[tensor.buffer] + tensor.offset
+        return arena[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
+
+    def argument(number: int) -> tvm.runtime.Tensor:
+        if program.tensors[number].weight is not None:
+            return tvm.runtime.tensor(np.array(array(number), order="C"))
+        return tvm_ffi.from_dlpack(array(number), require_alignment=0)
 
     for port, value in zip(program.inputs, inputs, strict=True):
         array(port.tensor)[...] = value
     for step in program.steps:
-        arguments = [tvm.runtime.tensor(np.array(array(n), order="C")) for n in (*step.reads, *step.writes)]
-        library[step.kernel](*arguments)
-        for number, argument in zip(step.writes, arguments[len(step.reads) :]):
-            array(number)[...] = argument.numpy()
+        library[step.kernel](*(argument(number) for number in (*step.reads, *step.writes)))
     return [array(port.tensor).copy() for port in program.outputs]

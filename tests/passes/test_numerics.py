@@ -29,6 +29,7 @@ TAILS = (
     ("legalize", "fold-constant", "fuse-operators{over=reduction}"),
     ("legalize", "fuse-operators{over=reduction}", "fold-constant", "fuse-operators"),
 )
+ARRANGED = (("share",), ("share{copies=0}", "order"), ("order{by=greedy}", "share{in_place=0}", "order"))
 ORDERS = ("order{by=given}", "order{by=depth-first}", "order{by=on-demand}", "order{by=greedy}", "order")
 
 
@@ -92,6 +93,12 @@ def test_every_order_keeps_the_results(imported, order: str):
     _agrees(imported, "residual", (*TAILS[3], order))
 
 
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("passes", ARRANGED, ids=" ".join)
+def test_sharing_memory_keeps_the_results(imported, name: str, passes: tuple[str, ...]):
+    _agrees(imported, name, (*TAILS[3], *passes))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_all_passes_together_give_a_library_that_agrees(imported, name: str, tmp_path: Path):
@@ -103,7 +110,7 @@ def test_all_passes_together_give_a_library_that_agrees(imported, name: str, tmp
     exact = [parse_spec(spec) for spec in GRAPH_PASSES if not CATALOGUE[spec].lossy]
     chain = _taken(imported(name)[1], [*exact, *reversed(exact)])
     sequence = tmp_path / "sequence.json"
-    sequence.write_text(json.dumps({"passes": [*(each.spec for each in chain), *tail, "order"]}))
+    sequence.write_text(json.dumps({"passes": [*(each.spec for each in chain), *tail, "share", "order"]}))
     model = save(MODELS[name](), tmp_path, f"{name}.onnx")
     report = api.compile_model(model, get_target("x86-64"), out=tmp_path / "out", sequence=sequence)
     assert len(chain) >= len(exact)
