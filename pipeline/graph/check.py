@@ -11,8 +11,8 @@ def first_problem(program: Program) -> str | None:
     """What is wrong with `program`, in words, or None.
 
     A well-formed program refers only to tensors, buffers and weights it has; each tensor is a window on exactly one
-    buffer or weight, of a known dtype, and fits into it; inputs and results are buffers; views lie on the buffer of what
-    they show, and never on themselves; nothing is read, or handed out, before it is written.
+    buffer or weight, of a known dtype, and fits into it; inputs and results are buffers; views lie on what they show,
+    and never on themselves; nothing is read, or handed out, before it is written.
     """
     return next(_problems(program), None)
 
@@ -48,8 +48,8 @@ def _view_problems(program: Program) -> Iterator[str]:
     for view in program.views:
         if not (0 <= view.tensor < len(program.tensors) and 0 <= view.source < len(program.tensors)):
             yield f"a view of tensor {view.source} as tensor {view.tensor} does not exist"
-        elif program.tensors[view.tensor].buffer != program.tensors[view.source].buffer:
-            yield f"tensor {view.tensor} is a view of tensor {view.source}, but lies on another buffer"
+        elif not _lies_on(program.tensors[view.tensor], program.tensors[view.source], view.shift):
+            yield f"tensor {view.tensor} is a view of tensor {view.source}, but lies elsewhere"
         sources.setdefault(view.tensor, set()).add(view.source)
     for tensor in sources:
         seen, waiting = set(), {tensor}
@@ -60,6 +60,10 @@ def _view_problems(program: Program) -> Iterator[str]:
                 yield f"tensor {tensor} is a view of itself"
                 return
             waiting -= seen
+
+
+def _lies_on(tensor: Tensor, source: Tensor, shift: int) -> bool:
+    return tensor.buffer is not None and tensor.buffer == source.buffer and source.offset == tensor.offset + shift
 
 
 def _tensor_problems(program: Program, tensor: Tensor) -> Iterator[str]:

@@ -80,10 +80,11 @@ class Step:
 
 @dataclass(frozen=True)
 class View:
-    """The bytes that both tensors cover, on one buffer, are in `tensor` what is written as `source`."""
+    """Byte b of tensor `source` is byte b + `shift` of `tensor`, as far as that has one; they lie on one buffer."""
 
     tensor: int
     source: int
+    shift: int = 0
 
 
 @dataclass(frozen=True)

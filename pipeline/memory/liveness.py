@@ -94,22 +94,23 @@ def floor(program: Program, alignment: int = ALIGNMENT) -> int:
     return max((working_set(program, step, alignment) for step in range(len(program.steps))), default=0)
 
 
-def shared_floor(program: Program, alignment: int = ALIGNMENT) -> int:
+def shared_floor(program: Program) -> int:
     """What no order can be below, however buffers are shared: operands that may lie in results do, copies go away.
 
-    Operands that are copied from, or to, count for nothing: two of them may be the same bytes.
+    Operands that are copied from, or to, count for nothing: two of them may be the same bytes. Nothing is rounded up:
+    parts of a buffer need not be aligned.
     """
-    least = 0
     copying = [step for step in program.steps if step.copies]
     copied = {buffer for step in copying for buffer in program.buffers_of(step.reads + step.writes)}
+
+    def nbytes(buffers: set[int]) -> int:
+        return sum(program.buffers[buffer].nbytes for buffer in buffers)
+
+    least = 0
     for step in program.steps:
         if not step.copies:
             inside = set(program.buffers_of(tuple(step.reads[overlay.read] for overlay in step.in_place))) - copied
             written = set(program.buffers_of(step.writes))
             outside = set(program.buffers_of(step.reads)) - inside - written - copied
-            sizes = [
-                sum(aligned(program.buffers[b].nbytes, alignment) for b in group)
-                for group in (outside, inside, written)
-            ]
-            least = max(least, sizes[0] + max(sizes[1:]))
+            least = max(least, nbytes(outside) + max(nbytes(inside), nbytes(written)))
     return least

@@ -137,15 +137,17 @@ def _check_last_writers(program: Program, plan: ArenaPlan, log: list[int], tenso
 
 def _written_as(program: Program, plan: ArenaPlan, tensor: int, within: tuple[int, int]) -> list[tuple[int, int, int]]:
     """The tensors that steps or the caller write which show through `tensor` in the bytes `within`."""
-    sources = [view.source for view in program.views if view.tensor == tensor]
-    if not sources:
+    views = [view for view in program.views if view.tensor == tensor]
+    if not views:
         return [(*within, tensor)] if within[0] < within[1] else []
     found = []
-    for source in sources:
-        low, high = _bytes(program, plan, source)
+    for view in views:
+        low, high = _bytes(program, plan, view.source)
+        if low != _bytes(program, plan, tensor)[0] + view.shift:
+            raise PlanError(f"Tensor {tensor} is a view of tensor {view.source}, but lies elsewhere.")
         common = max(low, within[0]), min(high, within[1])
         if common[0] < common[1]:
-            found += _written_as(program, plan, source, common)
+            found += _written_as(program, plan, view.source, common)
     if sum(end - start for start, end, _ in found) != within[1] - within[0]:
         raise PlanError(f"Tensor {tensor} is a view that shows less than it covers.")
     return found
