@@ -155,7 +155,8 @@ def _only_copies(store: Store) -> bool:
         choice = _choice(expr)
         if choice is None:
             return isinstance(expr, TensorLoad)
-        return not any(isinstance(each, TensorLoad) for each in walk(choice[0])) and copies(choice[1]) and copies(choice[2])
+        condition, *values = choice
+        return not any(isinstance(each, TensorLoad) for each in walk(condition)) and all(map(copies, values))
 
     return copies(store.value) and next(_steering(store), None) is None
 
@@ -169,7 +170,7 @@ def _takes_address(store: Store) -> bool:
 
 
 def _shift(readers: list[tuple[Store, _Load]], elements: int) -> int | None:
-    """How many elements further every load lies in the result that it is read for; None where that is not one number."""
+    """How many elements further each load lies in the result it is read for; None where that is not one number."""
     shifts: set[int] = set()
     for store, (load, masks) in readers:
         if not masks and store.iterations > elements:

@@ -73,7 +73,8 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
             for read, result in results.items():
                 if load.source.same_as(kernel.params[read]) and store.buffer.same_as(result):
                     value = tirx.BufferLoad(result, store.indices)
-                    return value if str(value.ty.dtype) == str(load.ty.dtype) else tirx.reinterpret(load.ty.dtype, value)
+                    same = str(value.ty.dtype) == str(load.ty.dtype)
+                    return value if same else tirx.reinterpret(load.ty.dtype, value)
             return load
 
         value = tvm_ffi.structural_map(store.value, (TensorLoad, replaced))

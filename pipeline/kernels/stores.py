@@ -15,7 +15,7 @@ from .grid import Loop, Mask, Unknown
 
 @dataclass(frozen=True)
 class Store:
-    """One `BufferStore`: run for all values of `loops` for which all `masks` hold, with `bindings` evaluated in order."""
+    """One `BufferStore`, run for all values of `loops` for which all `masks` hold; `bindings` are evaluated in order."""
 
     buffer: Var
     indices: Sequence[Expr]

@@ -38,7 +38,7 @@ def share(program: Program, *, in_place: bool = True, copies: bool = True, align
 
 
 def _merged(program: Program, kinds: list[_Kind], alignment: int) -> Program:
-    """All kinds of merges in turn, and again, as long as that changes something: what was refused may be worth it now."""
+    """All kinds of merges in turn, as long as that changes something: what was refused may be worth it later."""
     before = None
     while program is not before:
         before = program
@@ -79,7 +79,7 @@ def _without_copies(program: Program, alignment: int) -> Program:
 
 
 def _without(program: Program, step: Step) -> Program | None:
-    """`program` with all operands of a copy where it copies them to, and without the copy; None where that is not legal."""
+    """`program` with all operands of a copy where it copies them to, and without it; None where that is not legal."""
     merged: Program | None = program
     for overlay in step.copies:
         merged = laid_together(merged, step, overlay)

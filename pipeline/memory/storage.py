@@ -1,4 +1,4 @@
-"""Several tensors on one buffer: putting them there, and whether each still holds what was written for it when it is read."""
+"""Several tensors on one buffer: putting them there, and whether each holds what was written for it when it is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..graph import DTYPE_BYTES, Overlay, Program, Step
 
-#: bytes from `low` up to `high` of a buffer, and the tensor whose bytes they are: one that a step, or the caller, writes
+#: bytes of a buffer, from and up to, and the tensor whose bytes they are: one that a step, or the caller, writes
 Piece = tuple[int, int, int]
 
 

@@ -21,7 +21,8 @@ CATALOGUE_VERSION = "1"
 CATALOGUE: dict[str, type[Pass]] = {
     kind.name: kind
     for kind in sorted(
-        (*STOCK_PASSES, FoldConstant, FuseOperators, Legalize, Order, Share, ToMixedPrecision), key=lambda kind: kind.name
+        (*STOCK_PASSES, FoldConstant, FuseOperators, Legalize, Order, Share, ToMixedPrecision),
+        key=lambda kind: kind.name,
     )
 }
 

@@ -135,7 +135,7 @@ def test_an_element_written_twice_is_not_shared():
     def twice(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
         for k, i in T.grid(2, 8):
             with T.sblock("y"):
-                vk, vi = T.axis.remap("SS", [k, i])
+                _vk, vi = T.axis.remap("SS", [k, i])
                 y[vi] = x[vi] * 2.0
 
     assert sharing(twice) == access.Sharing(1)

@@ -113,7 +113,8 @@ def _check_meeting(program: Program, step: Step, place) -> None:
         for m, target in enumerate(step.writes):
             one, other = place(source), place(target)
             if max(one.start, other.start) < min(one.stop, other.stop):
-                assert Overlay(n, m, one.start - other.start) in step.in_place, f"{step.kernel} overwrites what it reads"
+                overlay = Overlay(n, m, one.start - other.start)
+                assert overlay in step.in_place, f"{step.kernel} overwrites what it reads"
 
 
 def _digest(text: str, nbytes: int) -> bytes:
