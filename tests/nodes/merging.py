@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from passfit.graph import Buffer, Port, Program, Step, Tensor, Weight
+from passfit.graph import Buffer, Port, Program, Step, Tensor, View, Weight
 
 if TYPE_CHECKING:
     from passfit.kernels.lowering import Lowered
@@ -23,6 +23,7 @@ def merge(parts: Sequence[Lowered]) -> Lowered:
     arrays: list[np.ndarray] = []
     inputs: list[Port] = []
     outputs: list[Port] = []
+    views: list[View] = []
     kernels = {}
     for number, part in enumerate(parts):
         program, base, first = part.program, len(tensors), (len(buffers), len(weights))
@@ -33,10 +34,9 @@ def merge(parts: Sequence[Lowered]) -> Lowered:
         arrays += part.weights
         inputs += [_port(port, number, base) for port in program.inputs]
         outputs += [_port(port, number, base) for port in program.outputs]
+        views += [replace(view, tensor=view.tensor + base, source=view.source + base) for view in program.views]
         kernels |= {f"p{number}_{name}": kernel for name, kernel in part.kernels.items()}
-    merged = Program(
-        "merged", tuple(steps), tuple(tensors), tuple(buffers), tuple(weights), tuple(inputs), tuple(outputs)
-    )
+    merged = Program("merged", *map(tuple, (steps, tensors, buffers, weights, inputs, outputs, views)))
     from passfit.kernels.lowering import Lowered
 
     return Lowered(merged, kernels, tuple(arrays))

@@ -25,7 +25,7 @@ SEQUENCES = {
     "tvm-default": ("legalize", "fold-constant", "fuse-operators"),
     "furthest": (
         "canonicalize-bindings", "decompose-ops-for-inference", "fold-batchnorm-to-conv2d", "eliminate-common-subexpr",
-        "legalize", "fold-constant{grow=0}", "fuse-operators{over=reduction}", "order",
+        "legalize", "fold-constant{grow=0}", "fuse-operators{over=reduction}", "share", "order",
     ),
 }  # fmt: skip
 #: relative to the range of an output, as everywhere
