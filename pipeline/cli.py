@@ -217,13 +217,22 @@ def track() -> None:
 
 
 @app.command()
-def explain(folder: Annotated[Path, typer.Argument(help="a folder `passfit compile` wrote", metavar="DIR")]) -> None:
+def explain(
+    folder: Annotated[Path, typer.Argument(help="a folder `passfit compile` wrote", metavar="DIR")],
+    minimalloc: Annotated[Optional[Path], typer.Option("--minimalloc", help="write the buffers as MiniMalloc's CSV")] = None,
+    solution: Annotated[Optional[Path], typer.Option("--solution", help="explain this solution of it instead")] = None,
+) -> None:
     """What is alive at the peak, which ONNX nodes it comes from, what would lower it."""
     from .memory import read_plan
+    from .memory.interchange import read_minimalloc, write_minimalloc
     from .report.explain import explain as explain_plan
     from .report.tables import explanation_table
 
     saved = read_plan(folder / "plan.json")
+    if minimalloc is not None:
+        write_minimalloc(saved, minimalloc)
+    if solution is not None:
+        saved = read_minimalloc(saved, solution)
     _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment)))
 
 
