@@ -80,11 +80,15 @@ class Step:
 
 @dataclass(frozen=True)
 class View:
-    """Byte b of tensor `source` is byte b + `shift` of `tensor`, as far as that has one; they lie on one buffer."""
+    """Byte b of tensor `source` is byte b + `shift` of `tensor`, as far as that has one; they lie on one buffer.
+
+    `elided`: a kernel would have copied it there, had memory not been shared.
+    """
 
     tensor: int
     source: int
     shift: int = 0
+    elided: bool = False
 
 
 @dataclass(frozen=True)

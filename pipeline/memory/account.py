@@ -30,11 +30,17 @@ def account(program: Program, plan: ArenaPlan, *, workspace: int, code: int, wei
 
 
 def sum_of_tensors(program: Program) -> int:
-    """The literature's static metric: inputs some kernel reads + weights + every kernel's results; views are free."""
-    read = set(program.buffers_of(tuple(tensor for step in program.steps for tensor in step.reads)))
-    inputs = sum(program.buffers[b].nbytes for b in program.input_buffers() & read)
-    results = sum(program.tensors[tensor].nbytes for step in program.steps for tensor in step.writes)
-    return inputs + sum(weight.nbytes for weight in program.weights) + results
+    """The literature's static metric: inputs some kernel reads + weights + every kernel's results; views are free.
+
+    Sharing memory leaves it as it is: what a kernel that went away would have copied is a tensor of the graph still.
+    """
+    reads = [tensor for step in program.steps for tensor in step.reads] + [view.source for view in program.views]
+    writes = [tensor for step in program.steps for tensor in step.writes]
+    writes += [view.tensor for view in program.views if view.elided]
+    read = set(program.buffers_of(tuple(reads)))
+    inputs = [port.tensor for port in program.inputs if program.tensors[port.tensor].buffer in read]
+    tensors = sum(program.tensors[tensor].nbytes for tensor in dict.fromkeys((*inputs, *writes)))
+    return tensors + sum(weight.nbytes for weight in program.weights)
 
 
 def fits(ram: int, flash: int, budget: Budget, capacity_ram: int, capacity_flash: int) -> bool:

@@ -85,7 +85,9 @@ def _without(program: Program, step: Step) -> Program | None:
         merged = laid_together(merged, step, overlay)
         if merged is None:
             return None
-    views = tuple(View(step.writes[overlay.write], step.reads[overlay.read], overlay.shift) for overlay in step.copies)
+    views = tuple(
+        View(step.writes[overlay.write], step.reads[overlay.read], overlay.shift, elided=True) for overlay in step.copies
+    )
     steps = tuple(each for each in merged.steps if each is not step)
     merged = replace(merged, steps=steps, views=merged.views + views)
     return merged if all(_is_legal(merged, write) for write in step.writes) else None

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from passfit.errors import PlanError
 from passfit.graph import Buffer, Overlay, Port, Program, Step, Tensor, Weight
 from passfit.graph.check import first_problem
-from passfit.memory import best_order, bound, check_order, orders, plan_arena, share, shared_floor, validate_plan
+from passfit.memory import (
+    best_order, bound, check_order, orders, plan_arena, share, shared_floor, sum_of_tensors, validate_plan,
+)  # fmt: skip
 
 from . import brute_force
 from .sharing import outputs, sharing_programs
@@ -35,6 +37,11 @@ def test_sharing_costs_neither_memory_nor_kernels(program):
     assert best(shared) <= best(program)
     assert bound(shared) >= shared_floor(program)
     assert share(program) == shared
+
+
+@given(sharing_programs())
+def test_sharing_leaves_the_tensors_of_the_graph_as_they_are(program):
+    assert sum_of_tensors(share(program)) == sum_of_tensors(program)
 
 
 @given(sharing_programs(max_steps=4))
