@@ -112,6 +112,8 @@ def table(models: list[dict], results: Path) -> str:
         "",
         "## Emulated targets",
         "",
+        "Each as old as its file in `results/models/`, which `git log` tells: emulation takes minutes a model.",
+        "",
         "| target | models executed | largest error | where |",
         "| --- | --- | --- | --- |",
     ]

@@ -155,7 +155,7 @@ def test_a_bug_is_raised_where_the_search_was_started(monkeypatch):
     assert _children() == []
 
 
-def test_killing_workers_changes_nothing():
+def test_killing_a_worker_changes_nothing():
     model = network(BLOCKS_OF_ALL_KINDS)
     expected = found(model)
     killed, done = set(), threading.Event()
@@ -163,7 +163,7 @@ def test_killing_workers_changes_nothing():
     def murder():
         while not done.wait(0.05):
             fresh = [pid for pid in _children() if pid not in killed]
-            if fresh and len(killed) < 2:
+            if fresh and not killed:  # a second one might be at the same candidate, which would then be blamed
                 killed.add(fresh[0])
                 os.kill(fresh[0], signal.SIGKILL)
 
