@@ -13,7 +13,7 @@ whole of it alive. What gives is judged by the bound in the best of the orders t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..graph import Overlay, Program, Step, View
 from .dependencies import step_graph
@@ -23,8 +23,24 @@ from .storage import compacted, keeps_contents, laid_together
 
 #: what a program costs: bytes at the peak, kernels, and bytes × steps; smaller is better
 _Cost = tuple[int, int, int]
+#: moves that may be tried, times the steps of the program: what a move takes grows with them
+WORK = 20_000
+
+
+@dataclass
+class _Work:
+    """How much may still be tried. The largest buffers go first, so what is left out when it ends is small."""
+
+    alignment: int
+    left: int
+
+    def allows(self, program: Program) -> bool:
+        self.left -= len(program.steps)
+        return self.left >= 0
+
+
 #: merges all buffers for one reason
-_Kind = Callable[[Program, int], Program]
+_Kind = Callable[[Program, _Work], Program]
 
 
 def share(program: Program, *, in_place: bool = True, copies: bool = True, alignment: int = ALIGNMENT) -> Program:
@@ -33,46 +49,55 @@ def share(program: Program, *, in_place: bool = True, copies: bool = True, align
     What is merged first can be in the way of what comes later: both kinds are tried first, and the better way is taken.
     """
     kinds = [_in_place] * in_place + [_without_copies] * copies
-    found = [_merged(program, way, alignment) for way in (kinds, kinds[::-1])[: len(kinds)]]
+    found = [_merged(program, way, _Work(alignment, WORK)) for way in (kinds, kinds[::-1])[: len(kinds)]]
     return compacted(min(found, key=lambda each: _cost(each, alignment), default=program))
 
 
-def _merged(program: Program, kinds: list[_Kind], alignment: int) -> Program:
+def _merged(program: Program, kinds: list[_Kind], work: _Work) -> Program:
     """All kinds of merges in turn, as long as that changes something: what was refused may be worth it later."""
     before = None
     while program is not before:
         before = program
         for merge in kinds:
-            program = merge(program, alignment)
+            program = merge(program, work)
     return program
 
 
-def _in_place(program: Program, alignment: int) -> Program:
+def _in_place(program: Program, work: _Work) -> Program:
     """Results in place of operands, each where that costs nothing, or less than it gives."""
     ancestors = _ancestors(program)
     cost: _Cost | None = None
-    for number, step in enumerate(program.steps):
+    for number in _largest_first(program):
+        step = program.steps[number]
         for overlay in step.in_place:
             merged = laid_together(program, step, overlay)
-            if merged is None or merged is program or not _is_legal(merged, step.writes[overlay.write]):
+            if merged is None or merged is program:
                 continue
-            if _costs_nothing(program, number, overlay, ancestors[number], alignment):
+            if not work.allows(program):
+                return program
+            if not _is_legal(merged, step.writes[overlay.write]):
+                continue
+            if _costs_nothing(program, number, overlay, ancestors[number], work.alignment):
                 program, cost = merged, None
                 continue
-            cost, less = cost or _cost(program, alignment), _cost(merged, alignment)
+            cost, less = cost or _cost(program, work.alignment), _cost(merged, work.alignment)
             if less < cost:
                 program, cost = merged, less
     return program
 
 
-def _without_copies(program: Program, alignment: int) -> Program:
+def _without_copies(program: Program, work: _Work) -> Program:
     """Without the kernels that copy, each where the operands can lie where it copies them to at no higher bound."""
     cost: _Cost | None = None
-    for step in program.steps:
-        merged = _without(program, step) if step.copies else None
+    for step in [program.steps[number] for number in _largest_first(program)]:
+        if not step.copies:
+            continue
+        if not work.allows(program):
+            return program
+        merged = _without(program, step)
         if merged is None:
             continue
-        cost, less = cost or _cost(program, alignment), _cost(merged, alignment)
+        cost, less = cost or _cost(program, work.alignment), _cost(merged, work.alignment)
         if less < cost:
             program, cost = merged, less
     return program
@@ -91,6 +116,15 @@ def _without(program: Program, step: Step) -> Program | None:
     steps = tuple(each for each in merged.steps if each is not step)
     merged = replace(merged, steps=steps, views=merged.views + views)
     return merged if all(_is_legal(merged, write) for write in step.writes) else None
+
+
+def _largest_first(program: Program) -> list[int]:
+    """The numbers of the steps, those that write most bytes first."""
+
+    def written(number: int) -> int:
+        return sum(program.tensors[tensor].nbytes for tensor in program.steps[number].writes)
+
+    return sorted(range(len(program.steps)), key=lambda number: (-written(number), number))
 
 
 def _is_legal(program: Program, tensor: int) -> bool:

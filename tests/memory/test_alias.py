@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from passfit.errors import PlanError
 from passfit.graph import Buffer, Overlay, Port, Program, Step, Tensor, Weight
 from passfit.graph.check import first_problem
+from passfit.memory import alias
 from passfit.memory import (
     best_order, bound, check_order, orders, plan_arena, share, shared_floor, sum_of_tensors, validate_plan,
 )  # fmt: skip
@@ -174,7 +175,13 @@ def test_of_two_concatenations_one_operand_is_part_of_one_only():
         ends=(5,),
     )
     shared = share(program)
-    assert [step.kernel for step in shared.steps] == ["left", "right", "again", "last"]
+    assert [step.kernel for step in shared.steps] == ["left", "right", "concat", "last"], "the larger one goes"
+
+
+def test_work_that_is_used_up_leaves_a_program_that_is_right(monkeypatch):
+    program = joined(Step("last", (3,), (4,)))
+    monkeypatch.setattr(alias, "WORK", 0)
+    assert share(program) == program
 
 
 def test_the_same_operand_twice_is_copied():
