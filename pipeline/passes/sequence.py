@@ -43,11 +43,16 @@ class Sequence:
 
     @property
     def specs(self) -> tuple[str, ...]:
-        return tuple(each.spec for each in self.passes)
+        return specs_of(self.passes)
 
     @property
     def lossy(self) -> bool:
         return any(each.lossy for each in self.passes)
+
+
+def specs_of(passes: Iterable[Pass]) -> tuple[str, ...]:
+    """The spec of each pass, in order."""
+    return tuple(each.spec for each in passes)
 
 
 def write_sequence(sequence: Sequence, path: Path) -> None:

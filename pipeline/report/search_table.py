@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..graph.sizes import format_bytes
+from .heat_map import signed
 
 _FIELDS = ("ram", "weights", "kernels", "sum")
 
@@ -31,8 +31,7 @@ def _change(value: int | None, field: str) -> str:
         return "fails"
     if value == 0:
         return "–"
-    size = str(abs(value)) if field == "kernels" else format_bytes(abs(value))
-    return f"{'+' if value > 0 else '−'}{size}"
+    return f"{'+' if value > 0 else '−'}{abs(value)}" if field == "kernels" else signed(value)
 
 
 def _extent(found: dict) -> str:

@@ -24,6 +24,7 @@ from ..errors import ModelError
 from ..memory import Footprint
 from ..passes.base import Pass
 from ..passes.registry import CATALOGUE_VERSION
+from ..passes.sequence import specs_of
 from ..targets import Target
 from .actions import TAILS, graph_passes
 from .evaluation import Evaluator
@@ -44,7 +45,7 @@ class Action:
 
     @property
     def spec(self) -> str:
-        return "; ".join(each.spec for each in self.passes)
+        return "; ".join(specs_of(self.passes))
 
     def after(self, prefix: tuple[Pass, ...]) -> tuple[Pass, ...]:
         """The whole sequence: nothing is run in between, since it is single passes that are measured."""

@@ -12,7 +12,7 @@ from tvm.ir import IRModule
 from ..memory import Footprint
 from ..passes.base import ModulePass, Pass, ProgramPass
 from ..passes.order import Order
-from ..passes.sequence import Sequence
+from ..passes.sequence import Sequence, specs_of
 from ..targets import Target
 from .scoring import Outcome, Request, Scorer
 from .workers import InProcess, Workers
@@ -103,7 +103,7 @@ class Evaluator:
         """The same candidate, sharing the same memory, in another order, or as it was where that fails."""
         passes = tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
         arrangement = tuple(each for each in evaluation.passes if isinstance(each, ProgramPass))
-        request = Request(tuple(each.spec for each in passes), order=(*arrangement[:-1], order))
+        request = Request(specs_of(passes), order=(*arrangement[:-1], order))
         found = self._evaluation(passes, next(self._workers.outcomes([request])))
         return evaluation if found.footprint is None else found
 
@@ -114,12 +114,12 @@ class Evaluator:
         self, sequences: Iterable[Ordered[Pass]], score: bool
     ) -> tuple[Iterator[tuple[Pass, ...]], Iterator[Outcome]]:
         own, ahead = tee(map(tuple, sequences))
-        requests = (Request(tuple(each.spec for each in passes), score) for passes in ahead)
+        requests = (Request(specs_of(passes), score) for passes in ahead)
         return own, self._workers.outcomes(requests)
 
     def _key(self, passes: tuple[Pass, ...], outcome: Outcome) -> int | None:
         if outcome.failure:
-            self.failures["; ".join(each.spec for each in passes)] = outcome.failure
+            self.failures["; ".join(specs_of(passes))] = outcome.failure
             return None
         return outcome.key
 

@@ -14,9 +14,10 @@ from ..memory import alive_bytes, lifetimes, shared_floor
 from ..passes.base import ProgramPass
 from ..passes.fuse_operators import FuseOperators
 from ..passes.keep_apart import groups
+from ..passes.sequence import specs_of
 from .actions import Candidate
 from .evaluation import Evaluation
-from .scoring import FAILURES, Scorer, Specs, arranged
+from .scoring import FAILURES, Scorer, arranged
 
 
 def around_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> Iterator[Candidate]:
@@ -31,7 +32,7 @@ def around_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> Iter
         kept = replace(fuse, keep="+".join(map(str, sorted({*fuse.kept, call}))))
         child = Candidate(candidate.prefix, (*before, kept))
         try:
-            hopeless = shared_floor(scorer.program(_specs(child))) >= found.footprint.arena
+            hopeless = shared_floor(scorer.program(specs_of(child.passes))) >= found.footprint.arena
         except FAILURES:
             continue
         if not hopeless:
@@ -41,8 +42,8 @@ def around_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> Iter
 def _calls_at_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> list[int]:
     *before, fuse = candidate.passes
     assert isinstance(fuse, FuseOperators)
-    members = groups(scorer.module(tuple(each.spec for each in before)), fuse.group)
-    program = scorer.program(_specs(candidate))
+    members = groups(scorer.module(specs_of(before)), fuse.group)
+    program = scorer.program(specs_of(candidate.passes))
     if len(members) != len(program.steps):  # a call whose result nobody needs has no step
         return []
     ordered = arranged(program, tuple(each for each in found.passes if isinstance(each, ProgramPass)))
@@ -57,7 +58,3 @@ def _holding(program: Program) -> list[int]:
     peak = alive.index(max(alive))
     later = [life.end - 1 for life in lives if life.start <= peak < life.end]
     return [peak, *sorted({step for step in later if peak < step < len(program.steps)})]
-
-
-def _specs(candidate: Candidate) -> Specs:
-    return tuple(each.spec for each in candidate.passes)

@@ -8,10 +8,11 @@ from functools import cache
 
 from ...errors import ModelError
 from ...passes.base import Pass
+from ...passes.sequence import specs_of
 from ..actions import TAILS, Candidate, actions, cleaned
 from ..evaluation import Evaluation, Evaluator
 from .operations import graph_features
-from .record import BEYOND, Outcome, Record, Specs, State
+from .record import BEYOND, Outcome, Record, State
 
 #: graph states of a record, at most: those with the shortest prefixes
 STATES = 24
@@ -75,7 +76,7 @@ def explore(
         State(features(prefix), edges[number], _row(table, number)) for number, prefix in enumerate(prefixes)
     )
     return Record(
-        model, _digest(evaluator), evaluator.target.name, tuple(map(_specs, TAILS)),
+        model, _digest(evaluator), evaluator.target.name, tuple(map(specs_of, TAILS)),
         tuple(table.outcomes), states,
     )  # fmt: skip
 
@@ -140,10 +141,6 @@ def _digest(evaluator: Evaluator) -> str:
     return f"{key % 2**64:016x}"
 
 
-def _specs(passes: tuple[Pass, ...]) -> Specs:
-    return tuple(each.spec for each in passes)
-
-
 def features_of(evaluator: Evaluator) -> Callable[[tuple[Pass, ...]], tuple[float, ...]]:
     """What `Knowledge.ranking` wants to know about the graphs of a search; each graph is looked at once."""
-    return cache(lambda prefix: graph_features(evaluator.scorer.module(_specs(cleaned(prefix)))))
+    return cache(lambda prefix: graph_features(evaluator.scorer.module(specs_of(cleaned(prefix)))))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...passes.base import Pass
 from ...passes.registry import parse_spec
+from ...passes.sequence import specs_of
 from ..actions import Candidate
 from .coreset import coreset
 from .predictor import Features, Predictor, Query
@@ -65,7 +66,7 @@ class Knowledge:
         def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
             known = {prefix: features_of(prefix) for prefix in {(): None} | {each.prefix: None for each in candidates}}
             queries = [
-                Query(known[()], known[each.prefix], tuple(step.spec for step in each.tail)) for each in candidates
+                Query(known[()], known[each.prefix], specs_of(each.tail)) for each in candidates
             ]
             order = zip(predictor.predict(queries), range(len(candidates)), strict=True)
             return [candidates[number] for _, number in sorted(order)]
