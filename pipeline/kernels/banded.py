@@ -1,0 +1,194 @@
+"""Steps made one kernel, which runs them row by row: windows of their kernels in a loop, rings between them.
+
+    for tick in …:                                each stage in the order of the steps
+        k = (tick - offset) / period
+        if k is whole and 0 <= k < extent / group: window(first = k * group)
+    finish                                        of the stages that summed up
+
+A window reads and writes row r of a ring at r modulo the rows it holds.
+
+The rings are results nobody reads: the arena has a place for them while the kernel runs, and they cost nothing after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+
+from ..graph import Buffer, Program, Step
+from ..memory.bands import Region, Stage
+from .lowering import Lowered
+from .partial_sum import partial_sum
+from .scheduling import RULE_WORKSPACE, as_it_is, schedules
+from .window import window
+
+_SERIAL = 0
+
+
+def banded(lowered: Lowered, region: Region) -> Lowered:
+    """`lowered` with the steps of the region made one, which stands where the last of them stood."""
+    program = lowered.program
+    inside = {stage.step for stage in region.stages}
+    steps = [program.steps[stage.step] for stage in region.stages]
+    results = (*region.results, *region.rings)
+    reads = tuple(dict.fromkeys(t for step in steps for t in step.reads if t not in results))
+    name = _free_name(f"banded_{steps[0].kernel}", lowered.kernels)
+    nodes = tuple(dict.fromkeys(node for step in steps for node in step.nodes))
+    kernel = _kernel(lowered, region, reads, results)
+    last = max(inside)
+    kept = tuple(
+        Step(name, reads, results, nodes) if number == last else step
+        for number, step in enumerate(program.steps)
+        if number == last or number not in inside
+    )
+    program = _with_rings(replace(program, steps=kept), lowered.program, region)
+    used = {step.kernel for step in kept}
+    kernels = {each: function for each, function in lowered.kernels.items() if each in used} | {name: kernel}
+    return replace(lowered, program=program, kernels=dict(sorted(kernels.items())))
+
+
+def _free_name(name: str, taken: object) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _with_rings(program: Program, before: Program, region: Region) -> Program:
+    """`program` with the tensors between the stages as small as their rings."""
+    tensors, buffers = list(program.tensors), list(program.buffers)
+    for stage in region.stages:
+        tensor = before.steps[stage.step].writes[0]
+        if tensor in region.rings:
+            shape = tuple(stage.held if n == stage.axis else e for n, e in enumerate(tensors[tensor].shape))
+            tensors[tensor] = ring = replace(tensors[tensor], shape=shape)
+            buffers[ring.buffer] = Buffer(buffers[ring.buffer].name, ring.nbytes)
+    return replace(program, tensors=tuple(tensors), buffers=tuple(buffers))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A tensor as the kernel has it: its buffer, and the axis and number of rows of a ring."""
+
+    buffer: Var
+    axis: int = 0
+    held: int | None = None
+
+    def indices(self, indices: Sequence[Expr], row: Expr | None = None) -> list[Expr]:
+        """Where the element of the tensor lies; with `row`, that is the row the indices count from along the axis."""
+        found = list(indices)
+        if row is not None:
+            found[self.axis] = (row if self.held is None else tirx.floormod(row, self.held)) + found[self.axis]
+        elif self.held is not None:
+            found[self.axis] = tirx.floormod(found[self.axis], self.held)
+        return found
+
+
+def _kernel(lowered: Lowered, region: Region, reads: Sequence[int], results: Sequence[int]) -> PrimFunc:
+    program = lowered.program
+    places = {tensor: _Place(_buffer(program, tensor, f"operand{n}")) for n, tensor in enumerate(reads)}
+    for stage in region.stages:
+        tensor = program.steps[stage.step].writes[0]
+        ring = tensor in region.rings and stage.held < stage.extent
+        shape = list(program.tensors[tensor].shape)
+        if tensor in region.rings:
+            shape[stage.axis] = stage.held
+        buffer = _buffer(program, tensor, f"result{results.index(tensor)}", shape)
+        axis = stage.axis if stage.operand is None else 0
+        places[tensor] = _Place(buffer, axis, stage.held if ring else None)
+    ticks = region.ticks
+    tick = Var("tick", "int64")
+    body, after = [], []
+    for stage in region.stages:
+        step = program.steps[stage.step]
+        original = lowered.kernels[step.kernel]
+        if stage.operand is None:
+            made = window(original, stage.axis, stage.group)
+        else:
+            made, finish = _summing(original, stage)
+            if finish is not None:
+                after.append(_bound(finish, step, places, None))
+        body.append(_at_its_ticks(_scheduled(made), stage, step, places, tick + (ticks.start - stage.offset)))
+    loop = For(tick, _int(0), _int(len(ticks)), _SERIAL, _sequence(body))
+    root = SBlock([], [], [], "root", _sequence([loop, *after]))
+    params = [places[tensor].buffer for tensor in (*reads, *results)]
+    made = PrimFunc(params, SBlockRealize([], tirx.const(True), root)).with_attr("tirx.noalias", True)
+    return as_it_is(made)
+
+
+def _summing(kernel: PrimFunc, stage: Stage) -> tuple[PrimFunc, PrimFunc | None]:
+    assert stage.operand is not None
+    found = partial_sum(kernel, stage.operand, stage.axis, stage.group)
+    return found.part, None if found.finish is None else _scheduled(found.finish)
+
+
+def _scheduled(kernel: PrimFunc) -> PrimFunc:
+    return schedules(kernel, frozenset()).within(RULE_WORKSPACE).kernel
+
+
+def _at_its_ticks(kernel: PrimFunc, stage: Stage, step: Step, places: dict[int, _Place], since: Expr) -> Stmt:
+    """The stage's rows at the ticks at which it runs; `since` are the ticks since its first."""
+    number = tirx.floordiv(since, stage.period) if stage.period > 1 else since
+    when = [since >= 0, number < stage.extent // stage.group]
+    if stage.period > 1:
+        when.insert(0, tirx.floormod(since, stage.period) == 0)
+    return IfThenElse(tirx.all(*when), _bound(kernel, step, places, number * stage.group, stage.operand is None), None)
+
+
+def _bound(
+    kernel: PrimFunc, step: Step, places: dict[int, _Place], row: Expr | None, windowed: bool = False
+) -> Stmt:
+    """The body of a stage's kernel, on the buffers of the whole. `windowed`: its result are the rows from `row` on."""
+    params = list(kernel.params)
+    first = params.pop(0) if row is not None else None
+    tensors = [*step.reads, *step.writes]
+    if len(params) > len(tensors):  # what was summed up so far lies in the result
+        tensors.insert(len(step.reads), step.writes[0])
+    held = {param: places[tensor] for param, tensor in zip(params, tensors, strict=True)}
+    result = params[-1]
+
+    def row_of(buffer: Var) -> Expr | None:
+        return row if windowed and buffer.same_as(result) else None
+
+    def load(each: TensorLoad) -> TensorLoad:
+        place = held.get(each.source)
+        if place is None:
+            return each
+        return tirx.BufferLoad(place.buffer, place.indices(each.indices, row_of(each.source)))
+
+    def store(each: BufferStore) -> BufferStore:
+        place = held.get(each.buffer)
+        if place is None:
+            return each
+        return BufferStore(place.buffer, each.value, place.indices(each.indices, row_of(each.buffer)))
+
+    def region(each: TensorRegion) -> TensorRegion:
+        """All of it: where exactly depends on the band."""
+        place = held.get(each.source)
+        if place is None:
+            return each
+        return tirx.BufferRegion(place.buffer, [Range.from_min_extent(_int(0), extent) for extent in place.buffer.ty.shape])
+
+    def variable(var: Var) -> Expr:
+        return row if first is not None and var.same_as(first) else var
+
+    callbacks: list[tuple[type, Callable]] = [(TensorLoad, load), (BufferStore, store), (TensorRegion, region), (Var, variable)]
+    return tvm_ffi.structural_map(kernel.body, callbacks)
+
+
+def _buffer(program: Program, tensor: int, name: str, shape: Sequence[int] | None = None) -> Var:
+    what = program.tensors[tensor]
+    return tirx.decl_buffer([_int(extent) for extent in shape or what.shape], what.dtype, name)
+
+
+def _sequence(parts: list[Stmt]) -> Stmt:
+    return parts[0] if len(parts) == 1 else SeqStmt(parts)
+
+
+def _int(value: int) -> Expr:
+    return tirx.const(value, "int64")

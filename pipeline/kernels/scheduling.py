@@ -1,0 +1,98 @@
+"""The ways to run a kernel, by the rules, and the one to take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import tvm_ffi
+from tvm.tirx import PrimFunc
+
+from .access import Sharing, sharing
+from .fuse_loops import fuse_loops
+from .lane_sums import lane_sums
+from .repack import Repack
+from .tile_reduction import tile_reduction
+from .workspace import workspace_bytes
+
+#: the most a rule may use to be fast, in bytes
+RULE_WORKSPACE = 4096
+_SCHEDULED = "passfit.scheduled"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A way to run a kernel: the scheduled function, its workspace in bytes, and the layouts of weights it wants."""
+
+    kernel: PrimFunc
+    workspace: int
+    repacks: tuple[Repack, ...] = ()
+
+    @cached_property
+    def sharing(self) -> Sharing:
+        return Sharing() if _is_scheduled(self.kernel) else sharing(self.kernel)
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """The ways to run a kernel, the fastest first; `default` is the workspace of the kernel as TVM made it, in bytes."""
+
+    default: int
+    ways: tuple[Schedule, ...]
+
+    def within(self, most: int) -> Schedule:
+        """The fastest way that needs at most `most` bytes, else the one that needs least."""
+        smallest = min(self.ways, key=lambda way: way.workspace)
+        return next((way for way in self.ways if way.workspace <= most), smallest)
+
+
+#: schedules by structure: a search lowers the same kernels many times
+_KNOWN: dict[tuple[int, frozenset[int]], list[tuple[PrimFunc, Schedules]]] = {}
+
+
+def as_it_is(kernel: PrimFunc) -> PrimFunc:
+    """`kernel`, which is scheduled already."""
+    return kernel.with_attr(_SCHEDULED, True)
+
+
+def _is_scheduled(kernel: PrimFunc) -> bool:
+    return bool(kernel.attrs) and _SCHEDULED in kernel.attrs
+
+
+def schedules(kernel: PrimFunc, repackable: frozenset[int]) -> Schedules:
+    known = _KNOWN.setdefault((tvm_ffi.structural_hash(kernel), repackable), [])
+    for original, found in known:
+        if tvm_ffi.structural_equal(original, kernel):
+            return found
+    found = _found(kernel, repackable)
+    known.append((kernel, found))
+    return found
+
+
+def _found(kernel: PrimFunc, repackable: frozenset[int]) -> Schedules:
+    if _is_scheduled(kernel):
+        size = workspace_bytes(kernel)
+        return Schedules(max(size, RULE_WORKSPACE), (Schedule(kernel, size),))
+    default = workspace_bytes(kernel)
+    ways = [*_fast(kernel, repackable)]
+    if default:
+        fused = fuse_loops(kernel)
+        ways.append(Schedule(fused, workspace_bytes(fused)))
+    return Schedules(default, (*ways, Schedule(kernel, default)))
+
+
+def _fast(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
+    """What the rules make of the kernel, as far as the workspace is small; the first is the one to take."""
+    along = lane_sums(kernel, one_operand=True)
+    if along is not None and (size := workspace_bytes(along)) <= RULE_WORKSPACE:
+        yield Schedule(along, size)
+        return
+    for copy_late in (False, True):
+        tiled = tile_reduction(kernel, repackable, copy_late=copy_late)
+        if tiled is None:
+            return
+        size = workspace_bytes(tiled.kernel)
+        if size <= RULE_WORKSPACE:
+            yield Schedule(tiled.kernel, size, tiled.repacks)
+            return

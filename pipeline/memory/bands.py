@@ -1,0 +1,264 @@
+"""Several steps run as one, row by row: of the tensors between them a few rows exist at a time, in a ring.
+
+    tick    0   1   2   3   4   5   6
+    step 1  r0  r1  r2  r3  r4  r5  r6        a row at each tick
+    step 2          r0      r1      r2        every second tick, from three rows of step 1, the last just computed
+    ring    0   01  012 123 234 345 456
+
+Nothing is computed twice: what a row has in common with the one before it is kept. The idea is that of line buffers in
+hardware, and of msf-CNN's fused blocks with a cache. Rows may be lines of an image, or its channels, which a convolution
+at the end takes into its sum (partial execution, as in Pex).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+from ..graph import Follows, Program, Rows, Splits
+from .liveness import ALIGNMENT, aligned
+
+#: how many rows of an operand a row of a result may stand for, or the other way round
+_PACES = tuple(Fraction(n) for n in range(1, 9)) + tuple(Fraction(1, n) for n in range(2, 9))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a region: at tick `offset` + k · `period` it computes rows k · group up to (k + 1) · group of its
+    result, of `extent` along `axis`. `held` are the rows there is room for: all where the result is needed whole.
+
+    A stage that sums up takes these rows of its `operand` instead, of which `axis` and `extent` are; `held` is 0.
+    """
+
+    step: int
+    axis: int
+    extent: int
+    group: int
+    period: int
+    offset: int
+    held: int
+    operand: int | None = None
+
+    @property
+    def end(self) -> int:
+        """The tick after its last."""
+        return self.offset + (self.extent // self.group - 1) * self.period + 1
+
+
+@dataclass(frozen=True)
+class Region:
+    """Steps that run as one. `rings` are the tensors that are never whole, and `nbytes` what their rings take, each
+    aligned; `results` are those that others need."""
+
+    stages: tuple[Stage, ...]
+    rings: tuple[int, ...]
+    results: tuple[int, ...]
+    nbytes: int
+
+    @property
+    def ticks(self) -> range:
+        return range(min(stage.offset for stage in self.stages), max(stage.end for stage in self.stages))
+
+
+def region(
+    program: Program,
+    splits: Sequence[Splits],
+    first: int,
+    last: int,
+    axis: int,
+    group: int = 1,
+    alignment: int = ALIGNMENT,
+) -> Region | None:
+    """Steps `first` to `last`, included, as one; None where they cannot be. `splits` are those of each step.
+
+    The rows are those of the first step's result along `axis`, computed `group` at a time, which must divide them all.
+    """
+    chosen, _ = _chosen(program, splits, first, last, axis)
+    if chosen is None or any(choice.extent % group for choice in chosen):
+        return None
+    periods = _periods(program, chosen, group)
+    if periods is None:
+        return None
+    needed = _needed_outside(program, first, last)
+    stages = _stages(program, chosen, periods, needed, group)
+    writes = [program.steps[stage.step].writes[0] for stage in stages]
+    rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and t not in needed}
+    held = [program.tensors[t].nbytes // stage.extent * stage.held for t, stage in rings.items()]
+    nbytes = sum(aligned(each, alignment) for each in held)
+    return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """How a step takes part: by the `rows` of its result, or by those of an `operand`, which it sums up."""
+
+    step: int
+    axis: int
+    extent: int
+    rows: Rows | None = None
+    operand: int | None = None
+
+
+def may_grow(program: Program, splits: Sequence[Splits], first: int, last: int, axis: int) -> bool:
+    """Whether a region that begins with these steps is possible at all."""
+    return _chosen(program, splits, first, last, axis)[1]
+
+
+def _chosen(
+    program: Program, splits: Sequence[Splits], first: int, last: int, axis: int
+) -> tuple[list[_Choice] | None, bool]:
+    """How each step takes part, from the axis of the first one's result; None where one cannot, or where a branch is
+    not yet joined: then more steps may help, which the second value says."""
+    if any(len(program.steps[number].writes) != 1 for number in range(first, last + 1)):
+        return None, False
+    made = {program.steps[number].writes[0]: number for number in range(first, last + 1)}
+    buffers = {program.tensors[tensor].buffer for tensor in made}
+    axes: dict[int, int] = {program.steps[first].writes[0]: axis}
+    found: dict[int, _Choice] = {}
+    waiting = list(range(first, last + 1))
+    while waiting:
+        left = []
+        for number in waiting:
+            choice = _choice(program, splits[number], number, axes, made, buffers)
+            if choice is None:
+                left.append(number)
+                continue
+            found[number] = choice
+            if choice.rows is not None:
+                step = program.steps[number]
+                axes[step.writes[0]] = choice.rows.axis
+                for operand, follows in choice.rows.operands:
+                    if axes.setdefault(step.reads[operand], follows.axis) != follows.axis and step.reads[operand] in made:
+                        return None, False
+        if len(left) == len(waiting):
+            return None, not any(t in axes for number in left for t in program.steps[number].reads if t in made)
+        waiting = left
+    return [found[number] for number in range(first, last + 1)], True
+
+
+def _choice(
+    program: Program, splits: Splits, number: int, axes: dict[int, int], made: dict[int, int], buffers: set[int | None]
+) -> _Choice | None:
+    """None where the step cannot take part, or not yet: a branch is known by what reads it."""
+    step = program.steps[number]
+    inside = [(n, t) for n, t in enumerate(step.reads) if program.tensors[t].buffer in buffers and program.tensors[t].weight is None]
+    if any(t not in made for _, t in inside):
+        return None  # a view of what is made here
+    result = axes.get(step.writes[0])
+    known = [(n, t) for n, t in inside if t in axes]
+    if not known and result is None:
+        return None
+    for rows in splits.rows:
+        follows = {n: rows.follows(n) for n, _ in inside}
+        if result is not None and rows.axis != result or not all(follows.values()):
+            continue
+        if all(follows[n].axis == axes[t] for n, t in known):
+            return _Choice(number, rows.axis, rows.extent, rows)
+    if result is None and len(inside) == 1 and (inside[0][0], axes[inside[0][1]]) in splits.sums:
+        operand, tensor = inside[0]
+        if step.reads.count(tensor) == 1:
+            axis = axes[tensor]
+            return _Choice(number, axis, program.tensors[tensor].shape[axis], operand=operand)
+    return None
+
+
+@dataclass(frozen=True)
+class _Need:
+    """A reader needs groups floor(slope · v) + low up to floor(slope · v) + high of `tensor` for its group v."""
+
+    tensor: int
+    slope: Fraction
+    low: int
+    high: int
+
+
+def _needs(program: Program, choice: _Choice, made: set[int], group: int) -> list[_Need]:
+    """What a step needs of the tensors that are made in the region."""
+    step = program.steps[choice.step]
+    if choice.rows is None:
+        assert choice.operand is not None
+        return [_Need(step.reads[choice.operand], Fraction(1), 0, 1)]
+    found = [(step.reads[operand], follows) for operand, follows in choice.rows.operands]
+    return [_Need(tensor, *_pace(follows, group)) for tensor, follows in found if tensor in made]
+
+
+@lru_cache(maxsize=4096)
+def _pace(follows: Follows, group: int) -> tuple[Fraction, int, int]:
+    """The narrowest slope, low and high that hold for all groups; of equal ones the first of _PACES."""
+    groups = range(len(follows.low) // group)
+    lows = [min(follows.low[group * v : group * (v + 1)]) // group for v in groups]
+    highs = [-(-max(follows.high[group * v : group * (v + 1)]) // group) for v in groups]
+
+    def pace(slope: Fraction) -> tuple[Fraction, int, int]:
+        at = [slope.numerator * v // slope.denominator for v in groups]
+        return slope, min(low - v for low, v in zip(lows, at)), max(high - v for high, v in zip(highs, at))
+
+    return min(map(pace, _PACES), key=lambda found: found[2] - found[1])
+
+
+def _periods(program: Program, chosen: list[_Choice], group: int) -> dict[int, int] | None:
+    """The ticks from a group of each tensor to the next; None where there is no such number."""
+    made = {program.steps[choice.step].writes[0] for choice in chosen if choice.rows is not None}
+    edges = [
+        (program.steps[choice.step].writes[0], need.tensor, need.slope)
+        for choice in chosen
+        if choice.rows is not None
+        for need in _needs(program, choice, made, group)
+    ]
+    rates = {program.steps[chosen[0].step].writes[0]: Fraction(1)}
+    changed = True
+    while changed:
+        changed = False
+        for result, operand, slope in edges:
+            for one, other, factor in ((result, operand, slope), (operand, result, 1 / slope)):
+                if one in rates and rates.setdefault(other, rates[one] * factor) != rates[one] * factor:
+                    return None
+            changed = changed or len(rates) < len(made) and (result in rates) != (operand in rates)
+    if set(rates) != made:
+        return None
+    unit = math.lcm(*(rate.numerator for rate in rates.values()))
+    periods = {tensor: unit // rate.numerator * rate.denominator for tensor, rate in rates.items()}
+    least = math.gcd(*periods.values())
+    return {tensor: period // least for tensor, period in periods.items()}
+
+
+def _stages(
+    program: Program, chosen: list[_Choice], periods: dict[int, int], needed: frozenset[int], group: int
+) -> tuple[Stage, ...]:
+    """The stages with when they run, as late as their readers allow, and what their rings hold."""
+    readers: dict[int, list[tuple[_Need, int]]] = {tensor: [] for tensor in periods}
+    stages = []
+    for choice in reversed(chosen):
+        step = program.steps[choice.step]
+        tensor = step.writes[0]
+        if choice.rows is None:
+            assert choice.operand is not None
+            stage = Stage(choice.step, choice.axis, choice.extent, group, periods[step.reads[choice.operand]], 0, 0, choice.operand)
+        else:
+            period = periods[tensor]
+            offset = min((at - period * (need.high - 1) for need, at in readers[tensor]), default=0)
+            held = max((_held(need, Fraction(at - offset, period)) for need, at in readers[tensor]), default=1) * group
+            whole = tensor in needed or held > choice.extent
+            stage = Stage(choice.step, choice.axis, choice.extent, group, period, offset, choice.extent if whole else held)
+        for need in _needs(program, choice, set(periods), group):
+            readers[need.tensor].append((need, stage.offset))
+        stages.append(stage)
+    return tuple(reversed(stages))
+
+
+def _held(need: _Need, lead: Fraction) -> int:
+    """How many groups there must be room for, where the writer is `lead` groups ahead of a reader."""
+    ahead = math.floor(lead) if need.slope.denominator == 1 else math.ceil(lead)
+    return ahead - need.low + 1
+
+
+def _needed_outside(program: Program, first: int, last: int) -> frozenset[int]:
+    """The tensors steps `first` to `last` write that other steps, the caller, or a view need."""
+    writes = {program.steps[number].writes[0] for number in range(first, last + 1)}
+    readers = [step for number, step in enumerate(program.steps) if not first <= number <= last]
+    read = {tensor for step in readers for tensor in step.reads} | {port.tensor for port in program.outputs}
+    read |= {view.source for view in program.views}
+    return frozenset(writes & read)
