@@ -21,8 +21,8 @@ from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 
-from ..graph import Buffer, Program, Step
-from ..memory.bands import Region, Stage
+from ..graph import Program, Step
+from ..memory.bands import Region, Stage, joined
 from .lowering import Lowered
 from .partial_sum import partial_sum
 from .scheduling import RULE_WORKSPACE, as_it_is, schedules
@@ -33,42 +33,11 @@ _SERIAL = 0
 
 def banded(lowered: Lowered, region: Region) -> Lowered:
     """`lowered` with the steps of the region made one, which stands where the last of them stood."""
-    program = lowered.program
-    inside = {stage.step for stage in region.stages}
-    steps = [program.steps[stage.step] for stage in region.stages]
-    results = (*region.results, *region.rings)
-    reads = tuple(dict.fromkeys(t for step in steps for t in step.reads if t not in results))
-    name = _free_name(f"banded_{steps[0].kernel}", lowered.kernels)
-    nodes = tuple(dict.fromkeys(node for step in steps for node in step.nodes))
-    kernel = _kernel(lowered, region, reads, results)
-    last = max(inside)
-    kept = tuple(
-        Step(name, reads, results, nodes) if number == last else step
-        for number, step in enumerate(program.steps)
-        if number == last or number not in inside
-    )
-    program = _with_rings(replace(program, steps=kept), lowered.program, region)
-    used = {step.kernel for step in kept}
-    kernels = {each: function for each, function in lowered.kernels.items() if each in used} | {name: kernel}
+    program, step = joined(lowered.program, region)
+    kernel = _kernel(lowered, region, step.reads, step.writes)
+    used = {each.kernel for each in program.steps}
+    kernels = {name: function for name, function in lowered.kernels.items() if name in used} | {step.kernel: kernel}
     return replace(lowered, program=program, kernels=dict(sorted(kernels.items())))
-
-
-def _free_name(name: str, taken: object) -> str:
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _with_rings(program: Program, before: Program, region: Region) -> Program:
-    """`program` with the tensors between the stages as small as their rings."""
-    tensors, buffers = list(program.tensors), list(program.buffers)
-    for stage in region.stages:
-        tensor = before.steps[stage.step].writes[0]
-        if tensor in region.rings:
-            shape = tuple(stage.held if n == stage.axis else e for n, e in enumerate(tensors[tensor].shape))
-            tensors[tensor] = ring = replace(tensors[tensor], shape=shape)
-            buffers[ring.buffer] = Buffer(buffers[ring.buffer].name, ring.nbytes)
-    return replace(program, tensors=tuple(tensors), buffers=tuple(buffers))
 
 
 @dataclass(frozen=True)

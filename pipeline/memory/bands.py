@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from ..graph import Follows, Program, Rows, Splits
+from ..graph import Buffer, Follows, Program, Rows, Splits, Step
 from .liveness import ALIGNMENT, aligned
 
 #: how many rows of an operand a row of a result may stand for, or the other way round
@@ -262,3 +262,29 @@ def _needed_outside(program: Program, first: int, last: int) -> frozenset[int]:
     read = {tensor for step in readers for tensor in step.reads} | {port.tensor for port in program.outputs}
     read |= {view.source for view in program.views}
     return frozenset(writes & read)
+
+
+def joined(program: Program, region: Region) -> tuple[Program, Step]:
+    """`program` with the steps of the region as one, where the last of them was; and that step.
+
+    It writes the results, then the rings, which nobody reads: they need a place while it runs, and none after.
+    """
+    inside = {stage.step for stage in region.stages}
+    steps = [program.steps[number] for number in sorted(inside)]
+    results = (*region.results, *region.rings)
+    reads = tuple(dict.fromkeys(t for step in steps for t in step.reads if t not in results))
+    taken = {step.kernel for step in program.steps}
+    name = f"banded_{steps[0].kernel}"
+    while name in taken:
+        name += "_"
+    step = Step(name, reads, results, tuple(dict.fromkeys(node for each in steps for node in each.nodes)))
+    last = max(inside)
+    kept = (step if n == last else each for n, each in enumerate(program.steps) if n == last or n not in inside)
+    tensors, buffers = list(program.tensors), list(program.buffers)
+    for stage in region.stages:
+        tensor = program.steps[stage.step].writes[0]
+        if tensor in region.rings:
+            shape = tuple(stage.held if n == stage.axis else e for n, e in enumerate(tensors[tensor].shape))
+            tensors[tensor] = ring = replace(tensors[tensor], shape=shape)
+            buffers[ring.buffer] = Buffer(buffers[ring.buffer].name, ring.nbytes)
+    return replace(program, steps=tuple(kept), tensors=tuple(tensors), buffers=tuple(buffers)), step

@@ -10,11 +10,12 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from tvm.ir import IRModule
 
-    from ..graph import Program
+    from ..graph import Program, Splits
+    from ..memory.bands import Region
 
 
 class Level(IntEnum):
@@ -24,8 +25,10 @@ class Level(IntEnum):
     """the Relax module of operators, before kernels"""
     KERNELS = 1
     """the Relax module of kernel calls; `legalize` leads here"""
-    PROGRAM = 2
-    """the lowered program: steps and buffers"""
+    LOWERED = 2
+    """the lowered program, steps and buffers, its kernels not yet scheduled"""
+    PROGRAM = 3
+    """the program with its kernels as they are compiled"""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,18 @@ class ModulePass(Pass):
         return (cls(),)
 
 
+class SplitPass(Pass):
+    """A pass on the lowered program that makes one of several kernels; how, is for `kernels` to know."""
+
+    levels: ClassVar[frozenset[Level]] = frozenset({Level.LOWERED})
+
+    def region(self, program: Program, splits: Sequence[Splits]) -> Region:
+        """The steps that become one; `splits` are how each of the program's can be split. Raises SequenceError."""
+        raise NotImplementedError
+
+
 class ProgramPass(Pass):
-    """A pass on the lowered program."""
+    """A pass on the steps and buffers of a program."""
 
     levels: ClassVar[frozenset[Level]] = frozenset({Level.PROGRAM})
 

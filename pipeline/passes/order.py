@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..memory.schedule import best_order, orders
-from .base import ProgramPass
+from .base import Level, ProgramPass
 
 if TYPE_CHECKING:
     from ..graph import Program
@@ -21,6 +21,7 @@ class Order(ProgramPass):
 
     name = "order"
     summary = "puts the kernels into an order that keeps less memory alive"
+    levels = frozenset({Level.LOWERED, Level.PROGRAM})
 
     by: str = "beam"
 
@@ -29,6 +30,8 @@ class Order(ProgramPass):
             raise ValueError(f"by is '{self.by}', not one of {', '.join(ORDERS)}")
 
     def apply(self, program: Program) -> Program:
-        if self.by == "beam":
-            return program.reordered(best_order(program).order)
-        return program.reordered(dict(orders(program))[self.by])
+        return program.reordered(self.numbers(program))
+
+    def numbers(self, program: Program) -> tuple[int, ...]:
+        """The order, as the numbers of the steps."""
+        return best_order(program).order if self.by == "beam" else dict(orders(program))[self.by]

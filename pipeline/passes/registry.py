@@ -12,6 +12,7 @@ from .fuse_operators import FuseOperators
 from .legalize import Legalize
 from .order import Order
 from .share import Share
+from .split import SplitChannels, SplitRows
 from .stock import STOCK_PASSES
 from .to_mixed_precision import ToMixedPrecision
 
@@ -21,7 +22,7 @@ CATALOGUE_VERSION = "1"
 CATALOGUE: dict[str, type[Pass]] = {
     kind.name: kind
     for kind in sorted(
-        (*STOCK_PASSES, FoldConstant, FuseOperators, Legalize, Order, Share, ToMixedPrecision),
+        (*STOCK_PASSES, FoldConstant, FuseOperators, Legalize, Order, Share, SplitChannels, SplitRows, ToMixedPrecision),
         key=lambda kind: kind.name,
     )
 }

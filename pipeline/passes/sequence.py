@@ -28,13 +28,13 @@ class Sequence:
         passes = tuple(parse_spec(spec) for spec in specs)
         level = Level.GRAPH
         for each in passes:
-            if Level.PROGRAM in each.levels and level >= Level.KERNELS:
-                level = Level.PROGRAM
+            if level >= Level.KERNELS:  # the module is lowered, and the kernels are scheduled, when that is asked for
+                level = min((later for later in each.levels if later > level), default=level) if level not in each.levels else level
             if level not in each.levels:
                 wanted = " or ".join(sorted(known.name.lower() for known in each.levels))
                 raise SequenceError(
                     f"The pass '{each.spec}' works on the {wanted}, but stands where the {level.name.lower()} is at hand.",
-                    "Put passes on the graph before `legalize`, passes on kernels after it, and `order` last.",
+                    "Put passes on the graph before `legalize`, passes on kernels after it, then splits, then `share`.",
                 )
             level = each.level_after(level)
         if level == Level.GRAPH:

@@ -10,11 +10,11 @@ from itertools import tee
 from tvm.ir import IRModule
 
 from ..memory import Footprint
-from ..passes.base import ModulePass, Pass, ProgramPass
+from ..passes.base import ModulePass, Pass
 from ..passes.order import Order
 from ..passes.sequence import Sequence, specs_of
 from ..targets import Target
-from .scoring import Outcome, Request, Scorer
+from .scoring import Arrangement, Outcome, Request, Scorer
 from .workers import InProcess, Workers
 
 #: what a search lowers: bytes of ram on the target, or the literature's sum of all tensors
@@ -101,9 +101,13 @@ class Evaluator:
 
     def with_order(self, evaluation: Evaluation, order: Order) -> Evaluation:
         """The same candidate, sharing the same memory, in another order, or as it was where that fails."""
+        arrangement = tuple(each for each in evaluation.passes if not isinstance(each, ModulePass))
+        return self.with_arrangement(evaluation, (*arrangement[:-1], order))
+
+    def with_arrangement(self, evaluation: Evaluation, arrangement: Arrangement) -> Evaluation:
+        """The same module passes, then others on the program, or the candidate as it was where one fails."""
         passes = tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
-        arrangement = tuple(each for each in evaluation.passes if isinstance(each, ProgramPass))
-        request = Request(specs_of(passes), order=(*arrangement[:-1], order))
+        request = Request(specs_of(passes), order=arrangement)
         found = self._evaluation(passes, next(self._workers.outcomes([request])))
         return evaluation if found.footprint is None else found
 

@@ -17,7 +17,7 @@ from ..passes.keep_apart import groups
 from ..passes.sequence import specs_of
 from .actions import Candidate
 from .evaluation import Evaluation
-from .scoring import FAILURES, Scorer, arranged
+from .scoring import FAILURES, Scorer
 
 
 def around_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> Iterator[Candidate]:
@@ -46,7 +46,10 @@ def _calls_at_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> l
     program = scorer.program(specs_of(candidate.passes))
     if len(members) != len(program.steps):  # a call whose result nobody needs has no step
         return []
-    ordered = arranged(program, tuple(each for each in found.passes if isinstance(each, ProgramPass)))
+    ordered = program
+    for each in found.passes:
+        if isinstance(each, ProgramPass):
+            ordered = each.apply(ordered)
     steps = [program.steps.index(ordered.steps[number]) for number in _holding(ordered)]
     return list(dict.fromkeys(call for step in steps if len(members[step]) > 1 for call in members[step]))
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import onnx
 from tvm.ir import IRModule
 
 from ..errors import SequenceError
 from ..frontend.provenance import provenance
-from ..kernels.lowering import Lowered, lower, without_workspaces
+from ..kernels.arranging import arranged
+from ..kernels.lowering import Lowered, lower
 from ..kernels.placed import placed_kernels
-from ..passes.base import ModulePass, ProgramPass
+from ..passes.base import ModulePass
 from ..passes.fuse_operators import FuseOperators
 from ..passes.sequence import Sequence
 from .scoring import FAILURES
@@ -40,12 +39,8 @@ def replay(sequence: Sequence, module: IRModule, model: onnx.ModelProto, name: s
             ) from error
     nodes = provenance(model, before, grouped)
     inputs, outputs = port_names(model)
-    lowered, workspace = without_workspaces(lower(module, name, inputs, outputs, nodes))
-    program = lowered.program
-    for each in sequence.passes:
-        if isinstance(each, ProgramPass):
-            program = each.apply(program)
-    return placed_kernels(replace(lowered, program=program)), workspace
+    lowered, workspace = arranged(lower(module, name, inputs, outputs, nodes), sequence.passes)
+    return placed_kernels(lowered), workspace
 
 
 def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:

@@ -12,9 +12,10 @@ from tvm.ir import IRModule
 
 from ..errors import ModelError
 from ..graph import Program
+from ..kernels.arranging import arranged
 from ..kernels.lowering import Lowered, lower, without_workspaces
 from ..memory import Footprint, account, bound, orders, plan_arena
-from ..passes.base import ProgramPass
+from ..passes.base import Pass
 from ..passes.order import Order
 from ..passes.registry import parse_spec
 from ..passes.share import Share
@@ -31,8 +32,8 @@ FAILURES = (
 )  # fmt: skip
 
 Specs = tuple[str, ...]
-#: what is done to a program: which buffers share memory, and the order of the kernels, which is last
-Arrangement = tuple[ProgramPass, ...]
+#: what is done to a lowered program: splits, which buffers share memory, and the order of the kernels, which is last
+Arrangement = tuple[Pass, ...]
 #: a module and its state key
 _Reached = tuple[IRModule, int]
 
@@ -94,7 +95,11 @@ class Scorer:
 
     def program(self, specs: Specs) -> Program:
         """The program after the passes, in the order given, nothing shared."""
-        return self._lowered(self.module(specs))[0].program
+        return without_workspaces(self.lowered(specs))[0].program
+
+    def lowered(self, specs: Specs) -> Lowered:
+        """The program after the passes with its kernels, nothing scheduled yet. What a pass raises goes through."""
+        return self._lowered(self.module(specs))
 
     def _module(self, specs: Specs) -> _Reached:
         """The module after the passes, and its state key. What a pass raises goes through."""
@@ -110,12 +115,12 @@ class Scorer:
         return self._modules[specs]
 
     def _ordered(self, module: IRModule, key: int, order: Arrangement) -> Outcome:
-        lowered, workspace = self._lowered(module)
-        return Outcome(key, self._account(arranged(lowered.program, order), workspace), order)
+        lowered, workspace = arranged(self._lowered(module), order)
+        return Outcome(key, self._account(lowered.program, workspace), order)
 
     def _score(self, module: IRModule, key: int) -> Outcome:
         """Arranged in the best way that costs next to nothing."""
-        lowered, workspace = self._lowered(module)
+        lowered, workspace = without_workspaces(self._lowered(module))
         best: Outcome | None = None
         for least, order, program in arrangements(lowered.program, self._target.alignment):
             if best is not None and least > best.footprint.arena:
@@ -126,8 +131,8 @@ class Scorer:
         assert best is not None
         return best
 
-    def _lowered(self, module: IRModule) -> tuple[Lowered, int]:
-        return without_workspaces(lower(module, self._name, self._inputs, self._outputs))
+    def _lowered(self, module: IRModule) -> Lowered:
+        return lower(module, self._name, self._inputs, self._outputs)
 
     def _account(self, program: Program, workspace: int) -> Footprint:
         plan = plan_arena(program, self._target.alignment)
@@ -144,13 +149,6 @@ def _applied(spec: str, module: IRModule) -> _Reached | Exception:
         return error.with_traceback(None)
 
 
-def arranged(program: Program, order: Arrangement) -> Program:
-    """`program` after passes on it."""
-    for each in order:
-        program = each.apply(program)
-    return program
-
-
 def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangement, Program]]:
     """Ways to share memory that differ, none of it among them, each in the named order with the lowest bound.
 
@@ -158,7 +156,7 @@ def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangemen
     """
     found: dict[Program, tuple[int, Arrangement, Program]] = {}
     for sharing in ((), (Share(copies=0),), (Share(),)):
-        shared = arranged(program, sharing)
+        shared = program if not sharing else sharing[0].apply(program)
         if shared in found:
             continue
         ways = [(Order(by=name), shared.reordered(order)) for name, order in orders(shared)]

@@ -1,0 +1,27 @@
+"""Passes on a lowered program, and its kernels scheduled in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..passes.base import Level, Pass, ProgramPass, SplitPass
+from .banded import banded
+from .lowering import Lowered, without_workspaces
+from .splits import splits_of
+
+
+def arranged(lowered: Lowered, passes: Iterable[Pass]) -> tuple[Lowered, int]:
+    """`lowered` after the passes on programs among `passes`, scheduled; and its largest workspace in bytes.
+
+    Raises SequenceError where a split does not fit.
+    """
+    workspace: int | None = None
+    for each in passes:
+        if isinstance(each, SplitPass):
+            lowered = banded(lowered, each.region(lowered.program, splits_of(lowered)))
+        elif isinstance(each, ProgramPass):
+            if workspace is None and Level.LOWERED not in each.levels:
+                lowered, workspace = without_workspaces(lowered)
+            lowered = replace(lowered, program=each.apply(lowered.program))
+    return (lowered, workspace) if workspace is not None else without_workspaces(lowered)
