@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..passes.base import Level, Pass, ProgramPass, SplitPass
+from ..passes.cut_sums import CutSums
 from .banded import banded
+from .cutting import cut_sums
 from .lowering import Lowered, without_workspaces
 from .splits import splits_of
 
@@ -20,6 +22,8 @@ def arranged(lowered: Lowered, passes: Iterable[Pass]) -> tuple[Lowered, int]:
     for each in passes:
         if isinstance(each, SplitPass):
             lowered = banded(lowered, each.region(lowered.program, splits_of(lowered)))
+        elif isinstance(each, CutSums):
+            lowered = cut_sums(lowered)
         elif isinstance(each, ProgramPass):
             if workspace is None and Level.LOWERED not in each.levels:
                 lowered, workspace = without_workspaces(lowered)

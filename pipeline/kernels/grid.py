@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 from tvm.ir import Call, Expr, Var
-from tvm.tirx import Cast, IntImm, Not, Select
+from tvm.tirx import Cast, FloatImm, IntImm, Not, Select
 
 #: iterations looked at together, so that an array of them takes 32 MiB
 CHUNK = 1 << 22
@@ -32,8 +32,13 @@ class Loop:
 #: a condition, and whether it holds
 Mask = tuple[Expr, bool]
 
+def _truncating_division(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """As C divides integers: towards zero."""
+    return np.sign(one) * np.sign(other) * (np.abs(one) // np.abs(other))
+
+
 _BINARY = {
-    "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul,
+    "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "Div": _truncating_division,
     "FloorDiv": operator.floordiv, "FloorMod": operator.mod, "Min": np.minimum, "Max": np.maximum,
     "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge,
     "And": np.logical_and, "Or": np.logical_or,
@@ -94,7 +99,7 @@ class Grid:
                 raise Unknown(f"the variable {expr.name}")
             return self.values[expr]
         combine = _BINARY.get(type(expr).__name__)
-        if combine is not None:
+        if combine is not None and "float" not in str(expr.a.ty.dtype):
             return combine(self.evaluate(expr.a), self.evaluate(expr.b))
         if isinstance(expr, Not):
             return np.logical_not(self.evaluate(expr.a))
@@ -105,4 +110,33 @@ class Grid:
         if isinstance(expr, Call) and getattr(expr.op, "name", "") in ("prim.if_then_else", "prim.likely"):
             values = [self.evaluate(argument) for argument in expr.args]
             return np.where(*values) if len(values) == 3 else values[0]
+        raise Unknown(type(expr).__name__)
+
+
+_ROUNDED = {"floor": np.floor, "ceil": np.ceil, "round": np.round, "nearbyint": np.rint, "trunc": np.trunc}
+
+
+class RoughGrid(Grid):
+    """A grid that also goes through coordinates of resized images, in float64: `rough` says that it did, and that what
+    the kernel rounds in float32 may be the next integer."""
+
+    rough: bool = False
+
+    def evaluate(self, expr: Expr) -> np.ndarray:
+        if isinstance(expr, Cast) and "float" in str(expr.value.ty.dtype) and "int" in str(expr.ty.dtype):
+            self.rough = True
+            return np.trunc(self._real(expr.value)).astype(np.int64)
+        return super().evaluate(expr)
+
+    def _real(self, expr: Expr) -> np.ndarray:
+        if isinstance(expr, FloatImm):
+            return np.float64(expr.value)
+        if isinstance(expr, Cast):
+            return self._real(expr.value) if "float" in str(expr.value.ty.dtype) else self.evaluate(expr.value) * 1.0
+        combine = operator.truediv if type(expr).__name__ == "Div" else _BINARY.get(type(expr).__name__)
+        if combine is not None:
+            return combine(self._real(expr.a), self._real(expr.b))
+        rounded = _ROUNDED.get(str(getattr(getattr(expr, "op", None), "name", "")).rpartition(".")[2])
+        if rounded is not None and isinstance(expr, Call):
+            return rounded(self._real(expr.args[0]))
         raise Unknown(type(expr).__name__)

@@ -17,11 +17,16 @@ _SERIAL = 0
 
 def blocks_of(kernel: PrimFunc) -> list[SBlock]:
     """The blocks of a kernel, each with a loop for each of its axes. Raises Unknown for a kernel of another form."""
+    return [_block(nest) for nest in nests_in(kernel)]
+
+
+def nests_in(kernel: PrimFunc) -> list[Stmt]:
+    """The nests of a kernel in the order they run. Raises Unknown for a kernel of another form."""
     body = kernel.body
     if not isinstance(body, SBlockRealize) or body.iter_values or body.block.match_buffers:
         raise Unknown("no plain kernel")
     inner = body.block.body
-    return [_block(each) for each in (inner.seq if isinstance(inner, SeqStmt) else [inner])]
+    return list(inner.seq) if isinstance(inner, SeqStmt) else [inner]
 
 
 def kernel_of(params: Sequence[Var], nests: Sequence[Stmt], own: Sequence[Var], attrs: object) -> PrimFunc:

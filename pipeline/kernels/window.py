@@ -21,7 +21,7 @@ from tvm.tirx import BufferStore, IntImm, PrimFunc, Stmt
 
 from ..graph import Follows, Rows
 from .expressions import loads, uses
-from .grid import Grid, Unknown
+from .grid import RoughGrid, Unknown
 from .inlining import inline_producers, new_schedule, scheduled_kernel
 from .nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple
 
@@ -32,10 +32,10 @@ def rows_of(kernel: PrimFunc, axis: int) -> Rows | None:
     """How the rows of the operands follow those of the only result, along its `axis`; None where they do not."""
     try:
         found, _ = _followed(kernel, axis)
+        params = enumerate(found.kernel.params[:-1])
+        operands = tuple((n, found.follows(param)) for n, param in params if found.is_followed(param))
     except Unknown:
         return None
-    params = enumerate(found.kernel.params[:-1])
-    operands = tuple((n, found.follows(param)) for n, param in params if found.is_followed(param))
     return Rows(axis, int(found.kernel.params[-1].ty.shape[axis]), operands)
 
 
@@ -100,10 +100,12 @@ class Following:
 
     `dims` are, by buffer, the axis that follows; `spans` how much is needed of those the kernel writes; `whole` are
     those of which each row needs all. `nests` are in the order they were met, which is the last first.
+    With `repeats`, a sum may be one of these.
     """
 
-    def __init__(self, kernel: PrimFunc):
+    def __init__(self, kernel: PrimFunc, repeats: bool = False):
         self.kernel = kernel
+        self._repeats = repeats
         self.dims: dict[Var, int] = {}
         self.spans: dict[Var, Span] = {}
         self.whole: set[Var] = set()
@@ -145,7 +147,7 @@ class Following:
 
     def _repeat(self, block: SBlock) -> None:
         """Padding that every row needs all of: it is computed for each window again, or where it is read."""
-        if block.init is not None or block.body.buffer in self.dims:
+        if block.init is not None and not self._repeats or block.body.buffer in self.dims:
             raise Unknown("a sum that is needed whole")
         self.nests.append(Nest(block, None))
         self.whole.update(load.source for load in loads(block.body.value))
@@ -197,12 +199,13 @@ class Following:
         axes = [axis for axis in nest.block.iter_vars if uses(index, axis.var) and not axis.var.same_as(nest.row)]
         root = self.nests[0]
         extent = next(int(axis.dom.extent) for axis in root.block.iter_vars if axis.var.same_as(root.row))
-        grid = Grid((extent, span.high - span.low, *(int(axis.dom.extent) for axis in axes)))
+        grid = RoughGrid((extent, span.high - span.low, *(int(axis.dom.extent) for axis in axes)))
         row, offset, *others = np.ogrid[tuple(slice(each) for each in grid.shape)]
         grid.values = {axis.var: values for axis, values in zip(axes, others)}
         grid.values[nest.row] = row * span.slope + span.low + offset
         rows = np.broadcast_to(grid.evaluate(index), grid.shape).reshape(extent, -1)
-        return rows.min(axis=1), rows.max(axis=1) + 1
+        margin = 1 if grid.rough else 0
+        return rows.min(axis=1) - margin, rows.max(axis=1) + 1 + margin
 
     def window(self, count: int, first: Var) -> tuple[list[Stmt], dict[Var, Var]]:
         """The nests in the order they run, for `count` rows from `first`; and the buffers that stand for others."""

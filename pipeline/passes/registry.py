@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from ..errors import SequenceError, did_you_mean
 from .base import Pass
+from .cut_sums import CutSums
 from .fold_constant import FoldConstant
 from .fuse_operators import FuseOperators
 from .legalize import Legalize
@@ -22,7 +23,7 @@ CATALOGUE_VERSION = "1"
 CATALOGUE: dict[str, type[Pass]] = {
     kind.name: kind
     for kind in sorted(
-        (*STOCK_PASSES, FoldConstant, FuseOperators, Legalize, Order, Share, SplitChannels, SplitRows, ToMixedPrecision),
+        (*STOCK_PASSES, CutSums, FoldConstant, FuseOperators, Legalize, Order, Share, SplitChannels, SplitRows, ToMixedPrecision),
         key=lambda kind: kind.name,
     )
 }

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..graph import Program, Splits
-from ..kernels.lowering import without_workspaces
+from ..kernels.cutting import cut_sums
+from ..kernels.lowering import Lowered, without_workspaces
 from ..kernels.splits import splits_of
 from ..memory import orders
 from ..memory.bands import joined, region
 from ..memory.segments import Segment, best_segments
 from ..passes.base import ModulePass, SplitPass
+from ..passes.cut_sums import CutSums
 from ..passes.order import Order
 from ..passes.sequence import specs_of
 from ..passes.split import CHANNELS, SplitChannels, SplitRows
@@ -29,6 +31,7 @@ from .scoring import Arrangement, arrangements
 class _Way:
     """An order of a program's steps and the segments of it that run as one."""
 
+    before: Arrangement
     order: Order
     program: Program
     splits: Sequence[Splits]
@@ -51,12 +54,12 @@ class _Way:
 
     def without(self, segment: Segment) -> _Way:
         kept = tuple(each for each in self.segments if each is not segment)
-        return _Way(self.order, self.program, self.splits, kept, self.alignment)
+        return _Way(self.before, self.order, self.program, self.splits, kept, self.alignment)
 
     @property
-    def passes(self) -> tuple[Order | SplitPass, ...]:
+    def passes(self) -> Arrangement:
         """The last segment first, so that the numbers of the others stay."""
-        return (self.order, *(_pass(self.program, segment) for segment in reversed(self.segments)))
+        return (*self.before, self.order, *(_pass(self.program, segment) for segment in reversed(self.segments)))
 
 
 def split(evaluator: Evaluator, found: Evaluation) -> Evaluation:
@@ -64,8 +67,12 @@ def split(evaluator: Evaluator, found: Evaluation) -> Evaluation:
     assert found.footprint is not None
     modules = tuple(each for each in found.passes if isinstance(each, ModulePass))
     lowered = evaluator.scorer.lowered(specs_of(modules))
-    program = without_workspaces(lowered)[0].program
-    best = min(_ways(program, splits_of(lowered), found, evaluator.target.alignment), key=lambda way: way.bound)
+    ways = [
+        way
+        for before, each in (((), lowered), ((CutSums(),), cut_sums(lowered)))
+        for way in _ways(before, each, found, evaluator.target.alignment)
+    ]
+    best = min(ways, key=lambda way: way.bound)
     if not best.segments or best.bound >= found.footprint.arena:
         return found
     best = _as_few_as_needed(best)
@@ -73,8 +80,9 @@ def split(evaluator: Evaluator, found: Evaluation) -> Evaluation:
     return min((found, *tried), key=lambda each: each.score)
 
 
-def _ways(program: Program, splits: Sequence[Splits], found: Evaluation, alignment: int) -> Iterator[_Way]:
+def _ways(before: Arrangement, lowered: Lowered, found: Evaluation, alignment: int) -> Iterator[_Way]:
     """The best segments of each order worth a look: that of `found`, and those that cost next to nothing."""
+    program, splits = without_workspaces(lowered)[0].program, splits_of(lowered)
     last = found.passes[-1]
     assert isinstance(last, Order)
     seen = set()
@@ -83,7 +91,7 @@ def _ways(program: Program, splits: Sequence[Splits], found: Evaluation, alignme
         if numbers not in seen:
             seen.add(numbers)
             ordered, own = program.reordered(numbers), [splits[number] for number in numbers]
-            yield _Way(order, ordered, own, tuple(best_segments(ordered, own, alignment)[1]), alignment)
+            yield _Way(before, order, ordered, own, tuple(best_segments(ordered, own, alignment)[1]), alignment)
 
 
 def _as_few_as_needed(way: _Way) -> _Way:
