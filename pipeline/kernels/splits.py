@@ -14,16 +14,13 @@ from .window import rows_of
 _KNOWN: dict[int, list[tuple[PrimFunc, Splits]]] = {}
 
 
-def splits_of(lowered: Lowered) -> tuple[Splits, ...]:
-    """For each step of the program, how its kernel can be split."""
-    weights = {number for number, tensor in enumerate(lowered.program.tensors) if tensor.weight is not None}
-    return tuple(
-        _splits(lowered.kernels[step.kernel], len(step.writes), frozenset(n for n, t in enumerate(step.reads) if t in weights))
-        for step in lowered.program.steps
-    )
+def splits_of(lowered: Lowered) -> dict[str, Splits]:
+    """How each kernel of the program can be split."""
+    steps = {step.kernel: step for step in lowered.program.steps}
+    return {name: _splits(lowered.kernels[name], len(step.writes)) for name, step in steps.items()}
 
 
-def _splits(kernel: PrimFunc, results: int, weights: frozenset[int]) -> Splits:
+def _splits(kernel: PrimFunc, results: int) -> Splits:
     known = _KNOWN.setdefault(tvm_ffi.structural_hash(kernel), [])
     for original, splits in known:
         if tvm_ffi.structural_equal(original, kernel):
@@ -35,7 +32,6 @@ def _splits(kernel: PrimFunc, results: int, weights: frozenset[int]) -> Splits:
         sums = [
             (number, axis)
             for number, operand in enumerate(operands)
-            if number not in weights
             for axis, extent in enumerate(operand.ty.shape)
             if int(extent) > 1 and sums_over(kernel, number, axis)
         ]

@@ -13,7 +13,7 @@ at the end takes into its sum (partial execution, as in Pex).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -65,14 +65,14 @@ class Region:
 
 def region(
     program: Program,
-    splits: Sequence[Splits],
+    splits: Mapping[str, Splits],
     first: int,
     last: int,
     axis: int,
     group: int = 1,
     alignment: int = ALIGNMENT,
 ) -> Region | None:
-    """Steps `first` to `last`, included, as one; None where they cannot be. `splits` are those of each step.
+    """Steps `first` to `last`, included, as one; None where they cannot be. `splits` are those of each kernel.
 
     The rows are those of the first step's result along `axis`, computed `group` at a time, which must divide them all.
     """
@@ -102,13 +102,13 @@ class _Choice:
     operand: int | None = None
 
 
-def may_grow(program: Program, splits: Sequence[Splits], first: int, last: int, axis: int) -> bool:
+def may_grow(program: Program, splits: Mapping[str, Splits], first: int, last: int, axis: int) -> bool:
     """Whether a region that begins with these steps is possible at all."""
     return _chosen(program, splits, first, last, axis)[1]
 
 
 def _chosen(
-    program: Program, splits: Sequence[Splits], first: int, last: int, axis: int
+    program: Program, splits: Mapping[str, Splits], first: int, last: int, axis: int
 ) -> tuple[list[_Choice] | None, bool]:
     """How each step takes part, from the axis of the first one's result; None where one cannot, or where a branch is
     not yet joined: then more steps may help, which the second value says."""
@@ -122,7 +122,7 @@ def _chosen(
     while waiting:
         left = []
         for number in waiting:
-            choice = _choice(program, splits[number], number, axes, made, buffers)
+            choice = _choice(program, splits[program.steps[number].kernel], number, axes, made, buffers)
             if choice is None:
                 left.append(number)
                 continue

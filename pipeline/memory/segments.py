@@ -7,7 +7,7 @@ that are alive meanwhile. The path whose costliest edge is cheapest is found by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,34 +35,37 @@ class Segment:
     nbytes: int
 
 
-def best_segments(
-    program: Program, splits: Sequence[Splits], alignment: int = ALIGNMENT, least: int = 0
-) -> tuple[int, list[Segment]]:
-    """The least that is alive at the fullest step, in bytes, and the segments that bring it there, in order.
-
-    `program` keeps its order; `splits` are those of its steps. It goes no lower than `least`.
-    """
-    steps = _Steps(program, splits, alignment)
-    high = max(steps.alone, default=0)
-    found = steps.path(high)
-    low = max(least, steps.unavoidable)
-    while low < high:
-        middle = (low + high) // 2
-        path = steps.path(middle)
-        if path is None:
-            low = middle + 1
-        else:
+def best_segments(program: Program, splits: Mapping[str, Splits], alignment: int = ALIGNMENT) -> Path:
+    """The path whose fullest edge is least. `program` keeps its order; `splits` are those of its kernels."""
+    paths = Paths(program, splits, alignment)
+    found = paths.within(max(paths.alone, default=0))
+    assert found.complete
+    low = paths.unavoidable
+    while low < found.nbytes:
+        middle = (low + found.nbytes) // 2
+        path = paths.within(middle)
+        if path.complete:
             found = path
-            high = max((each.nbytes for each in path), default=0)
-            high = max(high, steps.most_alone(path), low)
-    assert found is not None
-    return high, [steps.coarser(segment, high) for segment in found]
+        else:
+            low = middle + 1
+    return paths.coarser(found)
 
 
-class _Steps:
-    """What is alive at each step, alone or with others, worked out as it is asked for."""
+@dataclass(frozen=True)
+class Path:
+    """Segments in order, and the most bytes alive on the way, which leads as far as step `reached` - to the end if
+    `complete`."""
 
-    def __init__(self, program: Program, splits: Sequence[Splits], alignment: int):
+    segments: tuple[Segment, ...]
+    nbytes: int
+    reached: int
+    complete: bool
+
+
+class Paths:
+    """Paths through a program. What is alive at each edge is worked out once, when it is asked for."""
+
+    def __init__(self, program: Program, splits: Mapping[str, Splits], alignment: int):
         self.program, self.splits, self.alignment = program, splits, alignment
         self.count = len(program.steps)
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
@@ -71,7 +74,8 @@ class _Steps:
         self._grows: dict[tuple[int, int], int] = {}
 
     def _lives(self) -> tuple[list[int], list[int]]:
-        """The first step at which each buffer is alive, and the one at which it no longer is."""
+        """The first step at which each buffer is alive, and the one at which it no longer is. Inputs are alive before
+        the first step, outputs after the last."""
         births, deaths = [self.count] * len(self.sizes), [0] * len(self.sizes)
         for number, step in enumerate(self.program.steps):
             for buffer in self.program.buffers_of(step.reads + step.writes):
@@ -81,6 +85,9 @@ class _Steps:
         for buffer in self.program.output_buffers():
             deaths[buffer] = self.count + 1
         return births, deaths
+
+    def _splits_of(self, number: int) -> Splits:
+        return self.splits[self.program.steps[number].kernel]
 
     @cached_property
     def alone(self) -> list[int]:
@@ -107,8 +114,8 @@ class _Steps:
                 best = max(best, min(self.sizes[read], self.sizes[write]))
         return best
 
-    def path(self, most: int) -> list[Segment] | None:
-        """The segments of a path that never needs more than `most` bytes and joins the fewest steps; None if none."""
+    def within(self, most: int) -> Path:
+        """The path that never needs more than `most` bytes and joins the fewest steps, as far as one leads."""
         joined: list[tuple[int, int] | None] = [None] * (self.count + 1)
         joined[0] = (0, 0)
         came: list[Segment | None] = [None] * (self.count + 1)
@@ -121,21 +128,25 @@ class _Steps:
             blocked = next((k for k in range(first, min(first + LONGEST, self.count)) if self.alone[k] > most), None)
             if blocked is None:
                 continue
-            for end in range(blocked + 1, min(first + LONGEST, self.count) + 1):
-                if end - first > 1:
-                    segment = self.segment(first, end, most)
-                    if segment is not None and segment.nbytes <= most:
-                        self._reach(joined, came, end, (here[0] + end - first, here[1] + 1), segment)
-                    elif self._stops(first, end):
-                        break
-        if joined[self.count] is None:
-            return None
-        found, at = [], self.count
+            for end in range(max(blocked, first + 1) + 1, min(first + LONGEST, self.count) + 1):
+                segment = self.segment(first, end, most)
+                if segment is not None and segment.nbytes <= most:
+                    self._reach(joined, came, end, (here[0] + end - first, here[1] + 1), segment)
+                elif self._stops(first, end):
+                    break
+        reached = max(number for number, cost in enumerate(joined) if cost is not None)
+        segments, at = [], reached
         while at > 0:
             segment = came[at]
             at = at - 1 if segment is None else segment.first
-            found += [segment] if segment is not None else []
-        return found[::-1]
+            segments += [segment] if segment is not None else []
+        return self._path(segments[::-1], reached)
+
+    def _path(self, segments: Sequence[Segment], reached: int) -> Path:
+        inside = {number for segment in segments for number in range(segment.first, segment.last + 1)}
+        alone = [nbytes for number, nbytes in enumerate(self.alone[:reached]) if number not in inside]
+        most = max([*alone, *(segment.nbytes for segment in segments)], default=0)
+        return Path(tuple(segments), most, reached, reached == self.count)
 
     @staticmethod
     def _reach(joined: list, came: list, end: int, cost: tuple[int, int], segment: Segment | None) -> None:
@@ -148,7 +159,7 @@ class _Steps:
             around = self._around(first, end)
             if around > most:
                 return None
-            found = [self._along(first, end, rows.axis, 1, around) for rows in self.splits[first].rows]
+            found = [self._along(first, end, rows.axis, 1, around) for rows in self._splits_of(first).rows]
             best = min((each for each in found if each is not None), key=lambda each: each.nbytes, default=None)
             self._known[first, end] = best
         return self._known[first, end]
@@ -165,10 +176,13 @@ class _Steps:
 
     def _stops(self, first: int, end: int) -> bool:
         """Whether no segment from `first` goes on beyond `end`."""
-        return all(self._grows.get((first, rows.axis), self.count) < end for rows in self.splits[first].rows)
+        return all(self._grows.get((first, rows.axis), self.count) < end for rows in self._splits_of(first).rows)
 
-    def coarser(self, segment: Segment, most: int) -> Segment:
+    def coarser(self, path: Path) -> Path:
         """With as many rows at a time as there is room for."""
+        return self._path([self._coarser(segment, path.nbytes) for segment in path.segments], path.reached)
+
+    def _coarser(self, segment: Segment, most: int) -> Segment:
         first, end = segment.first, segment.last + 1
         around = self._around(first, end)
         for group in GROUPS:
@@ -176,8 +190,3 @@ class _Steps:
             if found is not None and found.nbytes <= most:
                 return found
         return segment
-
-    def most_alone(self, path: Sequence[Segment]) -> int:
-        """The most that is alive at a step that no segment takes in."""
-        joined = {number for segment in path for number in range(segment.first, segment.last + 1)}
-        return max((nbytes for number, nbytes in enumerate(self.alone) if number not in joined), default=0)

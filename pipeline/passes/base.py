@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping
 
     from tvm.ir import IRModule
 
@@ -76,8 +76,8 @@ class SplitPass(Pass):
 
     levels: ClassVar[frozenset[Level]] = frozenset({Level.LOWERED})
 
-    def region(self, program: Program, splits: Sequence[Splits]) -> Region:
-        """The steps that become one; `splits` are how each of the program's can be split. Raises SequenceError."""
+    def region(self, program: Program, splits: Mapping[str, Splits]) -> Region:
+        """The steps that become one; `splits` are how each kernel can be split. Raises SequenceError."""
         raise NotImplementedError
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ class _Split(SplitPass):
     def last(self) -> int:
         return int(self.steps.split("-")[1])
 
-    def _region(self, program: Program, splits: Sequence[Splits], axis: int, group: int) -> Region:
+    def _region(self, program: Program, splits: Mapping[str, Splits], axis: int, group: int) -> Region:
         found = None
         if self.last < len(program.steps) and group > 0:
             found = region(program, splits, self.first, self.last, axis, group)
@@ -58,7 +58,7 @@ class SplitRows(_Split):
     axis: int = 2
     rows: int = 1
 
-    def region(self, program: Program, splits: Sequence[Splits]) -> Region:
+    def region(self, program: Program, splits: Mapping[str, Splits]) -> Region:
         return self._region(program, splits, self.axis, self.rows)
 
 
@@ -71,5 +71,5 @@ class SplitChannels(_Split):
 
     channels: int = 1
 
-    def region(self, program: Program, splits: Sequence[Splits]) -> Region:
+    def region(self, program: Program, splits: Mapping[str, Splits]) -> Region:
         return self._region(program, splits, CHANNELS, self.channels)

@@ -7,7 +7,7 @@ Everything is judged on programs without kernels: what is joined is made only fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,7 +34,7 @@ class _Way:
     before: Arrangement
     order: Order
     program: Program
-    splits: Sequence[Splits]
+    splits: Mapping[str, Splits]
     segments: tuple[Segment, ...]
     alignment: int
 
@@ -90,8 +90,8 @@ def _ways(before: Arrangement, lowered: Lowered, found: Evaluation, alignment: i
         numbers = order.numbers(program)
         if numbers not in seen:
             seen.add(numbers)
-            ordered, own = program.reordered(numbers), [splits[number] for number in numbers]
-            yield _Way(before, order, ordered, own, tuple(best_segments(ordered, own, alignment)[1]), alignment)
+            ordered = program.reordered(numbers)
+            yield _Way(before, order, ordered, splits, best_segments(ordered, splits, alignment).segments, alignment)
 
 
 def _as_few_as_needed(way: _Way) -> _Way:
