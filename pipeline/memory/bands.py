@@ -23,6 +23,8 @@ from .liveness import ALIGNMENT, aligned
 
 #: how many rows of an operand a row of a result may stand for, or the other way round
 _PACES = tuple(Fraction(n) for n in range(1, 9)) + tuple(Fraction(1, n) for n in range(2, 9))
+#: steps of branches that wait for one that joins them, at most
+BRANCH = 8
 
 
 @dataclass(frozen=True)
@@ -76,19 +78,11 @@ def region(
 
     The rows are those of the first step's result along `axis`, computed `group` at a time, which must divide them all.
     """
-    chosen, _ = _chosen(program, splits, first, last, axis)
-    if chosen is None or any(choice.extent % group for choice in chosen):
-        return None
-    periods = _periods(program, chosen, group)
-    if periods is None:
-        return None
-    needed = _needed_outside(program, first, last)
-    stages = _stages(program, chosen, periods, needed, group)
-    writes = [program.steps[stage.step].writes[0] for stage in stages]
-    rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and t not in needed}
-    held = [program.tensors[t].nbytes // stage.extent * stage.held for t, stage in rings.items()]
-    nbytes = sum(aligned(each, alignment) for each in held)
-    return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
+    growth = Growth(program, splits, first, axis)
+    while growth.last < last:
+        if not growth.grow():
+            return None
+    return growth.region(group, alignment)
 
 
 @dataclass(frozen=True)
@@ -102,67 +96,91 @@ class _Choice:
     operand: int | None = None
 
 
-def may_grow(program: Program, splits: Mapping[str, Splits], first: int, last: int, axis: int) -> bool:
-    """Whether a region that begins with these steps is possible at all."""
-    return _chosen(program, splits, first, last, axis)[1]
+class Growth:
+    """Steps from `first` to `last` that run as one: none at first, then one more after the other.
 
+    A step takes part by the axis its operands made here go by; one that begins a branch waits for a step that joins it.
+    """
 
-def _chosen(
-    program: Program, splits: Mapping[str, Splits], first: int, last: int, axis: int
-) -> tuple[list[_Choice] | None, bool]:
-    """How each step takes part, from the axis of the first one's result; None where one cannot, or where a branch is
-    not yet joined: then more steps may help, which the second value says."""
-    if any(len(program.steps[number].writes) != 1 for number in range(first, last + 1)):
-        return None, False
-    made = {program.steps[number].writes[0]: number for number in range(first, last + 1)}
-    buffers = {program.tensors[tensor].buffer for tensor in made}
-    axes: dict[int, int] = {program.steps[first].writes[0]: axis}
-    found: dict[int, _Choice] = {}
-    waiting = list(range(first, last + 1))
-    while waiting:
-        left = []
-        for number in waiting:
-            choice = _choice(program, splits[program.steps[number].kernel], number, axes, made, buffers)
-            if choice is None:
-                left.append(number)
+    def __init__(self, program: Program, splits: Mapping[str, Splits], first: int, axis: int):
+        self.program, self.splits, self.first, self.last = program, splits, first, first - 1
+        self._axes = {tensor: axis for tensor in program.steps[first].writes}
+        self._made: set[int] = set()
+        self._buffers: set[int | None] = set()
+        self._sums: set[int] = set()
+        self._choices: dict[int, _Choice] = {}
+        self._waiting: list[int] = []
+
+    def grow(self) -> bool:
+        """Take in the next step; False where no region with it is possible, however it grows."""
+        self.last += 1
+        step = self.program.steps[self.last]
+        inside = [t for t in step.reads if self.program.tensors[t].buffer in self._buffers]
+        if len(step.writes) != 1 or any(t not in self._made or t in self._sums for t in inside):
+            return False  # it reads a view of what is made here, or a sum before it is complete
+        self._made.add(step.writes[0])
+        self._buffers.add(self.program.tensors[step.writes[0]].buffer)
+        self._waiting.append(self.last)
+        before = None
+        while before != len(self._waiting):
+            before = len(self._waiting)
+            if not all(self._settle(number) for number in tuple(self._waiting)):
+                return False
+        return len(self._waiting) <= BRANCH
+
+    def _settle(self, number: int) -> bool:
+        """Decide how a step takes part, where that is known by now; False where it cannot."""
+        step, splits = self.program.steps[number], self.splits[self.program.steps[number].kernel]
+        inside = [(n, t) for n, t in enumerate(step.reads) if t in self._made]
+        result = self._axes.get(step.writes[0])
+        if result is None and not any(t in self._axes for _, t in inside):
+            return True
+        choice = self._by_rows(number, splits, inside, result) or self._by_sum(number, splits, inside, result)
+        if choice is None:
+            return False
+        self._waiting.remove(number)
+        self._choices[number] = choice
+        return True
+
+    def _by_rows(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> _Choice | None:
+        step = self.program.steps[number]
+        for rows in splits.rows:
+            if result is not None and rows.axis != result:
                 continue
-            found[number] = choice
-            if choice.rows is not None:
-                step = program.steps[number]
-                axes[step.writes[0]] = choice.rows.axis
-                for operand, follows in choice.rows.operands:
-                    if axes.setdefault(step.reads[operand], follows.axis) != follows.axis and step.reads[operand] in made:
-                        return None, False
-        if len(left) == len(waiting):
-            return None, not any(t in axes for number in left for t in program.steps[number].reads if t in made)
-        waiting = left
-    return [found[number] for number in range(first, last + 1)], True
-
-
-def _choice(
-    program: Program, splits: Splits, number: int, axes: dict[int, int], made: dict[int, int], buffers: set[int | None]
-) -> _Choice | None:
-    """None where the step cannot take part, or not yet: a branch is known by what reads it."""
-    step = program.steps[number]
-    inside = [(n, t) for n, t in enumerate(step.reads) if program.tensors[t].buffer in buffers and program.tensors[t].weight is None]
-    if any(t not in made for _, t in inside):
-        return None  # a view of what is made here
-    result = axes.get(step.writes[0])
-    known = [(n, t) for n, t in inside if t in axes]
-    if not known and result is None:
+            follows = [(t, rows.follows(n)) for n, t in inside]
+            if all(each is not None and self._axes.get(t, each.axis) == each.axis for t, each in follows):
+                self._axes[step.writes[0]] = rows.axis
+                self._axes.update((t, each.axis) for t, each in follows if each is not None)
+                return _Choice(number, rows.axis, rows.extent, rows)
         return None
-    for rows in splits.rows:
-        follows = {n: rows.follows(n) for n, _ in inside}
-        if result is not None and rows.axis != result or not all(follows.values()):
-            continue
-        if all(follows[n].axis == axes[t] for n, t in known):
-            return _Choice(number, rows.axis, rows.extent, rows)
-    if result is None and len(inside) == 1 and (inside[0][0], axes[inside[0][1]]) in splits.sums:
-        operand, tensor = inside[0]
-        if step.reads.count(tensor) == 1:
-            axis = axes[tensor]
-            return _Choice(number, axis, program.tensors[tensor].shape[axis], operand=operand)
-    return None
+
+    def _by_sum(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> _Choice | None:
+        if result is not None or len(inside) != 1:
+            return None
+        ((operand, tensor),) = inside
+        step = self.program.steps[number]
+        if (operand, self._axes[tensor]) not in splits.sums:
+            return None
+        axis = self._axes[tensor]
+        self._sums.add(step.writes[0])
+        return _Choice(number, axis, self.program.tensors[tensor].shape[axis], operand=operand)
+
+    def region(self, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
+        """The steps taken in, as one; None where a branch is not joined yet, or the rows do not go together."""
+        program = self.program
+        chosen = [self._choices[number] for number in sorted(self._choices)]
+        if self._waiting or any(choice.extent % group for choice in chosen):
+            return None
+        periods = _periods(program, chosen, group)
+        if periods is None:
+            return None
+        needed = _needed_outside(program, self.first, self.last)
+        stages = _stages(program, chosen, periods, needed, group)
+        writes = [program.steps[stage.step].writes[0] for stage in stages]
+        rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and t not in needed}
+        held = [program.tensors[t].nbytes // stage.extent * stage.held for t, stage in rings.items()]
+        nbytes = sum(aligned(each, alignment) for each in held)
+        return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
 
 
 @dataclass(frozen=True)

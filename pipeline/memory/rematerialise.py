@@ -20,6 +20,8 @@ from .segments import Path, Paths, best_segments
 LONGEST = 8
 #: a tensor this many times smaller than what is not kept any more may be kept for it
 WORTH_KEEPING = (8, 2)
+#: readers it is made again for, one of so many after the peak
+READERS = 2
 #: where the search for a lower peak ends: when it is known to this fraction of itself
 PRECISION = 0.02
 
@@ -124,20 +126,21 @@ def _candidates(paths: Paths, blocked: int) -> Iterator[Repeat]:
     for at in range(max(0, blocked - 1), min(blocked + 2, len(program.steps))):
         over = [b for b, birth in enumerate(paths.births) if 0 <= birth <= at and paths.deaths[b] > at + 1]
         for buffer in sorted(over, key=lambda b: (-paths.sizes[b], b))[:3]:
-            for smaller in WORTH_KEEPING:
-                found = _chain(paths, buffer, at, smaller)
-                if found is not None:
-                    yield found
+            readers = [n for n, step in enumerate(program.steps) if n > at and buffer in program.buffers_of(step.reads)]
+            for before in readers[:READERS]:
+                for smaller in WORTH_KEEPING:
+                    found = _chain(paths, buffer, at, before, smaller)
+                    if found is not None:
+                        yield found
 
 
-def _chain(paths: Paths, buffer: int, at: int, smaller: int) -> Repeat | None:
-    """The steps that make `buffer` again for its first reader after step `at`, from what is there or small."""
+def _chain(paths: Paths, buffer: int, at: int, before: int, smaller: int) -> Repeat | None:
+    """The steps that make `buffer` again, which is kept over step `at`, for its reader `before`, from what is there or
+    small."""
     program = paths.program
     writers = {b: n for n, step in enumerate(program.steps) for b in program.buffers_of(step.writes)}
-    readers = [n for n, step in enumerate(program.steps) if n > at and buffer in program.buffers_of(step.reads)]
-    if not readers or buffer in program.output_buffers():
+    if buffer in program.output_buffers():
         return None
-    before = readers[0]
     steps: set[int] = set()
     waiting = [buffer]
     while waiting:

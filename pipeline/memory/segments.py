@@ -7,12 +7,12 @@ that are alive meanwhile. The path whose costliest edge is cheapest is found by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..graph import Program, Splits
-from .bands import Region, may_grow, region
+from .bands import Growth, region
 from .liveness import ALIGNMENT, aligned
 
 #: steps that run as one, at most
@@ -71,7 +71,10 @@ class Paths:
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
         self.births, self.deaths = self._lives()
         self._known: dict[tuple[int, int], Segment | None] = {}
-        self._grows: dict[tuple[int, int], int] = {}
+        self._arounds: dict[int, list[int]] = {}
+        #: by first step and axis: the region grown so far, and the step at which no region is possible any more
+        self._growths: dict[tuple[int, int], Growth] = {}
+        self._stopped: dict[tuple[int, int], int] = {}
 
     def _lives(self) -> tuple[list[int], list[int]]:
         """The first step at which each buffer is alive, and the one at which it no longer is. Inputs are alive before
@@ -101,8 +104,22 @@ class Paths:
 
     def _around(self, first: int, end: int) -> int:
         """The bytes of all that is alive while steps `first` to `end` run as one, but for what is made and used up."""
-        lives = zip(self.sizes, self.births, self.deaths)
-        return sum(size for size, birth, death in lives if birth < end and death > first and (birth < first or death > end))
+        if first not in self._arounds:
+            self._arounds[first] = list(self._all_around(first))
+        return self._arounds[first][end - first - 1]
+
+    def _all_around(self, first: int) -> Iterator[int]:
+        """For each end, up to the longest."""
+        lives = list(zip(self.sizes, self.births, self.deaths))
+        nbytes = sum(size for size, birth, death in lives if birth < first < death)
+        changes = [0] * (self.count + 2)
+        for size, birth, death in lives:
+            if first <= birth < self.count:
+                changes[birth + 1] += size
+                changes[min(death, self.count + 1)] -= size
+        for end in range(first + 1, min(first + LONGEST, self.count) + 1):
+            nbytes += changes[end]
+            yield nbytes
 
     def _saved(self, number: int) -> int:
         step = self.program.steps[number]
@@ -155,38 +172,41 @@ class Paths:
 
     def segment(self, first: int, end: int, most: int) -> Segment | None:
         """The best way to run these steps as one; None where there is none, or where it surely needs more than `most`."""
+        around = self._around(first, end)
+        if around > most:
+            return None
         if (first, end) not in self._known:
-            around = self._around(first, end)
-            if around > most:
-                return None
-            found = [self._along(first, end, rows.axis, 1, around) for rows in self._splits_of(first).rows]
+            axes = [rows.axis for rows in self._splits_of(first).rows]
+            found = [self._along(first, end, axis, around) for axis in axes]
             best = min((each for each in found if each is not None), key=lambda each: each.nbytes, default=None)
             self._known[first, end] = best
         return self._known[first, end]
 
-    def _along(self, first: int, end: int, axis: int, group: int, around: int) -> Segment | None:
-        if end - 1 > self._grows.get((first, axis), self.count):
+    def _along(self, first: int, end: int, axis: int, around: int) -> Segment | None:
+        growth = self._growths.get((first, axis))
+        if growth is None or growth.last >= end:
+            growth = self._growths[first, axis] = Growth(self.program, self.splits, first, axis)
+        if (first, axis) in self._stopped and end > self._stopped[first, axis]:
             return None
-        found: Region | None = region(self.program, self.splits, first, end - 1, axis, group, self.alignment)
-        if found is None:
-            if not may_grow(self.program, self.splits, first, end - 1, axis):
-                self._grows[first, axis] = end - 2
-            return None
-        return Segment(first, end - 1, axis, group, around + found.nbytes)
+        while growth.last < end - 1:
+            if not growth.grow():
+                self._stopped[first, axis] = growth.last
+                return None
+        found = growth.region(alignment=self.alignment)
+        return None if found is None else Segment(first, end - 1, axis, 1, around + found.nbytes)
 
     def _stops(self, first: int, end: int) -> bool:
-        """Whether no segment from `first` goes on beyond `end`."""
-        return all(self._grows.get((first, rows.axis), self.count) < end for rows in self._splits_of(first).rows)
+        """Whether no segment from `first` goes as far as `end`."""
+        return all(self._stopped.get((first, rows.axis), self.count) < end for rows in self._splits_of(first).rows)
 
     def coarser(self, path: Path) -> Path:
         """With as many rows at a time as there is room for."""
         return self._path([self._coarser(segment, path.nbytes) for segment in path.segments], path.reached)
 
     def _coarser(self, segment: Segment, most: int) -> Segment:
-        first, end = segment.first, segment.last + 1
-        around = self._around(first, end)
+        around = self._around(segment.first, segment.last + 1)
         for group in GROUPS:
-            found = self._along(first, end, segment.axis, group, around)
-            if found is not None and found.nbytes <= most:
-                return found
+            found = region(self.program, self.splits, segment.first, segment.last, segment.axis, group, self.alignment)
+            if found is not None and around + found.nbytes <= most:
+                return replace(segment, group=group, nbytes=around + found.nbytes)
         return segment

@@ -12,6 +12,7 @@ from .fold_constant import FoldConstant
 from .fuse_operators import FuseOperators
 from .legalize import Legalize
 from .order import Order
+from .rematerialise import Rematerialise
 from .share import Share
 from .split import SplitChannels, SplitRows
 from .stock import STOCK_PASSES
@@ -23,7 +24,10 @@ CATALOGUE_VERSION = "1"
 CATALOGUE: dict[str, type[Pass]] = {
     kind.name: kind
     for kind in sorted(
-        (*STOCK_PASSES, CutSums, FoldConstant, FuseOperators, Legalize, Order, Share, SplitChannels, SplitRows, ToMixedPrecision),
+        (
+            *STOCK_PASSES, CutSums, FoldConstant, FuseOperators, Legalize, Order, Rematerialise, Share, SplitChannels,
+            SplitRows, ToMixedPrecision,
+        ),
         key=lambda kind: kind.name,
     )
 }

@@ -63,15 +63,15 @@ def search(
     progress: Callable[[int, int], None] | None = None,
     workers: Callable[[Scorer], Workers] = InProcess,
     baseline: Footprint | None = None,
-    splits: bool = True,
+    extra_compute: float | None = 0.25,
 ) -> SearchResult:
     """Search with the strategy of that name. Raises ConfigError for an unknown one, ModelError where nothing compiles.
 
     `objective` is what is lowered, one of OBJECTIVES. `lossy` admits passes that are not exact; `refuse` is asked about
     a lossy winner, and says why it will not do, or nothing. `knowledge` of other models says what to try first. `progress` is called with the number of evaluations and the
     best ram so far. `workers` says who works: `forked()` on all cores, with limits for each candidate; the result is
-    the same. `baseline` is that of the graph, where it is known already. `splits` runs kernels in parts, where that
-    lowers the ram of the best sequence.
+    the same. `baseline` is that of the graph, where it is known already. `extra_compute` is how much more
+    arithmetic there may be for less ram, as a fraction; None leaves kernels whole.
     """
     if strategy not in STRATEGIES:
         raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
@@ -89,7 +89,7 @@ def search(
             )
         # what follows tries the winner's own variants: no part of the search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
-        best, ablation, rejected = _accepted(trace, refuse, splits and objective == "ram")
+        best, ablation, rejected = _accepted(trace, refuse, extra_compute if objective == "ram" else None)
     assert best.footprint is not None
     return SearchResult(
         strategy, best.sequence, best.footprint, baseline or tvm_default(module, target, inputs, outputs),
@@ -98,15 +98,15 @@ def search(
 
 
 def _accepted(
-    trace: Trace, refuse: Callable[[Sequence], str], splits: bool
+    trace: Trace, refuse: Callable[[Sequence], str], extra_compute: float | None
 ) -> tuple[Evaluation, tuple[Worth, ...], dict[str, str]]:
     """The best candidate that is exact or not refused, made as short as it can be; and those that were refused."""
     rejected: dict[str, str] = {}
     winners = [_finest_order(trace.evaluator, finalists) for finalists in trace.finalists.values()]
     for candidate in sorted(winners, key=lambda each: each.score):
         best, ablation = minimise(trace.evaluator, candidate)
-        if splits:
-            best = _finest_order(trace.evaluator, [split(trace.evaluator, best)])
+        if extra_compute is not None:
+            best = _finest_order(trace.evaluator, [split(trace.evaluator, best, extra_compute)])
         reason = refuse(best.sequence) if best.loss else ""
         if not reason:
             return best, ablation, rejected
