@@ -22,8 +22,20 @@ from memory_table import BASELINE, HERE, RESULTS, Entry, cell, entries, ratio, t
 from passfit import api
 from passfit.errors import PassfitError
 from passfit.frontend.cache import default_cache
+from passfit.graph import Program
 from passfit.graph.files import write_text
+from passfit.memory import Footprint, account, best_order, plan_arena
+from passfit.passes.base import ModulePass
+from passfit.passes.registry import parse_spec
+from passfit.passes.sequence import TVM_DEFAULT
+from passfit.search.baseline import tvm_default
+from passfit.search.forked import forked
+from passfit.search.knowledge import load_knowledge
+from passfit.search.replay import port_names
+from passfit.search.scoring import Request, Scorer, arranged
+from passfit.search.search import search
 from passfit.targets import get_target
+from zoo import build
 
 TARGET = get_target("x86-64")
 
@@ -32,43 +44,30 @@ class Setting:
     """What all columns of one model start from: one import, one lowering, one baseline."""
 
     def __init__(self, imported: api.ImportedModel):
-        from passfit.search.replay import port_names
-        from passfit.search.scoring import Scorer
-
         self.imported = imported
         self.ports = port_names(imported.onnx)
         self.scorer = Scorer(imported.graph, imported.name, TARGET, *self.ports)
 
     @cached_property
-    def plain(self):
+    def plain(self) -> Footprint:
         """The footprint of the kernels of tvm-default, freed of their workspaces, in the order given."""
-        from passfit.passes.order import Order
-        from passfit.passes.sequence import TVM_DEFAULT
-        from passfit.search.scoring import Request
-
-        outcome = self.scorer.outcome(Request(TVM_DEFAULT, order=(Order(by="given"),)))
+        outcome = self.scorer.outcome(Request(TVM_DEFAULT, order=(parse_spec("order{by=given}"),)))
         if outcome.footprint is None:
             raise RuntimeError(outcome.failure)
         return outcome.footprint
 
     @cached_property
-    def program(self):
-        from passfit.passes.sequence import TVM_DEFAULT
-
+    def program(self) -> Program:
         return self.scorer.program(TVM_DEFAULT)
 
 
 def baseline(setting: Setting) -> dict:
-    from passfit.search.baseline import tvm_default
-
     started = time.monotonic()
     found = tvm_default(setting.imported.graph, TARGET, *setting.ports)
     return {"ram": found.ram, "seconds": _since(started)}
 
 
 def plain(setting: Setting) -> dict:
-    from passfit.passes.sequence import TVM_DEFAULT
-
     started = time.monotonic()
     found = setting.plain
     return _row(setting, found, TVM_DEFAULT, _since(started))
@@ -78,11 +77,6 @@ def lever(*arrangement: str) -> Callable[[Setting], dict]:
     """A column: the plain kernels after these passes on the program; its seconds are theirs and the plan's."""
 
     def column(setting: Setting) -> dict:
-        from passfit.memory import account, plan_arena
-        from passfit.passes.registry import parse_spec
-        from passfit.passes.sequence import TVM_DEFAULT
-        from passfit.search.scoring import arranged
-
         workspace, program = setting.plain.workspace, setting.program
         started = time.monotonic()
         program = arranged(program, tuple(map(parse_spec, arrangement)))
@@ -96,10 +90,6 @@ def lever(*arrangement: str) -> Callable[[Setting], dict]:
 
 def searched(setting: Setting) -> dict:
     """What `passfit optimize` finds by default, except that it works on one core."""
-    from passfit.search.forked import forked
-    from passfit.search.knowledge import load_knowledge
-    from passfit.search.search import search
-
     started = time.monotonic()
     # the baseline, which is a column by itself, is not worked out again: it is only handed on
     result = search(
@@ -124,14 +114,9 @@ COLUMNS: dict[str, Callable[[Setting], dict]] = {
 }
 
 
-def _row(setting: Setting, found, specs: tuple[str, ...], seconds: float) -> dict:
+def _row(setting: Setting, found: Footprint, specs: tuple[str, ...], seconds: float) -> dict:
     """A result. `reached`: the arena is equal to the bound; `proved`: and no order of these kernels, sharing the same
     memory, has a lower one."""
-    from passfit.memory import best_order
-    from passfit.passes.base import ModulePass
-    from passfit.passes.registry import parse_spec
-    from passfit.search.scoring import arranged
-
     passes = tuple(map(parse_spec, specs))
     kernels = tuple(each.spec for each in passes if isinstance(each, ModulePass))
     sharing = tuple(each for each in passes if each.name == "share")
@@ -154,8 +139,6 @@ def fill(entry: Entry, columns: list[str]) -> None:
     try:
         source = entry.source
         if source is None:
-            from zoo import build
-
             source = str(build(entry.name, default_cache().parent / "zoo"))
         started = time.monotonic()
         setting = Setting(api.load(source, entry.name, entry.shapes, entry.fix))
@@ -194,9 +177,11 @@ def main() -> None:
         child.start()
         child.join()
         known = entry.known()
-        said = f"crashed with exit code {child.exitcode}" if child.exitcode else ", ".join(
-            f"{column} {cell(known, column, ratio(known, column)) or 'not known'}" for column in columns
-        )  # fmt: skip
+        if child.exitcode:
+            crashed = {"failed": f"the process ended with exit code {child.exitcode}"}
+            known |= {column: crashed for column in columns if column not in known}
+            _write(entry, known)
+        said = ", ".join(f"{column} {cell(known, column, ratio(known, column))}" for column in columns)
         sys.stdout.write(f"{entry.name}: {said}\n")
         sys.stdout.flush()
         write_text(HERE / "results" / "memory.md", table(entries(), list(COLUMNS)))
