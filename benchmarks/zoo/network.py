@@ -58,7 +58,7 @@ class Network:
         fan_in = before // groups * kernel**2
         weights = [self._normal(title, (channels, before // groups, kernel, kernel), self._deviation(x, fan_in))]
         if bias:
-            weights.append(self._weight(title, "bias", np.zeros(channels, np.float32)))
+            weights.append(self._bias(title, channels))
         size = [(extent + 2 * padding - kernel) // stride + 1 for extent in size]
         return self._node(
             "Conv", [x, *weights], (1, channels, *size), 1.0, title, kernel_shape=[kernel] * 2, strides=[stride] * 2,
@@ -70,7 +70,7 @@ class Network:
         _, before, *size = self.shapes[x]
         title = self._title("ConvTranspose")
         weights = self._normal(title, (before, channels, factor, factor), self._deviation(x, before))
-        bias = self._weight(title, "bias", np.zeros(channels, np.float32))
+        bias = self._bias(title, channels)
         return self._node(
             "ConvTranspose", [x, weights, bias], (1, channels, *(extent * factor for extent in size)), 1.0, title,
             kernel_shape=[factor] * 2, strides=[factor] * 2, pads=[0] * 4, group=1, dilations=[1, 1],
@@ -92,7 +92,7 @@ class Network:
         """A fully connected layer with bias on a matrix of one row."""
         title, before = self._title("Gemm"), self.shapes[x][1]
         weights = self._normal(title, (units, before), self._deviation(x, before))
-        bias = self._weight(title, "bias", np.zeros(units, np.float32))
+        bias = self._bias(title, units)
         return self._node("Gemm", [x, weights, bias], (1, units), 1.0, title, transB=1)
 
     def gated(self, x: str) -> str:
@@ -229,6 +229,9 @@ class Network:
         values = self._random.standard_normal(shape, dtype=np.float32)
         values *= np.float32(deviation)
         return self._weight(title, "weight", values)
+
+    def _bias(self, title: str, count: int) -> str:
+        return self._weight(title, "bias", self._random.normal(0, 0.1, count).astype(np.float32))
 
     def _weight(self, title: str, what: str, values: np.ndarray) -> str:
         name = f"{title[1:].replace('/', '.')}.{what}"
