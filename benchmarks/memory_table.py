@@ -119,6 +119,7 @@ def _seconds(known: dict[Entry, dict], columns: list[str]) -> list[str]:
         "",
         "On one core, others busy. Plain includes passes and lowering; the next four start from its program;",
         "search starts from the import, and knows how the kernels of plain are scheduled.",
+        "Import: with the download where the model was not in the cache, and with the loading of TVM in older rows.",
         "",
         f"| model | import | {' | '.join(columns)} |",
         f"| --- |{' ---: |' * (len(columns) + 1)}",
