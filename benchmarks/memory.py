@@ -1,0 +1,191 @@
+"""What each lever gives: ram ÷ tvm-default, for x86-64, on every model of models.toml and of the zoo.
+
+    .venv/bin/python benchmarks/memory.py                        all of it; results in benchmarks/results/memory/
+    .venv/bin/python benchmarks/memory.py --model ocr-cls --column order --again
+
+Results are kept per model and column, each as soon as it is known: an interrupted run goes on where it stopped, and of
+a column that is new only that column is worked out. Each model has a process of its own, so its memory is given back.
+Nothing is compiled or executed: ram is predicted, and that it is right is what models.py measures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Callable
+from functools import cached_property
+
+from memory_table import BASELINE, HERE, RESULTS, Entry, cell, entries, ratio, table
+from passfit import api
+from passfit.errors import PassfitError
+from passfit.frontend.cache import default_cache
+from passfit.graph import Program
+from passfit.graph.files import write_text
+from passfit.memory import Footprint, account, best_order, plan_arena
+from passfit.passes.base import ModulePass
+from passfit.passes.registry import parse_spec
+from passfit.passes.sequence import TVM_DEFAULT
+from passfit.search.baseline import tvm_default
+from passfit.search.forked import forked
+from passfit.search.knowledge import load_knowledge
+from passfit.search.replay import port_names
+from passfit.search.scoring import Request, Scorer, arranged
+from passfit.search.search import search
+from passfit.targets import get_target
+from zoo import build
+
+TARGET = get_target("x86-64")
+
+
+class Setting:
+    """What all columns of one model start from: one import, one lowering, one baseline."""
+
+    def __init__(self, imported: api.ImportedModel):
+        self.imported = imported
+        self.ports = port_names(imported.onnx)
+        self.scorer = Scorer(imported.graph, imported.name, TARGET, *self.ports)
+
+    @cached_property
+    def plain(self) -> Footprint:
+        """The footprint of the kernels of tvm-default, freed of their workspaces, in the order given."""
+        outcome = self.scorer.outcome(Request(TVM_DEFAULT, order=(parse_spec("order{by=given}"),)))
+        if outcome.footprint is None:
+            raise RuntimeError(outcome.failure)
+        return outcome.footprint
+
+    @cached_property
+    def program(self) -> Program:
+        return self.scorer.program(TVM_DEFAULT)
+
+
+def baseline(setting: Setting) -> dict:
+    started = time.monotonic()
+    found = tvm_default(setting.imported.graph, TARGET, *setting.ports)
+    return {"ram": found.ram, "seconds": _since(started)}
+
+
+def plain(setting: Setting) -> dict:
+    started = time.monotonic()
+    found = setting.plain
+    return _row(setting, found, TVM_DEFAULT, _since(started))
+
+
+def lever(*arrangement: str) -> Callable[[Setting], dict]:
+    """A column: the plain kernels after these passes on the program; its seconds are theirs and the plan's."""
+
+    def column(setting: Setting) -> dict:
+        workspace, program = setting.plain.workspace, setting.program
+        started = time.monotonic()
+        program = arranged(program, tuple(map(parse_spec, arrangement)))
+        plan = plan_arena(program, TARGET.alignment)
+        seconds = _since(started)
+        found = account(program, plan, workspace=workspace, code=0, weights_in_place=TARGET.weights == "in-place")
+        return _row(setting, found, (*TVM_DEFAULT, *arrangement), seconds)
+
+    return column
+
+
+def searched(setting: Setting) -> dict:
+    """What `passfit optimize` finds by default, except that it works on one core."""
+    started = time.monotonic()
+    # the baseline, which is a column by itself, is not worked out again: it is only handed on
+    result = search(
+        setting.imported.graph, setting.imported.name, TARGET, *setting.ports, knowledge=load_knowledge(),
+        workers=forked(1), baseline=setting.plain,
+    )  # fmt: skip
+    row = _row(setting, result.best, result.sequence.specs, _since(started))
+    return row | {"evaluations": result.evaluations, "closed": result.closed}
+
+
+#: the columns of the table, in order, each worked out in the same way for every model
+COLUMNS: dict[str, Callable[[Setting], dict]] = {
+    BASELINE: baseline,
+    "plain": plain,
+    "order": lever("order"),
+    "in-place": lever("share{copies=0}"),
+    "concat-inside": lever("share{in_place=0}"),
+    "order + both": lever("share", "order"),
+    # "split": here, alone, when there are passes that split
+    "search": searched,
+    # "everything": here, the search with the passes that split
+}
+
+
+def _row(setting: Setting, found: Footprint, specs: tuple[str, ...], seconds: float) -> dict:
+    """A result. `reached`: the arena is equal to the bound; `proved`: and no order of these kernels, sharing the same
+    memory, has a lower one."""
+    passes = tuple(map(parse_spec, specs))
+    kernels = tuple(each.spec for each in passes if isinstance(each, ModulePass))
+    sharing = tuple(each for each in passes if each.name == "share")
+    proved = found.proved and found.arena == found.floor
+    if found.proved and not proved:
+        schedule = best_order(arranged(setting.scorer.program(kernels), sharing), alignment=TARGET.alignment)
+        proved = schedule.optimal and schedule.peak == found.arena
+    sizes = {"ram": found.ram, "arena": found.arena, "bound": found.bound, "workspace": found.workspace}
+    return sizes | {"reached": found.proved, "proved": proved, "passes": list(specs), "seconds": seconds}
+
+
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 2)
+
+
+def fill(entry: Entry, columns: list[str]) -> None:
+    """Work out the columns of one model, and write its file after each. What goes wrong is its result."""
+    known = {column: found for column, found in entry.known().items() if column not in columns}
+    started = time.monotonic()
+    try:
+        source = entry.source
+        if source is None:
+            source = str(build(entry.name, default_cache().parent / "zoo"))
+        started = time.monotonic()
+        setting = Setting(api.load(source, entry.name, entry.shapes, entry.fix))
+        known[""] = {"seconds": _since(started)}
+    except PassfitError as error:
+        known |= {column: {"failed": str(error)} for column in columns}
+        columns = []
+    for column in columns:
+        try:
+            known[column] = COLUMNS[column](setting)
+        except (PassfitError, RuntimeError) as error:
+            known[column] = {"failed": f"{type(error).__name__}: {error}"}
+        _write(entry, known)
+    _write(entry, known)
+
+
+def _write(entry: Entry, known: dict) -> None:
+    ordered = {column: known[column] for column in ("", *COLUMNS) if column in known}
+    write_text(entry.file, json.dumps(ordered, indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", action="append", help="only this one; repeatable")
+    parser.add_argument("--column", action="append", choices=COLUMNS, help="only this one; repeatable")
+    parser.add_argument("--again", action="store_true", help="forget earlier results")
+    arguments = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    context = multiprocessing.get_context("spawn")
+    for entry in entries():
+        known = {} if arguments.again else entry.known()
+        columns = [column for column in arguments.column or COLUMNS if column not in known]
+        if arguments.model and entry.name not in arguments.model or not columns:
+            continue
+        child = context.Process(target=fill, args=(entry, columns))
+        child.start()
+        child.join()
+        known = entry.known()
+        if child.exitcode:
+            crashed = {"failed": f"the process ended with exit code {child.exitcode}"}
+            known |= {column: crashed for column in columns if column not in known}
+            _write(entry, known)
+        said = ", ".join(f"{column} {cell(known, column, ratio(known, column))}" for column in columns)
+        sys.stdout.write(f"{entry.name}: {said}\n")
+        sys.stdout.flush()
+        write_text(HERE / "results" / "memory.md", table(entries(), list(COLUMNS)))
+
+
+if __name__ == "__main__":
+    main()

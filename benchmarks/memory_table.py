@@ -1,0 +1,147 @@
+"""The models that memory.py works on, its results by model and column, and the table of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import tomli
+from passfit.graph.sizes import format_bytes
+from zoo import BUILDERS
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "memory"
+BASELINE = "tvm-default"
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A model: of the zoo where there is no source. Told from others by identity."""
+
+    name: str
+    source: str | None = None
+    recurrent: bool = False
+    shapes: dict | None = None
+    fix: dict | None = None
+
+    @property
+    def file(self) -> Path:
+        return RESULTS / f"{self.name}.json"
+
+    def known(self) -> dict:
+        """Its results by column; "" is the import."""
+        return json.loads(self.file.read_text(encoding="utf-8")) if self.file.exists() else {}
+
+
+def entries() -> list[Entry]:
+    """The models of models.toml, then those of the zoo."""
+    listed = tomli.loads((HERE / "models.toml").read_text(encoding="utf-8"))["model"]
+    return [Entry(**each) for each in listed] + [Entry(name) for name in BUILDERS]
+
+
+def ratio(known: dict, column: str, what: str = "ram") -> float | None:
+    """To the ram of the baseline; `what` is "bound" for the ram of a plan that reaches the bound. None: not known."""
+    found, base = known.get(column, {}), known.get(BASELINE, {})
+    if "ram" not in found or "ram" not in base:
+        return None
+    return (found["ram"] - (found["arena"] - found["bound"] if what == "bound" else 0)) / base["ram"]
+
+
+def table(models: list[Entry], columns: list[str]) -> str:
+    """Markdown: one row a model, what the columns come to, and the seconds."""
+    known = {entry: found for entry in models if (found := entry.known())}
+    levers = [column for column in columns if column != BASELINE]
+    shown = [("plain", "ram"), ("plain", "bound"), *((column, "ram") for column in levers[1:])]
+    titles = ["plain", "bound of plain", *levers[1:]]
+    lines = [
+        "# What each lever gives",
+        "",
+        "`.venv/bin/python benchmarks/memory.py`: ram ÷ ram of tvm-default, for x86-64, of the same import.",
+        "",
+        "* plain: the kernels of tvm-default (`legalize; fold-constant; fuse-operators`) without workspaces, in the",
+        "  order given, in an arena; bound of plain: were that arena no larger than the bound;",
+        "* order, in-place, concat-inside: plain and `order`, `share{copies=0}`, `share{in_place=0}`; order + both:",
+        "  plain and `share; order`; search: what `passfit optimize` finds by default, on one core.",
+        "",
+        f"| model | tvm-default | {' | '.join(titles)} |",
+        f"| --- | ---: |{' ---: |' * len(titles)}",
+    ]
+    for entry, found in known.items():
+        base = format_bytes(found[BASELINE]["ram"]) if "ram" in found.get(BASELINE, {}) else "failed"
+        cells = [cell(found, column, ratio(found, column, what)) for column, what in shown]
+        lines.append(f"| {_title(entry)} | {base} | {' | '.join(cells)} |")
+    groups = {
+        "all": list(known),
+        "without recurrent": [entry for entry in known if not entry.recurrent],
+        "models.toml, without recurrent": [entry for entry in known if entry.source and not entry.recurrent],
+        "zoo": [entry for entry in known if not entry.source],
+    }
+    for title, group in groups.items():
+        means = [_mean([ratio(known[entry], column, what) for entry in group]) for column, what in shown]
+        lines.append(f"| **geometric mean, {title}** ({len(group)}) | | {' | '.join(means)} |")
+    lines += ["", *_counts(known, levers), "", *_seconds(known, columns), ""]
+    failed = [
+        f"* {entry.name}, {column}: {row['failed']}"
+        for entry, found in known.items()
+        for column, row in found.items()
+        if "failed" in row
+    ]
+    if failed:
+        lines += ["## Failed", "", *failed, ""]
+    return "\n".join(lines)
+
+
+def _counts(known: dict[Entry, dict], levers: list[str]) -> list[str]:
+    lines = [
+        "## How good that is",
+        "",
+        "Models where the arena is equal to the bound (no plan of this order is smaller); where, besides, no order of",
+        "these kernels, sharing the same memory, is better; where ram is above, equal to, below that of tvm-default.",
+        "",
+        "| column | models | bound reached | proved | above tvm-default | equal | below |",
+        "| --- |" + " ---: |" * 6,
+    ]
+    for column in levers:
+        rows = [found[column] for found in known.values() if "ram" in found.get(column, {})]
+        ratios = [value for found in known.values() if (value := ratio(found, column)) is not None]
+        reached, proved = (sum(row[what] for row in rows) for what in ("reached", "proved"))
+        above, equal = sum(value > 1 for value in ratios), sum(value == 1 for value in ratios)
+        below = len(ratios) - above - equal
+        lines.append(f"| {column} | {len(rows)} | {reached} | {proved} | {above} | {equal} | {below} |")
+    return lines
+
+
+def _seconds(known: dict[Entry, dict], columns: list[str]) -> list[str]:
+    lines = [
+        "## Seconds",
+        "",
+        "On one core, others busy. Plain includes passes and lowering; the next four start from its program;",
+        "search starts from the import, and knows how the kernels of plain are scheduled.",
+        "Import: with the download where the model was not in the cache, and with the loading of TVM in older rows.",
+        "",
+        f"| model | import | {' | '.join(columns)} |",
+        f"| --- |{' ---: |' * (len(columns) + 1)}",
+    ]
+    for entry, found in known.items():
+        cells = [str(found.get(column, {}).get("seconds", "")) for column in ("", *columns)]
+        lines.append(f"| {_title(entry)} | {' | '.join(cells)} |")
+    return lines
+
+
+def _title(entry: Entry) -> str:
+    return f"{entry.name} (recurrent)" if entry.recurrent else entry.name
+
+
+def cell(found: dict, column: str, value: float | None) -> str:
+    return f"{value:.3f}" if value is not None else "failed" if "failed" in found.get(column, {}) else ""
+
+
+def _mean(ratios: list[float | None]) -> str:
+    """Of those that are known; how many they are, where some are not."""
+    values = [value for value in ratios if value is not None]
+    if not values:
+        return ""
+    mean = math.exp(sum(map(math.log, values)) / len(values))
+    return f"**{mean:.3f}**" + (f" (of {len(values)})" if len(values) < len(ratios) else "")

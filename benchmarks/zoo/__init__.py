@@ -1,0 +1,45 @@
+"""Well-known architectures as ONNX models with seeded random weights, of the published sizes; nothing is downloaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+
+from .densenet import densenet121
+from .efficientnet import efficientnet_b0
+from .mobilenet import mobilenet_v1, mobilenet_v2
+from .nasnet import nasnet
+from .randwire import randwire
+from .resnet import resnet50
+from .squeezenet import squeezenet1_1
+from .unet import unet
+from .vgg import vgg16
+from .yolo import yolov4_tiny
+
+BUILDERS: dict[str, Callable[[], onnx.ModelProto]] = {
+    "vgg16": vgg16,
+    "resnet50": resnet50,
+    "mobilenet_v1": mobilenet_v1,
+    "mobilenet_v2": mobilenet_v2,
+    "efficientnet_b0": efficientnet_b0,
+    "densenet121": densenet121,
+    "squeezenet1.1": squeezenet1_1,
+    "yolov4-tiny": yolov4_tiny,
+    "unet": unet,
+    "nasnet": nasnet,
+    "randwire": randwire,
+}
+
+
+def build(name: str, folder: Path) -> Path:
+    """The file of a model of BUILDERS in `folder`, written if it is not there."""
+    path = folder / f"{name}.onnx"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        new = path.with_name(f"{path.name}.{os.getpid()}.new")
+        new.write_bytes(BUILDERS[name]().SerializeToString(deterministic=True))
+        os.replace(new, path)
+    return path
