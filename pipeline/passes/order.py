@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..memory.schedule import best_order, orders
+from ..memory.schedule import beam_order, best_order, orders
 from .base import ProgramPass
 
 if TYPE_CHECKING:
     from ..graph import Program
 
-#: orders that cost next to nothing, and the search for the best one
-ORDERS = ("given", "depth-first", "on-demand", "greedy", "beam")
+#: orders that cost next to nothing, and two searches: `beam`, and `best`, which goes on where the beam ends
+ORDERS = ("given", "depth-first", "on-demand", "greedy", "beam", "best")
 
 
 @dataclass(frozen=True)
@@ -30,5 +30,7 @@ class Order(ProgramPass):
 
     def apply(self, program: Program) -> Program:
         if self.by == "beam":
+            return program.reordered(beam_order(program).order)
+        if self.by == "best":
             return program.reordered(best_order(program).order)
         return program.reordered(dict(orders(program))[self.by])
