@@ -17,7 +17,6 @@ from itertools import count
 from .cuts import ancestors, cut_points
 from .dependencies import StepGraph
 
-
 @dataclass(slots=True, eq=False)
 class State:
     """The steps `done` and those `ready` to run next, as bit sets; the bytes alive now, and the most that ever were.
@@ -44,12 +43,13 @@ class State:
 class Segment:
     """The `steps` that run between the cut points `start` and `goal`, in some order, and its peak.
 
-    `alive` bytes are alive at the start, not counting inputs that nobody reads.
+    `alive` bytes are alive at the start, `left` at the goal, not counting inputs that nobody reads.
     """
 
     start: int
     goal: int
     alive: int
+    left: int
     steps: tuple[int, ...]
     peak: int
 
@@ -57,17 +57,24 @@ class Segment:
 def best_first(graph: StepGraph, order: Sequence[int], work: int) -> tuple[tuple[int, ...], int]:
     """`order`, or one with a lower peak; and a peak that no order is below. They meet where the order is proved best.
 
-    The segments with the highest peak come first: those that stay below the others need not be touched. `work` is how
-    many moves may be looked at: a deterministic stand-in for time.
+    The segment with the highest peak is searched for the best order; where that takes too long, for any better one,
+    which forces more moves. All searches together look at `work` moves: a deterministic stand-in for time.
     """
     search = _Search(graph, work)
     segments = search.segments(order)
-    least = graph.least
-    for place in sorted(range(len(segments)), key=lambda place: -segments[place].peak):
-        if segments[place].peak <= least or search.work <= 0:
-            break
-        steps, least = search.ordered(segments[place], least)
-        segments[place] = replace(segments[place], steps=steps)
+    least, share = graph.least, work // 4
+    while search.work > 0 and any(segment.peak > least for segment in segments):
+        place = max(range(len(segments)), key=lambda place: segments[place].peak)
+        segment = segments[place]
+        for level in (least, segment.peak - 1):
+            steps, reached = search.ordered(segment, level, share)
+            least = max(least, reached) if reached > level else least
+            if steps is not None:
+                segments[place] = search.segment(segment.start, segment.goal, segment.alive, steps)
+            if steps is not None or least >= segment.peak:
+                break
+        else:
+            share = search.work
     return tuple(step for segment in segments for step in segment.steps), least
 
 
@@ -90,27 +97,33 @@ class _Search:
     def segments(self, order: Sequence[int]) -> list[Segment]:
         """What each segment is in this order."""
         points = cut_points(ancestors(self.graph))
-        segments: list[Segment] = []
-        done, alive, rest = 0, self.graph.inputs - self.graph.unread, iter(order)
+        alive, first, found = self.graph.inputs - self.graph.unread, 0, []
         for start, goal in zip(points, points[1:]):
-            first, peak, steps = alive, 0, []
-            while done != goal:
-                step = next(rest)
-                added, growth = self.price(step, done)
-                peak = max(peak, alive + added)
-                alive += growth
-                done |= 1 << step
-                steps.append(step)
-            segments.append(Segment(start, goal, first, tuple(steps), peak))
-        return segments
+            last = goal.bit_count()
+            found.append(self.segment(start, goal, alive, tuple(order[first:last])))
+            alive, first = found[-1].left, last
+        return found
 
-    def ordered(self, segment: Segment, least: int) -> tuple[tuple[int, ...], int]:
-        """The steps of a segment in the best order, or as they were where none is better or the work is used up.
+    def segment(self, start: int, goal: int, alive: int, steps: tuple[int, ...]) -> Segment:
+        """The segment between two cut points in the order of `steps`, with `alive` bytes alive at the start."""
+        done, left, peak = start, alive, 0
+        for step in steps:
+            added, growth = self.price(step, done)
+            peak = max(peak, left + added)
+            left += growth
+            done |= 1 << step
+        return Segment(start, goal, alive, left, steps, peak)
 
-        And a peak that no order is below, not less than `least`, which is one already: the search does not aim lower.
+    def ordered(self, segment: Segment, level: int, share: int) -> tuple[tuple[int, ...] | None, int]:
+        """The steps of a segment in an order with a lower peak, or None; and what peak the search has reached.
+
+        Orders that stay at or below `level` are alike to it. If it reached more than that, no order is below what it
+        reached. It ends when it finds an order, when there is none, or after `share` moves.
         """
-        ready = _union(1 << s for s in _bits(segment.goal & ~segment.start) if not self.graph.before[s] & ~segment.start)
-        first = State(segment.start, ready, segment.alive, least)
+        end = max(0, self.work - share)
+        steps = _bits(segment.goal & ~segment.start)
+        ready = _union(1 << step for step in steps if not self.graph.before[step] & ~segment.start)
+        first = State(segment.start, ready, segment.alive, level)
         self.settle(first, segment.goal, ready, 0)
         # Of states with one peak, first the one with most steps done, then the one found first.
         number = count()
@@ -120,15 +133,15 @@ class _Search:
             peak, _, _, state = heapq.heappop(heap)
             if state.done == segment.goal:
                 return state.order(), peak
-            if self.work <= 0:
-                return segment.steps, peak
+            if self.work <= end:
+                return None, peak
             if peak > peaks[state.done]:
                 continue
             for child in self.children(state, segment):
                 if child.peak < peaks.get(child.done, segment.peak):
                     peaks[child.done] = child.peak
                     heapq.heappush(heap, (child.peak, -child.done.bit_count(), next(number), child))
-        return segment.steps, segment.peak
+        return None, segment.peak
 
     def children(self, state: State, segment: Segment) -> list[State]:
         """The states one step, and the moves forced after it, later, with a peak below that of the segment.

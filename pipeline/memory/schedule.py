@@ -17,7 +17,7 @@ from .liveness import ALIGNMENT, bound
 
 #: states the beam keeps at each step, unless told otherwise
 EFFORT = 32
-#: moves the best-first search may look at, unless told otherwise; WORKSECONDS
+#: moves the best-first search may look at, unless told otherwise; about three seconds where all of it is used
 WORK = 400_000
 
 
