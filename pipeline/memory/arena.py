@@ -10,6 +10,7 @@ from ..graph import Program
 from .canonical import lower
 from .greedy import Box, Placement, loads, neighbours, orders, place, promote
 from .liveness import ALIGNMENT, Lifetime, aligned, bound, floor, lifetimes
+from .skyline import settled
 
 #: how often the boxes at the top are promoted before the search is asked
 PROMOTIONS = 24
@@ -57,7 +58,8 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
 
 
 def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
-    """The lowest placement found: greedy orders, then promotions, then the canonical search."""
+    """The lowest placement found: greedy orders, then promotions, then a quarter of the work for the skyline, and the
+    rest of it for the canonical search."""
     if not boxes:
         return Placement((), 0)
     least = max(loads(boxes))
@@ -73,7 +75,9 @@ def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
                     return best
     assert best is not None
     best = _promoted(boxes, near, winner, best, least)
-    return best if best.height == least else lower(boxes, best, least, work)
+    if best.height > least:
+        best = settled(boxes, best, least, work // 4)
+    return best if best.height == least else lower(boxes, best, least, work - work // 4)
 
 
 def _promoted(
