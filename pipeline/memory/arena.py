@@ -58,8 +58,8 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
 
 
 def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
-    """The lowest placement found: greedy orders, then promotions, then a quarter of the work for the skyline, and the
-    rest of it for the canonical search."""
+    """The lowest placement found: greedy orders, then promotions, then the skyline and the canonical search, each with
+    half of the work."""
     if not boxes:
         return Placement((), 0)
     least = max(loads(boxes))
@@ -76,8 +76,8 @@ def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
     assert best is not None
     best = _promoted(boxes, near, winner, best, least)
     if best.height > least:
-        best = settled(boxes, best, least, work // 4)
-    return best if best.height == least else lower(boxes, best, least, work - work // 4)
+        best = settled(boxes, best, least, work // 2)
+    return best if best.height == least else lower(boxes, best, least, work // 2)
 
 
 def _promoted(
