@@ -14,7 +14,7 @@ from .skyline import settled
 
 #: how often the boxes at the top are promoted before the search is asked
 PROMOTIONS = 24
-#: boxes the canonical search may look at; about a quarter of a second where it is needed at all
+#: boxes the searches may look at; half a second to a second, where they are needed at all
 WORK = 400_000
 
 
@@ -36,8 +36,8 @@ class ArenaPlan:
 def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -> ArenaPlan:
     """An arena for the program in its given order, offsets and sizes rounded up to `alignment` bytes.
 
-    The best of several greedy orders, then a search that is exact for small programs and limited to `work` otherwise;
-    it stops as soon as the bound is reached. Deterministic: no clock, no random numbers.
+    The best of several greedy orders, then searches, exact for small programs and limited to `work` otherwise; they
+    stop as soon as the bound is reached. Deterministic: no clock, no random numbers.
     """
     lives = lifetimes(program)
     placed = [
