@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import dataclass
+from itertools import count, pairwise
 
 from .cuts import ancestors, cut_points
 from .dependencies import StepGraph
+
 
 @dataclass(slots=True, eq=False)
 class State:
@@ -98,7 +99,7 @@ class _Search:
         """What each segment is in this order."""
         points = cut_points(ancestors(self.graph))
         alive, first, found = self.graph.inputs - self.graph.unread, 0, []
-        for start, goal in zip(points, points[1:]):
+        for start, goal in pairwise(points):
             last = goal.bit_count()
             found.append(self.segment(start, goal, alive, tuple(order[first:last])))
             alive, first = found[-1].left, last

@@ -7,8 +7,8 @@ from passfit.memory.greedy import loads
 from passfit.memory.skyline import fill, settled
 
 from .cut_rectangles import guillotine, loosened, woven
-from .test_greedy import apart, box
 from .test_canonical import stacked
+from .test_greedy import apart, box
 
 boxes = st.lists(box(), min_size=1, max_size=14)
 
