@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..graph import Overlay, Program, Step, View
+from .cuts import ancestors
 from .dependencies import step_graph
 from .liveness import ALIGNMENT, aligned, alive_bytes, lifetimes
 from .schedule import orders
@@ -65,7 +66,7 @@ def _merged(program: Program, kinds: list[_Kind], work: _Work) -> Program:
 
 def _in_place(program: Program, work: _Work) -> Program:
     """Results in place of operands, each where that costs nothing, or less than it gives."""
-    ancestors = _ancestors(program)
+    earlier = ancestors(step_graph(program))
     cost: _Cost | None = None
     for number in _largest_first(program):
         step = program.steps[number]
@@ -77,7 +78,7 @@ def _in_place(program: Program, work: _Work) -> Program:
                 return program
             if not _is_legal(merged, step.writes[overlay.write]):
                 continue
-            if _costs_nothing(program, number, overlay, ancestors[number], work.alignment):
+            if _costs_nothing(program, number, overlay, earlier[number], work.alignment):
                 program, cost = merged, None
                 continue
             cost, less = cost or _cost(program, work.alignment), _cost(merged, work.alignment)
@@ -133,7 +134,7 @@ def _is_legal(program: Program, tensor: int) -> bool:
     return keeps_contents(program, buffer)
 
 
-def _costs_nothing(program: Program, number: int, overlay: Overlay, ancestors: int, alignment: int) -> bool:
+def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int, alignment: int) -> bool:
     """Whether a step's operand dies and its result begins there, both of one size, and no order is ruled out by that.
 
     At that step there is then one buffer where there were two, and one everywhere else.
@@ -148,20 +149,7 @@ def _costs_nothing(program: Program, number: int, overlay: Overlay, ancestors: i
     if lives[read].end != number + 1 or lives[write].start != number:
         return False
     touching = (n for n, each in enumerate(program.steps) if read in program.buffers_of(each.reads + each.writes))
-    return all(n == number or ancestors >> n & 1 for n in touching)
-
-
-def _ancestors(program: Program) -> list[int]:
-    """For each step the steps that any order runs before it, as a bit set."""
-    found: list[int] = []
-    for before in step_graph(program).before:
-        everything, left = before, before
-        while left:
-            bit = left & -left
-            left ^= bit
-            everything |= found[bit.bit_length() - 1]
-        found.append(everything)
-    return found
+    return all(n == number or earlier >> n & 1 for n in touching)
 
 
 def _cost(program: Program, alignment: int) -> _Cost:

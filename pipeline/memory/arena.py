@@ -10,10 +10,11 @@ from ..graph import Program
 from .canonical import lower
 from .greedy import Box, Placement, loads, neighbours, orders, place, promote
 from .liveness import ALIGNMENT, Lifetime, aligned, bound, floor, lifetimes
+from .skyline import settled
 
 #: how often the boxes at the top are promoted before the search is asked
 PROMOTIONS = 24
-#: boxes the canonical search may look at; about a quarter of a second where it is needed at all
+#: boxes the searches may look at; half a second to a second, where they are needed at all
 WORK = 400_000
 
 
@@ -35,8 +36,8 @@ class ArenaPlan:
 def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -> ArenaPlan:
     """An arena for the program in its given order, offsets and sizes rounded up to `alignment` bytes.
 
-    The best of several greedy orders, then a search that is exact for small programs and limited to `work` otherwise;
-    it stops as soon as the bound is reached. Deterministic: no clock, no random numbers.
+    The best of several greedy orders, then searches, exact for small programs and limited to `work` otherwise; they
+    stop as soon as the bound is reached. Deterministic: no clock, no random numbers.
     """
     lives = lifetimes(program)
     placed = [
@@ -57,7 +58,8 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
 
 
 def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
-    """The lowest placement found: greedy orders, then promotions, then the canonical search."""
+    """The lowest placement found: greedy orders, then promotions, then the skyline and the canonical search, each with
+    half of the work."""
     if not boxes:
         return Placement((), 0)
     least = max(loads(boxes))
@@ -73,7 +75,9 @@ def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
                     return best
     assert best is not None
     best = _promoted(boxes, near, winner, best, least)
-    return best if best.height == least else lower(boxes, best, least, work)
+    if best.height > least:
+        best = settled(boxes, best, least, work // 2)
+    return best if best.height == least else lower(boxes, best, least, work // 2)
 
 
 def _promoted(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..memory.schedule import best_order, orders
+from ..memory.schedule import beam_order, best_order, orders
 from .base import Level, ProgramPass
 
 if TYPE_CHECKING:
     from ..graph import Program
 
-#: orders that cost next to nothing, and the search for the best one
-ORDERS = ("given", "depth-first", "on-demand", "greedy", "beam")
+#: orders that cost next to nothing, and two searches: `beam`, and `best`, which goes on where the beam ends
+ORDERS = ("given", "depth-first", "on-demand", "greedy", "beam", "best")
 
 
 @dataclass(frozen=True)
@@ -34,4 +34,5 @@ class Order(ProgramPass):
 
     def numbers(self, program: Program) -> tuple[int, ...]:
         """The order, as the numbers of the steps."""
-        return best_order(program).order if self.by == "beam" else dict(orders(program))[self.by]
+        searches = {"beam": beam_order, "best": best_order}
+        return searches[self.by](program).order if self.by in searches else dict(orders(program))[self.by]

@@ -67,7 +67,7 @@ def _tried(evaluator: Evaluator, best: Evaluation, passes: tuple[ModulePass, ...
     if tried.footprint is None:
         return None
     order = best.passes[-1]
-    if isinstance(order, Order) and order.by == "beam":
+    if isinstance(order, Order) and order.by in ("beam", "best"):
         return min(tried, evaluator.with_order(tried, order), key=lambda each: each.cost)
     return tried
 

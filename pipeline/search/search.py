@@ -115,11 +115,11 @@ def _accepted(
 
 
 def _finest_order(evaluator: Evaluator, finalists: list[Evaluation]) -> Evaluation:
-    """The best of the finalists, each in the best order a beam search finds where that could make it the best."""
+    """The best of the finalists, each in the best order that search finds where that could make it the best."""
     best = finalists[0]
     for each in finalists:
         assert each.footprint is not None and best.footprint is not None
         least = each.footprint.ram - each.footprint.arena + each.footprint.floor
         if each.footprint.arena > each.footprint.floor and least <= best.footprint.ram:
-            best = min(best, evaluator.with_order(each, Order(by="beam")), key=lambda one: one.score)
+            best = min(best, evaluator.with_order(each, Order(by="best")), key=lambda one: one.score)
     return best

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import permutations
 
-from passfit.graph import Program
+from passfit.graph import Program, Tensor
 
 Box = tuple[int, int, int]  # first step, last step (both included), size
 
@@ -57,15 +58,36 @@ def peak(program: Program, alignment: int) -> int:
 
 
 def least_peak(program: Program, alignment: int) -> int:
-    """The least peak over all orders in which every buffer is written before it is read."""
-    best = peak(program, alignment)
-    for order in permutations(range(len(program.steps))):
-        written = set(program.input_buffers())
-        for number in order:
-            step = program.steps[number]
-            if not written.issuperset(program.buffers_of(step.reads)):
-                break
-            written.update(program.buffers_of(step.writes))
-        else:
-            best = min(best, peak(program.reordered(order), alignment))
-    return best
+    """The least peak over all orders in which steps that meet in a byte, one of them writing it, keep their turn."""
+    sizes = [-(-buffer.nbytes // alignment) * alignment for buffer in program.buffers]
+    touched = [set(program.buffers_of(step.reads + step.writes)) for step in program.steps]
+    inputs, outputs = program.input_buffers(), program.output_buffers()
+    everything = range(len(program.steps))
+
+    def alive(done: frozenset[int], step: int) -> int:
+        before = {b for other in done for b in touched[other]} | inputs
+        later = {b for other in everything if other not in done for b in touched[other]} | outputs
+        unread = set() if done else inputs
+        return sum(sizes[b] for b in (before & later) | touched[step] | unread)
+
+    @cache
+    def least(done: frozenset[int]) -> int:
+        left = [step for step in everything if step not in done]
+        free = [step for step in left if not any(_conflict(program, other, step) for other in left if other < step)]
+        return min((max(alive(done, step), least(done | {step})) for step in free), default=0)
+
+    return least(frozenset()) if program.steps else peak(program, alignment)
+
+
+def _conflict(program: Program, one: int, other: int) -> bool:
+    first, second = program.steps[one], program.steps[other]
+    pairs = [(a, b) for a in first.writes for b in second.reads + second.writes]
+    pairs += [(a, b) for a in first.reads for b in second.writes]
+    return any(_meet(program.tensors[a], program.tensors[b]) for a, b in pairs)
+
+
+def _meet(one: Tensor, other: Tensor) -> bool:
+    if one.buffer is None or one.buffer != other.buffer:
+        return False
+    low, high = max(one.offset, other.offset), min(one.offset + one.nbytes, other.offset + other.nbytes)
+    return low < high or (one.offset, one.nbytes) == (other.offset, other.nbytes)

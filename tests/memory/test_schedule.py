@@ -4,10 +4,12 @@ from hypothesis import strategies as st
 
 from passfit.errors import PlanError
 from passfit.graph import Buffer, Port, Program, Step, Tensor
-from passfit.memory import best_order, bound, check_order, orders, plan_arena, validate_plan
+from passfit.memory import best_order, bound, check_order, orders, plan_arena, share, validate_plan
+from passfit.memory.schedule import beam_order
 
 from ..strategies import chain, programs
-from . import brute_force
+from . import brute_force, networks
+from .sharing import sharing_programs
 
 
 def branches(*sizes: int) -> Program:
@@ -39,8 +41,8 @@ def test_every_named_order_respects_the_dependencies(program):
 
 
 @given(programs(), st.sampled_from([0, 1, 4, 32]))
-def test_the_best_order_is_legal_and_never_worse_than_given(program, effort):
-    schedule = best_order(program, effort)
+def test_the_beam_order_is_legal_and_never_worse_than_given(program, effort):
+    schedule = beam_order(program, effort)
     check_order(program, schedule.order)
     reordered = program.reordered(schedule.order)
     assert schedule.peak == bound(reordered) <= bound(program)
@@ -49,15 +51,34 @@ def test_the_best_order_is_legal_and_never_worse_than_given(program, effort):
 
 @settings(max_examples=60)
 @given(programs(max_steps=5), st.sampled_from([1, 64]))
-def test_what_is_called_optimal_is(program, alignment):
-    schedule = best_order(program, 64, alignment)
+def test_what_a_beam_calls_optimal_is(program, alignment):
+    schedule = beam_order(program, 64, alignment)
     assert schedule.optimal
+    assert schedule.peak == brute_force.least_peak(program, alignment)
+
+
+@given(st.one_of(programs(max_steps=9), sharing_programs(max_steps=9).map(share)), st.sampled_from([1, 64]))
+def test_the_best_order_is_the_best_there_is(program, alignment):
+    schedule = best_order(program, alignment=alignment)
+    check_order(program, schedule.order)
+    assert schedule.optimal
+    assert schedule.peak == bound(program.reordered(schedule.order), alignment=alignment)
     assert schedule.peak == brute_force.least_peak(program, alignment)
 
 
 @given(programs())
 def test_the_same_program_gets_the_same_order(program):
-    assert best_order(program, 4) == best_order(program, 4)
+    assert beam_order(program, 4) == beam_order(program, 4)
+    assert best_order(program) == best_order(program)
+
+
+@pytest.mark.parametrize("kind", networks.KINDS)
+@pytest.mark.parametrize("steps", [100, 300])
+def test_the_best_order_of_a_large_network_is_never_worse_than_that_of_the_beam(kind, steps):
+    program = kind(steps, seed=steps)
+    schedule = best_order(program)
+    check_order(program, schedule.order)
+    assert schedule.peak == bound(program.reordered(schedule.order)) <= beam_order(program).peak
 
 
 def test_branches_are_run_one_after_the_other():

@@ -30,7 +30,7 @@ TAILS = (
     ("legalize", "fuse-operators{over=reduction}", "fold-constant", "fuse-operators"),
 )
 ARRANGED = (("share",), ("share{copies=0}", "order"), ("order{by=greedy}", "share{in_place=0}", "order"))
-ORDERS = ("order{by=given}", "order{by=depth-first}", "order{by=on-demand}", "order{by=greedy}", "order")
+ORDERS = ("order{by=given}", "order{by=depth-first}", "order{by=on-demand}", "order{by=greedy}", "order", "order{by=best}")
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def test_any_text_is_a_spec_or_refused(text: str):
         ("fuse-operators{depth=-1}", "not a whole number"),
         ("fuse-operators{depth=1.5}", "not a whole number"),
         ("fuse-operators{over=poolings}", "element-wise, pooling, reduction"),
-        ("order{by=luck}", "given, depth-first, on-demand, greedy, beam"),
+        ("order{by=luck}", "given, depth-first, on-demand, greedy, beam, best"),
         ("legalize{a=1}", "no option 'a'"),
         ("fuse-operators{depth=1", "not a pass spec"),
         ("fuse-operators{depth=1}{depth=2}", "not a pass spec"),
