@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import tvm_ffi
-from tvm import tirx
+from tvm import s_tir, tirx
 from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
@@ -97,7 +97,8 @@ def _summing(kernel: PrimFunc, stage: Stage) -> tuple[PrimFunc, PrimFunc | None]
 
 
 def _scheduled(kernel: PrimFunc) -> PrimFunc:
-    return schedules(kernel, frozenset()).within(RULE_WORKSPACE).kernel
+    """With variables of its own: two stages may have one kernel."""
+    return s_tir.renew_defs(schedules(kernel, frozenset()).within(RULE_WORKSPACE).kernel)
 
 
 def _at_its_ticks(kernel: PrimFunc, stage: Stage, step: Step, places: dict[int, _Place], since: Expr) -> Stmt:
