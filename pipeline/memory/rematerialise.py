@@ -22,6 +22,8 @@ LONGEST = 8
 WORTH_KEEPING = (8, 2)
 #: readers it is made again for, one of so many after the peak
 READERS = 2
+#: steps of programs that repeats are tried on, in all; some ten seconds
+TRIED_STEPS = 20_000
 #: where the search for a lower peak ends: when it is known to this fraction of itself
 PRECISION = 0.02
 
@@ -73,6 +75,17 @@ class Repeated:
     path: Path
 
 
+@dataclass
+class _Tries:
+    """How many steps may still be looked at for paths: a deterministic stand-in for time."""
+
+    left: int
+
+    def allows(self, program: Program) -> bool:
+        self.left -= len(program.steps)
+        return self.left >= 0
+
+
 def best_repeats(
     program: Program, splits: Mapping[str, Splits], work: int, alignment: int = ALIGNMENT
 ) -> Repeated:
@@ -82,9 +95,10 @@ def best_repeats(
     """
     best = Repeated(program, (), best_segments(program, splits, alignment))
     low = Paths(program, splits, alignment).unavoidable
-    while best.path.nbytes - low > PRECISION * best.path.nbytes:
+    tries = _Tries(TRIED_STEPS)
+    while best.path.nbytes - low > PRECISION * best.path.nbytes and tries.left > 0:
         middle = (low + best.path.nbytes) // 2
-        found = _within(program, splits, middle, work, alignment)
+        found = _within(program, splits, middle, work, alignment, tries)
         if found is None:
             low = middle
         else:
@@ -93,9 +107,9 @@ def best_repeats(
 
 
 def _within(
-    program: Program, splits: Mapping[str, Splits], most: int, work: int, alignment: int
+    program: Program, splits: Mapping[str, Splits], most: int, work: int, alignment: int, tries: _Tries
 ) -> Repeated | None:
-    """Repeats that make a path of `most` bytes possible; None where none are found."""
+    """Repeats that make a path of `most` bytes possible; None where none are found, or the tries are used up."""
     repeats: list[Repeat] = []
     paths = Paths(program, splits, alignment)
     path = paths.within(most)
@@ -104,7 +118,7 @@ def _within(
         best = None
         for repeat in dict.fromkeys(_candidates(paths, path.reached)):
             cost = sum(splits[program.steps[number].kernel].work for number in repeat.steps)
-            if cost > work:
+            if cost > work or not tries.allows(program):
                 continue
             after = repeated(program, repeat)
             tried = Paths(after, splits, alignment)

@@ -16,7 +16,7 @@ from .bands import Growth, region
 from .liveness import ALIGNMENT, aligned
 
 #: steps that run as one, at most
-LONGEST = 64
+LONGEST = 256
 #: rows at a time that are tried, so that loops are worth their while
 GROUPS = (16, 8, 4, 2)
 
