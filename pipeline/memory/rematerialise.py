@@ -86,7 +86,7 @@ def best_repeats(
         middle = (low + best.path.nbytes) // 2
         found = _within(program, splits, middle, work, alignment)
         if found is None:
-            low = middle
+            low = middle + 1
         else:
             best = found
     return best
