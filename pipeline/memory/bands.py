@@ -116,8 +116,8 @@ class Growth:
         self.last += 1
         step = self.program.steps[self.last]
         inside = [t for t in step.reads if self.program.tensors[t].buffer in self._buffers]
-        if len(step.writes) != 1 or any(t not in self._made or t in self._sums for t in inside):
-            return False  # it reads a view of what is made here, or a sum before it is complete
+        if len(step.writes) != 1 or any(t not in self._made for t in inside):
+            return False  # it reads a view of what is made here
         self._made.add(step.writes[0])
         self._buffers.add(self.program.tensors[step.writes[0]].buffer)
         self._waiting.append(self.last)
@@ -133,6 +133,8 @@ class Growth:
         step, splits = self.program.steps[number], self.splits[self.program.steps[number].kernel]
         inside = [(n, t) for n, t in enumerate(step.reads) if t in self._made]
         result = self._axes.get(step.writes[0])
+        if any(t in self._sums for _, t in inside):
+            return False  # it reads a sum before it is complete
         if result is None and not any(t in self._axes for _, t in inside):
             return True
         choice = self._by_rows(number, splits, inside, result) or self._by_sum(number, splits, inside, result)
@@ -148,9 +150,10 @@ class Growth:
             if result is not None and rows.axis != result:
                 continue
             follows = [(t, rows.follows(n)) for n, t in inside]
-            if all(each is not None and self._axes.get(t, each.axis) == each.axis for t, each in follows):
+            axes = {t: each.axis for t, each in follows if each is not None}
+            if all(each is not None and self._axes.get(t, axes[t]) == axes[t] == each.axis for t, each in follows):
+                self._axes.update(axes)
                 self._axes[step.writes[0]] = rows.axis
-                self._axes.update((t, each.axis) for t, each in follows if each is not None)
                 return _Choice(number, rows.axis, rows.extent, rows)
         return None
 
@@ -227,14 +230,13 @@ def _periods(program: Program, chosen: list[_Choice], group: int) -> dict[int, i
         for need in _needs(program, choice, made, group)
     ]
     rates = {program.steps[chosen[0].step].writes[0]: Fraction(1)}
-    changed = True
-    while changed:
-        changed = False
+    known = 0
+    while known < len(rates):
+        known = len(rates)
         for result, operand, slope in edges:
             for one, other, factor in ((result, operand, slope), (operand, result, 1 / slope)):
                 if one in rates and rates.setdefault(other, rates[one] * factor) != rates[one] * factor:
                     return None
-            changed = changed or len(rates) < len(made) and (result in rates) != (operand in rates)
     if set(rates) != made:
         return None
     unit = math.lcm(*(rate.numerator for rate in rates.values()))

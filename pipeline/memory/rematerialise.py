@@ -100,7 +100,7 @@ def best_repeats(
         middle = (low + best.path.nbytes) // 2
         found = _within(program, splits, middle, work, alignment, tries)
         if found is None:
-            low = middle
+            low = middle + 1
         else:
             best = found
     return best

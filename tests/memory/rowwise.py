@@ -1,0 +1,180 @@
+"""Random programs whose kernels can be split, and a machine that runs a region tick by tick and watches every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+
+from passfit.graph import Buffer, Follows, Port, Program, Rows, Splits, Step, Tensor
+from passfit.memory.bands import Region
+
+_EXTENTS = st.sampled_from([1, 2, 4, 5, 6, 8, 9, 12])
+_KINDS = st.sampled_from(["window", "window", "resize", "join", "join", "join", "transpose", "sum", "flip"])
+
+
+def windows(extent: int, size: int, stride: int = 1, pad: int = 0, after: int | None = None, dilation: int = 1) -> Follows:
+    """What a convolution or a pooling needs, as far as there is a result; `after` is the padding at the end."""
+    reach = dilation * (size - 1) + 1
+    count = (extent + pad + (pad if after is None else after) - reach) // stride + 1
+    low = tuple(stride * row - pad for row in range(count))
+    return Follows(0, extent, low, tuple(row + reach for row in low))
+
+
+def resized(extent: int, result: int, before: int = 0, after: int = 0) -> Follows:
+    """What the rows of a picture of another size need."""
+    at = [row * extent // result for row in range(result)]
+    return Follows(0, extent, tuple(row - before for row in at), tuple(row + 1 + after for row in at))
+
+
+def along(axis: int, follows: Follows) -> Follows:
+    return Follows(axis, follows.extent, follows.low, follows.high)
+
+
+@dataclass
+class RowBuilder:
+    """Collects steps over matrices of one byte each element, and how each can be split."""
+
+    tensors: list[tuple[int, int]] = field(default_factory=list)
+    steps: list[tuple[tuple[int, ...], int]] = field(default_factory=list)
+    splits: list[Splits] = field(default_factory=list)
+
+    def tensor(self, rows: int, columns: int) -> int:
+        self.tensors.append((rows, columns))
+        return len(self.tensors) - 1
+
+    def step(self, reads: tuple[int, ...], shape: tuple[int, int], *rows: Rows, sums=(), work: int | None = None) -> int:
+        result = self.tensor(*shape)
+        self.steps.append((reads, result))
+        self.splits.append(Splits(rows, tuple(sums), shape[0] * shape[1] if work is None else work))
+        return result
+
+    def window(self, source: int, **options: int) -> int:
+        """Along the first axis; element by element along the other."""
+        rows, columns = self.tensors[source]
+        follows = windows(rows, **options)
+        extent = len(follows.low)
+        beside = Rows(1, columns, ((0, along(1, windows(columns, 1))),))
+        return self.step((source,), (extent, columns), Rows(0, extent, ((0, follows),)), beside)
+
+    def resize(self, source: int, result: int, before: int = 0, after: int = 0) -> int:
+        rows, columns = self.tensors[source]
+        return self.step(
+            (source,), (result, columns), Rows(0, result, ((0, resized(rows, result, before, after)),))
+        )
+
+    def join(self, *sources: int) -> int:
+        """Of the shape of the first; the others are resized to it."""
+        shape = self.tensors[sources[0]]
+        rows = [
+            Rows(axis, extent, tuple((n, along(axis, resized(self.tensors[t][axis], extent))) for n, t in enumerate(sources)))
+            for axis, extent in enumerate(shape)
+        ]
+        return self.step(sources, shape, *rows)
+
+    def transpose(self, source: int) -> int:
+        rows, columns = self.tensors[source]
+        crossed = [
+            Rows(axis, extent, ((0, along(1 - axis, windows(extent, 1))),)) for axis, extent in enumerate((columns, rows))
+        ]
+        return self.step((source,), (columns, rows), *crossed)
+
+    def flip(self, source: int) -> int:
+        rows, columns = self.tensors[source]
+        low = tuple(reversed(range(rows)))
+        return self.step((source,), (rows, columns), Rows(0, rows, ((0, Follows(0, rows, low, tuple(at + 1 for at in low))),)))
+
+    def sum(self, source: int, rows: int) -> int:
+        """A matrix times the source."""
+        taken, columns = self.tensors[source]
+        beside = Rows(1, columns, ((0, along(1, windows(columns, 1))),))
+        return self.step((source,), (rows, columns), beside, sums=((0, 0),), work=taken * rows * columns)
+
+    def program(self, *outputs: int) -> tuple[Program, dict[str, Splits]]:
+        """Inputs are the tensors no step writes; what nobody reads is handed out too."""
+        written = {result for _, result in self.steps}
+        read = {tensor for reads, _ in self.steps for tensor in reads}
+        ports = sorted({*outputs, *(written - read)})
+        program = Program(
+            name="rows",
+            steps=tuple(Step(f"k{n}", reads, (result,)) for n, (reads, result) in enumerate(self.steps)),
+            tensors=tuple(Tensor(shape, "uint8", buffer=n) for n, shape in enumerate(self.tensors)),
+            buffers=tuple(Buffer(f"b{n}", rows * columns) for n, (rows, columns) in enumerate(self.tensors)),
+            weights=(),
+            inputs=tuple(Port(f"x{n}", n) for n in range(len(self.tensors)) if n not in written),
+            outputs=tuple(Port(f"y{n}", n) for n in ports),
+        )
+        return program, {f"k{n}": splits for n, splits in enumerate(self.splits)}
+
+
+@st.composite
+def row_programs(draw: st.DrawFn, most: int = 7) -> tuple[Program, dict[str, Splits]]:
+    """Chains and branches over one or two inputs, all of which are read."""
+    builder = RowBuilder()
+    recent = [builder.tensor(draw(_EXTENTS), draw(_EXTENTS)) for _ in range(draw(st.integers(1, 2)))]
+    if len(recent) == 2:
+        recent.append(builder.join(*recent))
+    for _ in range(draw(st.integers(1, most))):
+        source = recent[-1 - min(draw(st.sampled_from([0, 0, 0, 1, 2])), len(recent) - 1)]
+        rows = builder.tensors[source][0]
+        kind = draw(_KINDS)
+        if kind == "window":
+            size, dilation = draw(st.integers(1, 4)), draw(st.sampled_from([1, 1, 2]))
+            pad, after = draw(st.integers(-1, 3)), draw(st.integers(0, 3))
+            after = max(after, dilation * (size - 1) + 1 - rows - pad)
+            made = builder.window(source, size=size, stride=draw(st.integers(1, 4)), pad=pad, after=after, dilation=dilation)
+        elif kind == "resize":
+            made = builder.resize(source, draw(_EXTENTS), draw(st.integers(-1, 1)), draw(st.integers(0, 2)))
+        elif kind == "join":
+            made = builder.join(source, *draw(st.lists(st.sampled_from(recent[-5:]), min_size=1, max_size=2)))
+        elif kind == "sum":
+            made = builder.sum(source, draw(_EXTENTS))
+        else:
+            made = getattr(builder, kind)(source)
+        recent.append(made)
+    return builder.program(*draw(st.lists(st.sampled_from(recent[1:]), max_size=1)))
+
+
+def simulate(program: Program, splits: dict[str, Splits], region: Region) -> None:
+    """Run the region as its stages say, each stage in the order of the steps at each tick.
+
+    A tensor has room for the rows that are held, row r at r modulo their number; what is there is the number of the row.
+    """
+    made = {program.steps[stage.step].writes[0]: stage for stage in region.stages}
+    room = {t: [None] * (stage.held or 1) for t, stage in made.items()}
+    done: dict[int, list[int]] = {t: [] for t in made}
+
+    def check(tensor: int, low: int, high: int, axis: int) -> None:
+        writer = made[tensor]
+        assert writer.operand is None, "a sum is read before it is complete"
+        assert writer.axis == axis, "rows of another axis"
+        for row in range(max(0, low), min(high, program.tensors[tensor].shape[axis])):
+            assert room[tensor][row % len(room[tensor])] == row, f"row {row} of tensor {tensor} is not there"
+
+    for tick in region.ticks:
+        for stage in region.stages:
+            k, odd = divmod(tick - stage.offset, stage.period)
+            if odd or not 0 <= k < stage.extent // stage.group:
+                continue
+            step = program.steps[stage.step]
+            inside = {n for n, t in enumerate(step.reads) if t in made}
+            (result,) = step.writes
+            taken = range(k * stage.group, (k + 1) * stage.group)
+            done[result] += taken
+            if stage.operand is not None:
+                assert inside == {stage.operand} and (stage.operand, stage.axis) in splits[step.kernel].sums
+                check(step.reads[stage.operand], taken.start, taken.stop, stage.axis)
+                continue
+            (rows,) = (each for each in splits[step.kernel].rows if each.axis == stage.axis)
+            assert inside <= {n for n, _ in rows.operands}
+            for n, follows in rows.operands:
+                if n in inside:
+                    for row in taken:
+                        check(step.reads[n], follows.low[row], follows.high[row], follows.axis)
+            for row in taken:
+                room[result][row % len(room[result])] = row
+    for tensor, stage in made.items():
+        extent = program.tensors[tensor if stage.operand is None else program.steps[stage.step].reads[stage.operand]].shape[stage.axis]
+        assert done[tensor] == list(range(extent)), f"the rows of tensor {tensor} are not computed once, in order"
+        if tensor in region.results and stage.operand is None:
+            assert room[tensor] == list(range(extent)), "a result is not complete"
