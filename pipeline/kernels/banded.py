@@ -25,6 +25,7 @@ from ..graph import Program, Step
 from ..memory.bands import Region, Stage, joined
 from .lowering import Lowered
 from .partial_sum import partial_sum
+from .repack import Repack, private_weights, repacked
 from .scheduling import RULE_WORKSPACE, as_it_is, schedules
 from .window import window
 
@@ -34,10 +35,11 @@ _SERIAL = 0
 def banded(lowered: Lowered, region: Region) -> Lowered:
     """`lowered` with the steps of the region made one, which stands where the last of them stood."""
     program, step = joined(lowered.program, region)
-    kernel = _kernel(lowered, region, step.reads, step.writes)
+    kernel, repacks = _kernel(lowered, region, step.reads, step.writes)
+    program, weights = repacked(program, lowered.weights, repacks)
     used = {each.kernel for each in program.steps}
     kernels = {name: function for name, function in lowered.kernels.items() if name in used} | {step.kernel: kernel}
-    return replace(lowered, program=program, kernels=dict(sorted(kernels.items())))
+    return Lowered(program, dict(sorted(kernels.items())), weights)
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,18 @@ class _Place:
         return found
 
 
-def _kernel(lowered: Lowered, region: Region, reads: Sequence[int], results: Sequence[int]) -> PrimFunc:
+def _kernel(
+    lowered: Lowered, region: Region, reads: Sequence[int], results: Sequence[int]
+) -> tuple[PrimFunc, dict[int, Repack]]:
+    """The kernel, and the layouts it wants for weights, by their number."""
     program = lowered.program
-    places = {tensor: _Place(_buffer(program, tensor, f"operand{n}")) for n, tensor in enumerate(reads)}
+    runs = _runs(lowered, region)
+    layouts = {tensor: repack for run in runs for tensor, repack in run.repacks.items()}
+    places = {}
+    for number, tensor in enumerate(reads):
+        shape = program.tensors[tensor].shape
+        shape = layouts[tensor].shape(shape) if tensor in layouts else shape
+        places[tensor] = _Place(_buffer(program, tensor, f"operand{number}", shape))
     for stage in region.stages:
         tensor = program.steps[stage.step].writes[0]
         ring = tensor in region.rings and stage.held < stage.extent
@@ -73,32 +84,48 @@ def _kernel(lowered: Lowered, region: Region, reads: Sequence[int], results: Seq
     ticks = region.ticks
     tick = Var("tick", "int64")
     body, after = [], []
-    for stage in region.stages:
+    for stage, run in zip(region.stages, runs):
         step = program.steps[stage.step]
-        original = lowered.kernels[step.kernel]
-        if stage.operand is None:
-            made = window(original, stage.axis, stage.group)
-        else:
-            made, finish = _summing(original, stage)
-            if finish is not None:
-                after.append(_bound(finish, step, places, None))
-        body.append(_at_its_ticks(_scheduled(made), stage, step, places, tick + (ticks.start - stage.offset)))
+        body.append(_at_its_ticks(run.kernel, stage, step, places, tick + (ticks.start - stage.offset)))
+        if run.finish is not None:
+            after.append(_bound(run.finish, step, places, None))
     loop = For(tick, _int(0), _int(len(ticks)), _SERIAL, _sequence(body))
     root = SBlock([], [], [], "root", _sequence([loop, *after]))
     params = [places[tensor].buffer for tensor in (*reads, *results)]
     made = PrimFunc(params, SBlockRealize([], tirx.const(True), root)).with_attr("tirx.noalias", True)
-    return as_it_is(made)
+    return as_it_is(made), {program.tensors[tensor].weight: repack for tensor, repack in layouts.items()}
 
 
-def _summing(kernel: PrimFunc, stage: Stage) -> tuple[PrimFunc, PrimFunc | None]:
-    assert stage.operand is not None
-    found = partial_sum(kernel, stage.operand, stage.axis, stage.group)
-    return found.part, None if found.finish is None else _scheduled(found.finish)
+@dataclass(frozen=True)
+class _Run:
+    """What a stage runs at its ticks, and after the last of them; the layouts it wants for weights, by tensor."""
+
+    kernel: PrimFunc
+    finish: PrimFunc | None
+    repacks: dict[int, Repack]
 
 
-def _scheduled(kernel: PrimFunc) -> PrimFunc:
-    """With variables of its own: two stages may have one kernel."""
-    return s_tir.renew_defs(schedules(kernel, frozenset()).within(RULE_WORKSPACE).kernel)
+def _runs(lowered: Lowered, region: Region) -> list[_Run]:
+    """The scheduled kernel of each stage, with variables of its own: two stages may have one kernel."""
+    private = private_weights(lowered.program)
+    found = []
+    for stage in region.stages:
+        step = lowered.program.steps[stage.step]
+        original = lowered.kernels[step.kernel]
+        finish = None
+        if stage.operand is None:
+            made = window(original, stage.axis, stage.group)
+        else:
+            parts = partial_sum(original, stage.operand, stage.axis, stage.group)
+            made, finish = parts.part, parts.finish
+        # the first parameter is the number of the row
+        free = frozenset(n + 1 for n, tensor in enumerate(step.reads) if tensor in private)
+        schedule = schedules(made, free).within(RULE_WORKSPACE)
+        repacks = {step.reads[repack.parameter - 1]: repack for repack in schedule.repacks}
+        if finish is not None:
+            finish = s_tir.renew_defs(schedules(finish, frozenset()).within(RULE_WORKSPACE).kernel)
+        found.append(_Run(s_tir.renew_defs(schedule.kernel), finish, repacks))
+    return found
 
 
 def _at_its_ticks(kernel: PrimFunc, stage: Stage, step: Step, places: dict[int, _Place], since: Expr) -> Stmt:

@@ -6,7 +6,7 @@ weight[..., f, ...] ─► weight[f / width, ..., f % width]      `width` neighb
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,6 +28,11 @@ class Repack:
         moved = indices[self.dimension]
         rest = [*indices[: self.dimension], *indices[self.dimension + 1 :]]
         return [moved // self.width, *rest, moved % self.width]
+
+    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """What the shape of the parameter becomes."""
+        rest = (*shape[: self.dimension], *shape[self.dimension + 1 :])
+        return (shape[self.dimension] // self.width, *rest, self.width)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         moved = np.moveaxis(array, self.dimension, 0)
@@ -63,6 +68,18 @@ def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:
     }
 
 
+def private_weights(program: Program) -> frozenset[int]:
+    """The tensors that are the only ones on their weight, read once in all the program, and not handed out."""
+    reads = Counter(tensor for step in program.steps for tensor in step.reads)
+    tensors = Counter(tensor.weight for tensor in program.tensors if tensor.weight is not None)
+    outputs = {port.tensor for port in program.outputs}
+    return frozenset(
+        number
+        for number, tensor in enumerate(program.tensors)
+        if tensor.weight is not None and tensors[tensor.weight] == 1 and reads[number] == 1 and number not in outputs
+    )
+
+
 def repack_weights(
     program: Program, arrays: Sequence[np.ndarray], repacks: Mapping[str, tuple[Repack, ...]]
 ) -> tuple[Program, tuple[np.ndarray, ...]]:
@@ -71,6 +88,13 @@ def repack_weights(
     for step in program.steps:
         for repack in repacks.get(step.kernel, ()):
             chosen[program.tensors[step.reads[repack.parameter]].weight] = repack
+    return repacked(program, arrays, chosen)
+
+
+def repacked(
+    program: Program, arrays: Sequence[np.ndarray], chosen: Mapping[int, Repack]
+) -> tuple[Program, tuple[np.ndarray, ...]]:
+    """`program` and its weights, those in `chosen` in the layout it says."""
     if not chosen:
         return program, tuple(arrays)
     packed = [chosen[n].apply(array) if n in chosen else array for n, array in enumerate(arrays)]
