@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -64,7 +65,8 @@ class SearchSettings:
 
     `until` is one of UNTIL: stop at the first sequence that fits, or go on to the least ram. `lossy` admits passes that
     are not exact, as long as the compiled library stays within `max_error`, relative to the range of an output.
-    `knowledge` is a file of `passfit learn`, on top of what ships with passfit.
+    `knowledge` is a file of `passfit learn`, on top of what ships with passfit. `max_extra_compute` is how much more
+    arithmetic there may be for less ram, as a fraction of what there is; None leaves kernels whole.
     """
 
     strategy: str = "orchestrated"
@@ -74,6 +76,7 @@ class SearchSettings:
     until: str = "minimum"
     lossy: bool = False
     max_error: float = 0.01
+    max_extra_compute: float | None = 0.25
     knowledge: Path | None = None
     workers: int | None = None
     executor: str | None = None
@@ -282,6 +285,9 @@ def _search(
 
     if settings.until not in UNTIL:
         raise ConfigError(f"search: until is '{settings.until}'.", did_you_mean(settings.until, UNTIL))
+    extra = settings.max_extra_compute
+    if extra is not None and not 0 <= extra < math.inf:
+        raise ConfigError(f"search: max_extra_compute is {extra:g}.", "Give a fraction: 0.25 is a quarter more.")
     allowed = budget or Budget()
     goal = Budget(ram=allowed.ram or target.ram, flash=allowed.flash or target.flash) if settings.until == "fits" else None
     return search(
@@ -289,7 +295,7 @@ def _search(
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
         progress=lambda done, best: progress("searching", done, settings.evaluations),
-        workers=_workers(imported, target, settings),
+        workers=_workers(imported, target, settings), extra_compute=extra,
     )  # fmt: skip
 
 
