@@ -270,7 +270,8 @@ def compile_model(
         report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy)
         write_sequence(chosen, folder / "sequence.json")
         _write_report(report, folder)
-        _write_pictures(imported, lowered, plan, target, folder)
+        before, _ = replay(chosen.without_arrangement(), imported.graph, imported.onnx, imported.name)
+        _write_pictures(imported, lowered, plan, before, target, folder)
         _write_manifest(imported, lowered, target, chosen, folder)
     return report
 
@@ -404,6 +405,9 @@ def _write_search(result: SearchResult, folder: Path) -> None:
         "evaluations": result.evaluations,
         "closed": result.closed,
         "ablation": [asdict(worth) for worth in result.ablation],
+        "levers": [asdict(lever) for lever in result.levers],
+        "extra_compute": result.extra_compute,
+        "next": result.next,
         "failures": result.failures,
         "rejected": result.rejected,
     }
@@ -416,13 +420,22 @@ def _write_report(report: FootprintReport, folder: Path) -> None:
     write_report(report, folder / "footprint.json")
 
 
-def _write_pictures(imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, target: Target, folder: Path) -> None:
+def _write_pictures(
+    imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path
+) -> None:
+    """The plan, and its picture beside that of `before`, on one scale."""
     from .memory import SavedPlan, write_plan
-    from .report.arena_map import arena_svg
+    from .report.arena_map import arena_svg, common_scale
 
     write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
     title = f"{imported.name} @ {target.name}"
-    write_text(folder / "arena.svg", arena_svg(lowered.program, plan, title, target.alignment))
+    plan_before = _plan(before, target)
+    scale = common_scale((lowered.program, plan), (before.program, plan_before))
+    picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
+    write_text(folder / "arena.svg", picture)
+    title += ", kernels in the given order, nothing shared or split"
+    picture = arena_svg(before.program, plan_before, title, target.alignment, scale)
+    write_text(folder / "arena-before.svg", picture)
 
 
 def _write_manifest(

@@ -232,18 +232,21 @@ def explain(
     minimalloc: Annotated[Optional[Path], typer.Option("--minimalloc", help="write the buffers as MiniMalloc's CSV")] = None,
     solution: Annotated[Optional[Path], typer.Option("--solution", help="explain this solution of it instead")] = None,
 ) -> None:
-    """What is alive at the peak, which ONNX nodes it comes from, what would lower it."""
+    """What is alive at the peak, which ONNX nodes it comes from, what lowered it and what would."""
     from .memory import read_plan
     from .memory.interchange import read_minimalloc, write_minimalloc
     from .report.explain import explain as explain_plan
+    from .report.levers import read_levers
     from .report.tables import explanation_table
+    from .results import search_file
 
     saved = read_plan(folder / "plan.json")
     if minimalloc is not None:
         write_minimalloc(saved, minimalloc)
     if solution is not None:
         saved = read_minimalloc(saved, solution)
-    _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment)))
+    levers = read_levers(search_file(folder), saved.plan.arena)
+    _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers)))
 
 
 @bench.command()

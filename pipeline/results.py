@@ -58,6 +58,15 @@ def optimize_dir(model: str, target: str) -> Path:
     return Path("out") / "optimize" / model / target
 
 
+def search_file(folder: Path) -> Path:
+    """Where the search is told of that led to the results in `folder`: there, or where the stage before it wrote."""
+    there = folder / "search.json"
+    if there.is_file() or len(folder.absolute().parts) < 4:
+        return there
+    out, model, target = folder.absolute().parents[2], folder.absolute().parent.name, folder.absolute().name
+    return out / "optimize" / model / target / "search.json"
+
+
 def profile_dir(model: str) -> Path:
     """Where the effects of the passes on a model are, relative to the repo."""
     return Path("out") / "profile" / model

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 HOST = get_target("x86-64")
 native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3")
 FILES = {
-    "arena.svg", "cnn.h", "footprint.json", "libcnn.a", "manifest.json", "plan.json", "sequence.json",
+    "arena-before.svg", "arena.svg", "cnn.h", "footprint.json", "libcnn.a", "manifest.json", "plan.json", "sequence.json",
     "search.json", "trajectory.json",
 }  # fmt: skip
 #: what running it finds: time and memory differ from run to run
