@@ -60,11 +60,10 @@ def optimize_dir(model: str, target: str) -> Path:
 
 def search_file(folder: Path) -> Path:
     """Where the search is told of that led to the results in `folder`: there, or where the stage before it wrote."""
-    there = folder / "search.json"
-    if there.is_file() or len(folder.absolute().parts) < 4:
+    there, place = folder / "search.json", folder.absolute()
+    if there.is_file() or place.parent.parent.name != "compile":
         return there
-    out, model, target = folder.absolute().parents[2], folder.absolute().parent.name, folder.absolute().name
-    return out / "optimize" / model / target / "search.json"
+    return place.parents[2] / "optimize" / place.parent.name / place.name / "search.json"
 
 
 def profile_dir(model: str) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.markup import escape
 from rich.table import Table
 
 from ..graph.files import decode, read_text
@@ -13,11 +12,11 @@ from ..graph.sizes import format_bytes
 
 #: what the levers of `search.levers` are called
 WORDS = {
-    "given": "kernels in the given order, nothing shared",
+    "given": "order given, nothing shared",
     "order": "best order",
-    "share": "order and sharing",
-    "split": "also splits, nothing run twice",
-    "repeat": "also run again, within the limit",
+    "share": "memory shared",
+    "split": "kernels split, none run twice",
+    "repeat": "kernels run again, within the limit",
     "next": "with twice the limit",
 }
 _HINT = "Run the search that writes it again."
@@ -63,16 +62,12 @@ def read_levers(path: Path, arena: int) -> LeversFound | None:
 
 
 def levers_table(levers: tuple[LeverFound, ...]) -> Table:
-    """Arena and extra compute of each; passes where they are others than those of the lever before."""
+    """Arena and extra compute after each of them."""
     table = Table(title="what lowers the arena", title_justify="left", title_style="bold")
-    for column, justify in (("lever", "left"), ("arena", "right"), ("extra compute", "right"), ("passes", "left")):
-        table.add_column(column, justify=justify, overflow="fold")
-    before: tuple[str, ...] = ()
+    for column, justify in (("lever", "left"), ("arena", "right"), ("extra compute", "right")):
+        table.add_column(column, justify=justify)
     for each in levers:
-        passes = "; ".join(each.passes) if each.passes != before else "as before"
-        words = WORDS.get(each.lever, each.lever)
-        table.add_row(words, format_bytes(each.arena), percent(each.extra_compute), escape(passes))
-        before = each.passes
+        table.add_row(WORDS.get(each.lever, each.lever), format_bytes(each.arena), percent(each.extra_compute))
     return table
 
 

@@ -76,7 +76,7 @@ def _no_next(pulling: _Pulling, way: Way, limit: float) -> str:
 
 
 class _Pulling:
-    """The best so far: what a lever leads to counts where its ram is lower, and what was found where it is no higher."""
+    """The best so far: what a lever leads to counts where its ram is lower, and what was found if it is no higher."""
 
     def __init__(self, evaluator: Evaluator, found: Evaluation):
         self.levers: list[Lever] = []

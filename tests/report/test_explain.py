@@ -114,7 +114,7 @@ def told(arena: int, *levers: tuple[str, int, float], reason: str = "") -> str:
 def test_what_the_levers_gave_and_what_more_would():
     levers = [("given", 4096, 0.0), ("split", 2048, 0.0), ("repeat", 1280, 0.2)]
     less = told(1280, *levers, ("next", 1024, 0.4))
-    assert "4.0 KiB" in less and "passes-of-given" in less and "20.0 %" in less
+    assert "4.0 KiB" in less and "20.0 %" in less
     assert "with 40.0 % the arena would be 1.0 KiB, 256 B less, by passes-of-next" in less
     assert "would not lower it" in told(1280, *levers, ("next", 1280, 0.2))
     assert "not tried: nothing may be run again." in told(1280, *levers, reason="nothing may be run again")

@@ -18,7 +18,9 @@ from passfit.stages.optimize import optimize
         ("{knowledge: k.json}", api.SearchSettings(knowledge=Path("k.json"))),
     ],
 )
-def test_the_search_is_as_params_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, search: str, given: api.SearchSettings):
+def test_the_search_is_as_params_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, search: str, given: api.SearchSettings
+):
     got = []
     monkeypatch.setattr(api, "optimize", lambda *_, search, **__: got.append(search))
     path = tmp_path / "params.yaml"
