@@ -433,7 +433,7 @@ def _write_pictures(
     scale = common_scale((lowered.program, plan), (before.program, plan_before))
     picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
     write_text(folder / "arena.svg", picture)
-    title += ", kernels in the given order, nothing shared or split"
+    title += ": order given, nothing shared or split"
     picture = arena_svg(before.program, plan_before, title, target.alignment, scale)
     write_text(folder / "arena-before.svg", picture)
 

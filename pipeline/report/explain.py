@@ -205,10 +205,11 @@ def _further(plan: ArenaPlan, levers: LeversFound | None) -> Iterator[str]:
     if found is None:
         yield f"More extra compute was not tried: {levers.next}."
     elif found.arena < plan.arena:
+        passes = [spec for spec in found.passes if levers.chosen is None or spec not in levers.chosen.passes]
         yield (
             f"The limit of extra compute binds: with {percent(found.extra_compute)} the arena would be "
             f"{format_bytes(found.arena)}, {format_bytes(plan.arena - found.arena)} less, "
-            f"by {'; '.join(found.passes)}. Raise --max-extra-compute to get it."
+            f"by {'; '.join(passes)}. Raise --max-extra-compute to get it."
         )
     else:
         yield "Twice the extra compute allowed was tried, and would not lower it."
