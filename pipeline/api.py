@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -64,7 +65,8 @@ class SearchSettings:
 
     `until` is one of UNTIL: stop at the first sequence that fits, or go on to the least ram. `lossy` admits passes that
     are not exact, as long as the compiled library stays within `max_error`, relative to the range of an output.
-    `knowledge` is a file of `passfit learn`, on top of what ships with passfit.
+    `knowledge` is a file of `passfit learn`, on top of what ships with passfit. `max_extra_compute` is how much more
+    arithmetic there may be for less ram, as a fraction of what there is; None leaves kernels whole.
     """
 
     strategy: str = "orchestrated"
@@ -74,6 +76,7 @@ class SearchSettings:
     until: str = "minimum"
     lossy: bool = False
     max_error: float = 0.01
+    max_extra_compute: float | None = 0.25
     knowledge: Path | None = None
     workers: int | None = None
     executor: str | None = None
@@ -267,7 +270,8 @@ def compile_model(
         report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy)
         write_sequence(chosen, folder / "sequence.json")
         _write_report(report, folder)
-        _write_pictures(imported, lowered, plan, target, folder)
+        before, _ = replay(chosen.without_arrangement(), imported.graph, imported.onnx, imported.name)
+        _write_pictures(imported, lowered, plan, before, target, folder)
         _write_manifest(imported, lowered, target, chosen, folder)
     return report
 
@@ -282,6 +286,9 @@ def _search(
 
     if settings.until not in UNTIL:
         raise ConfigError(f"search: until is '{settings.until}'.", did_you_mean(settings.until, UNTIL))
+    extra = settings.max_extra_compute
+    if extra is not None and not 0 <= extra < math.inf:
+        raise ConfigError(f"search: max_extra_compute is {extra:g}.", "Give a fraction: 0.25 is a quarter more.")
     allowed = budget or Budget()
     goal = Budget(ram=allowed.ram or target.ram, flash=allowed.flash or target.flash) if settings.until == "fits" else None
     return search(
@@ -289,7 +296,7 @@ def _search(
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
         progress=lambda done, best: progress("searching", done, settings.evaluations),
-        workers=_workers(imported, target, settings),
+        workers=_workers(imported, target, settings), extra_compute=extra,
     )  # fmt: skip
 
 
@@ -398,6 +405,9 @@ def _write_search(result: SearchResult, folder: Path) -> None:
         "evaluations": result.evaluations,
         "closed": result.closed,
         "ablation": [asdict(worth) for worth in result.ablation],
+        "levers": [asdict(lever) for lever in result.levers],
+        "extra_compute": result.extra_compute,
+        "next": result.next,
         "failures": result.failures,
         "rejected": result.rejected,
     }
@@ -410,13 +420,22 @@ def _write_report(report: FootprintReport, folder: Path) -> None:
     write_report(report, folder / "footprint.json")
 
 
-def _write_pictures(imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, target: Target, folder: Path) -> None:
+def _write_pictures(
+    imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path
+) -> None:
+    """The plan, and its picture beside that of `before`, on one scale."""
     from .memory import SavedPlan, write_plan
-    from .report.arena_map import arena_svg
+    from .report.arena_map import arena_svg, common_scale
 
     write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
     title = f"{imported.name} @ {target.name}"
-    write_text(folder / "arena.svg", arena_svg(lowered.program, plan, title, target.alignment))
+    plan_before = _plan(before, target)
+    scale = common_scale((lowered.program, plan), (before.program, plan_before))
+    picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
+    write_text(folder / "arena.svg", picture)
+    title += ": order given, nothing shared or split"
+    picture = arena_svg(before.program, plan_before, title, target.alignment, scale)
+    write_text(folder / "arena-before.svg", picture)
 
 
 def _write_manifest(

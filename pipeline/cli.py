@@ -42,6 +42,10 @@ Strategy = Annotated[str, typer.Option("--strategy", help="orchestrated, or one 
 Until = Annotated[str, typer.Option("--until", help="minimum, or fits: stop at the first sequence that does")]
 AllowLossy = Annotated[bool, typer.Option("--allow-lossy", help="admit float16 and fast math")]
 MaxError = Annotated[float, typer.Option("--max-error", min=0.0, help="of lossy results, relative to an output's range")]
+MaxExtraCompute = Annotated[
+    float, typer.Option("--max-extra-compute", min=0.0, help="how much more arithmetic for less ram, as a fraction")
+]
+NoSplits = Annotated[bool, typer.Option("--no-splits", help="leave kernels whole: none is split or run again")]
 WorkersOption = Annotated[Optional[int], typer.Option("--workers", min=0, help="processes; every core by default")]
 ExecutorOption = Annotated[Optional[str], typer.Option("--executor", help="dask://HOST:PORT, to search on a cluster")]
 KnowledgeFile = Annotated[Optional[Path], typer.Option("--knowledge", help="a file of `passfit learn`, on top of passfit's own")]
@@ -77,6 +81,8 @@ def optimize(
     until: Until = "minimum",
     allow_lossy: AllowLossy = False,
     max_error: MaxError = 0.01,
+    max_extra_compute: MaxExtraCompute = 0.25,
+    no_splits: NoSplits = False,
     knowledge: KnowledgeFile = None,
     seed: Seed = 0,
     workers: WorkersOption = None,
@@ -92,7 +98,8 @@ def optimize(
             model, get_target(target, Path()), options.budget(budget), out=out, name=name,
             search=api.SearchSettings(
                 strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
-                knowledge=knowledge, workers=workers, executor=executor,
+                max_extra_compute=None if no_splits else max_extra_compute, knowledge=knowledge, workers=workers,
+                executor=executor,
             ),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
@@ -114,6 +121,8 @@ def compile_(
     until: Until = "minimum",
     allow_lossy: AllowLossy = False,
     max_error: MaxError = 0.01,
+    max_extra_compute: MaxExtraCompute = 0.25,
+    no_splits: NoSplits = False,
     knowledge: KnowledgeFile = None,
     seed: Seed = 0,
     workers: WorkersOption = None,
@@ -129,7 +138,8 @@ def compile_(
             model, get_target(target, Path()), options.budget(budget), out=out, sequence=sequence, name=name,
             search=api.SearchSettings(
                 strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
-                knowledge=knowledge, workers=workers, executor=executor,
+                max_extra_compute=None if no_splits else max_extra_compute, knowledge=knowledge, workers=workers,
+                executor=executor,
             ),
             verify=api.VerifySettings(seed=seed, max_error=max_error),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
@@ -222,18 +232,21 @@ def explain(
     minimalloc: Annotated[Optional[Path], typer.Option("--minimalloc", help="write the buffers as MiniMalloc's CSV")] = None,
     solution: Annotated[Optional[Path], typer.Option("--solution", help="explain this solution of it instead")] = None,
 ) -> None:
-    """What is alive at the peak, which ONNX nodes it comes from, what would lower it."""
+    """What is alive at the peak, which ONNX nodes it comes from, what lowered it and what would."""
     from .memory import read_plan
     from .memory.interchange import read_minimalloc, write_minimalloc
     from .report.explain import explain as explain_plan
+    from .report.levers import read_levers
     from .report.tables import explanation_table
+    from .results import search_file
 
     saved = read_plan(folder / "plan.json")
     if minimalloc is not None:
         write_minimalloc(saved, minimalloc)
     if solution is not None:
         saved = read_minimalloc(saved, solution)
-    _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment)))
+    levers = read_levers(search_file(folder), saved.plan.arena)
+    _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers)))
 
 
 @bench.command()

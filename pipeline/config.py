@@ -95,6 +95,7 @@ Text = Annotated[str, AfterValidator(_text)]
 Size = Annotated[int, BeforeValidator(_size)]
 Shape = Annotated[tuple[int, ...], BeforeValidator(_shape)]
 Fixed = Annotated[Any, BeforeValidator(_fixed)]
+Fraction = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Section(BaseModel):
@@ -107,9 +108,14 @@ class _Section(BaseModel):
     def _known_keys(cls, value: object, handler: ValidatorFunctionWrapHandler) -> Any:
         if isinstance(value, dict):
             for key in value:
-                if key not in cls.model_fields:
-                    raise _unknown(str(key), did_you_mean(str(key), cls.model_fields))
+                if key not in cls._keys():
+                    raise _unknown(str(key), did_you_mean(str(key), cls._keys()))
         return handler(value)
+
+    @classmethod
+    def _keys(cls) -> list[str]:
+        """The names of the fields as they are written."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
 
 
 Section = WrapValidator(_table)
@@ -144,6 +150,7 @@ class SearchParams(_Section):
 
     `until` stops at the first sequence that fits, or at the minimum. `lossy` admits passes that are not exact;
     `max_error` is then allowed, relative to the range of an output. `knowledge` is a file of `passfit learn`.
+    `max-extra-compute` is how much more arithmetic there may be for less ram, as a fraction; null leaves kernels whole.
     """
 
     strategy: Text = "orchestrated"
@@ -153,6 +160,7 @@ class SearchParams(_Section):
     until: Literal["minimum", "fits"] = "minimum"
     lossy: bool = False
     max_error: PositiveFloat = 0.01
+    max_extra_compute: Fraction | None = Field(0.25, alias="max-extra-compute")
     knowledge: Text | None = None
     workers: NonNegativeInt | None = None
 

@@ -58,6 +58,14 @@ def optimize_dir(model: str, target: str) -> Path:
     return Path("out") / "optimize" / model / target
 
 
+def search_file(folder: Path) -> Path:
+    """Where the search is told of that led to the results in `folder`: there, or where the stage before it wrote."""
+    there, place = folder / "search.json", folder.absolute()
+    if there.is_file() or place.parent.parent.name != "compile":
+        return there
+    return place.parents[2] / "optimize" / place.parent.name / place.name / "search.json"
+
+
 def profile_dir(model: str) -> Path:
     """Where the effects of the passes on a model are, relative to the repo."""
     return Path("out") / "profile" / model

@@ -59,6 +59,13 @@ def test_a_models_own_budget_wins_quantity_by_quantity(load):
     assert params.budget("first", "bare") == Budget()
 
 
+@pytest.mark.parametrize(
+    ("text", "read"), [("", 0.25), ("{max-extra-compute: 1}", 1.0), ("{max-extra-compute: null}", None)]
+)
+def test_the_extra_compute_is_a_fraction_or_null_which_leaves_kernels_whole(load, text, read):
+    assert load(f"search: {text}").search.max_extra_compute == read
+
+
 def test_params_cannot_be_changed(load):
     with pytest.raises(ValueError, match="frozen"):
         load(FULL).search.seed = 3
@@ -74,6 +81,8 @@ def test_params_cannot_be_changed(load):
         ("targets: {t: {budgets: {m: {falsh: 1MiB}}}}", "targets.t.budgets.m.falsh is unknown. Did you mean 'flash'?"),
         ("search: {evaluation: 3}", "search.evaluation is unknown. Did you mean 'evaluations'?"),
         ("verify: {case: 3}", "verify.case is unknown. Did you mean 'cases'?"),
+        ("search: {max_extra_compute: 0.5}", "search.max_extra_compute is unknown. Did you mean 'max-extra-compute'?"),
+        ("search: {max-extra-computes: 0.5}", "search.max-extra-computes is unknown. Did you mean 'max-extra-co"),
         ("track: {experimnt: x}", "track.experimnt is unknown. Did you mean 'experiment'?"),
     ],
 )
@@ -110,6 +119,10 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest_name(load, text,
         ("search: {evaluations: '3'}", "search.evaluations should be a valid integer, not '3'"),
         ("search: {evaluations: true}", "search.evaluations should be a valid integer, not True"),
         ("search: {evaluations: 0}", "search.evaluations should be greater than 0, not 0"),
+        ("search: {max-extra-compute: -0.1}", "search.max-extra-compute should be greater than or equal to 0"),
+        ("search: {max-extra-compute: .inf}", "search.max-extra-compute should be a finite number, not inf"),
+        ("search: {max-extra-compute: .nan}", "search.max-extra-compute should be a finite number, not nan"),
+        ("search: {max-extra-compute: '25%'}", "search.max-extra-compute should be a valid number, not '25%'"),
         ("verify: {tolerance: -1.0}", "verify.tolerance should be greater than 0"),
         ("- a", "not a table"),
     ],

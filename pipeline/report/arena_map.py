@@ -50,11 +50,18 @@ class Block:
     at_peak: bool
 
 
-def arena_svg(program: Program, plan: ArenaPlan, title: str, alignment: int = ALIGNMENT) -> str:
-    """The picture as SVG text. `alignment` is the one the plan was made with."""
+def common_scale(*drawn: tuple[Program, ArenaPlan]) -> Scale:
+    """A scale on which all of these can be drawn, so that they can be compared."""
+    return Scale(max(timeline(program) for program, _ in drawn), max(plan.arena for _, plan in drawn))
+
+
+def arena_svg(
+    program: Program, plan: ArenaPlan, title: str, alignment: int = ALIGNMENT, scale: Scale | None = None
+) -> str:
+    """The picture as SVG text. `alignment` is the one the plan was made with; without `scale` it fills the picture."""
     lives = lifetimes(program)
     peak = peak_step(program, plan, lives, alignment)
-    scale = Scale(timeline(program), plan.arena)
+    scale = scale or common_scale((program, plan))
     blocks = _blocks(program, plan, lives, peak)
     largest = sorted((b for b in blocks if b.at_peak), key=lambda b: (-b.nbytes, b.offset, b.number))
     proof = "equal to its bound" if plan.proved else f"bound {format_bytes(plan.bound)}"

@@ -1,18 +1,27 @@
-"""Why a model needs the ram it needs: what is alive at the peak, where it comes from, and what would lower it."""
+"""Why a model needs the ram it needs: what is alive at the peak, where it comes from, and what would lower it.
+
+    arena > bound > floor > ports        the lever is where the first of these is above the next
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from ..graph import Program, Step
+from ..graph.sizes import format_bytes
 from ..memory import ALIGNMENT, ArenaPlan, Lifetime, alive_bytes, lifetimes
 from ..memory.liveness import aligned, working_set
+from .levers import LeversFound, percent
 
-#: what holds the arena up: the placement, the order of the steps, or one kernel
-Lever = Literal["planner", "order", "kernel"]
+#: what holds the arena up: the placement, the order of the steps, one kernel, or the inputs or outputs of the model
+Lever = Literal["planner", "order", "kernel", "ports"]
 
-Role = Literal["input", "output", "result"]
+#: a ring is what a region, steps run as one, keeps of a tensor between two of its steps
+Role = Literal["input", "output", "result", "ring"]
+#: what the names of regions begin with; see memory.bands
+_REGION = "banded_"
 
 
 @dataclass(frozen=True)
@@ -36,12 +45,18 @@ class Alive:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One step and the bytes of its working set: the distinct buffers it reads and writes."""
+    """One step and the bytes of its working set: the distinct buffers it reads and writes; `rings` of them in rings."""
 
     step: int
     kernel: str
     nodes: tuple[str, ...]
     nbytes: int
+    rings: int = 0
+
+    @property
+    def region(self) -> bool:
+        """Whether it is several steps run as one."""
+        return self.kernel.startswith(_REGION)
 
 
 @dataclass(frozen=True)
@@ -49,24 +64,31 @@ class Explanation:
     """What the arena of one model is made of. Sizes are bytes; `alive` is what is alive at the peak, largest first.
 
     `peak` is the step at which the highest byte of the arena is in use, `bound_at` the first at which most bytes are
-    alive, `floor_at` the step with the largest working set; each None where the program has no steps.
+    alive, `floor_at` the step with the largest working set; each None where the program has no steps. `ports` is what
+    the inputs of the model alone take, or its outputs, whichever is more: nothing gets below. `levers` are those of the
+    search, None where it is not known; `advice` is in sentences.
     """
 
     name: str
     arena: int
     bound: int
     floor: int
+    ports: int
     peak: Kernel | None
     bound_at: Kernel | None
     floor_at: Kernel | None
     alive: tuple[Alive, ...]
     alive_bytes: int
     lever: Lever
-    advice: str
+    advice: tuple[str, ...]
+    levers: LeversFound | None = None
 
 
-def explain(program: Program, plan: ArenaPlan, alignment: int = ALIGNMENT) -> Explanation:
-    """Explains the arena that `plan` gives `program`; `alignment` is the one it was planned with."""
+def explain(
+    program: Program, plan: ArenaPlan, alignment: int = ALIGNMENT, levers: LeversFound | None = None
+) -> Explanation:
+    """Explains the arena that `plan` gives `program`; `alignment` is the one it was planned with, `levers` are what the
+    search that led to it found."""
     lives = lifetimes(program)
     totals = alive_bytes(program, lives, alignment)
     fullest = max(range(len(totals)), key=lambda step: (totals[step], -step))
@@ -74,20 +96,24 @@ def explain(program: Program, plan: ArenaPlan, alignment: int = ALIGNMENT) -> Ex
     steps = range(len(program.steps))
     sets = [working_set(program, step, alignment) for step in steps]
     widest = max(steps, key=lambda step: (sets[step], -step), default=None)
-    lever, advice = _lever(plan)
+    ports = max(_nbytes(program, group, alignment) for group in (program.input_buffers(), program.output_buffers()))
+    held_by = None if widest is None else _kernel(program, widest, alignment)
+    lever, advice = _lever(plan, ports, held_by)
     alive = [_alive(program, plan, lives, b) for b, life in enumerate(lives) if life.start <= peak < life.end]
     return Explanation(
         name=program.name,
         arena=plan.arena,
         bound=plan.bound,
         floor=plan.floor,
+        ports=ports,
         peak=_kernel(program, peak, alignment),
         bound_at=_kernel(program, fullest, alignment),
-        floor_at=None if widest is None else _kernel(program, widest, alignment),
+        floor_at=held_by,
         alive=tuple(sorted(alive, key=lambda buffer: (-buffer.nbytes, buffer.offset, buffer.name))),
         alive_bytes=totals[peak],
         lever=lever,
-        advice=advice,
+        advice=(advice, *(() if lever == "ports" else _further(plan, levers))),
+        levers=levers,
     )
 
 
@@ -105,7 +131,22 @@ def _kernel(program: Program, step: int, alignment: int) -> Kernel | None:
     if step >= len(program.steps):
         return None
     call = program.steps[step]
-    return Kernel(step, call.kernel, call.nodes, working_set(program, step, alignment))
+    rings = frozenset(buffer for buffer in program.buffers_of(call.writes) if _is_ring(program, buffer))
+    return Kernel(
+        step, call.kernel, call.nodes, working_set(program, step, alignment), _nbytes(program, rings, alignment)
+    )
+
+
+def _is_ring(program: Program, buffer: int) -> bool:
+    """Whether only a region writes it, and nobody reads it."""
+    if buffer in program.output_buffers() or any(buffer in program.buffers_of(step.reads) for step in program.steps):
+        return False
+    writers = [step for step in program.steps if buffer in program.buffers_of(step.writes)]
+    return bool(writers) and all(step.kernel.startswith(_REGION) for step in writers)
+
+
+def _nbytes(program: Program, buffers: frozenset[int], alignment: int) -> int:
+    return sum(aligned(program.buffers[buffer].nbytes, alignment) for buffer in buffers)
 
 
 def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], number: int) -> Alive:
@@ -119,7 +160,7 @@ def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], numbe
         name=buffer.name,
         nbytes=buffer.nbytes,
         offset=plan.offsets[number],
-        role="output" if is_output else "input" if is_input else "result",
+        role="output" if is_output else "input" if is_input else "ring" if _is_ring(program, number) else "result",
         start=life.start,
         end=life.end,
         producer=producer.kernel if producer else None,
@@ -128,18 +169,47 @@ def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], numbe
     )
 
 
-def _lever(plan: ArenaPlan) -> tuple[Lever, str]:
+def _lever(plan: ArenaPlan, ports: int, held_by: Kernel | None) -> tuple[Lever, str]:
     if plan.arena > plan.bound:
         return "planner", (
             "The arena is above its bound: buffers do not fit together without gaps. "
             "A better placement, or any change of sizes or lifetimes, can lower it."
         )
+    if plan.arena <= ports:
+        return "ports", (
+            f"The inputs or the outputs of the model alone take {format_bytes(ports)}: nothing can lower it."
+        )
     if plan.bound > plan.floor:
         return "order", (
-            "More is alive at once than any kernel works on: running the steps in another order, "
-            "or recomputing what waits for long, can lower it."
+            f"More is alive at once than any kernel works on, {format_bytes(plan.bound - plan.floor)} more: "
+            "running the steps in another order, or again what waits for long, can lower it."
+        )
+    if held_by is not None and held_by.region:
+        return "kernel", (
+            f"Steps run as one, {held_by.kernel}, work on all that is alive: {format_bytes(held_by.rings)} of rings, "
+            f"{format_bytes(held_by.nbytes - held_by.rings)} of whole operands and results. "
+            "No order and no placement can lower it."
         )
     return "kernel", (
         "One kernel works on all that is alive: no order and no placement can lower it. "
         "Fusing the kernel with its neighbours, computing in place, or splitting it can."
     )
+
+
+def _further(plan: ArenaPlan, levers: LeversFound | None) -> Iterator[str]:
+    """What more the search knows."""
+    if levers is None:
+        yield "What splits would give is not known: there is no search.json of the search that led here."
+        return
+    found = levers.further
+    if found is None:
+        yield f"More extra compute was not tried: {levers.next}."
+    elif found.arena < plan.arena:
+        passes = [spec for spec in found.passes if levers.chosen is None or spec not in levers.chosen.passes]
+        yield (
+            f"The limit of extra compute binds: with {percent(found.extra_compute)} the arena would be "
+            f"{format_bytes(found.arena)}, {format_bytes(plan.arena - found.arena)} less, "
+            f"by {'; '.join(passes)}. Raise --max-extra-compute to get it."
+        )
+    else:
+        yield "Twice the extra compute allowed was tried, and would not lower it."

@@ -1,4 +1,4 @@
-"""What `passfit optimize` tells of its search: how far it got, and what each pass of the winner is worth."""
+"""What `passfit optimize` tells of its search: what lowered the arena, how far it got, what each pass is worth."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .heat_map import signed
+from .levers import LeverFound, levers_table
 
 _FIELDS = ("ram", "weights", "kernels", "sum")
 
@@ -23,7 +24,10 @@ def search_table(found: dict) -> RenderableType:
     lines += [f"refused: {specs}: {why}" for specs, why in found["rejected"].items()]
     if found["failures"]:
         lines.append(f"sequences that failed: {len(found['failures'])}, see search.json")
-    return Group(*([table] if found["ablation"] else []), *map(Text, lines))
+    levers = [levers_table(tuple(LeverFound(**each) for each in found["levers"]))] if found["levers"] else []
+    if found["next"] and levers:
+        lines.append(f"no more extra compute was tried: {found['next']}")
+    return Group(*levers, *([table] if found["ablation"] else []), *map(Text, lines))
 
 
 def _change(value: int | None, field: str) -> str:

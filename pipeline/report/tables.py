@@ -9,17 +9,19 @@ from rich.text import Text
 
 from ..graph.sizes import format_bytes
 from .explain import Alive, Explanation, Kernel
+from .levers import levers_table
 
 #: buffers listed; the rest is summed up in one row
 ROWS = 12
 
 
 def explanation_table(explanation: Explanation) -> RenderableType:
-    """The sizes, the kernels behind them, the buffers alive at the peak, and what would lower it."""
+    """The sizes, the kernels behind them, the buffers alive at the peak, what lowered it and what would."""
     sizes = Table(box=None, show_header=False, pad_edge=False)
     sizes.add_row("arena", format_bytes(explanation.arena), _where("in use to its end at", explanation.peak))
     sizes.add_row("bound", format_bytes(explanation.bound), _where("most alive at", explanation.bound_at))
     sizes.add_row("floor", format_bytes(explanation.floor), _where("largest working set:", explanation.floor_at))
+    sizes.add_row("ports", format_bytes(explanation.ports), "inputs or outputs of the model alone: nothing gets below")
     sizes.columns[1].justify = "right"
     return Group(
         Text(explanation.name, style="bold"),
@@ -27,7 +29,8 @@ def explanation_table(explanation: Explanation) -> RenderableType:
         Text(""),
         _alive_table(explanation),
         Text(""),
-        Text(explanation.advice),
+        *([levers_table(explanation.levers.levers)] if explanation.levers else []),
+        *map(Text, explanation.advice),
     )
 
 
@@ -53,11 +56,20 @@ def _row(buffer: Alive) -> tuple[str, ...]:
         buffer.name,
         format_bytes(buffer.nbytes),
         f"{buffer.start}–{buffer.end - 1}",
-        buffer.producer or "the caller",
+        f"ring of {buffer.producer}" if buffer.role == "ring" else buffer.producer or "the caller",
         buffer.needed_by or ("the caller" if buffer.role == "output" else "nobody"),
         ", ".join(buffer.nodes),
     )
 
 
 def _where(words: str, kernel: Kernel | None) -> str:
-    return "" if kernel is None else escape(f"{words} step {kernel.step}, {kernel.kernel}")
+    if kernel is None:
+        return ""
+    return escape(f"{words} step {kernel.step}, {kernel.kernel}{_ends(kernel.nodes)}")
+
+
+def _ends(nodes: tuple[str, ...]) -> str:
+    """The nodes, or the first and the last of more than two."""
+    if len(nodes) > 2:
+        return f" ({nodes[0]} … {nodes[-1]}, {len(nodes)} nodes)"
+    return f" ({', '.join(nodes)})" if nodes else ""

@@ -102,14 +102,24 @@ class Evaluator:
     def with_order(self, evaluation: Evaluation, order: Order) -> Evaluation:
         """The same candidate, sharing the same memory, in another order, or as it was where that fails."""
         arrangement = tuple(each for each in evaluation.passes if not isinstance(each, ModulePass))
-        return self.with_arrangement(evaluation, (*arrangement[:-1], order))
+        found = self.arranged(evaluation, (*arrangement[:-1], order))
+        return evaluation if found.footprint is None else found
 
-    def with_arrangement(self, evaluation: Evaluation, arrangement: Arrangement) -> Evaluation:
-        """The same module passes, then others on the program, or the candidate as it was where one fails."""
+    def arranged(self, evaluation: Evaluation, arrangement: Arrangement) -> Evaluation:
+        """The same module passes, then others on the program; without a footprint where one fails."""
         passes = tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
         request = Request(specs_of(passes), order=arrangement)
-        found = self._evaluation(passes, next(self._workers.outcomes([request])))
-        return evaluation if found.footprint is None else found
+        return self._evaluation(passes, next(self._workers.outcomes([request])), arrangement)
+
+    def finest_order(self, finalists: Ordered[Evaluation]) -> Evaluation:
+        """The best of the finalists, each in the best order that search finds where that could make it the best."""
+        best = finalists[0]
+        for each in finalists:
+            assert each.footprint is not None and best.footprint is not None
+            least = each.footprint.ram - each.footprint.arena + each.footprint.floor
+            if each.footprint.arena > each.footprint.floor and least <= best.footprint.ram:
+                best = min(best, self.with_order(each, Order(by="best")), key=lambda one: one.score)
+        return best
 
     def close(self) -> None:
         self._workers.close()
@@ -127,10 +137,10 @@ class Evaluator:
             return None
         return outcome.key
 
-    def _evaluation(self, passes: tuple[Pass, ...], outcome: Outcome) -> Evaluation:
+    def _evaluation(self, passes: tuple[Pass, ...], outcome: Outcome, arrangement: Arrangement = ()) -> Evaluation:
         if outcome.key is not None or outcome.died:
             self._counted.add(passes if outcome.key is None else outcome.key)
-        key = self._key(passes, outcome)
+        key = self._key((*passes, *arrangement), outcome)
         if key is None or not outcome.order:
-            return Evaluation(passes, 0, None, outcome.failure)
+            return Evaluation((*passes, *arrangement), 0, None, outcome.failure)
         return Evaluation((*passes, *outcome.order), key, outcome.footprint, objective=self.objective)

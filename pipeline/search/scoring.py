@@ -10,7 +10,7 @@ import tvm
 import tvm_ffi
 from tvm.ir import IRModule
 
-from ..errors import ModelError
+from ..errors import ModelError, SequenceError
 from ..graph import Program
 from ..kernels.arranging import arranged
 from ..kernels.lowering import Lowered, lower, without_workspaces
@@ -86,7 +86,7 @@ class Scorer:
             if key not in self._scored:
                 self._scored[key] = self._score(module, key)
             return self._scored[key]
-        except FAILURES as error:
+        except (*FAILURES, SequenceError) as error:
             return Outcome(key, failure=f"{type(error).__name__}: {_last_line(error)}")
 
     def module(self, specs: Specs) -> IRModule:

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as Ordered
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm.ir import IRModule
 
 from ..errors import ConfigError, ModelError, did_you_mean
 from ..memory import Footprint
-from ..passes.order import Order
 from ..passes.sequence import Sequence
 from ..targets import Target
 from .actions import actions
 from .baseline import tvm_default
-from .evaluation import OBJECTIVES, Evaluation, Evaluator
+from .evaluation import OBJECTIVES, Evaluator
 from .knowledge.knowledge import Knowledge
+from .levers import Lever, Pulled, pull
 from .minimise import Worth, minimise
 from .scoring import Scorer
-from .splitting import split
 from .strategies import STRATEGIES
 from .strategy import Limits, Trace
 from .workers import InProcess, Workers
@@ -32,6 +31,8 @@ class SearchResult:
 
     `closed` says that every state the actions can reach was evaluated: nothing better exists among them. `ablation`
     is what each pass of the sequence is worth. `rejected` are the lossy sequences that were better and not accepted.
+    `levers` are what lowered the arena of the winner, one after the other, `extra_compute` is what it runs again, as a
+    fraction of the arithmetic there is, and `next` why no more of that was tried; see `search.levers`.
     """
 
     strategy: str
@@ -44,6 +45,9 @@ class SearchResult:
     trajectory: tuple[dict[str, int], ...]
     failures: dict[str, str]
     rejected: dict[str, str]
+    levers: tuple[Lever, ...]
+    extra_compute: float
+    next: str
 
 
 def search(
@@ -89,37 +93,31 @@ def search(
             )
         # what follows tries the winner's own variants: no part of the search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
-        best, ablation, rejected = _accepted(trace, refuse, extra_compute if objective == "ram" else None)
-    assert best.footprint is not None
+        pulled, ablation, rejected = _accepted(trace, refuse, extra_compute)
+    assert pulled.best.footprint is not None
     return SearchResult(
-        strategy, best.sequence, best.footprint, baseline or tvm_default(module, target, inputs, outputs),
-        evaluations, trace.closed, ablation, tuple(trace.trajectory), failures, rejected,
+        strategy, pulled.best.sequence, pulled.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
+        evaluations, trace.closed, ablation, tuple(trace.trajectory), failures | pulled.failures, rejected,
+        pulled.levers, pulled.extra_compute, pulled.next,
     )  # fmt: skip
 
 
 def _accepted(
     trace: Trace, refuse: Callable[[Sequence], str], extra_compute: float | None
-) -> tuple[Evaluation, tuple[Worth, ...], dict[str, str]]:
-    """The best candidate that is exact or not refused, made as short as it can be; and those that were refused."""
+) -> tuple[Pulled, tuple[Worth, ...], dict[str, str]]:
+    """The best candidate that is exact or not refused, made as short as it can be, with all levers on its ram pulled;
+    and those that were refused."""
     rejected: dict[str, str] = {}
-    winners = [_finest_order(trace.evaluator, finalists) for finalists in trace.finalists.values()]
+    failures: dict[str, str] = {}
+    evaluator = trace.evaluator
+    winners = [evaluator.finest_order(finalists) for finalists in trace.finalists.values()]
     for candidate in sorted(winners, key=lambda each: each.score):
-        best, ablation = minimise(trace.evaluator, candidate)
-        if extra_compute is not None:
-            best = _finest_order(trace.evaluator, [split(trace.evaluator, best, extra_compute)])
-        reason = refuse(best.sequence) if best.loss else ""
+        best, ablation = minimise(evaluator, candidate)
+        whole = Pulled(best, (), 0.0, "", {})
+        pulled = pull(evaluator, best, extra_compute) if evaluator.objective == "ram" else whole
+        failures |= pulled.failures
+        reason = refuse(pulled.best.sequence) if pulled.best.loss else ""
         if not reason:
-            return best, ablation, rejected
-        rejected["; ".join(best.sequence.specs)] = reason
+            return replace(pulled, failures=failures), ablation, rejected
+        rejected["; ".join(pulled.best.sequence.specs)] = reason
     raise ModelError(f"No sequence was accepted: {reason}", "Raise the error allowed, or search without lossy passes.")
-
-
-def _finest_order(evaluator: Evaluator, finalists: list[Evaluation]) -> Evaluation:
-    """The best of the finalists, each in the best order that search finds where that could make it the best."""
-    best = finalists[0]
-    for each in finalists:
-        assert each.footprint is not None and best.footprint is not None
-        least = each.footprint.ram - each.footprint.arena + each.footprint.floor
-        if each.footprint.arena > each.footprint.floor and least <= best.footprint.ram:
-            best = min(best, evaluator.with_order(each, Order(by="best")), key=lambda one: one.score)
-    return best

@@ -7,7 +7,7 @@ Everything is judged on programs without kernels: what is joined is made only fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from ..kernels.splits import splits_of
 from ..memory import orders
 from ..memory.bands import joined, region
 from ..memory.rematerialise import Repeat, best_repeats, repeated, work_of
-from ..memory.segments import Segment, best_segments
+from ..memory.segments import Paths, Segment, best_segments
 from ..passes.base import ModulePass, SplitPass
 from ..passes.cut_sums import CutSums
 from ..passes.order import Order
@@ -29,27 +29,31 @@ from .evaluation import Evaluation, Evaluator
 from .scoring import Arrangement, arrangements
 
 
-def split(evaluator: Evaluator, found: Evaluation, extra_compute: float) -> Evaluation:
-    """`found` with kernels joined, split and run again where that lowers its ram, or as it was.
-
-    `extra_compute` is how much more arithmetic there may be, as a fraction of what there is.
-    """
-    assert found.footprint is not None
-    modules = tuple(each for each in found.passes if isinstance(each, ModulePass))
-    lowered = evaluator.scorer.lowered(specs_of(modules))
+def ways(evaluator: Evaluator, found: Evaluation) -> tuple[Way, ...]:
+    """The best segments of the kernels of `found` in each order worth a look, as they are and cut."""
+    lowered = evaluator.scorer.lowered(specs_of(each for each in found.passes if isinstance(each, ModulePass)))
     alignment = evaluator.target.alignment
-    ways = [*_ways((), lowered, found, alignment), *_ways((CutSums(),), cut_sums(lowered), found, alignment)]
-    plain = min(ways, key=lambda way: way.bound)
-    best = min(plain, *(_repeating(way, extra_compute) for way in _different(ways)), key=lambda way: way.bound)
-    if best.bound >= found.footprint.arena:
-        return found
-    best = _as_few_as_needed(best)
-    tried = [evaluator.with_arrangement(found, (*best.passes, *after)) for _, after, _ in best.arrangements[:2]]
-    return min((found, *tried), key=lambda each: each.score)
+    return (*_ways((), lowered, found, alignment), *_ways((CutSums(),), cut_sums(lowered), found, alignment))
+
+
+def lowest(ways: Iterable[Way], extra_compute: float = 0.0) -> Way:
+    """The way with the least bound, where there may be more arithmetic by this fraction of what there is."""
+    ways = tuple(ways)
+    best = min(ways, key=lambda way: way.bound)
+    if extra_compute > 0:
+        best = min(best, *(_repeating(way, extra_compute) for way in _different(ways)), key=lambda way: way.bound)
+    return best
+
+
+def evaluations(evaluator: Evaluator, found: Evaluation, way: Way) -> list[Evaluation]:
+    """The module passes of `found`, then this way with no more segments than it needs; memory shared in the two most
+    promising ways. Where one fails, it has no footprint."""
+    way = _as_few_as_needed(way)
+    return [evaluator.arranged(found, (*way.passes, *after)) for _, after, _ in way.arrangements[:2]]
 
 
 @dataclass(frozen=True)
-class _Way:
+class Way:
     """A program, cut and ordered by `before`; the repeats that follow, and the segments that run as one after them."""
 
     before: Arrangement
@@ -81,13 +85,23 @@ class _Way:
         return self.arrangements[0][0]
 
     @property
+    def unavoidable(self) -> int:
+        """What the inputs of the model alone take, or its outputs, in bytes."""
+        return Paths(self.program, self.splits, self.alignment).unavoidable
+
+    @property
+    def extra_compute(self) -> float:
+        """What is run again, as a fraction of the arithmetic there is."""
+        return work_of(self.repeated, self.splits) / work_of(self.program, self.splits) - 1 if self.repeats else 0.0
+
+    @property
     def passes(self) -> Arrangement:
         """The last segment first, so that the numbers of the others stay."""
         repeats = (Rematerialise("+".join(map(str, each.steps)), each.before) for each in self.repeats)
         return (*self.before, *repeats, *(_pass(self.repeated, segment) for segment in reversed(self.segments)))
 
 
-def _ways(cut: Arrangement, lowered: Lowered, found: Evaluation, alignment: int) -> Iterator[_Way]:
+def _ways(cut: Arrangement, lowered: Lowered, found: Evaluation, alignment: int) -> Iterator[Way]:
     """The best segments of each order worth a look: that of `found`, and those that cost next to nothing."""
     program, splits = without_workspaces(lowered)[0].program, splits_of(lowered)
     last = found.passes[-1]
@@ -99,10 +113,10 @@ def _ways(cut: Arrangement, lowered: Lowered, found: Evaluation, alignment: int)
             seen.add(numbers)
             ordered = program.reordered(numbers)
             segments = best_segments(ordered, splits, alignment).segments
-            yield _Way((*cut, order), ordered, splits, alignment, segments=segments)
+            yield Way((*cut, order), ordered, splits, alignment, segments=segments)
 
 
-def _different(ways: list[_Way]) -> Iterator[_Way]:
+def _different(ways: Iterable[Way]) -> Iterator[Way]:
     """The best order of the kernels as they are, and of those that are cut."""
     for cut in (False, True):
         of_kind = [way for way in ways if (CutSums() in way.before) == cut]
@@ -110,13 +124,13 @@ def _different(ways: list[_Way]) -> Iterator[_Way]:
             yield min(of_kind, key=lambda way: way.bound)
 
 
-def _repeating(way: _Way, extra_compute: float) -> _Way:
+def _repeating(way: Way, extra_compute: float) -> Way:
     work = int(extra_compute * work_of(way.program, way.splits))
     found = best_repeats(way.program, way.splits, work, way.alignment)
     return replace(way, repeats=found.repeats, segments=found.path.segments)
 
 
-def _as_few_as_needed(way: _Way) -> _Way:
+def _as_few_as_needed(way: Way) -> Way:
     """Without the segments that are not needed once memory is shared, the longest tried first."""
     for segment in sorted(way.segments, key=lambda each: (each.first - each.last, each.first)):
         fewer = replace(way, segments=tuple(each for each in way.segments if each is not segment))

@@ -17,7 +17,7 @@ from .metrics import metrics
 from .note import note
 
 #: goes into the content hash: raise it when runs are logged in another way, so that they are logged again
-FORMAT = "1"
+FORMAT = "2"
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> Record |
         return None
     artifacts = tuple(_artifacts(repo, model, target))
     digests = {path.name: _digest(path) for path in artifacts}
-    strategy = params.search.strategy
+    settings = {"strategy": params.search.strategy, "max-extra-compute": str(params.search.max_extra_compute)}
     trajectory = tuple(_trajectory(repo, model, target))
     listing = "\n".join(f"{digest} {name}" for name, digest in sorted(digests.items()))
     return Record(
         result=result,
-        content=_sha256(FORMAT, model, target, strategy, listing),
-        params={"model": model, "target": target, "strategy": strategy},
+        content=_sha256(FORMAT, model, target, *settings.values(), listing),
+        params={"model": model, "target": target, **settings},
         tags={f"passfit.{Path(name).stem}": digests[name][:12] for name in ("sequence.json",) if name in digests}
         | {"passfit.exact": str(result.exact).lower()},
         metrics=dict(metrics(result, trajectory)),

@@ -11,6 +11,7 @@ import pytest
 
 from passfit import api
 from passfit.errors import ModelError, NumericError, PlanError
+from passfit.graph.sizes import format_bytes
 from passfit.memory import Budget, read_plan, read_report, validate_plan
 from passfit.passes.sequence import read_sequence
 from passfit.targets import get_target, how_to_run
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.slow
 HOST = get_target("x86-64")
 native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3")
 FILES = {
-    "arena.svg", "cnn.h", "footprint.json", "libcnn.a", "manifest.json", "plan.json", "sequence.json",
-    "search.json", "trajectory.json",
+    "arena-before.svg", "arena.svg", "cnn.h", "footprint.json", "libcnn.a", "manifest.json", "plan.json",
+    "search.json", "sequence.json", "trajectory.json",
 }  # fmt: skip
 #: what running it finds: time and memory differ from run to run
 MEASURED = {"footprint.json"}
@@ -87,6 +88,13 @@ def test_the_manifest_lists_the_files_with_their_digests(compiled: Path):
         "inputs": [{"name": "image", "shape": [1, 3, 16, 16], "dtype": "float32"}],
         "outputs": [{"name": "scores", "shape": [1, 4], "dtype": "float32"}],
     }
+
+
+@native
+def test_the_picture_before_shows_the_arena_without_levers(compiled: Path):
+    given, *_, last = json.loads((compiled / "search.json").read_text())["levers"]
+    for name, lever in (("arena-before.svg", given), ("arena.svg", last)):
+        assert f"arena {format_bytes(lever['arena'])}, " in (compiled / name).read_text()
 
 
 @native

@@ -123,6 +123,11 @@ def test_an_unknown_strategy_suggests_the_near_one(refused: Refused, cnn: Path):
     assert "'greedy'" in said
 
 
+@pytest.mark.tvm
+def test_an_extra_compute_without_limit(refused: Refused, cnn: Path):
+    assert "inf" in refused("optimize", cnn, "--target", "x86-64", "--max-extra-compute", "inf", "--out", "out")
+
+
 @pytest.mark.parametrize(
     "content, said",
     [

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from passfit import api
+from passfit.errors import ConfigError
+
 from .conftest import Done
 
 COMMANDS = ("init", "optimize", "compile", "profile", "learn", "gate", "track", "explain", "passes", "targets")
@@ -47,6 +50,9 @@ def test_every_command_has_help(passfit: Passfit, command: str):
         ("optimize", "m.onnx", "--target", "rpi4", "--out", "o", "--evaluations", "0"),
         ("optimize", "m.onnx", "--target", "rpi4", "--out", "o", "--evaluations", "many"),
         ("optimize", "m.onnx", "--target", "rpi4", "--out", "o", "--seed", "-1"),
+        ("optimize", "m.onnx", "--target", "rpi4", "--out", "o", "--max-extra-compute", "-0.1"),
+        ("compile", "m.onnx", "--target", "rpi4", "--out", "o", "--max-extra-compute", "25%"),
+        ("compile", "m.onnx", "--target", "rpi4", "--out", "o", "--max-extra-compute", "nan"),
         ("explain",),
         ("targets", "rpi4"),
     ],
@@ -55,6 +61,22 @@ def test_wrong_usage_exits_with_2_and_says_how(passfit: Passfit, tmp_path: Path,
     done = passfit(*arguments)
     assert done.code == 2 and done.out == "" and "Error" in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command, step", [("optimize", "optimize"), ("compile", "compile_model")])
+@pytest.mark.parametrize(
+    "arguments, extra",
+    [((), 0.25), (("--max-extra-compute", "0.5"), 0.5), (("--max-extra-compute", "0"), 0.0), (("--no-splits",), None)],
+)
+def test_the_extra_compute_reaches_the_search(
+    passfit: Passfit, monkeypatch: pytest.MonkeyPatch, command: str, step: str, arguments: tuple[str, ...], extra: object
+):
+    def stop(*_: object, search: api.SearchSettings, **__: object) -> None:
+        raise ConfigError(f"extra compute {search.max_extra_compute}")
+
+    monkeypatch.setattr(api, step, stop)
+    done = passfit(command, "m.onnx", "--target", "rpi4", "--out", "o", *arguments)
+    assert done.code == 2 and f"extra compute {extra}\n" in done.err
 
 
 def test_the_catalogues_are_listed_without_heavy_imports():

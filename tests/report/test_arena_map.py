@@ -1,11 +1,12 @@
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 
 from passfit.graph import Buffer
 from passfit.memory import lifetimes, plan_arena
-from passfit.report.arena_map import arena_svg
+from passfit.report.arena_map import arena_svg, common_scale
 
 from ..strategies import chain, programs
 
@@ -15,6 +16,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 def tips(svg: str) -> list[str]:
     """The tooltips of the rectangles."""
     return [rect.find(f"{SVG}title").text for rect in ElementTree.fromstring(svg).iter(f"{SVG}rect") if len(rect)]
+
+
+def sizes(svg: str) -> list[tuple[float, float]]:
+    """Height and width of the rectangles of buffers."""
+    rects = [rect for rect in ElementTree.fromstring(svg).iter(f"{SVG}rect") if len(rect)]
+    return [(float(rect.get("height")), float(rect.get("width"))) for rect in rects]
 
 
 @given(programs())
@@ -34,6 +41,23 @@ def test_rectangles_are_inside_the_picture(program):
     for rect in root.iter(f"{SVG}rect"):
         x, y, w, h = (float(rect.get(key)) for key in ("x", "y", "width", "height"))
         assert x >= 0 and y >= 0 and w > 0 and h >= 0 and x + w <= width and y + h <= height
+
+
+@given(programs(), programs())
+def test_on_a_common_scale_equal_bytes_are_equally_high_and_steps_equally_wide(one, other):
+    drawn = [(program, plan_arena(program)) for program in (one, other)]
+    scale = common_scale(*drawn)
+    for program, plan in drawn:
+        living = [
+            (b.nbytes, life.end - life.start)
+            for b, life in zip(program.buffers, lifetimes(program), strict=True)
+            if b.nbytes and life.end > life.start
+        ]
+        drawn_as = sizes(arena_svg(program, plan, "t", scale=scale))
+        heights = sorted(scale.y(0) - scale.y(-(-nbytes // 64) * 64) for nbytes, _ in living)
+        widths = sorted(scale.x(steps) - scale.x(0) for _, steps in living)
+        assert sorted(height for height, _ in drawn_as) == pytest.approx(heights, abs=0.02)
+        assert sorted(width for _, width in drawn_as) == pytest.approx(widths, abs=0.02)
 
 
 def test_a_rectangle_tells_name_size_offset_and_steps():

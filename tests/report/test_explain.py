@@ -1,11 +1,15 @@
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
+import pytest
 from hypothesis import given
 from rich.console import Console
 
+from passfit.errors import ConfigError
 from passfit.graph import Buffer, Port, Program, Step, Tensor
 from passfit.memory import plan_arena
 from passfit.report.explain import explain
+from passfit.report.levers import LeverFound, LeversFound, read_levers
 from passfit.report.tables import explanation_table
 
 from ..strategies import chain, programs
@@ -66,6 +70,72 @@ def test_the_lever_is_what_holds_the_arena_up():
     assert explain(thin, plan_arena(thin)).lever == "order"
     loose = replace(wide, arena=wide.arena + 64, proved=False)
     assert explain(waiting(), loose).lever == "planner"
+
+
+def test_the_ports_alone_may_take_all_of_it():
+    program = chain(64, 1280)
+    grown = replace(program, steps=(replace(program.steps[0], reads=()),), inputs=())
+    found = explain(grown, plan_arena(grown))
+    assert (found.lever, found.ports, found.arena) == ("ports", 1280, 1280)
+    assert len(found.advice) == 1 and "nothing can lower it" in found.advice[0]
+
+
+def region() -> Program:
+    """Two steps run as one: an operand, a result, and a ring that nobody reads."""
+    program = chain(640, 640)
+    ring = (*program.tensors, Tensor((128,), "uint8", buffer=2))
+    step = Step("banded_k0", (0,), (1, 2), ("node0", "node1", "node2"))
+    return replace(program, steps=(step,), tensors=ring, buffers=(*program.buffers, Buffer("b2", 128)))
+
+
+def test_what_a_region_holds_is_told_by_its_rings_and_what_is_whole():
+    found = explain(region(), plan_arena(region()))
+    assert (found.floor_at.region, found.floor_at.nbytes, found.floor_at.rings) == (True, 1408, 128)
+    assert [(each.name, each.role) for each in found.alive] == [("b0", "input"), ("b1", "output"), ("b2", "ring")]
+    text = shown(found)
+    for said in ("ring of banded_k0", "128 B of rings", "1.2 KiB of whole operands", "node0 … node2, 3 nodes"):
+        assert said in text
+
+
+def test_a_result_nobody_reads_is_no_ring_where_one_kernel_makes_it():
+    program = replace(region(), steps=(replace(region().steps[0], kernel="k0"),))
+    assert [each.role for each in explain(program, plan_arena(program)).alive] == ["input", "output", "result"]
+
+
+def told(arena: int, *levers: tuple[str, int, float], reason: str = "") -> str:
+    """What is said of chain(640, 640), whose arena is `arena`, after a search that found this."""
+    program = chain(640, 640)
+    found = LeversFound(tuple(LeverFound(*each, (f"passes-of-{each[0]}",)) for each in levers), reason)
+    plan = plan_arena(program)
+    assert plan.arena == arena
+    return " ".join(shown(explain(program, plan, levers=found)).split())
+
+
+def test_what_the_levers_gave_and_what_more_would():
+    levers = [("given", 4096, 0.0), ("split", 2048, 0.0), ("repeat", 1280, 0.2)]
+    less = told(1280, *levers, ("next", 1024, 0.4))
+    assert "4.0 KiB" in less and "20.0 %" in less
+    assert "with 40.0 % the arena would be 1.0 KiB, 256 B less, by passes-of-next" in less
+    assert "would not lower it" in told(1280, *levers, ("next", 1280, 0.2))
+    assert "not tried: nothing may be run again." in told(1280, *levers, reason="nothing may be run again")
+
+
+def test_without_a_search_what_splits_would_give_is_not_known():
+    program = chain(640, 640)
+    assert "no search.json" in shown(explain(program, plan_arena(program)))
+
+
+def test_levers_are_those_of_the_plan_or_none(tmp_path):
+    path = tmp_path / "search.json"
+    assert read_levers(path, 1280) is None
+    path.write_text(json.dumps({"levers": [asdict(LeverFound("share", 1280, 0.0, ("share",)))], "closed": True}))
+    assert read_levers(path, 1280).chosen.passes == ("share",)
+    assert read_levers(path, 640) is None
+    path.write_text("{}")
+    assert read_levers(path, 1280) is None
+    path.write_text('{"levers": [1]}')
+    with pytest.raises(ConfigError, match="search.json"):
+        read_levers(path, 1280)
 
 
 def test_names_are_shown_as_they_are():

@@ -11,6 +11,13 @@ FOUND = {
         {"spec": "fold-constant", "ram": 2048, "weights": -64, "kernels": 35, "sum": 0},
         {"spec": "fuse-operators", "ram": None, "weights": None, "kernels": None, "sum": None},
     ],
+    "levers": [
+        {"lever": "share", "arena": 4096, "extra_compute": 0.0, "passes": ["share", "order"]},
+        {"lever": "split", "arena": 2048, "extra_compute": 0.0, "passes": ["split-rows{steps=0-1}", "order"]},
+        {"lever": "repeat", "arena": 2048, "extra_compute": 0.125, "passes": ["split-rows{steps=0-1}", "order"]},
+    ],
+    "extra_compute": 0.125,
+    "next": "nothing may be run again",
     "failures": {"legalize": "no"},
     "rejected": {"to-mixed-precision; legalize": "too far off"},
 }
@@ -29,6 +36,14 @@ def test_worth_failures_and_proof_are_told():
         assert each in shown
 
 
+def test_every_lever_has_its_arena_and_extra_compute():
+    lines = text(FOUND).splitlines()
+    rows = [line for line in lines if "KiB" in line and "%" in line]
+    assert len(rows) == 1 and "2.0 KiB" in rows[0] and "12.5 %" in rows[0]
+    assert any("memory shared" in line and "4.0 KiB" in line and "–" in line for line in lines)
+    assert any("nothing may be run again" in line for line in lines)
+
+
 def test_a_search_that_is_not_closed_does_not_say_so():
-    shown = text(FOUND | {"closed": False, "ablation": [], "failures": {}, "rejected": {}})
+    shown = text(FOUND | {"closed": False, "ablation": [], "levers": [], "failures": {}, "rejected": {}})
     assert "closed" not in shown and "22 states" in shown

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.config import ModelParams, Params, load_params
+from passfit.config import ModelParams, Params, SearchParams, load_params
 from passfit.errors import ConfigError
 from passfit.scaffold import model_file, render_dvc_yaml, render_params_yaml
 
@@ -34,6 +34,7 @@ def test_params_yaml_reads_back_as_what_was_written(tmp_path_factory, source, in
 def test_params_yaml_writes_the_defaults_out():
     sections = yaml.safe_load(render_params_yaml({"m": ModelParams(source="m.onnx")}, ["x86-64"]))
     assert set(sections) == set(Params.model_fields), "DVC's stages name every section: each must be there"
+    assert sections["search"]["max-extra-compute"] == SearchParams().max_extra_compute
 
 
 def test_only_models_from_packages_are_fetched():

@@ -30,7 +30,9 @@ def test_the_figure_to_compare_by_comes_first_and_params_are_few(repo):
     assert found.metrics["time/latency_ms"] == 1.5 and found.metrics["verify/max_rel_error"] == 2e-6
     assert found.metrics["search/evaluations"] == 4
     assert found.trajectory[0] == (0, 900)
-    assert found.params == {"model": "a", "target": "rpi4", "strategy": "orchestrated"}
+    assert found.params == {
+        "model": "a", "target": "rpi4", "strategy": "orchestrated", "max-extra-compute": "0.25",
+    }  # fmt: skip
 
 
 def test_every_file_of_the_result_is_an_artifact(repo):

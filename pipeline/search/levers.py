@@ -1,0 +1,122 @@
+"""What lowers the arena of a winner: the order, sharing, splits, and what is run again; one lever after the other.
+
+    given ─► order ─► share ─► split ─► repeat ─► next: what twice the extra compute would give
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..memory import Footprint
+from ..passes.base import ModulePass
+from ..passes.order import Order
+from ..passes.sequence import specs_of
+from .evaluation import Evaluation, Evaluator
+from .splitting import Way, evaluations, lowest, ways
+
+#: `next` is tried where what is run again takes this part of the limit at least, or nothing is run again: the limit may
+#: be what binds
+BINDING = 0.5
+
+
+@dataclass(frozen=True)
+class Lever:
+    """The arena in bytes that a lever leads to, on top of those before it, with its passes on the program.
+
+    `extra_compute` is what is run again, as a fraction of the arithmetic there is.
+    """
+
+    lever: str
+    arena: int
+    extra_compute: float
+    passes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """The best candidate with all levers that are allowed, what each of them gave, and what failed.
+
+    `next` says why the lever `next` was not tried; it is empty where it was.
+    """
+
+    best: Evaluation
+    levers: tuple[Lever, ...]
+    extra_compute: float
+    next: str
+    failures: dict[str, str]
+
+
+def pull(evaluator: Evaluator, found: Evaluation, max_extra_compute: float | None) -> Pulled:
+    """All levers on the module passes of `found`, whose kernels are whole. None as limit leaves them whole."""
+    pulling = _Pulling(evaluator, found)
+    pulling.pull("given", evaluator.arranged(found, (Order(by="given"),)))
+    pulling.pull("order", evaluator.arranged(found, (Order(by="best"),)))
+    pulling.pull("share", found)
+    if max_extra_compute is None:
+        return pulling.result("kernels were to be left whole")
+    known = ways(evaluator, found)
+    pulling.split("split", lowest(known))
+    pulling.split("repeat", lowest(known, max_extra_compute))
+    reason = _no_next(pulling, known[0], max_extra_compute)
+    result = pulling.result(reason)
+    if not reason:
+        pulling.split("next", lowest(known, 2 * max_extra_compute))
+    return Pulled(result.best, tuple(pulling.levers), result.extra_compute, reason, pulling.failures)
+
+
+def _no_next(pulling: _Pulling, way: Way, limit: float) -> str:
+    """Why it is no use, or not worth the time, to try twice the limit."""
+    if limit == 0:
+        return "nothing may be run again"
+    if pulling.arena <= way.unavoidable:
+        return "the inputs or the outputs of the model alone take as much"
+    if 0 < pulling.extra_compute < BINDING * limit:
+        return f"what is run again takes less than half of the {limit:.0%} allowed"
+    return ""
+
+
+class _Pulling:
+    """The best so far: what a lever leads to counts where its ram is lower, and what was found if it is no higher."""
+
+    def __init__(self, evaluator: Evaluator, found: Evaluation):
+        self.levers: list[Lever] = []
+        self.failures: dict[str, str] = {}
+        self.extra_compute = 0.0
+        self._evaluator, self._found = evaluator, found
+        self._best: Evaluation | None = None
+
+    def pull(self, lever: str, tried: Evaluation | None, extra_compute: float = 0.0) -> None:
+        if tried is not None and tried.footprint is None:
+            self.failures["; ".join(specs_of(tried.passes))] = tried.failure
+        elif tried is not None:
+            assert tried.footprint is not None
+            least = None if self._best is None else _footprint(self._best).ram
+            if least is None or tried.footprint.ram < least or (tried is self._found and tried.footprint.ram == least):
+                self._best, self.extra_compute = tried, extra_compute
+        if self._best is not None:
+            passes = specs_of(each for each in self._best.passes if not isinstance(each, ModulePass))
+            self.levers.append(Lever(lever, self.arena, self.extra_compute, passes))
+
+    def split(self, lever: str, way: Way) -> None:
+        best = None
+        if way.bound < self.arena:
+            tried = evaluations(self._evaluator, self._found, way)
+            worked = [each for each in tried if each.footprint is not None]
+            self.failures |= {"; ".join(specs_of(each.passes)): each.failure for each in tried if each not in worked}
+            if worked:
+                best = self._evaluator.finest_order(sorted(worked, key=lambda each: each.score))
+        self.pull(lever, best, way.extra_compute)
+
+    @property
+    def arena(self) -> int:
+        assert self._best is not None
+        return _footprint(self._best).arena
+
+    def result(self, reason: str) -> Pulled:
+        assert self._best is not None
+        return Pulled(self._best, tuple(self.levers), self.extra_compute, reason, self.failures)
+
+
+def _footprint(evaluation: Evaluation) -> Footprint:
+    assert evaluation.footprint is not None
+    return evaluation.footprint

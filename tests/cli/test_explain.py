@@ -1,0 +1,46 @@
+"""What `passfit explain` shows, with and without what is known of the search."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from passfit.memory import ALIGNMENT, SavedPlan, plan_arena, write_plan
+
+from ..strategies import chain
+from .conftest import Done
+
+LEVERS = [{"lever": "repeat", "arena": 1280, "extra_compute": 0.125, "passes": ["order"]}]
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Path:
+    """A folder as the stage `compile` leaves it: the search was another stage's."""
+    folder = tmp_path / "out" / "compile" / "m" / "rpi4"
+    folder.mkdir(parents=True)
+    program = chain(640, 640)
+    write_plan(SavedPlan(program, plan_arena(program), ALIGNMENT), folder / "plan.json")
+    return folder
+
+
+def test_without_a_search_there_are_no_levers(passfit: Callable[..., Done], planned: Path):
+    done = passfit("explain", planned)
+    assert done.code == 0 and "nothing gets below" in done.out and "12.5 %" not in done.out
+
+
+@pytest.mark.parametrize("place", ["out/compile/m/rpi4", "out/optimize/m/rpi4"])
+def test_the_levers_are_those_beside_the_plan_or_of_the_stage_before(
+    passfit: Callable[..., Done], planned: Path, tmp_path: Path, place: str
+):
+    (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    (tmp_path / place / "search.json").write_text(json.dumps({"levers": LEVERS, "next": "nothing may be run again"}))
+    said = passfit("explain", planned).out
+    assert "12.5 %" in said and "nothing may be run again" in said
+
+
+def test_a_malformed_search_is_refused(refused: Callable[..., str], planned: Path):
+    (planned / "search.json").write_text('{"levers": 3}')
+    assert "search.json" in refused("explain", planned)
