@@ -20,6 +20,7 @@ from .knowledge.knowledge import Knowledge
 from .levers import Lever, Pulled, pull
 from .minimise import Worth, minimise
 from .scoring import Scorer
+from .splitting import most_promising
 from .strategies import STRATEGIES
 from .strategy import Limits, Trace
 from .workers import InProcess, Workers
@@ -110,11 +111,16 @@ def _accepted(
     rejected: dict[str, str] = {}
     failures: dict[str, str] = {}
     evaluator = trace.evaluator
-    winners = [evaluator.finest_order(finalists) for finalists in trace.finalists.values()]
-    for candidate in sorted(winners, key=lambda each: each.score):
+    winners = [(evaluator.finest_order(finalists), finalists) for finalists in trace.finalists.values()]
+    for candidate, finalists in sorted(winners, key=lambda each: each[0].score):
         best, ablation = minimise(evaluator, candidate)
-        whole = Pulled(best, (), 0.0, "", {})
-        pulled = pull(evaluator, best, extra_compute) if evaluator.objective == "ram" else whole
+        pulled = Pulled(best, (), 0.0, "", {})
+        if evaluator.objective == "ram":
+            if extra_compute is not None:
+                promising = most_promising(evaluator, best, finalists)
+                if promising is not best:
+                    best, ablation = minimise(evaluator, promising)
+            pulled = pull(evaluator, best, extra_compute)
         failures |= pulled.failures
         reason = refuse(pulled.best.sequence) if pulled.best.loss else ""
         if not reason:

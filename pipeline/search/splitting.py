@@ -28,6 +28,9 @@ from ..passes.split import CHANNELS, SplitChannels, SplitRows
 from .evaluation import Evaluation, Evaluator
 from .scoring import Arrangement, arrangements
 
+#: candidates that are looked at in parts
+CANDIDATES = 3
+
 
 def ways(evaluator: Evaluator, found: Evaluation) -> tuple[Way, ...]:
     """The best segments of the kernels of `found` in each order worth a look, as they are and cut."""
@@ -50,6 +53,20 @@ def evaluations(evaluator: Evaluator, found: Evaluation, way: Way) -> list[Evalu
     promising ways. Where one fails, it has no footprint."""
     way = _as_few_as_needed(way)
     return [evaluator.arranged(found, (*way.passes, *after)) for _, after, _ in way.arrangements[:2]]
+
+
+def most_promising(evaluator: Evaluator, found: Evaluation, others: Iterable[Evaluation]) -> Evaluation:
+    """Of `found` and the first few others, the one whose segments, before memory is planned, need least.
+
+    What is best with whole kernels need not be best in parts: wider fusion saves tensors that parts never hold.
+    """
+    different = {each.key: each for each in (found, *others)}
+
+    def least(each: Evaluation) -> int:
+        assert each.footprint is not None
+        return lowest(ways(evaluator, each)).bound + each.footprint.ram - each.footprint.arena
+
+    return min(list(different.values())[:CANDIDATES], key=least)
 
 
 @dataclass(frozen=True)
