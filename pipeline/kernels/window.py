@@ -22,7 +22,7 @@ from tvm.tirx import BufferStore, IntImm, PrimFunc, Stmt
 from ..graph import Follows, Rows
 from .expressions import loads, uses
 from .grid import RoughGrid, Unknown
-from .inlining import inline_producers, new_schedule, scheduled_kernel
+from .inlining import REFUSALS, inline_producers, new_schedule, scheduled_kernel
 from .nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple
 
 _SPATIAL = 0
@@ -61,9 +61,13 @@ def _followed(kernel: PrimFunc, axis: int) -> tuple[Following, Var]:
 
 
 def inlined(kernel: PrimFunc) -> PrimFunc:
-    """`kernel` without the blocks that can be computed where they are read, but for padding."""
+    """`kernel` without the blocks that can be computed where they are read, but for padding. Raises Unknown for a kernel
+    that TVM cannot schedule."""
     schedule = new_schedule(kernel)
-    inline_producers(schedule, keep_padding_of_reductions=True)
+    try:
+        inline_producers(schedule, keep_padding_of_reductions=True)
+    except REFUSALS as error:
+        raise Unknown("a kernel that is not made of blocks") from error
     return scheduled_kernel(schedule, kernel)
 
 
