@@ -131,6 +131,14 @@ def test_a_convolution_and_a_pooling_in_one_kernel():
     assert {2, 3} <= set(splits_along(kernel))
 
 
+def test_rows_that_do_not_exist_are_not_computed():
+    """A mean and what it is concatenated with in one kernel: the mean has no rows where the other part lies."""
+    passes = ("legalize", "fold-constant", "fuse-operators{over=reduction}")
+    kernel = single([(1, 1, 4, 3)], lambda x: _op.concat((_op.mean(x, [1], keepdims=True), _op.nn.relu(x)), 2), passes)
+    check_windows(kernel)
+    assert rows_of(kernel.kernel, 2) is None and rows_of(kernel.kernel, 3) is not None
+
+
 def test_what_has_no_rows_is_refused():
     kernel = single([(3, 4)], lambda x: _op.nn.softmax(x))
     assert rows_of(kernel.kernel, 1) is None
