@@ -83,10 +83,13 @@ def _is_sound(report: FootprintReport) -> None:
 
 
 @native
-@pytest.mark.parametrize("split", ["split-rows{steps=0-2}", "split-rows{steps=1-2,axis=3}", "split-channels{steps=0-1,channels=8}"])
+@pytest.mark.parametrize(
+    "split", ["split-rows{steps=0-2}", "split-rows{steps=1-2,axis=3}", "split-channels{steps=0-1,channels=8}"]
+)
 def test_a_split_library_agrees_and_needs_less(tmp_path: Path, split: str):
     model = stack(tmp_path / "stack.onnx")
-    plain, joined = compiled(model, tmp_path / "plain", "share", "order"), compiled(model, tmp_path / "split", split, "share", "order")
+    plain = compiled(model, tmp_path / "plain", "share", "order")
+    joined = compiled(model, tmp_path / "split", split, "share", "order")
     for report in (plain, joined):
         _is_sound(report)
     assert joined.best.kernels < plain.best.kernels and joined.best.arena <= plain.best.arena

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tvm
 _op = relax.op
 
 
-@settings(max_examples=6, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=4, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(convolutions())
 def test_convolutions_take_channels(case):
     shape, filters, options = case

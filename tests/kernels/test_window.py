@@ -15,7 +15,7 @@ from .programs import lowered, weight
 from .windows import Single, check_windows
 
 pytestmark = pytest.mark.tvm
-_FEW = settings(max_examples=8, deadline=None, derandomize=True, phases=[Phase.generate])
+_FEW = settings(max_examples=5, deadline=None, derandomize=True, phases=[Phase.generate])
 _op = relax.op
 
 
@@ -58,9 +58,8 @@ def test_convolutions(case, epilogue):
     assert set(splits_along(kernel)) >= {axis for axis in (2, 3) if kernel.shape[axis] > 1}
 
 
-@pytest.mark.parametrize("ceil_mode", [False, True])
 @pytest.mark.parametrize("kind", ["max", "average", "average with padding"])
-@pytest.mark.parametrize("size, stride, pad", [(2, 2, 0), (3, 2, 1), (3, 1, 1), (2, 3, 1)])
+@pytest.mark.parametrize("size, stride, pad, ceil_mode", [(3, 2, 1, False), (2, 2, 0, True), (2, 3, 1, True)])
 def test_poolings(kind, size, stride, pad, ceil_mode):
     def body(x):
         options = {"ceil_mode": ceil_mode}
@@ -77,11 +76,12 @@ def test_poolings(kind, size, stride, pad, ceil_mode):
 @pytest.mark.parametrize("mode", ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"])
 @pytest.mark.parametrize("method, rounding", [("nearest_neighbor", "round_prefer_floor"), ("nearest_neighbor", "floor"),
                                               ("nearest_neighbor", "ceil"), ("linear", "")])  # fmt: skip
-@pytest.mark.parametrize("sides", [(8, 6), (3, 7)])
-def test_resized_images(mode, method, rounding, sides):
+def test_resized_images(mode, method, rounding):
+    """Larger along one side, smaller along the other."""
+
     def body(x):
         options = {"method": method, "coordinate_transformation_mode": mode, "rounding_method": rounding}
-        return _op.image.resize2d(x, relax.ShapeExpr(sides), layout="NCHW", **options)
+        return _op.image.resize2d(x, relax.ShapeExpr((8, 3)), layout="NCHW", **options)
 
     kernel = single([(1, 2, 4, 5)], body)
     check_windows(kernel)
@@ -108,7 +108,7 @@ BODIES = {
     "tile": ([(2, 3)], lambda x: _op.tile(x, (2, 2)), []),
     "repeat": ([(2, 3)], lambda x: _op.repeat(x, 2, 1), []),
     "conv1d": ([(1, 2, 9)], lambda x: _op.nn.conv1d(x, weight(3, 2, 3), strides=2, padding=1), [2]),
-    "transposed": ([(1, 2, 4, 3)], lambda x: _op.nn.conv2d_transpose(x, weight(2, 3, 3, 3), strides=2, padding=1), [2, 3]),
+    "transposed": ([(1, 2, 4, 3)], lambda x: _op.nn.conv2d_transpose(x, weight(2, 3, 3, 3), strides=2), [2, 3]),
     "cumulative": ([(3, 4)], lambda x: _op.cumsum(x, 1), []),
 }
 

@@ -36,7 +36,9 @@ class Single:
         self.shape, self.dtype = tuple(map(int, result.shape)), str(result.dtype)
         self.result = self.run(built({"f": self.kernel})["f"], self.operands)
 
-    def run(self, function, operands: Sequence[np.ndarray], rows: tuple[int, int] | None = None, first: int | None = None):
+    def run(
+        self, function, operands: Sequence[np.ndarray], rows: tuple[int, int] | None = None, first: int | None = None
+    ) -> np.ndarray:
         """What a kernel writes, `rows` being the axis and number of the rows of its result."""
         shape = list(self.shape)
         if rows is not None:
