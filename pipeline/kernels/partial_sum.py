@@ -92,8 +92,9 @@ class _Reduction:
         late = [] if self.last is None else loads(self.last.body.value)
         if not found.is_followed(param) or found.dims[param] != axis or any(load.source.same_as(param) for load in late):
             raise Unknown("an operand that is needed whole")
-        if any(low != row or high != row + 1 for row, (low, high) in enumerate(zip(*_table(found, param)))):
-            raise Unknown("rows that are not taken one by one")
+        follows, extent = found.follows(param), int(param.ty.shape[axis])
+        if follows.low != tuple(range(extent)) or follows.high != tuple(range(1, extent + 1)):
+            raise Unknown("rows that are not all taken, one by one")
         return found
 
     def _row(self, param: Var, axis: int) -> Var:
@@ -150,8 +151,3 @@ def _covers(block: SBlock) -> bool:
         if int(extent) != (spatial.pop(index, None) if isinstance(index, Var) else 1):
             return False
     return True
-
-
-def _table(found: Following, param: Var) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    follows = found.follows(param)
-    return follows.low, follows.high

@@ -22,7 +22,7 @@ from tvm.tirx import BufferStore, IntImm, PrimFunc, Stmt
 from ..graph import Follows, Rows
 from .expressions import loads, uses
 from .grid import RoughGrid, Unknown
-from .inlining import inline_producers, new_schedule, scheduled_kernel
+from .inlining import REFUSALS, inline_producers, new_schedule, scheduled_kernel
 from .nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple
 
 _SPATIAL = 0
@@ -61,9 +61,13 @@ def _followed(kernel: PrimFunc, axis: int) -> tuple[Following, Var]:
 
 
 def inlined(kernel: PrimFunc) -> PrimFunc:
-    """`kernel` without the blocks that can be computed where they are read, but for padding."""
+    """`kernel` without the blocks that can be computed where they are read, but for padding. Raises Unknown for a kernel
+    that TVM cannot schedule."""
     schedule = new_schedule(kernel)
-    inline_producers(schedule, keep_padding_of_reductions=True)
+    try:
+        inline_producers(schedule, keep_padding_of_reductions=True)
+    except REFUSALS as error:
+        raise Unknown("a kernel that is not made of blocks") from error
     return scheduled_kernel(schedule, kernel)
 
 
@@ -137,7 +141,16 @@ class Following:
             raise Unknown("a block that does not write row by row")
         if any(uses(index, row.var) for place, index in enumerate(store.indices) if place != dim):
             raise Unknown("rows that lie aslant")
+        span = self.spans[store.buffer]
+        if self.nests and not 0 <= span.low <= span.slope * (self._count - 1) + span.high <= int(row.dom.extent):
+            raise Unknown("rows that do not exist, and would be computed")
         self.add(Nest(block, row.var))
+
+    @property
+    def _count(self) -> int:
+        """The number of rows there are."""
+        root = self.nests[0]
+        return next(int(axis.dom.extent) for axis in root.block.iter_vars if axis.var.same_as(root.row))
 
     def add(self, nest: Nest) -> None:
         self.nests.append(nest)
@@ -197,8 +210,7 @@ class Following:
     def _needed(self, nest: Nest, index: Expr) -> tuple[np.ndarray, np.ndarray]:
         span = self.spans[nest.store.buffer]
         axes = [axis for axis in nest.block.iter_vars if uses(index, axis.var) and not axis.var.same_as(nest.row)]
-        root = self.nests[0]
-        extent = next(int(axis.dom.extent) for axis in root.block.iter_vars if axis.var.same_as(root.row))
+        extent = self._count
         grid = RoughGrid((extent, span.high - span.low, *(int(axis.dom.extent) for axis in axes)))
         row, offset, *others = np.ogrid[tuple(slice(each) for each in grid.shape)]
         grid.values = {axis.var: values for axis, values in zip(axes, others)}

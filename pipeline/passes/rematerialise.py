@@ -37,4 +37,4 @@ class Rematerialise(ProgramPass):
         try:
             return repeated(program, self.repeat)
         except PlanError as error:
-            raise SequenceError(f"The pass '{self.spec}' does not fit: {error.what}", "Search again.") from error
+            raise SequenceError(f"The pass '{self.spec}' does not fit: {error}", "Search again.") from error

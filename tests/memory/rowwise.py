@@ -13,7 +13,9 @@ _EXTENTS = st.sampled_from([1, 2, 4, 5, 6, 8, 9, 12])
 _KINDS = st.sampled_from(["window", "window", "resize", "join", "join", "join", "transpose", "sum", "flip"])
 
 
-def windows(extent: int, size: int, stride: int = 1, pad: int = 0, after: int | None = None, dilation: int = 1) -> Follows:
+def windows(
+    extent: int, size: int, stride: int = 1, pad: int = 0, after: int | None = None, dilation: int = 1
+) -> Follows:
     """What a convolution or a pooling needs, as far as there is a result; `after` is the padding at the end."""
     reach = dilation * (size - 1) + 1
     count = (extent + pad + (pad if after is None else after) - reach) // stride + 1
@@ -43,7 +45,9 @@ class RowBuilder:
         self.tensors.append((rows, columns))
         return len(self.tensors) - 1
 
-    def step(self, reads: tuple[int, ...], shape: tuple[int, int], *rows: Rows, sums=(), work: int | None = None) -> int:
+    def step(
+        self, reads: tuple[int, ...], shape: tuple[int, int], *rows: Rows, sums=(), work: int | None = None
+    ) -> int:
         result = self.tensor(*shape)
         self.steps.append((reads, result))
         self.splits.append(Splits(rows, tuple(sums), shape[0] * shape[1] if work is None else work))
@@ -66,23 +70,25 @@ class RowBuilder:
     def join(self, *sources: int) -> int:
         """Of the shape of the first; the others are resized to it."""
         shape = self.tensors[sources[0]]
-        rows = [
-            Rows(axis, extent, tuple((n, along(axis, resized(self.tensors[t][axis], extent))) for n, t in enumerate(sources)))
-            for axis, extent in enumerate(shape)
-        ]
+        rows = []
+        for axis, extent in enumerate(shape):
+            follows = (along(axis, resized(self.tensors[source][axis], extent)) for source in sources)
+            rows.append(Rows(axis, extent, tuple(enumerate(follows))))
         return self.step(sources, shape, *rows)
 
     def transpose(self, source: int) -> int:
         rows, columns = self.tensors[source]
         crossed = [
-            Rows(axis, extent, ((0, along(1 - axis, windows(extent, 1))),)) for axis, extent in enumerate((columns, rows))
+            Rows(axis, extent, ((0, along(1 - axis, windows(extent, 1))),))
+            for axis, extent in enumerate((columns, rows))
         ]
         return self.step((source,), (columns, rows), *crossed)
 
     def flip(self, source: int) -> int:
         rows, columns = self.tensors[source]
         low = tuple(reversed(range(rows)))
-        return self.step((source,), (rows, columns), Rows(0, rows, ((0, Follows(0, rows, low, tuple(at + 1 for at in low))),)))
+        follows = Follows(0, rows, low, tuple(at + 1 for at in low))
+        return self.step((source,), (rows, columns), Rows(0, rows, ((0, follows),)))
 
     def sum(self, source: int, rows: int) -> int:
         """A matrix times the source."""
@@ -122,7 +128,8 @@ def row_programs(draw: st.DrawFn, most: int = 7) -> tuple[Program, dict[str, Spl
             size, dilation = draw(st.integers(1, 4)), draw(st.sampled_from([1, 1, 2]))
             pad, after = draw(st.integers(-1, 3)), draw(st.integers(0, 3))
             after = max(after, dilation * (size - 1) + 1 - rows - pad)
-            made = builder.window(source, size=size, stride=draw(st.integers(1, 4)), pad=pad, after=after, dilation=dilation)
+            options = {"size": size, "stride": draw(st.integers(1, 4)), "pad": pad, "after": after}
+            made = builder.window(source, dilation=dilation, **options)
         elif kind == "resize":
             made = builder.resize(source, draw(_EXTENTS), draw(st.integers(-1, 1)), draw(st.integers(0, 2)))
         elif kind == "join":
@@ -136,7 +143,7 @@ def row_programs(draw: st.DrawFn, most: int = 7) -> tuple[Program, dict[str, Spl
 
 
 def simulate(program: Program, splits: dict[str, Splits], region: Region) -> None:
-    """Run the region as its stages say, each stage in the order of the steps at each tick.
+    """Run the region as its stages say: at each tick each stage whose turn it is, in the order of the steps.
 
     A tensor has room for the rows that are held, row r at r modulo their number; what is there is the number of the row.
     """
@@ -174,7 +181,8 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
             for row in taken:
                 room[result][row % len(room[result])] = row
     for tensor, stage in made.items():
-        extent = program.tensors[tensor if stage.operand is None else program.steps[stage.step].reads[stage.operand]].shape[stage.axis]
+        taken = tensor if stage.operand is None else program.steps[stage.step].reads[stage.operand]
+        extent = program.tensors[taken].shape[stage.axis]
         assert done[tensor] == list(range(extent)), f"the rows of tensor {tensor} are not computed once, in order"
         if tensor in region.results and stage.operand is None:
             assert room[tensor] == list(range(extent)), "a result is not complete"

@@ -53,7 +53,7 @@ def test_two_graphs_ways_down_are_no_sequence(one: tuple[Pass, ...], other: tupl
     "specs, said",
     [
         ([], "no `legalize`"),
-        (["order"], "'order' works on the program, but stands where the graph is at hand"),
+        (["order"], "'order' works on the lowered or program, but stands where the graph is at hand"),
         (
             ["fuse-operators", "legalize"],
             "'fuse-operators' works on the kernels, but stands where the graph is at hand",
@@ -62,7 +62,7 @@ def test_two_graphs_ways_down_are_no_sequence(one: tuple[Pass, ...], other: tupl
         (["legalize", "legalize"], "'legalize' works on the graph, but stands where the kernels is at hand"),
         (
             ["legalize", "order", "fuse-operators"],
-            "'fuse-operators' works on the kernels, but stands where the program",
+            "'fuse-operators' works on the kernels, but stands where the lowered is at hand",
         ),
     ],
 )
