@@ -16,9 +16,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 
-from ..graph import Buffer, Follows, Program, Rows, Splits, Step
+from ..graph import Buffer, Program, Rows, Splits, Step
 from .liveness import ALIGNMENT, aligned
 
 #: how many rows of an operand a row of a result may stand for, or the other way round
@@ -109,6 +108,7 @@ class Growth:
         self._buffers: set[int | None] = set()
         self._sums: set[int] = set()
         self._choices: dict[int, _Choice] = {}
+        self._rates: dict[int, Fraction] = {tensor: Fraction(1) for tensor in program.steps[first].writes}
         self._waiting: list[int] = []
 
     def grow(self) -> bool:
@@ -142,7 +142,27 @@ class Growth:
             return False
         self._waiting.remove(number)
         self._choices[number] = choice
-        return True
+        return self._keeps_pace(choice)
+
+    def _keeps_pace(self, choice: _Choice) -> bool:
+        """Note the rows of each tensor that go by while one of the first result's does; False where two disagree."""
+        if choice.rows is None:
+            return True
+        result = self.program.steps[choice.step].writes[0]
+        needs = self._needs(choice, 1)
+        for need in needs:
+            if result not in self._rates and need.tensor in self._rates:
+                self._rates[result] = self._rates[need.tensor] / need.slope
+        return all(self._rates.setdefault(n.tensor, self._rates[result] * n.slope) == self._rates[result] * n.slope for n in needs)
+
+    def _needs(self, choice: _Choice, group: int) -> list[_Need]:
+        """What a step needs of the tensors that are made in the region."""
+        step = self.program.steps[choice.step]
+        if choice.rows is None:
+            assert choice.operand is not None
+            return [_Need(step.reads[choice.operand], Fraction(1), 0, 1)]
+        found = [(step.reads[operand], follows) for operand, follows in choice.rows.operands]
+        return [_Need(tensor, *follows.pace(group)) for tensor, follows in found if tensor in self._made]
 
     def _by_rows(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> _Choice | None:
         step = self.program.steps[number]
@@ -174,16 +194,24 @@ class Growth:
         chosen = [self._choices[number] for number in sorted(self._choices)]
         if self._waiting or any(choice.extent % group for choice in chosen):
             return None
-        periods = _periods(program, chosen, group)
-        if periods is None:
+        periods = self._periods()
+        needs = [self._needs(choice, group) for choice in chosen]
+        if any(need.slope != each.slope for choice, of in zip(chosen, needs) for need, each in zip(of, self._needs(choice, 1))):
             return None
         needed = _needed_outside(program, self.first, self.last)
-        stages = _stages(program, chosen, periods, needed, group)
+        stages = _stages(program, list(zip(chosen, needs)), periods, needed, group)
         writes = [program.steps[stage.step].writes[0] for stage in stages]
         rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and t not in needed}
         held = [program.tensors[t].nbytes // stage.extent * stage.held for t, stage in rings.items()]
         nbytes = sum(aligned(each, alignment) for each in held)
         return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
+
+    def _periods(self) -> dict[int, int]:
+        """The ticks from a group of each tensor's rows to the next."""
+        unit = math.lcm(*(rate.numerator for rate in self._rates.values()))
+        periods = {tensor: unit // rate.numerator * rate.denominator for tensor, rate in self._rates.items()}
+        least = math.gcd(*periods.values())
+        return {tensor: period // least for tensor, period in periods.items()}
 
 
 @dataclass(frozen=True)
@@ -196,62 +224,17 @@ class _Need:
     high: int
 
 
-def _needs(program: Program, choice: _Choice, made: set[int], group: int) -> list[_Need]:
-    """What a step needs of the tensors that are made in the region."""
-    step = program.steps[choice.step]
-    if choice.rows is None:
-        assert choice.operand is not None
-        return [_Need(step.reads[choice.operand], Fraction(1), 0, 1)]
-    found = [(step.reads[operand], follows) for operand, follows in choice.rows.operands]
-    return [_Need(tensor, *_pace(follows, group)) for tensor, follows in found if tensor in made]
-
-
-@lru_cache(maxsize=4096)
-def _pace(follows: Follows, group: int) -> tuple[Fraction, int, int]:
-    """The narrowest slope, low and high that hold for all groups; of equal ones the first of _PACES."""
-    groups = range(len(follows.low) // group)
-    lows = [min(follows.low[group * v : group * (v + 1)]) // group for v in groups]
-    highs = [-(-max(follows.high[group * v : group * (v + 1)]) // group) for v in groups]
-
-    def pace(slope: Fraction) -> tuple[Fraction, int, int]:
-        at = [slope.numerator * v // slope.denominator for v in groups]
-        return slope, min(low - v for low, v in zip(lows, at)), max(high - v for high, v in zip(highs, at))
-
-    return min(map(pace, _PACES), key=lambda found: found[2] - found[1])
-
-
-def _periods(program: Program, chosen: list[_Choice], group: int) -> dict[int, int] | None:
-    """The ticks from a group of each tensor to the next; None where there is no such number."""
-    made = {program.steps[choice.step].writes[0] for choice in chosen if choice.rows is not None}
-    edges = [
-        (program.steps[choice.step].writes[0], need.tensor, need.slope)
-        for choice in chosen
-        if choice.rows is not None
-        for need in _needs(program, choice, made, group)
-    ]
-    rates = {program.steps[chosen[0].step].writes[0]: Fraction(1)}
-    known = 0
-    while known < len(rates):
-        known = len(rates)
-        for result, operand, slope in edges:
-            for one, other, factor in ((result, operand, slope), (operand, result, 1 / slope)):
-                if one in rates and rates.setdefault(other, rates[one] * factor) != rates[one] * factor:
-                    return None
-    if set(rates) != made:
-        return None
-    unit = math.lcm(*(rate.numerator for rate in rates.values()))
-    periods = {tensor: unit // rate.numerator * rate.denominator for tensor, rate in rates.items()}
-    least = math.gcd(*periods.values())
-    return {tensor: period // least for tensor, period in periods.items()}
-
-
 def _stages(
-    program: Program, chosen: list[_Choice], periods: dict[int, int], needed: frozenset[int], group: int
+    program: Program,
+    chosen: list[tuple[_Choice, list[_Need]]],
+    periods: dict[int, int],
+    needed: frozenset[int],
+    group: int,
 ) -> tuple[Stage, ...]:
     """The stages with when they run, as late as their readers allow, and what their rings hold."""
     readers: dict[int, list[tuple[_Need, int]]] = {tensor: [] for tensor in periods}
     stages = []
-    for choice in reversed(chosen):
+    for choice, needs in reversed(chosen):
         step = program.steps[choice.step]
         tensor = step.writes[0]
         if choice.rows is None:
@@ -263,7 +246,7 @@ def _stages(
             held = max((_held(need, Fraction(at - offset, period)) for need, at in readers[tensor]), default=1) * group
             whole = tensor in needed or held > choice.extent
             stage = Stage(choice.step, choice.axis, choice.extent, group, period, offset, choice.extent if whole else held)
-        for need in _needs(program, choice, set(periods), group):
+        for need in needs:
             readers[need.tensor].append((need, stage.offset))
         stages.append(stage)
     return tuple(reversed(stages))

@@ -23,7 +23,7 @@ WORTH_KEEPING = (8, 2)
 #: readers it is made again for, one of so many after the peak
 READERS = 2
 #: steps of programs that repeats are tried on, in all; some ten seconds
-TRIED_STEPS = 20_000
+TRIED_STEPS = 10_000
 #: where the search for a lower peak ends: when it is known to this fraction of itself
 PRECISION = 0.02
 
