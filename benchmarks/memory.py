@@ -5,7 +5,7 @@
 
 Results are kept per model and column, each as soon as it is known: an interrupted run goes on where it stopped, and of
 a column that is new only that column is worked out. Each model has a process of its own, so its memory is given back.
-Nothing is compiled or executed: ram is predicted, and that it is right is what models.py measures.
+Ram is predicted; in the last column the library is also compiled, executed, compared and measured.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import argparse
 import json
 import multiprocessing
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 
 from memory_table import BASELINE, HERE, RESULTS, Entry, cell, entries, ratio, table
 from passfit import api
@@ -32,7 +34,11 @@ from passfit.search.baseline import tvm_default
 from passfit.search.forked import forked
 from passfit.search.knowledge import load_knowledge
 from passfit.search.replay import port_names
-from passfit.search.scoring import Request, Scorer, arranged
+from passfit.kernels.arranging import arranged
+from passfit.kernels.splits import splits_of
+from passfit.memory.bands import joined, region
+from passfit.memory.segments import best_segments
+from passfit.search.scoring import Request, Scorer
 from passfit.search.search import search
 from passfit.targets import get_target
 from zoo import build
@@ -79,7 +85,8 @@ def lever(*arrangement: str) -> Callable[[Setting], dict]:
     def column(setting: Setting) -> dict:
         workspace, program = setting.plain.workspace, setting.program
         started = time.monotonic()
-        program = arranged(program, tuple(map(parse_spec, arrangement)))
+        for spec in arrangement:
+            program = parse_spec(spec).apply(program)
         plan = plan_arena(program, TARGET.alignment)
         seconds = _since(started)
         found = account(program, plan, workspace=workspace, code=0, weights_in_place=TARGET.weights == "in-place")
@@ -94,10 +101,40 @@ def searched(setting: Setting) -> dict:
     # the baseline, which is a column by itself, is not worked out again: it is only handed on
     result = search(
         setting.imported.graph, setting.imported.name, TARGET, *setting.ports, knowledge=load_knowledge(),
-        workers=forked(1), baseline=setting.plain,
+        workers=forked(1), baseline=setting.plain, extra_compute=None,
     )  # fmt: skip
     row = _row(setting, result.best, result.sequence.specs, _since(started))
     return row | {"evaluations": result.evaluations, "closed": result.closed}
+
+
+def split(setting: Setting) -> dict:
+    """The plain kernels in their order, in parts where that lowers the peak; nothing is shared, nothing run twice."""
+    program, splits = setting.program, splits_of(setting.scorer.lowered(TVM_DEFAULT))
+    started = time.monotonic()
+    for each in reversed(best_segments(program, splits, TARGET.alignment).segments):
+        found = region(program, splits, each.first, each.last, each.axis, each.group, TARGET.alignment)
+        assert found is not None
+        program, _ = joined(program, found)
+    plan = plan_arena(program, TARGET.alignment)
+    seconds = _since(started)
+    found = account(program, plan, workspace=setting.plain.workspace, code=0, weights_in_place=True)
+    return _row(setting, found, TVM_DEFAULT, seconds)
+
+
+def everything(setting: Setting) -> dict:
+    """What `passfit compile` makes by default: built for this machine, run, compared, measured."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        report = api.compile_imported(setting.imported, TARGET, out=out)
+        specs = json.loads((out / "sequence.json").read_text(encoding="utf-8"))["passes"]
+        extra = json.loads((out / "search.json").read_text(encoding="utf-8"))["extra_compute"]
+    measured = report.measured
+    row = _row(setting, report.best, tuple(specs), _since(started))
+    return row | {
+        "extra_compute": round(extra, 4), "kernels": report.best.kernels, "measured": measured.ram,
+        "error": measured.max_rel_error, "ms": measured.latency_ms,
+    }  # fmt: skip
 
 
 #: the columns of the table, in order, each worked out in the same way for every model
@@ -108,9 +145,9 @@ COLUMNS: dict[str, Callable[[Setting], dict]] = {
     "in-place": lever("share{copies=0}"),
     "concat-inside": lever("share{in_place=0}"),
     "order + both": lever("share", "order"),
-    # "split": here, alone, when there are passes that split
+    "split": split,
     "search": searched,
-    # "everything": here, the search with the passes that split
+    "everything": everything,
 }
 
 
@@ -119,10 +156,11 @@ def _row(setting: Setting, found: Footprint, specs: tuple[str, ...], seconds: fl
     memory, has a lower one."""
     passes = tuple(map(parse_spec, specs))
     kernels = tuple(each.spec for each in passes if isinstance(each, ModulePass))
-    sharing = tuple(each for each in passes if each.name == "share")
+    others = [each for each in passes if not isinstance(each, ModulePass)]
     proved = found.proved and found.arena == found.floor
     if found.proved and not proved:
-        schedule = best_order(arranged(setting.scorer.program(kernels), sharing), alignment=TARGET.alignment)
+        lowered, _ = arranged(setting.scorer.lowered(kernels), others)
+        schedule = best_order(lowered.program, alignment=TARGET.alignment)
         proved = schedule.optimal and schedule.peak == found.arena
     sizes = {"ram": found.ram, "arena": found.arena, "bound": found.bound, "workspace": found.workspace}
     return sizes | {"reached": found.proved, "proved": proved, "passes": list(specs), "seconds": seconds}

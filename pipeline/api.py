@@ -245,12 +245,33 @@ def compile_model(
     Without `sequence`, the file of one, the sequence is searched for first. Raises ModelError, SequenceError,
     NumericError where the library computes something else than ONNX Runtime, ToolchainError, OutputError.
     """
-    from .passes.sequence import read_sequence, write_sequence
+    from .passes.sequence import read_sequence
 
-    with result_folder(out) as folder:
-        chosen = None if sequence is None else read_sequence(sequence)
+    # first what is quickly known to be wrong
+    chosen = None if sequence is None else read_sequence(sequence)
+    with result_folder(out):
         imported = load(model, name, shapes, fix)
+    return compile_imported(
+        imported, target, budget, out=out, sequence=chosen, search=search, verify=verify, progress=progress
+    )
 
+
+def compile_imported(
+    imported: ImportedModel,
+    target: Target,
+    budget: Budget | None = None,
+    *,
+    out: Path,
+    sequence: PassSequence | None = None,
+    search: SearchSettings = SearchSettings(),
+    verify: VerifySettings = VerifySettings(),
+    progress: Progress = _silent,
+) -> FootprintReport:
+    """`compile_model` of a model that is imported already."""
+    from .passes.sequence import write_sequence
+
+    chosen = sequence
+    with result_folder(out) as folder:
         # only now: TVM takes a second to import, and bad input need not wait for it
         from .search.baseline import tvm_default
         from .search.replay import port_names, replay

@@ -68,11 +68,12 @@ def work_of(program: Program, splits: Mapping[str, Splits]) -> int:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A program after repeats, in order, and its best path."""
+    """A program after repeats, in order, and its best path; `refused`: some were not tried for the work they take."""
 
     program: Program
     repeats: tuple[Repeat, ...]
     path: Path
+    refused: bool = False
 
 
 @dataclass
@@ -80,6 +81,7 @@ class _Tries:
     """How many steps may still be looked at for paths: a deterministic stand-in for time."""
 
     left: int
+    refused: bool = False
 
     def allows(self, program: Program) -> bool:
         self.left -= len(program.steps)
@@ -103,7 +105,7 @@ def best_repeats(
             low = middle + 1
         else:
             best = found
-    return best
+    return replace(best, refused=tries.refused)
 
 
 def _within(
@@ -118,6 +120,7 @@ def _within(
         best = None
         for repeat in dict.fromkeys(_candidates(paths, path.reached)):
             cost = sum(splits[program.steps[number].kernel].work for number in repeat.steps)
+            tries.refused = tries.refused or cost > work
             if cost > work or not tries.allows(program):
                 continue
             after = repeated(program, repeat)

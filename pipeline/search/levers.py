@@ -14,10 +14,6 @@ from ..passes.sequence import specs_of
 from .evaluation import Evaluation, Evaluator
 from .splitting import Way, evaluations, lowest, ways
 
-#: `next` is tried where what is run again takes this part of the limit at least, or nothing is run again: the limit may
-#: be what binds
-BINDING = 0.5
-
 
 @dataclass(frozen=True)
 class Lever:
@@ -56,8 +52,9 @@ def pull(evaluator: Evaluator, found: Evaluation, max_extra_compute: float | Non
         return pulling.result("kernels were to be left whole")
     known = ways(evaluator, found)
     pulling.split("split", lowest(known))
-    pulling.split("repeat", lowest(known, max_extra_compute))
-    reason = _no_next(pulling, known[0], max_extra_compute)
+    repeating = lowest(known, max_extra_compute)
+    pulling.split("repeat", repeating)
+    reason = _no_next(pulling, repeating, max_extra_compute)
     result = pulling.result(reason)
     if not reason:
         pulling.split("next", lowest(known, 2 * max_extra_compute))
@@ -70,8 +67,8 @@ def _no_next(pulling: _Pulling, way: Way, limit: float) -> str:
         return "nothing may be run again"
     if pulling.arena <= way.unavoidable:
         return "the inputs or the outputs of the model alone take as much"
-    if 0 < pulling.extra_compute < BINDING * limit:
-        return f"what is run again takes less than half of the {limit:.0%} allowed"
+    if not way.refused:
+        return f"nothing was left out for want of the {limit:.0%} allowed"
     return ""
 
 

@@ -42,9 +42,12 @@ def ways(evaluator: Evaluator, found: Evaluation) -> tuple[Way, ...]:
 def lowest(ways: Iterable[Way], extra_compute: float = 0.0) -> Way:
     """The way with the least bound, where there may be more arithmetic by this fraction of what there is."""
     ways = tuple(ways)
-    best = min(ways, key=lambda way: way.bound)
+    # how memory is shared takes longest: only for those that need least before it is
+    best = min(sorted(ways, key=lambda way: way.nbytes)[:2], key=lambda way: way.bound)
     if extra_compute > 0:
-        best = min(best, *(_repeating(way, extra_compute) for way in _different(ways)), key=lambda way: way.bound)
+        repeating = [_repeating(way, extra_compute) for way in _different(ways)]
+        best = min(best, *repeating, key=lambda way: way.bound)
+        best = replace(best, refused=any(way.refused for way in repeating))
     return best
 
 
@@ -64,7 +67,7 @@ def most_promising(evaluator: Evaluator, found: Evaluation, others: Iterable[Eva
 
     def least(each: Evaluation) -> int:
         assert each.footprint is not None
-        return lowest(ways(evaluator, each)).bound + each.footprint.ram - each.footprint.arena
+        return min(way.nbytes for way in ways(evaluator, each)) + each.footprint.ram - each.footprint.arena
 
     return min(list(different.values())[:CANDIDATES], key=least)
 
@@ -79,6 +82,10 @@ class Way:
     alignment: int
     repeats: tuple[Repeat, ...] = ()
     segments: tuple[Segment, ...] = ()
+    #: alive at the fullest step before memory is shared
+    nbytes: int = 0
+    #: repeats were left out for the arithmetic they take
+    refused: bool = False
 
     @cached_property
     def repeated(self) -> Program:
@@ -129,8 +136,8 @@ def _ways(cut: Arrangement, lowered: Lowered, found: Evaluation, alignment: int)
         if numbers not in seen:
             seen.add(numbers)
             ordered = program.reordered(numbers)
-            segments = best_segments(ordered, splits, alignment).segments
-            yield Way((*cut, order), ordered, splits, alignment, segments=segments)
+            path = best_segments(ordered, splits, alignment)
+            yield Way((*cut, order), ordered, splits, alignment, segments=path.segments, nbytes=path.nbytes)
 
 
 def _different(ways: Iterable[Way]) -> Iterator[Way]:
@@ -138,13 +145,14 @@ def _different(ways: Iterable[Way]) -> Iterator[Way]:
     for cut in (False, True):
         of_kind = [way for way in ways if (CutSums() in way.before) == cut]
         if not cut or {each.kernel for each in of_kind[0].program.steps} != {each.kernel for each in ways[0].program.steps}:
-            yield min(of_kind, key=lambda way: way.bound)
+            yield min(of_kind, key=lambda way: way.nbytes)
 
 
 def _repeating(way: Way, extra_compute: float) -> Way:
     work = int(extra_compute * work_of(way.program, way.splits))
     found = best_repeats(way.program, way.splits, work, way.alignment)
-    return replace(way, repeats=found.repeats, segments=found.path.segments)
+    path = found.path
+    return replace(way, repeats=found.repeats, segments=path.segments, nbytes=path.nbytes, refused=found.refused)
 
 
 def _as_few_as_needed(way: Way) -> Way:
