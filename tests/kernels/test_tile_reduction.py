@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from passfit.graph.check import first_problem
-from passfit.kernels.lowering import RULE_WORKSPACE, without_workspaces
+from passfit.kernels.lowering import without_workspaces
+from passfit.kernels.scheduling import RULE_WORKSPACE
 from passfit.kernels.tile_reduction import tile_reduction
 from passfit.kernels.workspace import workspace_bytes
 
