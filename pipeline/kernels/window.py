@@ -241,7 +241,8 @@ class Following:
         values: dict[Var, Expr] = {old.var: new.var for old, new in zip(nest.block.iter_vars, axes)}
         if span is not None and nest.row is not None:
             values[nest.row] = values[nest.row] + span.start(first)
-        analyzer = analyzer_of(axes)
+        # the axis of the rows stays in the indices, even where it has one value: a tile is found by it
+        analyzer = analyzer_of([new for old, new in zip(nest.block.iter_vars, axes) if not old.var.same_as(nest.row)])
 
         def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
             axis, start = starts.get(buffer, (None, None))
