@@ -63,7 +63,9 @@ def table(models: list[Entry], columns: list[str]) -> str:
         "* plain: the kernels of tvm-default (`legalize; fold-constant; fuse-operators`) without workspaces, in the",
         "  order given, in an arena; bound of plain: were that arena no larger than the bound;",
         "* order, in-place, concat-inside: plain and `order`, `share{copies=0}`, `share{in_place=0}`; order + both:",
-        "  plain and `share; order`; search: what `passfit optimize` finds by default, on one core.",
+        "  plain and `share; order`; search: what `passfit optimize --no-splits` finds, on one core;",
+        "* split: plain, run in parts where that lowers the peak, nothing shared, nothing computed twice; everything: what",
+        "  `passfit compile` makes after a short search, with all levers, at most a quarter more arithmetic.",
         "",
         f"| model | tvm-default | {' | '.join(titles)} |",
         f"| --- | ---: |{' ---: |' * len(titles)}",
@@ -81,7 +83,7 @@ def table(models: list[Entry], columns: list[str]) -> str:
     for title, group in groups.items():
         means = [_mean([ratio(known[entry], column, what) for entry in group]) for column, what in shown]
         lines.append(f"| **geometric mean, {title}** ({len(group)}) | | {' | '.join(means)} |")
-    lines += ["", *_counts(known, levers), "", *_seconds(known, columns), ""]
+    lines += ["", *_counts(known, levers), "", *_executed(known), "", *_seconds(known, columns), ""]
     failed = [
         f"* {entry.name}, {column}: {row['failed']}"
         for entry, found in known.items()
@@ -110,6 +112,27 @@ def _counts(known: dict[Entry, dict], levers: list[str]) -> list[str]:
         above, equal = sum(value > 1 for value in ratios), sum(value == 1 for value in ratios)
         below = len(ratios) - above - equal
         lines.append(f"| {column} | {len(rows)} | {reached} | {proved} | {above} | {equal} | {below} |")
+    return lines
+
+
+def _executed(known: dict[Entry, dict]) -> list[str]:
+    lines = [
+        "## Everything, executed",
+        "",
+        "Natively, each in a process of its own, on a busy machine, so that ms are rough. Measured: anonymous memory gained",
+        "over an empty process, in whole pages. Error: the largest, relative to the range of the output of ONNX Runtime.",
+        "",
+        "| model | ram | measured | error | ms | more arithmetic | kernels |",
+        "| --- |" + " ---: |" * 6,
+    ]
+    for entry, found in known.items():
+        row = found.get("everything", {})
+        if "measured" in row:
+            measured = "" if row["measured"] is None else format_bytes(row["measured"])
+            lines.append(
+                f"| {_title(entry)} | {format_bytes(row['ram'])} | {measured} | {row['error']:.1e} | {row['ms']:.1f} "
+                f"| {row['extra_compute']:.1%} | {row['kernels']} |"
+            )
     return lines
 
 

@@ -153,7 +153,8 @@ class Growth:
         for need in needs:
             if result not in self._rates and need.tensor in self._rates:
                 self._rates[result] = self._rates[need.tensor] / need.slope
-        return all(self._rates.setdefault(n.tensor, self._rates[result] * n.slope) == self._rates[result] * n.slope for n in needs)
+        due = [(need.tensor, self._rates[result] * need.slope) for need in needs]
+        return all(self._rates.setdefault(tensor, rate) == rate for tensor, rate in due)
 
     def _needs(self, choice: _Choice, group: int) -> list[_Need]:
         """What a step needs of the tensors that are made in the region."""
@@ -196,8 +197,9 @@ class Growth:
             return None
         periods = self._periods()
         needs = [self._needs(choice, group) for choice in chosen]
-        if any(need.slope != each.slope for choice, of in zip(chosen, needs) for need, each in zip(of, self._needs(choice, 1))):
-            return None
+        paces = [self._needs(choice, 1) for choice in chosen]
+        if [[need.slope for need in of] for of in needs] != [[need.slope for need in of] for of in paces]:
+            return None  # groups of rows go by at another pace than rows do
         needed = _needed_outside(program, self.first, self.last)
         stages = _stages(program, list(zip(chosen, needs)), periods, needed, group)
         writes = [program.steps[stage.step].writes[0] for stage in stages]
@@ -239,7 +241,8 @@ def _stages(
         tensor = step.writes[0]
         if choice.rows is None:
             assert choice.operand is not None
-            stage = Stage(choice.step, choice.axis, choice.extent, group, periods[step.reads[choice.operand]], 0, 0, choice.operand)
+            period = periods[step.reads[choice.operand]]
+            stage = Stage(choice.step, choice.axis, choice.extent, group, period, 0, 0, choice.operand)
         else:
             period = periods[tensor]
             offset = min((at - period * (need.high - 1) for need, at in readers[tensor]), default=0)

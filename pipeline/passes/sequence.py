@@ -29,7 +29,7 @@ class Sequence:
         level = Level.GRAPH
         for each in passes:
             if level >= Level.KERNELS:  # the module is lowered, and the kernels are scheduled, when that is asked for
-                level = min((later for later in each.levels if later > level), default=level) if level not in each.levels else level
+                level = min((possible for possible in each.levels if possible >= level), default=level)
             if level not in each.levels:
                 wanted = " or ".join(sorted(known.name.lower() for known in each.levels))
                 raise SequenceError(
