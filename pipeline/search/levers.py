@@ -49,7 +49,7 @@ def pull(evaluator: Evaluator, found: Evaluation, max_extra_compute: float | Non
     pulling.pull("order", evaluator.arranged(found, (Order(by="best"),)))
     pulling.pull("share", found)
     if max_extra_compute is None:
-        return pulling.result("kernels were to be left whole")
+        return pulling.result("kernels were to be left whole, or what was asked for fits already")
     known = ways(evaluator, found)
     pulling.split("split", lowest(known))
     repeating = lowest(known, max_extra_compute)

@@ -94,7 +94,7 @@ def search(
             )
         # what follows tries the winner's own variants: no part of the search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
-        pulled, ablation, rejected = _accepted(trace, refuse, extra_compute)
+        pulled, ablation, rejected = _accepted(trace, refuse, None if trace.fits else extra_compute)
     assert pulled.best.footprint is not None
     return SearchResult(
         strategy, pulled.best.sequence, pulled.best.footprint, baseline or tvm_default(module, target, inputs, outputs),

@@ -100,6 +100,11 @@ class Trace:
     def finished(self) -> bool:
         if self.evaluator.count >= self.limits.evaluations or time.monotonic() - self._started > self.limits.seconds:
             return True
+        return self.fits
+
+    @property
+    def fits(self) -> bool:
+        """Whether the best so far is as good as was asked for."""
         if self.limits.goal is None or self.best is None or self.best.footprint is None:
             return False
         found, goal = self.best.footprint, self.limits.goal
