@@ -41,7 +41,9 @@ def test_one_run_for_each_result(repo, tracked, capfd):
     assert set(found) == {"a @ x86-64", "b @ rpi4"}
     run = found["b @ rpi4"]
     assert run.info.status == "FINISHED"
-    assert run.data.params == {"model": "b", "target": "rpi4", "strategy": "orchestrated"}
+    assert run.data.params == {
+        "model": "b", "target": "rpi4", "strategy": "orchestrated", "max-extra-compute": "0.25",
+    }  # fmt: skip
     assert run.data.metrics["memory/ram"] == 640
     assert run.data.tags["mlflow.note.content"].startswith("**b @ rpi4**")
     history = client(repo).get_metric_history(run.info.run_id, "search/best_ram")
