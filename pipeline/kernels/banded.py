@@ -13,17 +13,17 @@ The rings are results nobody reads: the arena has a place for them while the ker
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
-from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
 from ..graph import Program, Step
 from ..memory.bands import Region, Stage, joined
 from .lowering import Lowered
+from .nests import kernel_of, sequence
 from .partial_sum import partial_sum
 from .repack import Repack, private_weights, repacked
 from .scheduling import RULE_WORKSPACE, as_it_is, schedules
@@ -89,10 +89,9 @@ def _kernel(
         body.append(_at_its_ticks(run.kernel, stage, step, places, tick + (ticks.start - stage.offset)))
         if run.finish is not None:
             after.append(_bound(run.finish, step, places, None))
-    loop = For(tick, _int(0), _int(len(ticks)), _SERIAL, _sequence(body))
-    root = SBlock([], [], [], "root", _sequence([loop, *after]))
+    loop = For(tick, _int(0), _int(len(ticks)), _SERIAL, sequence(body))
     params = [places[tensor].buffer for tensor in (*reads, *results)]
-    made = PrimFunc(params, SBlockRealize([], tirx.const(True), root)).with_attr("tirx.noalias", True)
+    made = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
     return as_it_is(made), {program.tensors[tensor].weight: repack for tensor, repack in layouts.items()}
 
 
@@ -181,10 +180,6 @@ def _bound(
 def _buffer(program: Program, tensor: int, name: str, shape: Sequence[int] | None = None) -> Var:
     what = program.tensors[tensor]
     return tirx.decl_buffer([_int(extent) for extent in shape or what.shape], what.dtype, name)
-
-
-def _sequence(parts: list[Stmt]) -> Stmt:
-    return parts[0] if len(parts) == 1 else SeqStmt(parts)
 
 
 def _int(value: int) -> Expr:

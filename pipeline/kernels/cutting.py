@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import tvm_ffi
 from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc, Stmt
 
 from ..graph import Buffer, Program, Step, Tensor
+from .by_structure import by_structure
 from .expressions import loads
 from .grid import Unknown
 from .lowering import Lowered
@@ -64,25 +64,16 @@ def _with_tensor(program: Program, step: Step, like: Var) -> tuple[Program, int]
     return replace(program, tensors=(*program.tensors, tensor), buffers=buffers), len(program.tensors)
 
 
-#: cuts by structure: a search cuts the same kernels many times
-_KNOWN: dict[int, list[tuple[PrimFunc, _Cut | None]]] = {}
-
-
+@by_structure
 def _cut(kernel: PrimFunc) -> _Cut | None:
-    known = _KNOWN.setdefault(tvm_ffi.structural_hash(kernel), [])
-    for original, cut in known:
-        if tvm_ffi.structural_equal(original, kernel):
-            return cut
-    cut = None
     for axis in reversed(range(len(kernel.params[-1].ty.shape))):
         try:
             cut = _cut_along(kernel, axis)
         except Unknown:
             continue
         if cut is not None:
-            break
-    known.append((kernel, cut))
-    return cut
+            return cut
+    return None
 
 
 def _cut_along(kernel: PrimFunc, axis: int) -> _Cut | None:

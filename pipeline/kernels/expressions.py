@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tvm import sym
 from tvm.ir import Expr, TensorLoad, Var
+from tvm.tirx import IntImm
 from tvm.tirx.analysis import undefined_vars
 
 #: where TIR's expressions and stores keep their parts
@@ -36,6 +37,11 @@ def loads(expr: object) -> list[TensorLoad]:
 def has_condition(expr: object) -> bool:
     """Whether a part of `expr` is evaluated under a condition only (`if_then_else`, as padding is written)."""
     return any(getattr(getattr(each, "op", None), "name", "") == "prim.if_then_else" for each in walk(expr))
+
+
+def is_true(predicate: Expr) -> bool:
+    """Whether a condition is known to hold."""
+    return isinstance(predicate, IntImm) and bool(int(predicate))
 
 
 def uses(expr: object, var: Var) -> bool:

@@ -9,7 +9,7 @@ from tvm.ir import Expr, Range, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 
-from .expressions import loads
+from .expressions import is_true, loads
 from .grid import Unknown
 
 _SERIAL = 0
@@ -31,9 +31,13 @@ def nests_in(kernel: PrimFunc) -> list[Stmt]:
 
 def kernel_of(params: Sequence[Var], nests: Sequence[Stmt], own: Sequence[Var], attrs: object) -> PrimFunc:
     """A kernel of nests, with buffers of its `own`."""
-    body = SeqStmt(list(nests)) if len(nests) > 1 else nests[0]
-    root = SBlock([], [], [], "root", body, alloc_buffers=list(own))
+    root = SBlock([], [], [], "root", sequence(nests), alloc_buffers=list(own))
     return PrimFunc(list(params), SBlockRealize([], tirx.const(True), root), attrs=attrs)
+
+
+def sequence(parts: Sequence[Stmt]) -> Stmt:
+    """One statement after the other."""
+    return parts[0] if len(parts) == 1 else SeqStmt(list(parts))
 
 
 def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt | None = None) -> Stmt:
@@ -85,14 +89,10 @@ def _block(stmt: Stmt) -> SBlock:
     if not isinstance(stmt, SBlockRealize) or not isinstance(stmt.block.body, BufferStore):
         raise Unknown("more than a block in a nest of loops")
     block = stmt.block
-    if block.match_buffers or block.alloc_buffers or not _is_true(stmt.predicate) or len(loops) != len(block.iter_vars):
+    if block.match_buffers or block.alloc_buffers or not is_true(stmt.predicate) or len(loops) != len(block.iter_vars):
         raise Unknown("a block that is not plain")
     for loop, axis, value in zip(loops, block.iter_vars, stmt.iter_values):
         plain = loop.loop_var.same_as(value) and isinstance(loop.extent, IntImm) and int(loop.min) == 0
         if not plain or int(loop.extent) != int(axis.dom.extent):
             raise Unknown("axes that are not the loops")
     return block
-
-
-def _is_true(predicate: Expr) -> bool:
-    return isinstance(predicate, IntImm) and bool(int(predicate))

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-import tvm_ffi
 from tvm.tirx import PrimFunc
 
 from .access import Sharing, sharing
+from .by_structure import by_structure
 from .fuse_loops import fuse_loops
 from .lane_sums import lane_sums
 from .repack import Repack
@@ -47,10 +47,6 @@ class Schedules:
         return next((way for way in self.ways if way.workspace <= most), smallest)
 
 
-#: schedules by structure: a search lowers the same kernels many times
-_KNOWN: dict[tuple[int, frozenset[int]], list[tuple[PrimFunc, Schedules]]] = {}
-
-
 def as_it_is(kernel: PrimFunc) -> PrimFunc:
     """`kernel`, which is scheduled already."""
     return kernel.with_attr(_SCHEDULED, True)
@@ -60,17 +56,8 @@ def _is_scheduled(kernel: PrimFunc) -> bool:
     return bool(kernel.attrs) and _SCHEDULED in kernel.attrs
 
 
+@by_structure
 def schedules(kernel: PrimFunc, repackable: frozenset[int]) -> Schedules:
-    known = _KNOWN.setdefault((tvm_ffi.structural_hash(kernel), repackable), [])
-    for original, found in known:
-        if tvm_ffi.structural_equal(original, kernel):
-            return found
-    found = _found(kernel, repackable)
-    known.append((kernel, found))
-    return found
-
-
-def _found(kernel: PrimFunc, repackable: frozenset[int]) -> Schedules:
     if _is_scheduled(kernel):
         size = workspace_bytes(kernel)
         return Schedules(max(size, RULE_WORKSPACE), (Schedule(kernel, size),))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
 from ..graph import Splits
+from .by_structure import by_structure
 from .lowering import Lowered
 from .partial_sum import sums_over
 from .window import rows_of
-
-_KNOWN: dict[int, list[tuple[PrimFunc, Splits]]] = {}
 
 
 def splits_of(lowered: Lowered) -> dict[str, Splits]:
@@ -20,24 +18,20 @@ def splits_of(lowered: Lowered) -> dict[str, Splits]:
     return {name: _splits(lowered.kernels[name], len(step.writes)) for name, step in steps.items()}
 
 
+@by_structure
 def _splits(kernel: PrimFunc, results: int) -> Splits:
-    known = _KNOWN.setdefault(tvm_ffi.structural_hash(kernel), [])
-    for original, splits in known:
-        if tvm_ffi.structural_equal(original, kernel):
-            return splits
-    splits = Splits((), (), iterations(kernel.body))
-    if results == 1:
-        *operands, result = kernel.params
-        rows = [rows_of(kernel, axis) for axis, extent in enumerate(result.ty.shape) if int(extent) > 1]
-        sums = [
-            (number, axis)
-            for number, operand in enumerate(operands)
-            for axis, extent in enumerate(operand.ty.shape)
-            if int(extent) > 1 and sums_over(kernel, number, axis)
-        ]
-        splits = Splits(tuple(each for each in rows if each is not None), tuple(sums), splits.work)
-    known.append((kernel, splits))
-    return splits
+    work = iterations(kernel.body)
+    if results != 1:
+        return Splits((), (), work)
+    *operands, result = kernel.params
+    rows = [rows_of(kernel, axis) for axis, extent in enumerate(result.ty.shape) if int(extent) > 1]
+    sums = [
+        (number, axis)
+        for number, operand in enumerate(operands)
+        for axis, extent in enumerate(operand.ty.shape)
+        if int(extent) > 1 and sums_over(kernel, number, axis)
+    ]
+    return Splits(tuple(each for each in rows if each is not None), tuple(sums), work)
 
 
 def iterations(stmt: Stmt, around: int = 1) -> int:

@@ -10,6 +10,7 @@ from tvm.ir import Expr, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import AllocBuffer, AttrStmt, BufferStore, For, IfThenElse, IntImm, SeqStmt, Stmt
 
+from .expressions import is_true
 from .grid import Loop, Mask, Unknown
 
 
@@ -48,7 +49,7 @@ def _stores(stmt: Stmt, loops: tuple, bindings: tuple, masks: tuple) -> Iterator
         if block.match_buffers:
             raise Unknown("a block under other names of buffers")
         bindings = (*bindings, *((axis.var, value) for axis, value in zip(block.iter_vars, stmt.iter_values)))
-        masks = masks if _is_true(stmt.predicate) else (*masks, (stmt.predicate, True))
+        masks = masks if is_true(stmt.predicate) else (*masks, (stmt.predicate, True))
         for part in (block.init, block.body):
             if part is not None:
                 yield from _stores(part, loops, bindings, masks)
@@ -66,7 +67,3 @@ def _loop(stmt: For) -> Loop:
     if not isinstance(stmt.min, IntImm) or not isinstance(stmt.extent, IntImm) or stmt.step is not None:
         raise Unknown("a loop without constant bounds")
     return Loop(stmt.loop_var, int(stmt.min), int(stmt.extent))
-
-
-def _is_true(predicate: Expr) -> bool:
-    return isinstance(predicate, IntImm) and bool(int(predicate))

@@ -8,7 +8,7 @@ What is made again is mostly never whole either: it is made where it is read, ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import PlanError

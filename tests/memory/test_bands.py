@@ -7,7 +7,7 @@ from hypothesis import given
 
 from passfit.graph import Rows, View
 from passfit.graph.check import first_problem
-from passfit.memory import ALIGNMENT, alive_bytes, lifetimes, plan_arena, validate_plan
+from passfit.memory import ALIGNMENT, plan_arena, validate_plan
 from passfit.memory.bands import joined, region
 
 from .rowwise import RowBuilder, along, row_programs, simulate, windows
