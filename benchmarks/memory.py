@@ -36,8 +36,7 @@ from passfit.search.knowledge import load_knowledge
 from passfit.search.replay import port_names
 from passfit.kernels.arranging import arranged
 from passfit.kernels.splits import splits_of
-from passfit.memory.bands import joined, region
-from passfit.memory.segments import best_segments
+from passfit.memory.segments import all_joined, best_segments
 from passfit.search.scoring import Request, Scorer
 from passfit.search.search import search
 from passfit.targets import get_target
@@ -113,10 +112,8 @@ def split(setting: Setting) -> dict:
     """The plain kernels in their order, in parts where that lowers the peak; nothing is shared, nothing run twice."""
     program, splits = setting.program, splits_of(setting.scorer.lowered(TVM_DEFAULT))
     started = time.monotonic()
-    for each in reversed(best_segments(program, splits, TARGET.alignment).segments):
-        found = region(program, splits, each.first, each.last, each.axis, each.group, TARGET.alignment)
-        assert found is not None
-        program, _ = joined(program, found)
+    segments = best_segments(program, splits, TARGET.alignment).segments
+    program = all_joined(program, splits, segments, TARGET.alignment)
     plan = plan_arena(program, TARGET.alignment)
     seconds = _since(started)
     found = account(program, plan, workspace=setting.plain.workspace, code=0, weights_in_place=True)

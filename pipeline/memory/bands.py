@@ -17,13 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ..graph import Buffer, Program, Rows, Splits, Step
+from ..graph import Buffer, Program, Splits, Step
+from .growth import Choice, Growth, Need
 from .liveness import ALIGNMENT, aligned
-
-#: how many rows of an operand a row of a result may stand for, or the other way round
-_PACES = tuple(Fraction(n) for n in range(1, 9)) + tuple(Fraction(1, n) for n in range(2, 9))
-#: steps of branches that wait for one that joins them, at most
-BRANCH = 8
 
 
 @dataclass(frozen=True)
@@ -81,160 +77,38 @@ def region(
     while growth.last < last:
         if not growth.grow():
             return None
-    return growth.region(group, alignment)
+    return region_of(growth, group, alignment)
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """How a step takes part: by the `rows` of its result, or by those of an `operand`, which it sums up."""
-
-    step: int
-    axis: int
-    extent: int
-    rows: Rows | None = None
-    operand: int | None = None
-
-
-class Growth:
-    """Steps from `first` to `last` that run as one: none at first, then one more after the other.
-
-    A step takes part by the axis its operands made here go by; one that begins a branch waits for a step that joins it.
-    """
-
-    def __init__(self, program: Program, splits: Mapping[str, Splits], first: int, axis: int):
-        self.program, self.splits, self.first, self.last = program, splits, first, first - 1
-        self._axes = {tensor: axis for tensor in program.steps[first].writes}
-        self._made: set[int] = set()
-        self._buffers: set[int | None] = set()
-        self._sums: set[int] = set()
-        self._choices: dict[int, _Choice] = {}
-        self._rates: dict[int, Fraction] = {tensor: Fraction(1) for tensor in program.steps[first].writes}
-        self._waiting: list[int] = []
-
-    def grow(self) -> bool:
-        """Take in the next step; False where no region with it is possible, however it grows."""
-        self.last += 1
-        step = self.program.steps[self.last]
-        inside = [t for t in step.reads if self.program.tensors[t].buffer in self._buffers]
-        if len(step.writes) != 1 or any(t not in self._made for t in inside):
-            return False  # it reads a view of what is made here
-        self._made.add(step.writes[0])
-        self._buffers.add(self.program.tensors[step.writes[0]].buffer)
-        self._waiting.append(self.last)
-        before = None
-        while before != len(self._waiting):
-            before = len(self._waiting)
-            if not all(self._settle(number) for number in tuple(self._waiting)):
-                return False
-        return len(self._waiting) <= BRANCH
-
-    def _settle(self, number: int) -> bool:
-        """Decide how a step takes part, where that is known by now; False where it cannot."""
-        step, splits = self.program.steps[number], self.splits[self.program.steps[number].kernel]
-        inside = [(n, t) for n, t in enumerate(step.reads) if t in self._made]
-        result = self._axes.get(step.writes[0])
-        if any(t in self._sums for _, t in inside):
-            return False  # it reads a sum before it is complete
-        if result is None and not any(t in self._axes for _, t in inside):
-            return True
-        choice = self._by_rows(number, splits, inside, result) or self._by_sum(number, splits, inside, result)
-        if choice is None:
-            return False
-        self._waiting.remove(number)
-        self._choices[number] = choice
-        return self._keeps_pace(choice)
-
-    def _keeps_pace(self, choice: _Choice) -> bool:
-        """Note the rows of each tensor that go by while one of the first result's does; False where two disagree."""
-        if choice.rows is None:
-            return True
-        result = self.program.steps[choice.step].writes[0]
-        needs = self._needs(choice, 1)
-        for need in needs:
-            if result not in self._rates and need.tensor in self._rates:
-                self._rates[result] = self._rates[need.tensor] / need.slope
-        due = [(need.tensor, self._rates[result] * need.slope) for need in needs]
-        return all(self._rates.setdefault(tensor, rate) == rate for tensor, rate in due)
-
-    def _needs(self, choice: _Choice, group: int) -> list[_Need]:
-        """What a step needs of the tensors that are made in the region."""
-        step = self.program.steps[choice.step]
-        if choice.rows is None:
-            assert choice.operand is not None
-            return [_Need(step.reads[choice.operand], Fraction(1), 0, 1)]
-        found = [(step.reads[operand], follows) for operand, follows in choice.rows.operands]
-        return [_Need(tensor, *follows.pace(group)) for tensor, follows in found if tensor in self._made]
-
-    def _by_rows(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> _Choice | None:
-        step = self.program.steps[number]
-        for rows in splits.rows:
-            if result is not None and rows.axis != result:
-                continue
-            follows = [(t, rows.follows(n)) for n, t in inside]
-            axes = {t: each.axis for t, each in follows if each is not None}
-            if all(each is not None and self._axes.get(t, axes[t]) == axes[t] == each.axis for t, each in follows):
-                self._axes.update(axes)
-                self._axes[step.writes[0]] = rows.axis
-                return _Choice(number, rows.axis, rows.extent, rows)
+def region_of(growth: Growth, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
+    """The steps taken in, as one; None where a branch is not joined yet, or the rows do not go together."""
+    program = growth.program
+    chosen = [growth.choices[number] for number in sorted(growth.choices)]
+    if growth.waiting or any(choice.extent % group for choice in chosen):
         return None
-
-    def _by_sum(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> _Choice | None:
-        if result is not None or len(inside) != 1:
-            return None
-        ((operand, tensor),) = inside
-        step = self.program.steps[number]
-        if (operand, self._axes[tensor]) not in splits.sums:
-            return None
-        axis = self._axes[tensor]
-        self._sums.add(step.writes[0])
-        return _Choice(number, axis, self.program.tensors[tensor].shape[axis], operand=operand)
-
-    def region(self, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
-        """The steps taken in, as one; None where a branch is not joined yet, or the rows do not go together."""
-        program = self.program
-        chosen = [self._choices[number] for number in sorted(self._choices)]
-        if self._waiting or any(choice.extent % group for choice in chosen):
-            return None
-        periods = self._periods()
-        needs = [self._needs(choice, group) for choice in chosen]
-        paces = [self._needs(choice, 1) for choice in chosen]
-        if [[need.slope for need in of] for of in needs] != [[need.slope for need in of] for of in paces]:
-            return None  # groups of rows go by at another pace than rows do
-        needed = _needed_outside(program, self.first, self.last)
-        stages = _stages(program, list(zip(chosen, needs)), periods, needed, group)
-        writes = [program.steps[stage.step].writes[0] for stage in stages]
-        rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and t not in needed}
-        held = [program.tensors[t].nbytes // stage.extent * stage.held for t, stage in rings.items()]
-        nbytes = sum(aligned(each, alignment) for each in held)
-        return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
-
-    def _periods(self) -> dict[int, int]:
-        """The ticks from a group of each tensor's rows to the next."""
-        unit = math.lcm(*(rate.numerator for rate in self._rates.values()))
-        periods = {tensor: unit // rate.numerator * rate.denominator for tensor, rate in self._rates.items()}
-        least = math.gcd(*periods.values())
-        return {tensor: period // least for tensor, period in periods.items()}
-
-
-@dataclass(frozen=True)
-class _Need:
-    """A reader needs groups floor(slope · v) + low up to floor(slope · v) + high of `tensor` for its group v."""
-
-    tensor: int
-    slope: Fraction
-    low: int
-    high: int
+    periods = growth.periods()
+    needs = [growth.needs(choice, group) for choice in chosen]
+    paces = [growth.needs(choice, 1) for choice in chosen]
+    if [[need.slope for need in of] for of in needs] != [[need.slope for need in of] for of in paces]:
+        return None  # groups of rows go by at another pace than rows do
+    needed = _needed_outside(program, growth.first, growth.last)
+    stages = _stages(program, list(zip(chosen, needs)), periods, needed, group)
+    writes = [program.steps[stage.step].writes[0] for stage in stages]
+    rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and t not in needed}
+    held = [program.tensors[t].nbytes // stage.extent * stage.held for t, stage in rings.items()]
+    nbytes = sum(aligned(each, alignment) for each in held)
+    return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
 
 
 def _stages(
     program: Program,
-    chosen: list[tuple[_Choice, list[_Need]]],
+    chosen: list[tuple[Choice, list[Need]]],
     periods: dict[int, int],
     needed: frozenset[int],
     group: int,
 ) -> tuple[Stage, ...]:
     """The stages with when they run, as late as their readers allow, and what their rings hold."""
-    readers: dict[int, list[tuple[_Need, int]]] = {tensor: [] for tensor in periods}
+    readers: dict[int, list[tuple[Need, int]]] = {tensor: [] for tensor in periods}
     stages = []
     for choice, needs in reversed(chosen):
         step = program.steps[choice.step]
@@ -255,7 +129,7 @@ def _stages(
     return tuple(reversed(stages))
 
 
-def _held(need: _Need, lead: Fraction) -> int:
+def _held(need: Need, lead: Fraction) -> int:
     """How many groups there must be room for, where the writer is `lead` groups ahead of a reader."""
     ahead = math.floor(lead) if need.slope.denominator == 1 else math.ceil(lead)
     return ahead - need.low + 1

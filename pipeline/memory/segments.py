@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..graph import Program, Splits
-from .bands import Growth, region
+from .bands import joined, region, region_of
+from .growth import Growth
 from .liveness import ALIGNMENT, aligned
 
 #: steps that run as one, at most
@@ -33,6 +34,17 @@ class Segment:
     axis: int
     group: int
     nbytes: int
+
+
+def all_joined(
+    program: Program, splits: Mapping[str, Splits], segments: Sequence[Segment], alignment: int = ALIGNMENT
+) -> Program:
+    """`program` with the steps of each segment as one. The last goes first, so that the numbers of the others stay."""
+    for each in sorted(segments, key=lambda each: -each.first):
+        found = region(program, splits, each.first, each.last, each.axis, each.group, alignment)
+        assert found is not None
+        program, _ = joined(program, found)
+    return program
 
 
 def best_segments(program: Program, splits: Mapping[str, Splits], alignment: int = ALIGNMENT) -> Path:
@@ -197,7 +209,7 @@ class Paths:
             if not growth.grow():
                 self._stopped[first, axis] = growth.last
                 return None
-        found = growth.region(alignment=self.alignment)
+        found = region_of(growth, alignment=self.alignment)
         return None if found is None else Segment(first, end - 1, axis, 1, around + found.nbytes)
 
     def _stops(self, first: int, end: int) -> bool:

@@ -16,9 +16,8 @@ from ..kernels.cutting import cut_sums
 from ..kernels.lowering import Lowered, without_workspaces
 from ..kernels.splits import splits_of
 from ..memory import orders
-from ..memory.bands import joined, region
 from ..memory.rematerialise import Repeat, best_repeats, repeated, work_of
-from ..memory.segments import Paths, Segment, best_segments
+from ..memory.segments import Paths, Segment, all_joined, best_segments
 from ..passes.base import ModulePass, SplitPass
 from ..passes.cut_sums import CutSums
 from ..passes.order import Order
@@ -97,12 +96,7 @@ class Way:
     @cached_property
     def arrangements(self) -> list[tuple[int, Arrangement, Program]]:
         """How memory is shared then, the lowest bound first."""
-        program = self.repeated
-        for each in reversed(self.segments):
-            found = region(program, self.splits, each.first, each.last, each.axis, each.group, self.alignment)
-            assert found is not None
-            program, _ = joined(program, found)
-        return arrangements(program, self.alignment)
+        return arrangements(all_joined(self.repeated, self.splits, self.segments, self.alignment), self.alignment)
 
     @property
     def bound(self) -> int:
