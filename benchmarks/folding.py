@@ -21,6 +21,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import tomli
+
 from passfit.frontend.binding import bind_inputs
 from passfit.frontend.folding import fold
 from passfit.frontend.reading import all_nodes, read_model

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import tomli
+
 from passfit import api
 from passfit.errors import PassfitError
 from passfit.graph.files import write_text

@@ -21,12 +21,17 @@ from functools import cached_property
 from pathlib import Path
 
 from memory_table import BASELINE, HERE, RESULTS, Entry, cell, entries, ratio, table
+from zoo import build
+
 from passfit import api
 from passfit.errors import PassfitError
 from passfit.frontend.cache import default_cache
 from passfit.graph import Program
 from passfit.graph.files import write_text
+from passfit.kernels.arranging import arranged
+from passfit.kernels.splits import splits_of
 from passfit.memory import Footprint, account, best_order, plan_arena
+from passfit.memory.segments import all_joined, best_segments
 from passfit.passes.base import ModulePass
 from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import TVM_DEFAULT
@@ -34,13 +39,9 @@ from passfit.search.baseline import tvm_default
 from passfit.search.forked import forked
 from passfit.search.knowledge import load_knowledge
 from passfit.search.replay import port_names
-from passfit.kernels.arranging import arranged
-from passfit.kernels.splits import splits_of
-from passfit.memory.segments import all_joined, best_segments
 from passfit.search.scoring import Request, Scorer
 from passfit.search.search import search
 from passfit.targets import get_target
-from zoo import build
 
 TARGET = get_target("x86-64")
 #: so that 44 models take an hour; splits gain most of what there is to gain

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tomli
-from passfit.graph.sizes import format_bytes
 from zoo import BUILDERS
+
+from passfit.graph.sizes import format_bytes
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "memory"

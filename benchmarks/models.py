@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import tomli
+
 from passfit import api
 from passfit.errors import PassfitError
 from passfit.graph.files import write_text

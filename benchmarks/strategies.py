@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import tomli
+
 from passfit import api
 from passfit.bench.rebench import OURS, SEEDED
 from passfit.errors import PassfitError

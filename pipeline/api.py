@@ -300,8 +300,8 @@ def compile_imported(
 def _search(
     imported: ImportedModel, target: Target, budget: Budget | None, settings: SearchSettings, progress: Progress
 ) -> SearchResult:
-    from .search.replay import port_names
     from .search.knowledge import load_knowledge
+    from .search.replay import port_names
     from .search.search import search
     from .search.strategy import Limits
 

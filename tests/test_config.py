@@ -8,6 +8,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.config import check_targets, load_params
 from passfit.errors import ConfigError
 from passfit.memory.footprint import Budget

@@ -22,6 +22,7 @@ from .repack import repack_weights, repackable_parameters
 from .scheduling import Schedule, schedules
 from .workspace import workspace_bytes
 
+
 @dataclass(frozen=True)
 class Lowered:
     """A program with its kernels (TIR functions by name) and its weights (arrays in the order of Program.weights)."""

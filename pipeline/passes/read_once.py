@@ -7,9 +7,9 @@ exists as a tensor, and nothing is computed twice.
 
 from __future__ import annotations
 
-from tvm.sym import detect_linear_equation
 from tvm.ir import IRModule, Var
 from tvm.s_tir import SBlock, SBlockRealize
+from tvm.sym import detect_linear_equation
 from tvm.tirx import For, IterVar, PrimFunc, SeqStmt, Stmt
 
 #: TVM's OpPatternKind: element-wise, and a commutative reduction

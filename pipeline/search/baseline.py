@@ -16,6 +16,7 @@ from ..memory.liveness import aligned
 from ..passes.host import HOST
 from ..targets import Target
 
+
 def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs: Ordered[str]) -> Footprint:
     """The footprint of `tvm-default`: the storages StaticPlanBlockMemory allocates + the outputs it leaves unplanned +
     the inputs + the largest workspace of the kernels as TVM makes them; every block rounded up to the target's

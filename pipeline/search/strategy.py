@@ -14,7 +14,6 @@ from .actions import Candidate, actions
 from .evaluation import Evaluation, Evaluator
 from .knowledge.knowledge import Knowledge
 
-
 #: states whose order is searched for at the end: the best in an order that cost nothing need not be the best of all
 FINALISTS = 8
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..errors import NumericError
 
-
 #: how far ONNX Runtime's own approximations are from the truth (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32)
 REFERENCE_ERROR = 2.5e-7
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
 from passfit.codegen import c_identifier, symbol
 from passfit.graph import Buffer, Port, Program, Step, Tensor, Weight
 from passfit.targets import Target

@@ -2,6 +2,7 @@ from dataclasses import dataclass
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.codegen.layout import DLPACK, layout
 from passfit.graph import DTYPE_BYTES, Buffer, Program, Step, Tensor, Weight
 

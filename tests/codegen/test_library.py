@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from passfit.codegen import write_library
 from passfit.codegen.elf import archive_members, read_object
 from passfit.errors import ModelError, OutputError, ToolchainError

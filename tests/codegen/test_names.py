@@ -3,6 +3,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.codegen import c_identifier, symbol
 from passfit.codegen.names import c_comment, entry
 

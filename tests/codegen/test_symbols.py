@@ -1,4 +1,5 @@
 import pytest
+
 from passfit.codegen.elf import ElfObject, Symbol
 from passfit.codegen.symbols import check_symbols, uses_workspace
 from passfit.errors import ModelError

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+
 from passfit.errors import ModelError
 from passfit.frontend.canonical import import_model
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import helper
+
 from passfit.errors import ModelError
 from passfit.frontend.canonical import import_model
 from passfit.frontend.operators import OPERATORS

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
+
 from passfit.errors import ModelError, OutputError
 from passfit.frontend import archive
 from passfit.frontend.cache import Cache

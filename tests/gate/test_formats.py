@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.gate.formats import FORMATS, Report
 from passfit.gate.verdicts import Verdict
 

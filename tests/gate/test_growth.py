@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from passfit.errors import ConfigError
 from passfit.gate.growth import parse_growth
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from passfit.errors import ConfigError, PassfitError
 from passfit.gate import run_gate
 

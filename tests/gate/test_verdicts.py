@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.config import Params
 from passfit.gate.growth import parse_growth
 from passfit.gate.verdicts import judge, remarks

@@ -6,6 +6,7 @@ from math import log1p
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.graph.features import FEATURES, KINDS, Operation, features
 
 

@@ -7,9 +7,17 @@ from hypothesis import strategies as st
 from passfit.errors import PlanError
 from passfit.graph import Buffer, Overlay, Port, Program, Step, Tensor, Weight
 from passfit.graph.check import first_problem
-from passfit.memory import alias
 from passfit.memory import (
-    best_order, bound, check_order, orders, plan_arena, share, shared_floor, sum_of_tensors, validate_plan,
+    alias,
+    best_order,
+    bound,
+    check_order,
+    orders,
+    plan_arena,
+    share,
+    shared_floor,
+    sum_of_tensors,
+    validate_plan,
 )  # fmt: skip
 
 from . import brute_force

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
+
 from passfit.errors import ConfigError
 from passfit.memory import plan_arena
 from passfit.memory.interchange import read_minimalloc, write_minimalloc

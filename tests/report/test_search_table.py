@@ -1,7 +1,8 @@
 """The table of a search: what is proved is said, what a pass is worth has its unit and sign."""
 
-from passfit.report.search_table import search_table
 from rich.console import Console
+
+from passfit.report.search_table import search_table
 
 FOUND = {
     "strategy": "orchestrated",

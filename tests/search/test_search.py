@@ -14,6 +14,7 @@ pytest.importorskip("tvm")
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from passfit.errors import SequenceError
 from passfit.frontend.canonical import canonicalize
 from passfit.frontend.relax import to_relax
@@ -27,8 +28,8 @@ from passfit.search.evaluation import Evaluator
 from passfit.search.knowledge import load_knowledge
 from passfit.search.replay import port_names, replay
 from passfit.search.search import search
-from passfit.search.strategies import STRATEGIES
 from passfit.search.state import state_key
+from passfit.search.strategies import STRATEGIES
 from passfit.search.strategy import Limits
 from passfit.targets import get_target
 

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+
 from passfit.errors import TargetError
 from passfit.targets import Target, get_target, load_catalogue
 

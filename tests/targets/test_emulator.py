@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+
 from passfit.targets import emulator, get_target, how_to_run
 
 V3 = "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3".split()

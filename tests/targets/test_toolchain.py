@@ -1,4 +1,5 @@
 import pytest
+
 from passfit.errors import ToolchainError
 from passfit.targets import get_target, toolchain, zig_ar, zig_cc
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 from passfit.errors import PassfitError
 from passfit.tracking.record import read_record
 

@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+
 from passfit.tracking import track
 
 pytestmark = pytest.mark.slow

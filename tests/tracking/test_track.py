@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 from passfit.tracking import track
 
 pytestmark = pytest.mark.slow

@@ -1,5 +1,6 @@
 import numpy as np
 from onnx import TensorProto, helper
+
 from passfit.errors import ModelError
 from passfit.verify import cases
 from passfit.verify.cases import choose_cases

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+
 from passfit.errors import NumericError
 from passfit.verify.cases import Case
 from passfit.verify.compare import compare, compare_output, output_range

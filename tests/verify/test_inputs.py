@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+
 from passfit.errors import ModelError
 from passfit.verify.inputs import index_sizes, make_input
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import numpy_helper
+
 from passfit.codegen import write_library
 from passfit.errors import ConfigError, NumericError
 from passfit.targets import get_target, how_to_run, load_catalogue

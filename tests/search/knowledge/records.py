@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
+
 from passfit.graph.features import FEATURES
 from passfit.search.actions import TAILS, actions
 from passfit.search.knowledge.record import BEYOND, Outcome, Record, State

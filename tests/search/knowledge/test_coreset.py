@@ -4,6 +4,7 @@ from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.search.knowledge.coreset import coreset
 
 MODELS = 4

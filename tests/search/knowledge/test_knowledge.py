@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from passfit.graph.features import FEATURES
 from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import Sequence

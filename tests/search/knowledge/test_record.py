@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.search.knowledge.record import BEYOND, UNKNOWN, KnownSequence, Outcome, Record, State, first_problem
 
 from .records import SPECS, records

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from passfit.errors import ConfigError
 from passfit.passes.registry import CATALOGUE_VERSION
 from passfit.search.knowledge import load_knowledge
