@@ -9,6 +9,7 @@ from rich.table import Table
 
 from ..graph.files import decode, read_text
 from ..graph.sizes import format_bytes
+from ..search.lever import Lever
 
 #: what the levers of `search.levers` are called
 WORDS = {
@@ -23,29 +24,19 @@ _HINT = "Run the search that writes it again."
 
 
 @dataclass(frozen=True)
-class LeverFound:
-    """One of the levers: the arena in bytes, what is run again as a fraction, and the passes on the program."""
-
-    lever: str
-    arena: int
-    extra_compute: float
-    passes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class LeversFound:
     """The part of search.json about levers. `next` says why no more extra compute was tried; empty where it was."""
 
-    levers: tuple[LeverFound, ...] = ()
+    levers: tuple[Lever, ...] = ()
     next: str = ""
 
     @property
-    def chosen(self) -> LeverFound | None:
+    def chosen(self) -> Lever | None:
         """What the search ended with."""
         return next((each for each in reversed(self.levers) if each.lever != "next"), None)
 
     @property
-    def further(self) -> LeverFound | None:
+    def further(self) -> Lever | None:
         """What twice the limit would give, where that was tried."""
         return next((each for each in self.levers if each.lever == "next"), None)
 
@@ -61,7 +52,7 @@ def read_levers(path: Path, arena: int) -> LeversFound | None:
     return found if found.chosen is not None and found.chosen.arena == arena else None
 
 
-def levers_table(levers: tuple[LeverFound, ...]) -> Table:
+def levers_table(levers: tuple[Lever, ...]) -> Table:
     """Arena and extra compute after each of them."""
     table = Table(title="what lowers the arena", title_justify="left", title_style="bold")
     for column, justify in (("lever", "left"), ("arena", "right"), ("extra compute", "right")):

@@ -6,8 +6,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..search.lever import Lever
 from .heat_map import signed
-from .levers import LeverFound, levers_table
+from .levers import levers_table
 
 _FIELDS = ("ram", "weights", "kernels", "sum")
 
@@ -24,7 +25,7 @@ def search_table(found: dict) -> RenderableType:
     lines += [f"refused: {specs}: {why}" for specs, why in found["rejected"].items()]
     if found["failures"]:
         lines.append(f"sequences that failed: {len(found['failures'])}, see search.json")
-    levers = [levers_table(tuple(LeverFound(**each) for each in found["levers"]))] if found["levers"] else []
+    levers = [levers_table(tuple(Lever(**each) for each in found["levers"]))] if found["levers"] else []
     if found["next"] and levers:
         lines.append(f"no more extra compute was tried: {found['next']}")
     return Group(*levers, *([table] if found["ablation"] else []), *map(Text, lines))

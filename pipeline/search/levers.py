@@ -12,20 +12,8 @@ from ..passes.base import ModulePass
 from ..passes.order import Order
 from ..passes.sequence import specs_of
 from .evaluation import Evaluation, Evaluator
+from .lever import Lever
 from .splitting import Way, evaluations, lowest, ways
-
-
-@dataclass(frozen=True)
-class Lever:
-    """The arena in bytes that a lever leads to, on top of those before it, with its passes on the program.
-
-    `extra_compute` is what is run again, as a fraction of the arithmetic there is.
-    """
-
-    lever: str
-    arena: int
-    extra_compute: float
-    passes: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from .actions import actions
 from .baseline import tvm_default
 from .evaluation import OBJECTIVES, Evaluator
 from .knowledge.knowledge import Knowledge
-from .levers import Lever, Pulled, pull
+from .lever import Lever
+from .levers import Pulled, pull
 from .minimise import Worth, minimise
 from .scoring import Scorer
 from .splitting import most_promising

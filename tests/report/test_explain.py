@@ -9,8 +9,9 @@ from passfit.errors import ConfigError
 from passfit.graph import Buffer, Port, Program, Step, Tensor
 from passfit.memory import plan_arena
 from passfit.report.explain import explain
-from passfit.report.levers import LeverFound, LeversFound, read_levers
+from passfit.report.levers import LeversFound, read_levers
 from passfit.report.tables import explanation_table
+from passfit.search.lever import Lever
 
 from ..strategies import chain, programs
 
@@ -105,7 +106,7 @@ def test_a_result_nobody_reads_is_no_ring_where_one_kernel_makes_it():
 def told(arena: int, *levers: tuple[str, int, float], reason: str = "") -> str:
     """What is said of chain(640, 640), whose arena is `arena`, after a search that found this."""
     program = chain(640, 640)
-    found = LeversFound(tuple(LeverFound(*each, (f"passes-of-{each[0]}",)) for each in levers), reason)
+    found = LeversFound(tuple(Lever(*each, (f"passes-of-{each[0]}",)) for each in levers), reason)
     plan = plan_arena(program)
     assert plan.arena == arena
     return " ".join(shown(explain(program, plan, levers=found)).split())
@@ -128,7 +129,7 @@ def test_without_a_search_what_splits_would_give_is_not_known():
 def test_levers_are_those_of_the_plan_or_none(tmp_path):
     path = tmp_path / "search.json"
     assert read_levers(path, 1280) is None
-    path.write_text(json.dumps({"levers": [asdict(LeverFound("share", 1280, 0.0, ("share",)))], "closed": True}))
+    path.write_text(json.dumps({"levers": [asdict(Lever("share", 1280, 0.0, ("share",)))], "closed": True}))
     assert read_levers(path, 1280).chosen.passes == ("share",)
     assert read_levers(path, 640) is None
     path.write_text("{}")
