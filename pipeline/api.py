@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import onnx
     from tvm.ir import IRModule
 
+    from .codegen.library import Library
     from .kernels.lowering import Lowered
     from .memory import ArenaPlan
     from .passes.sequence import Sequence as PassSequence
@@ -282,7 +283,7 @@ def compile_imported(
             _write_search(result, folder)
         progress("lowering", 0, 0)
         lowered, workspace = replay(chosen, imported.graph, imported.onnx, imported.name)
-        plan = _plan(lowered, target)
+        plan = plan_of(lowered, target)
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)
         measured, code = _build_and_run(imported, lowered, plan, workspace, target, folder, checked, progress)
@@ -330,7 +331,7 @@ def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, set
     here = native_target() or target
     verify = VerifySettings(settings.seed, tolerance=settings.max_error)
     lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name)
-    plan = _plan(lowered, here)
+    plan = plan_of(lowered, here)
     with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
         try:
             measured, _ = _build_and_run(imported, lowered, plan, workspace, here, Path(scratch), verify, _silent)
@@ -352,7 +353,7 @@ def _workers(imported: ImportedModel, target: Target, settings: SearchSettings) 
     return on_cluster(settings.executor, Problem(onnx_bytes, imported.name, target, limits))
 
 
-def _plan(lowered: Lowered, target: Target) -> ArenaPlan:
+def plan_of(lowered: Lowered, target: Target) -> ArenaPlan:
     from .memory import plan_arena, validate_plan
 
     plan = plan_arena(lowered.program, target.alignment)
@@ -371,26 +372,32 @@ def _build_and_run(
     progress: Progress,
 ) -> tuple[Measured, int]:
     """Write the library into `folder`; returns what running it showed, and the bytes of its code."""
-    import tempfile
-
-    from .codegen import c_identifier, symbol, write_library
-    from .kernels.build import build_object
     from .verify import verify_library
 
-    prefix = c_identifier(imported.name)
     progress("compiling", 0, 0)
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
-        kernels = Path(scratch) / "kernels.o"
-        build_object(lowered.kernels, target, lambda kernel: symbol(prefix, kernel), kernels)
-        library = write_library(
-            imported.name, lowered.program, plan, workspace, lowered.weights, kernels, target, folder
-        )
+    library = build_library(imported.name, lowered, plan, workspace, target, folder)
     progress("running", 0, 0)
     measured = verify_library(
         library, lowered.program, imported.onnx, target,
         seed=settings.seed, cases=settings.cases, tolerance=settings.tolerance,
     )  # fmt: skip
     return measured, library.code_bytes
+
+
+def build_library(
+    name: str, lowered: Lowered, plan: ArenaPlan, workspace: int, target: Target, folder: Path
+) -> Library:
+    """The library of a lowered program, in `folder`. Raises ModelError, ToolchainError, OutputError."""
+    import tempfile
+
+    from .codegen import c_identifier, symbol, write_library
+    from .kernels.build import build_object
+
+    prefix = c_identifier(name)
+    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+        kernels = Path(scratch) / "kernels.o"
+        build_object(lowered.kernels, target, lambda kernel: symbol(prefix, kernel), kernels)
+        return write_library(name, lowered.program, plan, workspace, lowered.weights, kernels, target, folder)
 
 
 def _account(lowered: Lowered, plan: ArenaPlan, workspace: int, code: int, target: Target) -> Footprint:
@@ -450,7 +457,7 @@ def _write_pictures(
 
     write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
     title = f"{imported.name} @ {target.name}"
-    plan_before = _plan(before, target)
+    plan_before = plan_of(before, target)
     scale = common_scale((lowered.program, plan), (before.program, plan_before))
     picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
     write_text(folder / "arena.svg", picture)

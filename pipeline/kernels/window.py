@@ -20,6 +20,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IntImm, PrimFunc, Stmt
 
 from ..graph import Follows, Rows
+from .by_structure import by_structure
 from .expressions import loads, uses
 from .grid import RoughGrid, Unknown
 from .inlining import REFUSALS, inline_producers, new_schedule, scheduled_kernel
@@ -60,6 +61,7 @@ def _followed(kernel: PrimFunc, axis: int) -> tuple[Following, Var]:
     return found, result
 
 
+@by_structure
 def inlined(kernel: PrimFunc) -> PrimFunc:
     """`kernel` without the blocks that can be computed where they are read, but for padding. Raises Unknown for a kernel
     that TVM cannot schedule."""

@@ -12,7 +12,6 @@ at the end takes into its sum (partial execution, as in Pex).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -88,10 +87,9 @@ def region_of(growth: Growth, group: int = 1, alignment: int = ALIGNMENT) -> Reg
         return None
     periods = growth.periods()
     needs = [growth.needs(choice, group) for choice in chosen]
-    paces = [growth.needs(choice, 1) for choice in chosen]
-    if [[need.slope for need in of] for of in needs] != [[need.slope for need in of] for of in paces]:
+    if group > 1 and any(_slopes(of) != _slopes(growth.needs(choice, 1)) for choice, of in zip(chosen, needs)):
         return None  # groups of rows go by at another pace than rows do
-    needed = _needed_outside(program, growth.first, growth.last)
+    needed = growth.kept()
     stages = _stages(program, list(zip(chosen, needs)), periods, needed, group)
     writes = [program.steps[stage.step].writes[0] for stage in stages]
     rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and t not in needed}
@@ -120,7 +118,7 @@ def _stages(
         else:
             period = periods[tensor]
             offset = min((at - period * (need.high - 1) for need, at in readers[tensor]), default=0)
-            held = max((_held(need, Fraction(at - offset, period)) for need, at in readers[tensor]), default=1) * group
+            held = max((_held(need, at - offset, period) for need, at in readers[tensor]), default=1) * group
             whole = tensor in needed or held > choice.extent
             stage = Stage(choice.step, choice.axis, choice.extent, group, period, offset, choice.extent if whole else held)
         for need in needs:
@@ -129,19 +127,14 @@ def _stages(
     return tuple(reversed(stages))
 
 
-def _held(need: Need, lead: Fraction) -> int:
-    """How many groups there must be room for, where the writer is `lead` groups ahead of a reader."""
-    ahead = math.floor(lead) if need.slope.denominator == 1 else math.ceil(lead)
+def _held(need: Need, lead: int, period: int) -> int:
+    """How many groups there must be room for, where the writer is `lead` ticks ahead of a reader."""
+    ahead = lead // period if need.slope.denominator == 1 else -(-lead // period)
     return ahead - need.low + 1
 
 
-def _needed_outside(program: Program, first: int, last: int) -> frozenset[int]:
-    """The tensors steps `first` to `last` write that other steps, the caller, or a view need."""
-    writes = {program.steps[number].writes[0] for number in range(first, last + 1)}
-    readers = [step for number, step in enumerate(program.steps) if not first <= number <= last]
-    read = {tensor for step in readers for tensor in step.reads} | {port.tensor for port in program.outputs}
-    read |= {view.source for view in program.views}
-    return frozenset(writes & read)
+def _slopes(needs: list[Need]) -> list[Fraction]:
+    return [need.slope for need in needs]
 
 
 def joined(program: Program, region: Region) -> tuple[Program, Step]:

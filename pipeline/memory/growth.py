@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from ..graph import Program, Rows, Splits
 
@@ -49,6 +50,9 @@ class Growth:
         self.choices: dict[int, Choice] = {}
         self._rates: dict[int, Fraction] = {tensor: Fraction(1) for tensor in program.steps[first].writes}
         self.waiting: list[int] = []
+        self._needs: dict[tuple[int, int], list[Need]] = {}
+        #: what the rows a reader needs at once take, of the tensors that are read here
+        self._least: dict[int, int] = {}
 
     def grow(self) -> bool:
         """Take in the next step; False where no region with it is possible, however it grows."""
@@ -81,6 +85,11 @@ class Growth:
             return False
         self.waiting.remove(number)
         self.choices[number] = choice
+        for need in self.needs(choice, 1):
+            tensor = self.program.tensors[need.tensor]
+            extent = tensor.shape[self._axes[need.tensor]]
+            nbytes = tensor.nbytes // extent * min(need.high - need.low, extent)
+            self._least[need.tensor] = max(self._least.get(need.tensor, 0), nbytes)
         return self._keeps_pace(choice)
 
     def _keeps_pace(self, choice: Choice) -> bool:
@@ -96,13 +105,37 @@ class Growth:
         return all(self._rates.setdefault(tensor, rate) == rate for tensor, rate in due)
 
     def needs(self, choice: Choice, group: int) -> list[Need]:
-        """What a step needs of the tensors that are made in the region."""
+        """What a step needs of the tensors that are made in the region; further steps do not change it."""
+        if (choice.step, group) not in self._needs:
+            self._needs[choice.step, group] = list(self._needed(choice, group))
+        return self._needs[choice.step, group]
+
+    def _needed(self, choice: Choice, group: int) -> Iterator[Need]:
         step = self.program.steps[choice.step]
         if choice.rows is None:
             assert choice.operand is not None
-            return [Need(step.reads[choice.operand], Fraction(1), 0, 1)]
-        found = [(step.reads[operand], follows) for operand, follows in choice.rows.operands]
-        return [Need(tensor, *follows.pace(group)) for tensor, follows in found if tensor in self._made]
+            yield Need(step.reads[choice.operand], Fraction(1), 0, 1)
+            return
+        for operand, follows in choice.rows.operands:
+            if step.reads[operand] in self._made:
+                yield Need(step.reads[operand], *follows.pace(group))
+
+    def kept(self) -> frozenset[int]:
+        """The tensors made here that later steps, the caller, or a view need."""
+        return frozenset(tensor for tensor in self._made if self._last_need.get(tensor, 0) > self.last)
+
+    def least_bytes(self) -> int:
+        """No rings for the steps taken in take less, however they are aligned."""
+        kept = self.kept()
+        return sum(nbytes for tensor, nbytes in self._least.items() if tensor not in kept)
+
+    @cached_property
+    def _last_need(self) -> dict[int, int]:
+        """The last step that reads a tensor; one after all of them for the caller, and for views."""
+        found = {tensor: number for number, step in enumerate(self.program.steps) for tensor in step.reads}
+        for tensor in (*(port.tensor for port in self.program.outputs), *(view.source for view in self.program.views)):
+            found[tensor] = len(self.program.steps)
+        return found
 
     def _by_rows(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> Choice | None:
         step = self.program.steps[number]

@@ -82,7 +82,9 @@ class Paths:
         self.count = len(program.steps)
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
         self.births, self.deaths = self._lives()
-        self._known: dict[tuple[int, int], tuple[Segment, ...]] = {}
+        #: by first step, the one after the last, and axis: the segment, and what its rings take at least
+        self._known: dict[tuple[int, int, int], Segment | None] = {}
+        self._least: dict[tuple[int, int, int], int] = {}
         self._arounds: dict[int, list[int]] = {}
         #: by first step and axis: the region grown so far, and the step at which no region is possible any more
         self._growths: dict[tuple[int, int], Growth] = {}
@@ -187,10 +189,22 @@ class Paths:
         around = self._around(first, end)
         if around > most:
             return None
-        if (first, end) not in self._known:
-            found = [self._along(first, end, axis, around) for axis in self._axes(first)]
-            self._known[first, end] = tuple(each for each in found if each is not None)
-        return next((each for each in self._known[first, end] if each.nbytes <= most), None)
+        for axis in self._axes(first):
+            place = (first, end, axis)
+            if around + self._least.get(place, 0) > most:
+                continue
+            if place not in self._known:
+                growth = self._grown(*place)
+                if growth is not None and place not in self._least:
+                    self._least[place] = growth.least_bytes()
+                    if around + self._least[place] > most:
+                        continue
+                found = None if growth is None else region_of(growth, alignment=self.alignment)
+                self._known[place] = None if found is None else Segment(first, end - 1, axis, 1, around + found.nbytes)
+            segment = self._known[place]
+            if segment is not None and segment.nbytes <= most:
+                return segment
+        return None
 
     def _axes(self, first: int) -> list[int]:
         """The axes to go along, the fastest first: vectors lie along the last one, and a few channels at a time use a
@@ -199,18 +213,18 @@ class Paths:
         axes = [rows.axis for rows in self._splits_of(first).rows]
         return sorted(axes, key=lambda axis: (axis == last, axis <= 1, axis))
 
-    def _along(self, first: int, end: int, axis: int, around: int) -> Segment | None:
+    def _grown(self, first: int, end: int, axis: int) -> Growth | None:
+        """With the steps from `first` up to `end`; None where they cannot run as one."""
+        if end > self._stopped.get((first, axis), end):
+            return None
         growth = self._growths.get((first, axis))
         if growth is None or growth.last >= end:
             growth = self._growths[first, axis] = Growth(self.program, self.splits, first, axis)
-        if (first, axis) in self._stopped and end > self._stopped[first, axis]:
-            return None
         while growth.last < end - 1:
             if not growth.grow():
                 self._stopped[first, axis] = growth.last
                 return None
-        found = region_of(growth, alignment=self.alignment)
-        return None if found is None else Segment(first, end - 1, axis, 1, around + found.nbytes)
+        return growth
 
     def _stops(self, first: int, end: int) -> bool:
         """Whether no segment from `first` goes as far as `end`."""

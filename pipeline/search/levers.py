@@ -13,7 +13,7 @@ from ..passes.order import Order
 from ..passes.sequence import specs_of
 from .evaluation import Evaluation, Evaluator
 from .lever import Lever
-from .splitting import Way, evaluations, lowest, ways
+from .splitting import Splitter, Way, lowest
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,17 @@ class Pulled:
     failures: dict[str, str]
 
 
-def pull(evaluator: Evaluator, found: Evaluation, max_extra_compute: float | None) -> Pulled:
+def pull(
+    evaluator: Evaluator, splitter: Splitter, found: Evaluation, max_extra_compute: float | None
+) -> Pulled:
     """All levers on the module passes of `found`, whose kernels are whole. None as limit leaves them whole."""
-    pulling = _Pulling(evaluator, found)
+    pulling = _Pulling(evaluator, splitter, found)
     pulling.pull("given", evaluator.arranged(found, (Order(by="given"),)))
     pulling.pull("order", evaluator.arranged(found, (Order(by="best"),)))
     pulling.pull("share", found)
     if max_extra_compute is None:
         return pulling.result("kernels were to be left whole, or what was asked for fits already")
-    known = ways(evaluator, found)
+    known = splitter.ways(found)
     pulling.split("split", lowest(known))
     repeating = lowest(known, max_extra_compute)
     pulling.split("repeat", repeating)
@@ -63,11 +65,11 @@ def _no_next(pulling: _Pulling, way: Way, limit: float) -> str:
 class _Pulling:
     """The best so far: what a lever leads to counts where its ram is lower, and what was found if it is no higher."""
 
-    def __init__(self, evaluator: Evaluator, found: Evaluation):
+    def __init__(self, evaluator: Evaluator, splitter: Splitter, found: Evaluation):
         self.levers: list[Lever] = []
         self.failures: dict[str, str] = {}
         self.extra_compute = 0.0
-        self._evaluator, self._found = evaluator, found
+        self._evaluator, self._splitter, self._found = evaluator, splitter, found
         self._best: Evaluation | None = None
 
     def pull(self, lever: str, tried: Evaluation | None, extra_compute: float = 0.0) -> None:
@@ -85,7 +87,7 @@ class _Pulling:
     def split(self, lever: str, way: Way) -> None:
         best = None
         if way.bound < self.arena:
-            tried = evaluations(self._evaluator, self._found, way)
+            tried = self._splitter.evaluations(self._found, way)
             worked = [each for each in tried if each.footprint is not None]
             self.failures |= {"; ".join(specs_of(each.passes)): each.failure for each in tried if each not in worked}
             if worked:

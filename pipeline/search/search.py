@@ -21,7 +21,7 @@ from .lever import Lever
 from .levers import Pulled, pull
 from .minimise import Worth, minimise
 from .scoring import Scorer
-from .splitting import most_promising
+from .splitting import Splitter
 from .strategies import STRATEGIES
 from .strategy import Limits, Trace
 from .workers import InProcess, Workers
@@ -111,17 +111,17 @@ def _accepted(
     and those that were refused."""
     rejected: dict[str, str] = {}
     failures: dict[str, str] = {}
-    evaluator = trace.evaluator
+    evaluator, splitter = trace.evaluator, Splitter(trace.evaluator)
     winners = [(evaluator.finest_order(finalists), finalists) for finalists in trace.finalists.values()]
     for candidate, finalists in sorted(winners, key=lambda each: each[0].score):
         best, ablation = minimise(evaluator, candidate)
         pulled = Pulled(best, (), 0.0, "", {})
         if evaluator.objective == "ram":
             if extra_compute is not None:
-                promising = most_promising(evaluator, best, finalists)
+                promising = splitter.most_promising(best, finalists)
                 if promising is not best:
                     best, ablation = minimise(evaluator, promising)
-            pulled = pull(evaluator, best, extra_compute)
+            pulled = pull(evaluator, splitter, best, extra_compute)
         failures |= pulled.failures
         reason = refuse(pulled.best.sequence) if pulled.best.loss else ""
         if not reason:

@@ -31,11 +31,63 @@ from .scoring import Arrangement, arrangements
 CANDIDATES = 3
 
 
-def ways(evaluator: Evaluator, found: Evaluation) -> tuple[Way, ...]:
-    """The best segments of the kernels of `found` in each order worth a look, as they are and cut."""
-    lowered = evaluator.scorer.lowered(specs_of(each for each in found.passes if isinstance(each, ModulePass)))
-    alignment = evaluator.target.alignment
-    return (*_ways((), lowered, found, alignment), *_ways((CutSums(),), cut_sums(lowered), found, alignment))
+class Splitter:
+    """Looks at the candidates of one search in parts; what it finds for one it remembers."""
+
+    def __init__(self, evaluator: Evaluator):
+        self._evaluator = evaluator
+        self._known: dict[tuple[int | None, Arrangement], Way] = {}
+
+    def ways(self, found: Evaluation) -> tuple[Way, ...]:
+        """The best segments of the kernels of `found` in each order worth a look, as they are and cut."""
+        lowered = self._lowered(found)
+        others = [Order(by=name) for name, _ in orders(without_workspaces(lowered)[0].program)]
+        return tuple(self._ways(found, lowered, others))
+
+    def most_promising(self, found: Evaluation, others: Iterable[Evaluation]) -> Evaluation:
+        """Of `found` and the first few others, the one whose segments, before memory is planned, need least.
+
+        What is best with whole kernels need not be best in parts: wider fusion saves tensors that parts never hold.
+        Each stays in its own order: all orders of each would take long.
+        """
+        different = {each.key: each for each in (found, *others)}
+
+        def least(each: Evaluation) -> int:
+            assert each.footprint is not None
+            ways = self._ways(each, self._lowered(each), ())
+            return min(way.nbytes for way in ways) + each.footprint.ram - each.footprint.arena
+
+        return min(list(different.values())[:CANDIDATES], key=least)
+
+    def evaluations(self, found: Evaluation, way: Way) -> list[Evaluation]:
+        """The module passes of `found`, then this way with no more segments than it needs; memory shared in the two
+        most promising ways. Where one fails, it has no footprint."""
+        way = _as_few_as_needed(way)
+        return [self._evaluator.arranged(found, (*way.passes, *after)) for _, after, _ in way.arrangements[:2]]
+
+    def _lowered(self, found: Evaluation) -> Lowered:
+        return self._evaluator.scorer.lowered(specs_of(each for each in found.passes if isinstance(each, ModulePass)))
+
+    def _ways(self, found: Evaluation, lowered: Lowered, others: Iterable[Order]) -> Iterator[Way]:
+        """In the order of `found`, and in others; the kernels as they are, and cut."""
+        last = found.passes[-1]
+        assert isinstance(last, Order)
+        for cut, kernels in (((), lowered), ((CutSums(),), cut_sums(lowered))):
+            program, splits = without_workspaces(kernels)[0].program, splits_of(kernels)
+            seen = set()
+            for order in (last, *others):
+                numbers = order.numbers(program)
+                if numbers not in seen:
+                    seen.add(numbers)
+                    yield self._way((*cut, order), found.key, program.reordered(numbers), splits)
+
+    def _way(self, before: Arrangement, key: int | None, ordered: Program, splits: Mapping[str, Splits]) -> Way:
+        if (key, before) not in self._known:
+            path = best_segments(ordered, splits, self._evaluator.target.alignment)
+            self._known[key, before] = Way(
+                before, ordered, splits, self._evaluator.target.alignment, segments=path.segments, nbytes=path.nbytes
+            )
+        return self._known[key, before]
 
 
 def lowest(ways: Iterable[Way], extra_compute: float = 0.0) -> Way:
@@ -48,27 +100,6 @@ def lowest(ways: Iterable[Way], extra_compute: float = 0.0) -> Way:
         best = min(best, *repeating, key=lambda way: way.bound)
         best = replace(best, refused=any(way.refused for way in repeating))
     return best
-
-
-def evaluations(evaluator: Evaluator, found: Evaluation, way: Way) -> list[Evaluation]:
-    """The module passes of `found`, then this way with no more segments than it needs; memory shared in the two most
-    promising ways. Where one fails, it has no footprint."""
-    way = _as_few_as_needed(way)
-    return [evaluator.arranged(found, (*way.passes, *after)) for _, after, _ in way.arrangements[:2]]
-
-
-def most_promising(evaluator: Evaluator, found: Evaluation, others: Iterable[Evaluation]) -> Evaluation:
-    """Of `found` and the first few others, the one whose segments, before memory is planned, need least.
-
-    What is best with whole kernels need not be best in parts: wider fusion saves tensors that parts never hold.
-    """
-    different = {each.key: each for each in (found, *others)}
-
-    def least(each: Evaluation) -> int:
-        assert each.footprint is not None
-        return min(way.nbytes for way in ways(evaluator, each)) + each.footprint.ram - each.footprint.arena
-
-    return min(list(different.values())[:CANDIDATES], key=least)
 
 
 @dataclass(frozen=True)
@@ -117,21 +148,6 @@ class Way:
         """The last segment first, so that the numbers of the others stay."""
         repeats = (Rematerialise("+".join(map(str, each.steps)), each.before) for each in self.repeats)
         return (*self.before, *repeats, *(_pass(self.repeated, segment) for segment in reversed(self.segments)))
-
-
-def _ways(cut: Arrangement, lowered: Lowered, found: Evaluation, alignment: int) -> Iterator[Way]:
-    """The best segments of each order worth a look: that of `found`, and those that cost next to nothing."""
-    program, splits = without_workspaces(lowered)[0].program, splits_of(lowered)
-    last = found.passes[-1]
-    assert isinstance(last, Order)
-    seen = set()
-    for order in (last, *(Order(by=name) for name, _ in orders(program))):
-        numbers = order.numbers(program)
-        if numbers not in seen:
-            seen.add(numbers)
-            ordered = program.reordered(numbers)
-            path = best_segments(ordered, splits, alignment)
-            yield Way((*cut, order), ordered, splits, alignment, segments=path.segments, nbytes=path.nbytes)
 
 
 def _different(ways: Iterable[Way]) -> Iterator[Way]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from passfit.codegen.library import Library
 from passfit.graph import Program
-from passfit.verify.run import numpy_dtype
+from passfit.verify.runner import numpy_dtype
 
 
 def call(library: Library, program: Program, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -20,6 +20,7 @@ from passfit.search.actions import Candidate
 from passfit.search.evaluation import Evaluator
 from passfit.search.levers import pull
 from passfit.search.replay import port_names, replay
+from passfit.search.splitting import Splitter
 from passfit.targets import get_target
 
 pytestmark = pytest.mark.tvm
@@ -69,7 +70,7 @@ MODELS = {"stack": stack, "hourglass": hourglass}
 def found_and_split(model, extra_compute=0.25):
     evaluator = Evaluator(to_relax(model), "small", TARGET, *port_names(model))
     found = evaluator.evaluate(Candidate().passes)
-    return evaluator, found, pull(evaluator, found, extra_compute).best
+    return evaluator, found, pull(evaluator, Splitter(evaluator), found, extra_compute).best
 
 
 @pytest.mark.parametrize("name", MODELS)
