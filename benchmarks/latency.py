@@ -1,0 +1,131 @@
+"""Milliseconds a run, beside ONNX Runtime's: one thread, one machine, one instruction set, one run of this file.
+
+    .venv/bin/python benchmarks/latency.py                        all of it; results in benchmarks/results/latency/
+    .venv/bin/python benchmarks/latency.py --model ocr-cls --again
+
+A library is a program that takes its turn with ONNX Runtime, ROUNDS times, each for SECONDS; of each the median of a
+turn counts, and the least of the turns. `whole`: the kernels of tvm-default, whole, memory shared. `winner`: what the
+memory benchmark found (its column `everything`), in parts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from latency_table import COLUMNS, RESULTS, row, table
+from memory_table import HERE, Entry, entries
+from zoo import build
+
+from passfit import api
+from passfit.errors import PassfitError
+from passfit.frontend.cache import default_cache
+from passfit.graph.files import write_text
+from passfit.kernels.lowering import Lowered
+from passfit.passes.registry import parse_spec
+from passfit.passes.sequence import TVM_DEFAULT, Sequence
+from passfit.search.replay import replay
+from passfit.targets import get_target
+from passfit.verify.inputs import make_input
+from passfit.verify.reference import Reference
+from passfit.verify.runner import Linked, link
+
+#: what this machine is, as far as a target can say it: ONNX Runtime finds out by itself
+TARGET = get_target("x86-64")
+ROUNDS, SECONDS, REPEATS = 3, 0.5, 60
+WHOLE = (*TVM_DEFAULT, "share", "order")
+
+
+def passes(entry: Entry, column: str) -> tuple[str, ...] | None:
+    """The sequence of a column; None where the memory benchmark has not found it."""
+    if column == "winner":
+        return tuple(entry.known().get("everything", {}).get("passes", ())) or None
+    return WHOLE
+
+
+def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> dict:
+    """By column, and for ONNX Runtime: milliseconds; by column the workspace, and the seconds to lower and build."""
+    inputs = make_input(imported.onnx, 0, 0)
+    reference = Reference(imported.onnx, optimized=True)
+    found: dict = {}
+    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+        programs: dict[str, Linked] = {}
+        for column, each in specs.items():
+            folder = Path(scratch) / column
+            folder.mkdir()
+            started = time.monotonic()
+            lowered, workspace = lower(imported, each)
+            plan = api.plan_of(lowered, TARGET)
+            library = api.build_library(imported.name, lowered, plan, workspace, TARGET, folder)
+            seconds = round(time.monotonic() - started, 1)
+            programs[column] = link(library, lowered.program, TARGET, folder)
+            found[column] = {"workspace": workspace, "seconds": seconds, "ms": []}
+        found["onnxruntime"] = {"ms": []}
+        for _ in range(ROUNDS):
+            found["onnxruntime"]["ms"].append(_median_of(lambda: reference(inputs)))
+            for column, program in programs.items():
+                report, _ = program.run([inputs], REPEATS, SECONDS)
+                found[column]["ms"].append(report["median_ns"] / 1e6)
+    for each in found.values():
+        each["ms"] = round(min(each["ms"]), 4)
+    return found
+
+
+def lower(imported: api.ImportedModel, specs: tuple[str, ...]) -> tuple[Lowered, int]:
+    sequence = Sequence(tuple(map(parse_spec, specs)))
+    return replay(sequence, imported.graph, imported.onnx, imported.name)
+
+
+def _median_of(run) -> float:
+    run()
+    times, end = [], time.perf_counter() + SECONDS
+    while not times or (time.perf_counter() < end and len(times) < REPEATS):
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times) * 1e3
+
+
+def load(entry: Entry) -> api.ImportedModel:
+    source = entry.source or str(build(entry.name, default_cache().parent / "zoo"))
+    return api.load(source, entry.name, entry.shapes, entry.fix)
+
+
+def fill(entry: Entry, file: Path) -> None:
+    """Measure a model, and write its file. What goes wrong is its result."""
+    try:
+        found = measure(load(entry), {c: specs for c in COLUMNS if (specs := passes(entry, c)) is not None})
+    except (PassfitError, RuntimeError) as error:
+        found = {"failed": f"{type(error).__name__}: {error}"}
+    write_text(file, json.dumps(found, indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", action="append", help="only this one; repeatable")
+    parser.add_argument("--again", action="store_true", help="forget earlier results")
+    arguments = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    context = multiprocessing.get_context("spawn")
+    for entry in entries():
+        file = RESULTS / f"{entry.name}.json"
+        if arguments.model and entry.name not in arguments.model or file.exists() and not arguments.again:
+            continue
+        child = context.Process(target=fill, args=(entry, file))
+        child.start()
+        child.join()
+        if child.exitcode:
+            write_text(file, json.dumps({"failed": f"the process ended with exit code {child.exitcode}"}) + "\n")
+        sys.stdout.write(f"{entry.name}: {row(json.loads(file.read_text(encoding='utf-8')))}\n")
+        sys.stdout.flush()
+        write_text(HERE / "results" / "latency.md", table(entries()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""A library as a program that runs here: natively, or under the target's emulator."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..codegen.library import COMPILE_FLAGS, Library
+from ..codegen.template import render
+from ..errors import ModelError, NumericError, ToolchainError
+from ..graph import Port, Program
+from ..targets import Runner, Target, how_to_run, zig_cc
+
+_TIMEOUT_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A library, linked into the program `folder`/runner. `runner` says how it runs here, if it does."""
+
+    library: Library
+    program: Program
+    runner: Runner
+    folder: Path
+
+    def run(
+        self, inputs: list[dict[str, np.ndarray]], repeats: int = 0, seconds: float = 0.0
+    ) -> tuple[dict, list[dict[str, np.ndarray]]]:
+        """The outputs of each case by name, and what the program measured; it is timed over the cases, or where
+        `repeats` is not 0, over as many runs of the last one, for `seconds` at most.
+
+        Raises NumericError where the library fails, ToolchainError where it cannot be started.
+        """
+        with (self.folder / "inputs.bin").open("wb") as file:
+            for case in inputs:
+                for port in self.program.inputs:
+                    file.write(_checked(case, port, self.program).tobytes())
+        arguments = ["inputs.bin", "outputs.bin", str(len(inputs)), str(repeats), str(int(seconds * 1e9))]
+        where = f"The library of '{self.library.name}', run by {self.runner.how},"
+        try:
+            done = subprocess.run(
+                [*(self.runner.command or []), str(self.folder / "runner"), *arguments],
+                cwd=self.folder, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_SECONDS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise ToolchainError(
+                f"{where} did not finish in {_TIMEOUT_SECONDS} s.", "Try a smaller input shape."
+            ) from error
+        except OSError as error:
+            raise ToolchainError(f"{where} cannot be started: {error.strerror}.", "Check the emulator.") from error
+        if done.returncode < 0:
+            raise NumericError(
+                f"{where} crashed with {signal.Signals(-done.returncode).name}.", "Please report this model."
+            )
+        if done.returncode != 0:
+            last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+            raise NumericError(f"{where} failed: {last}")
+        return json.loads(done.stdout), _outputs(self.folder / "outputs.bin", self.program, len(inputs))
+
+
+def link(library: Library, program: Program, target: Target, folder: Path) -> Linked:
+    """Links runner.c with the archive, statically, into `folder`/runner, even where it cannot be run: which shows that
+    the library is complete. Raises ToolchainError."""
+    for file in (library.archive, library.header):
+        (folder / file.name).write_bytes(file.read_bytes())
+    sizes = {
+        "input_bytes": [program.tensors[port.tensor].nbytes for port in program.inputs],
+        "output_bytes": [program.tensors[port.tensor].nbytes for port in program.outputs],
+    }
+    text = render("runner.c.j2", Path(__file__).parent, m=library.name, M=library.name.upper(), **sizes)
+    (folder / "runner.c").write_text(text, encoding="utf-8")
+    flags = [flag for flag in COMPILE_FLAGS if flag not in ("-std=c11", "-fvisibility=hidden", "-fPIC")]
+    sources = ["runner.c", library.archive.name, "-lm"]
+    zig_cc([*flags, "-std=gnu11", "-static", *sources, "-Wl,--gc-sections", "-o", "runner"], target, folder)
+    return Linked(library, program, how_to_run(target), folder)
+
+
+def _checked(case: dict[str, np.ndarray], port: Port, program: Program) -> np.ndarray:
+    """The case's value for `port`. The program and the model must agree on it."""
+    tensor = program.tensors[port.tensor]
+    value = case.get(port.name)
+    if value is None or value.shape != tensor.shape or value.nbytes != tensor.nbytes:
+        raise ModelError(f"Input '{port.name}' of the library is not an input of the model.", "Import the model again.")
+    return value
+
+
+def _outputs(path: Path, program: Program, cases: int) -> list[dict[str, np.ndarray]]:
+    found = []
+    with path.open("rb") as file:
+        for _ in range(cases):
+            found.append({port.name: _read(file.read, program, port) for port in program.outputs})
+    return found
+
+
+def _read(read, program: Program, port: Port) -> np.ndarray:
+    tensor = program.tensors[port.tensor]
+    return np.frombuffer(read(tensor.nbytes), dtype=numpy_dtype(tensor.dtype)).reshape(tensor.shape)
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """The numpy dtype of a program's dtype; bfloat16 is the one numpy lacks."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
