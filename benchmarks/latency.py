@@ -4,8 +4,8 @@
     .venv/bin/python benchmarks/latency.py --model ocr-cls --again
 
 A library is a program that takes its turn with ONNX Runtime, ROUNDS times, each for SECONDS; of each the median of a
-turn counts, and the least of the turns. `whole`: the kernels of tvm-default, whole, memory shared. `winner`: what the
-memory benchmark found (its column `everything`), in parts.
+turn counts, and the least of the turns. `winner`: what the memory benchmark found (its column `everything`), in parts;
+`whole`: the same kernels, whole (where it is not known, those of tvm-default).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from passfit.errors import PassfitError
 from passfit.frontend.cache import default_cache
 from passfit.graph.files import write_text
 from passfit.kernels.lowering import Lowered
+from passfit.passes.base import ModulePass
 from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import TVM_DEFAULT, Sequence
 from passfit.search.replay import replay
@@ -39,14 +40,15 @@ from passfit.verify.runner import Linked, link
 #: what this machine is, as far as a target can say it: ONNX Runtime finds out by itself
 TARGET = get_target("x86-64")
 ROUNDS, SECONDS, REPEATS = 3, 0.5, 60
-WHOLE = (*TVM_DEFAULT, "share", "order")
 
 
 def passes(entry: Entry, column: str) -> tuple[str, ...] | None:
     """The sequence of a column; None where the memory benchmark has not found it."""
+    winner = tuple(entry.known().get("everything", {}).get("passes", ()))
     if column == "winner":
-        return tuple(entry.known().get("everything", {}).get("passes", ())) or None
-    return WHOLE
+        return winner or None
+    specs = [spec for spec in winner if isinstance(parse_spec(spec), ModulePass)]
+    return (*(specs or TVM_DEFAULT), "share", "order")
 
 
 def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> dict:
