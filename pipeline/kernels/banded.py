@@ -119,10 +119,10 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
             made, finish = parts.part, parts.finish
         # the first parameter is the number of the row
         free = frozenset(n + 1 for n, tensor in enumerate(step.reads) if tensor in private)
-        schedule = schedules(made, free).within(RULE_WORKSPACE)
+        schedule = schedules(made, free, True).within(RULE_WORKSPACE)
         repacks = {step.reads[repack.parameter - 1]: repack for repack in schedule.repacks}
         if finish is not None:
-            finish = s_tir.renew_defs(schedules(finish, frozenset()).within(RULE_WORKSPACE).kernel)
+            finish = s_tir.renew_defs(schedules(finish, frozenset(), True).within(RULE_WORKSPACE).kernel)
         found.append(_Run(s_tir.renew_defs(schedule.kernel), finish, repacks))
     return found
 

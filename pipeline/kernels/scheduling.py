@@ -10,6 +10,7 @@ from tvm.tirx import PrimFunc
 
 from .access import Sharing, sharing
 from .by_structure import by_structure
+from .flatten import flattened
 from .fuse_loops import fuse_loops
 from .lane_sums import lane_sums
 from .repack import Repack
@@ -57,11 +58,15 @@ def _is_scheduled(kernel: PrimFunc) -> bool:
 
 
 @by_structure
-def schedules(kernel: PrimFunc, repackable: frozenset[int]) -> Schedules:
+def schedules(kernel: PrimFunc, repackable: frozenset[int], fixed_shapes: bool = False) -> Schedules:
+    """The ways to run `kernel`. `repackable` are the parameters whose layout may be chosen; the others have the shapes
+    they had only if these are `fixed_shapes`, else they may be those of the same elements in fewer dimensions."""
     if _is_scheduled(kernel):
         size = workspace_bytes(kernel)
         return Schedules(max(size, RULE_WORKSPACE), (Schedule(kernel, size),))
     default = workspace_bytes(kernel)
+    if not fixed_shapes:
+        kernel = flattened(kernel, repackable)
     ways = [*_fast(kernel, repackable)]
     if default:
         fused = fuse_loops(kernel)

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 #: accumulators of 8 lanes; with the operands they fill 16 registers
 ACCUMULATORS, REGISTERS, LANES = 12, 16, 8
+#: bytes of vectors that one tile after the other finds in the nearest cache, and cycles to load one from there, else
+_NEAR, _NEAR_LOAD, _FAR_LOAD = 16384, 0.5, 1.0
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
 _IN_FLIGHT = 8
 #: cycles to write one vector, and one single element elsewhere
@@ -66,7 +68,7 @@ def best_tile(width: int, rows: Sequence[Rows], steps: int, *, vectors: bool, sc
         if groups * _product(counts) + min(groups, _product(counts)) < REGISTERS
     ]
     return min(
-        candidates, default=None, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, -tile.groups, tile.rows)
+        candidates, default=None, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, tile.groups, tile.rows)
     )
 
 
@@ -88,7 +90,8 @@ def _counts(axes: Sequence[Rows], largest: int) -> Iterator[tuple[int, ...]]:
 def _cycles(lanes: int, groups: int, rows: int, steps: int, scattered: bool) -> float:
     """Per element of the tile. Two multiply-adds and two loads start in a cycle."""
     accumulators = groups * rows
-    step = max(accumulators, groups + rows, _IN_FLIGHT) / 2
+    load = _NEAR_LOAD if steps * groups * lanes * 4 <= _NEAR else _FAR_LOAD
+    step = max(accumulators / 2, groups * load + rows / 2, _IN_FLIGHT / 2)
     store = accumulators * lanes * _SCATTER if scattered else accumulators * _VECTOR_STORE
     return (steps * step + store) / (accumulators * lanes)
 

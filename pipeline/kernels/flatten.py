@@ -1,0 +1,211 @@
+"""Neighbouring axes that always go together become one: longer loops for vectors, and more sizes for tiles.
+
+    result[c, y, x] = max(data[c, y, x] + bias[c], 0)            y, x: one axis of 49 instead of two of 7
+    conv 1×1: result[f, y, x] += data[c, y, x] * weight[f, c]     the same: a product of matrices
+
+Two neighbouring dimensions of a buffer become one where every access walks them by the same two axes, and these axes
+are used in no other way. The memory stays as it was, so that the kernel can be called as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Expr, Range, TensorLoad, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, IterVar, PrimFunc
+
+from .expressions import parts
+from .grid import Unknown
+from .nests import analyzer_of, blocks_of, kernel_of, nest_of
+
+#: a buffer and a dimension of it, which goes with the next
+_Pair = tuple[Var, int]
+
+
+def flattened(kernel: PrimFunc, kept: frozenset[int] = frozenset()) -> PrimFunc:
+    """`kernel`, not scheduled yet, with such axes as one; as it was where there are none, or it is of another form.
+
+    The parameters at the positions `kept` keep their shapes.
+    """
+    try:
+        blocks = [_simplified(block) for block in blocks_of(kernel)]
+    except Unknown:
+        return kernel
+    joints = _joints(blocks, [kernel.params[number] for number in sorted(kept)])
+    if not joints:
+        return kernel
+    shapes = {buffer: _merged_shape(buffer, joints) for buffer in _buffers(blocks)}
+    made = {buffer: buffer if shape is None else _reshaped(buffer, shape) for buffer, shape in shapes.items()}
+    nests = [_nest(block, joints, made) for block in blocks]
+    params = [made.get(param, param) for param in kernel.params]
+    own = [made[buffer] for buffer in _buffers(blocks) if not any(buffer.same_as(param) for param in kernel.params)]
+    return kernel_of(params, nests, own, kernel.attrs)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block, its store with indices as simple as they can be, and the value it starts from."""
+
+    name: str
+    axes: tuple[IterVar, ...]
+    body: BufferStore
+    init: BufferStore | None
+
+    @property
+    def stores(self) -> tuple[BufferStore, ...]:
+        return (self.body,) if self.init is None else (self.init, self.body)
+
+    @property
+    def accesses(self) -> Iterator[tuple[Var, Sequence[Expr]]]:
+        for store in self.stores:
+            yield store.buffer, store.indices
+            for load in _loads(store.value):
+                yield load.source, load.indices
+
+
+def _simplified(block: SBlock) -> _Block:
+    analyzer = analyzer_of(block.iter_vars)
+
+    def load(each: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(each.source, [analyzer.simplify(index) for index in each.indices])
+
+    def store(each: BufferStore) -> BufferStore:
+        value = tvm_ffi.structural_map(each.value, [(TensorLoad, load)])
+        return BufferStore(each.buffer, value, [analyzer.simplify(index) for index in each.indices])
+
+    init = block.init
+    if init is not None and not isinstance(init, BufferStore):
+        raise Unknown("a start of more than one value")
+    return _Block(block.name_hint, tuple(block.iter_vars), store(block.body), None if init is None else store(init))
+
+
+def _loads(expr: object) -> Iterator[TensorLoad]:
+    if isinstance(expr, TensorLoad):
+        yield expr
+    for part in parts(expr):
+        yield from _loads(part)
+
+
+def _buffers(blocks: Sequence[_Block]) -> list[Var]:
+    return list(dict.fromkeys(buffer for block in blocks for buffer, _ in block.accesses))
+
+
+def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
+    """The dimensions that become one with the next: those that all accesses walk by two axes which become one."""
+    accesses = [access for block in blocks for access in block.accesses]
+    axes = {(one, other) for block in blocks for one, other in _neighbours(block)}
+    pairs = {
+        (buffer, dim)
+        for buffer, indices in accesses
+        for dim in range(len(indices) - 1)
+        if not any(buffer.same_as(each) for each in kept)
+    }
+    before = None
+    while before != (len(pairs), len(axes)):
+        before = len(pairs), len(axes)
+        for buffer, indices in accesses:
+            pairs -= {(buffer, dim) for dim in range(len(indices) - 1) if tuple(indices[dim : dim + 2]) not in axes}
+        axes = {pair for pair in axes if all(_stays(pair, indices, buffer, pairs) for buffer, indices in accesses)}
+    return pairs
+
+
+def _neighbours(block: _Block) -> Iterator[tuple[Var, Var]]:
+    """Two axes of one kind that index a buffer side by side, all of it, and are used in no other way than as indices."""
+    axes = {axis.var: axis for axis in block.axes}
+    otherwise = _used_otherwise(block)
+    for buffer, indices in block.accesses:
+        for dim, (one, other) in enumerate(zip(indices, indices[1:])):
+            if one not in axes or other not in axes or one in otherwise or other in otherwise or one.same_as(other):
+                continue
+            extents = [int(axes[var].dom.extent) for var in (one, other)]
+            whole = extents == [int(extent) for extent in buffer.ty.shape[dim : dim + 2]]
+            if whole and int(axes[one].iter_type) == int(axes[other].iter_type):
+                yield one, other
+
+
+def _stays(pair: tuple[Var, Var], indices: Sequence[Expr], buffer: Var, pairs: set[_Pair]) -> bool:
+    """Whether neither axis of a pair is an index without the other."""
+    ones = [dim for dim, index in enumerate(indices) if index.same_as(pair[0])]
+    others = [dim - 1 for dim, index in enumerate(indices) if index.same_as(pair[1])]
+    return ones == others and all((buffer, dim) in pairs for dim in ones)
+
+
+def _used_otherwise(block: _Block) -> set[Var]:
+    """The axes that are more than an index by themselves."""
+
+    def found(expr: object) -> Iterator[Var]:
+        if isinstance(expr, Var):
+            yield expr
+        for part in expr.indices if isinstance(expr, TensorLoad) else parts(expr):
+            if not (isinstance(expr, TensorLoad) and isinstance(part, Var)):
+                yield from found(part)
+
+    stores = [var for store in block.stores for index in store.indices if not isinstance(index, Var) for var in found(index)]
+    return {*stores, *(var for store in block.stores for var in found(store.value))}
+
+
+def _groups(count: int, joined: Sequence[bool]) -> list[list[int]]:
+    """Places 0 … count - 1, those that are joined to the next one together."""
+    groups: list[list[int]] = []
+    for place in range(count):
+        if place and joined[place - 1]:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return groups
+
+
+def _merged_shape(buffer: Var, joints: set[_Pair]) -> list[int] | None:
+    groups = _dimensions(buffer, joints)
+    if len(groups) == len(buffer.ty.shape):
+        return None
+    return [prod(int(buffer.ty.shape[dim]) for dim in group) for group in groups]
+
+
+def _dimensions(buffer: Var, joints: set[_Pair]) -> list[list[int]]:
+    count = len(buffer.ty.shape)
+    return _groups(count, [(buffer, dim) in joints for dim in range(count - 1)])
+
+
+def _reshaped(buffer: Var, shape: list[int]) -> Var:
+    return tirx.decl_buffer([tirx.const(each, "int64") for each in shape], buffer.ty.dtype, buffer.name)
+
+
+def _nest(block: _Block, joints: set[_Pair], made: dict[Var, Var]) -> object:
+    """The block by its new axes: an axis that goes before another takes the extents of both, the other goes."""
+    follows: dict[Var, Var] = {}
+    for buffer, indices in block.accesses:
+        for group in _dimensions(buffer, joints):
+            for dim in group[:-1]:
+                follows[indices[dim]] = indices[dim + 1]
+    second = set(follows.values())
+    extents = {axis.var: int(axis.dom.extent) for axis in block.axes}
+    axes, values = [], {}
+    for axis in block.axes:
+        if axis.var in second:
+            continue
+        extent, last = extents[axis.var], axis.var
+        while last in follows:
+            last = follows[last]
+            extent *= extents[last]
+        new = IterVar(Range(0, tirx.const(extent, "int64")), Var(axis.var.name, "int64"), axis.iter_type)
+        axes.append(new)
+        values[axis.var] = new.var
+
+    def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
+        return [indices[group[0]] for group in _dimensions(buffer, joints)]
+
+    def load(each: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(made[each.source], placed(each.source, each.indices))
+
+    def moved(store: BufferStore) -> BufferStore:
+        value = tvm_ffi.structural_map(store.value, [(TensorLoad, load)])
+        store = BufferStore(made[store.buffer], value, placed(store.buffer, store.indices))
+        return tvm_ffi.structural_map(store, [(Var, lambda var: values.get(var, var))])
+
+    return nest_of(axes, block.name, moved(block.body), None if block.init is None else moved(block.init))
