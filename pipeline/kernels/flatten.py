@@ -4,7 +4,7 @@
     conv 1×1: result[f, y, x] += data[c, y, x] * weight[f, c]     the same: a product of matrices
 
 Two neighbouring dimensions of a buffer become one where every access walks them by the same two axes, and these axes
-are used in no other way. The memory stays as it was, so that the kernel can be called as before.
+are used in no other way. The memory stays as it was.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import prod
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr, Range, TensorLoad, Var
+from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc
 
@@ -45,6 +45,52 @@ def flattened(kernel: PrimFunc, kept: frozenset[int] = frozenset()) -> PrimFunc:
     params = [made.get(param, param) for param in kernel.params]
     own = [made[buffer] for buffer in _buffers(blocks) if not any(buffer.same_as(param) for param in kernel.params)]
     return kernel_of(params, nests, own, kernel.attrs)
+
+
+def with_shapes_of(original: PrimFunc, flat: PrimFunc, scheduled: PrimFunc) -> PrimFunc:
+    """`scheduled`, which was made of `flat`, with parameters in the shapes they had in `original`.
+
+    """
+    shapes = {
+        scheduled.params[number]: [int(extent) for extent in one.ty.shape]
+        for number, (one, other) in enumerate(zip(original.params, flat.params))
+        if len(one.ty.shape) != len(other.ty.shape)
+    }
+    if not shapes:
+        return scheduled
+    made = {param: _reshaped(param, shape) for param, shape in shapes.items()}
+
+    def load(each: TensorLoad) -> TensorLoad:
+        if each.source not in made:
+            return each
+        return tirx.BufferLoad(made[each.source], _spread(each.source, shapes[each.source], each.indices))
+
+    def store(each: BufferStore) -> BufferStore:
+        if each.buffer not in made:
+            return each
+        return BufferStore(made[each.buffer], each.value, _spread(each.buffer, shapes[each.buffer], each.indices))
+
+    def region(each: TensorRegion) -> TensorRegion:
+        """All of it: what is read of a parameter is not asked of a scheduled kernel."""
+        if each.source not in made:
+            return each
+        whole = [Range.from_min_extent(tirx.const(0, "int64"), extent) for extent in made[each.source].ty.shape]
+        return tirx.BufferRegion(made[each.source], whole)
+
+    body = tvm_ffi.structural_map(scheduled.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+    return PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
+
+
+def _spread(flat: Var, shape: Sequence[int], indices: Sequence[Expr]) -> list[Expr]:
+    """The indices of the same element in more dimensions: of those that were one, the last runs over the ends of its
+    lines, which is the same place in memory, and plain to see for LLVM."""
+    found: list[Expr] = []
+    for extent, index in zip(flat.ty.shape, indices):
+        group = [shape[len(found)]]
+        while prod(group) < int(extent):
+            group.append(shape[len(found) + len(group)])
+        found += [*(tirx.const(0, "int64") for _ in group[1:]), index]
+    return [*found, *(tirx.const(0, "int64") for _ in shape[len(found) :])]
 
 
 @dataclass(frozen=True)
@@ -99,12 +145,16 @@ def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
     """The dimensions that become one with the next: those that all accesses walk by two axes which become one."""
     accesses = [access for block in blocks for access in block.accesses]
     axes = {(one, other) for block in blocks for one, other in _neighbours(block)}
+    extents = {axis.var: int(axis.dom.extent) for block in blocks for axis in block.axes}
     pairs = {
         (buffer, dim)
-        for buffer, indices in accesses
-        for dim in range(len(indices) - 1)
+        for buffer in _buffers(blocks)
+        for dim in range(len(buffer.ty.shape) - 1)
         if not any(buffer.same_as(each) for each in kept)
     }
+    for buffer, indices in accesses:
+        partly = [extents.get(index) != int(extent) for index, extent in zip(indices, buffer.ty.shape)]
+        pairs -= {(buffer, dim) for dim in range(len(indices) - 1) if partly[dim] or partly[dim + 1]}
     before = None
     while before != (len(pairs), len(axes)):
         before = len(pairs), len(axes)
@@ -115,16 +165,12 @@ def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
 
 
 def _neighbours(block: _Block) -> Iterator[tuple[Var, Var]]:
-    """Two axes of one kind that index a buffer side by side, all of it, and are used in no other way than as indices."""
-    axes = {axis.var: axis for axis in block.axes}
+    """Two axes of one kind that index a buffer side by side, and are used in no other way than as indices."""
     otherwise = _used_otherwise(block)
-    for buffer, indices in block.accesses:
-        for dim, (one, other) in enumerate(zip(indices, indices[1:])):
-            if one not in axes or other not in axes or one in otherwise or other in otherwise or one.same_as(other):
-                continue
-            extents = [int(axes[var].dom.extent) for var in (one, other)]
-            whole = extents == [int(extent) for extent in buffer.ty.shape[dim : dim + 2]]
-            if whole and int(axes[one].iter_type) == int(axes[other].iter_type):
+    kinds = {axis.var: int(axis.iter_type) for axis in block.axes if axis.var not in otherwise}
+    for _, indices in block.accesses:
+        for one, other in zip(indices, indices[1:]):
+            if one in kinds and other in kinds and kinds[one] == kinds[other] and not one.same_as(other):
                 yield one, other
 
 

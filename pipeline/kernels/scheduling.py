@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tvm.tirx import PrimFunc
 
 from .access import Sharing, sharing
 from .by_structure import by_structure
-from .flatten import flattened
+from .flatten import flattened, with_shapes_of
 from .fuse_loops import fuse_loops
 from .lane_sums import lane_sums
 from .repack import Repack
@@ -59,19 +59,19 @@ def _is_scheduled(kernel: PrimFunc) -> bool:
 
 @by_structure
 def schedules(kernel: PrimFunc, repackable: frozenset[int], fixed_shapes: bool = False) -> Schedules:
-    """The ways to run `kernel`. `repackable` are the parameters whose layout may be chosen; the others have the shapes
-    they had only if these are `fixed_shapes`, else they may be those of the same elements in fewer dimensions."""
+    """The ways to run `kernel`. `repackable` are the parameters whose layout may be chosen; with `fixed_shapes` the
+    kernel goes by the axes it has, as is best where a parameter is to be found elsewhere."""
     if _is_scheduled(kernel):
         size = workspace_bytes(kernel)
         return Schedules(max(size, RULE_WORKSPACE), (Schedule(kernel, size),))
     default = workspace_bytes(kernel)
-    if not fixed_shapes:
-        kernel = flattened(kernel, repackable)
-    ways = [*_fast(kernel, repackable)]
+    flat = kernel if fixed_shapes else flattened(kernel, repackable)
+    ways = [*_fast(flat, repackable)]
     if default:
-        fused = fuse_loops(kernel)
+        fused = fuse_loops(flat)
         ways.append(Schedule(fused, workspace_bytes(fused)))
-    return Schedules(default, (*ways, Schedule(kernel, default)))
+    ways.append(Schedule(flat, default))
+    return Schedules(default, tuple(replace(way, kernel=with_shapes_of(kernel, flat, way.kernel)) for way in ways))
 
 
 def _fast(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:

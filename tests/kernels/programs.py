@@ -8,7 +8,7 @@ import numpy as np
 import tvm
 import tvm_ffi
 from tvm import relax
-from tvm.ir import IRModule, Var
+from tvm.ir import IRModule
 
 from passfit.kernels.lowering import Lowered, lower
 from passfit.kernels.placed import placed_kernels
@@ -71,16 +71,13 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         start = plan.offsets[tensor.buffer] + tensor.offset
         return arena[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
 
-    def argument(number: int, parameter: Var) -> tvm.runtime.Tensor:
-        """In the parameter's shape: a kernel may take the same elements in fewer dimensions."""
-        value = array(number).reshape([int(extent) for extent in parameter.ty.shape])
+    def argument(number: int) -> tvm.runtime.Tensor:
         if program.tensors[number].weight is not None:
-            return tvm.runtime.tensor(np.array(value, order="C"))
-        return tvm_ffi.from_dlpack(value, require_alignment=0)
+            return tvm.runtime.tensor(np.array(array(number), order="C"))
+        return tvm_ffi.from_dlpack(array(number), require_alignment=0)
 
     for port, value in zip(program.inputs, inputs, strict=True):
         array(port.tensor)[...] = value
     for step in program.steps:
-        params = lowered.kernels[step.kernel].params
-        library[step.kernel](*map(argument, (*step.reads, *step.writes), params))
+        library[step.kernel](*(argument(number) for number in (*step.reads, *step.writes)))
     return [array(port.tensor).copy() for port in program.outputs]

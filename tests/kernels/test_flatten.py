@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-tvm = pytest.importorskip("tvm")
+pytest.importorskip("tvm")
 
+import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import te, tirx
 
-from passfit.kernels.flatten import flattened
+from passfit.kernels.flatten import flattened, with_shapes_of
 
 pytestmark = pytest.mark.tvm
 _FEW = settings(max_examples=25, deadline=None, derandomize=True)
@@ -45,6 +46,12 @@ def test_a_convolution_of_single_elements_is_a_product_of_matrices():
     assert shapes(flattened(te.create_prim_func([data, weight, result]))) == [(1, 8, 30), (4, 8), (1, 4, 30)]
 
 
+def test_what_is_read_in_part_keeps_its_lines():
+    data = te.placeholder((1, 6, 5), "float32", "data")
+    kernel = flattened(te.create_prim_func([data, te.compute((1, 6, 3), lambda n, y, x: data[n, y, x], "result")]))
+    assert shapes(kernel) == [(1, 6, 5), (1, 6, 3)]
+
+
 def test_a_parameter_may_be_kept():
     assert shapes(flattened(elementwise((3, 4), (3, 4)), frozenset({0}))) == [(3, 4), (3, 4)]
 
@@ -72,7 +79,9 @@ def test_it_computes_the_same(data):
     kept = st.tuples(*(st.sampled_from([1, extent]) for extent in shape))
     operands = data.draw(st.lists(kept, min_size=1, max_size=3))
     kernel = elementwise(shape, *operands)
-    made = flattened(kernel)
+    flat = flattened(kernel)
+    made = with_shapes_of(kernel, flat, flat)
+    assert shapes(made) == shapes(kernel)
     rng = np.random.default_rng(0)
     values = [rng.standard_normal(each).astype("float32") for each in operands]
     np.testing.assert_array_equal(computed(made, values).reshape(shape), computed(kernel, values).reshape(shape))
