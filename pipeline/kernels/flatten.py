@@ -51,6 +51,8 @@ def with_shapes_of(original: PrimFunc, flat: PrimFunc, scheduled: PrimFunc) -> P
     """`scheduled`, which was made of `flat`, with parameters in the shapes they had in `original`.
 
     """
+    if flat.same_as(original):
+        return scheduled
     shapes = {
         scheduled.params[number]: [int(extent) for extent in one.ty.shape]
         for number, (one, other) in enumerate(zip(original.params, flat.params))

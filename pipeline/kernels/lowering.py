@@ -19,7 +19,7 @@ from ..graph import Program, Step
 from ..passes.host import HOST
 from .reader import read_program
 from .repack import repack_weights, repackable_parameters
-from .scheduling import Schedule, schedules
+from .scheduling import REGISTERS, Schedule, schedules
 from .workspace import workspace_bytes
 
 
@@ -57,17 +57,19 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     """The same program with its kernels scheduled, what they may share, and the largest workspace left, in bytes.
 
     Fast schedules use a little workspace; none may use more than the largest of the kernels as TVM made them, so that
-    the program never needs more than it did. Weights come in the layout their kernel reads them in.
+    the program never needs more than it did; what fits into registers is no workspace. Weights come in the layout their
+    kernel reads them in.
     """
     private = repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name]) for name, kernel in lowered.kernels.items()}
     most = max((each.default for each in known.values()), default=0)
-    chosen = {name: each.within(most) for name, each in known.items()}
+    chosen = {name: each.within(max(most, REGISTERS)) for name, each in known.items()}
     repacks = {name: each.repacks for name, each in chosen.items()}
     program, weights = repack_weights(lowered.program, lowered.weights, repacks)
     program = replace(program, steps=tuple(_with_sharing(step, chosen[step.kernel]) for step in program.steps))
     kernels = {name: each.kernel for name, each in chosen.items()}
-    return Lowered(program, kernels, weights), max((each.workspace for each in chosen.values()), default=0)
+    workspace = max((each.workspace for each in chosen.values()), default=0)
+    return Lowered(program, kernels, weights), workspace if workspace > REGISTERS else 0
 
 
 def _with_sharing(step: Step, schedule: Schedule) -> Step:

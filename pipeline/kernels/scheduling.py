@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,13 +13,18 @@ from .access import Sharing, sharing
 from .by_structure import by_structure
 from .flatten import flattened, with_shapes_of
 from .fuse_loops import fuse_loops
+from .grid import Unknown
 from .lane_sums import lane_sums
 from .repack import Repack
+from .sliding import slide
 from .tile_reduction import tile_reduction
+from .window import inlined
 from .workspace import workspace_bytes
 
 #: the most a rule may use to be fast, in bytes
 RULE_WORKSPACE = 4096
+#: bytes of vector registers: 16 of AVX2, 32 of NEON; a tile of no more than that is no memory
+REGISTERS = 512
 _SCHEDULED = "passfit.scheduled"
 
 
@@ -80,6 +86,11 @@ def _fast(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
     if along is not None and (size := workspace_bytes(along)) <= RULE_WORKSPACE:
         yield Schedule(along, size)
         return
+    with suppress(Unknown):
+        slid = slide(inlined(kernel))
+        if slid is not None:
+            yield Schedule(slid, workspace_bytes(slid))
+            return
     for copy_late in (False, True):
         tiled = tile_reduction(kernel, repackable, copy_late=copy_late)
         if tiled is None:
