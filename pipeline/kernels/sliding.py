@@ -69,8 +69,10 @@ class _Sliding:
         store = self.window.body
         if str(store.value.ty.dtype) != "float32" or str(store.buffer.ty.dtype) != "float32":
             raise Unknown("not of float32")
-        written = simple(self.window, store.indices)
         axes = {axis.var: int(axis.dom.extent) for axis in self.window.iter_vars}
+        written = [
+            index if index in axes else plain for index, plain in zip(store.indices, simple(self.window, store.indices))
+        ]
         if len(written) < 2 or not all(index in axes or isinstance(index, IntImm) for index in written):
             raise Unknown("results that are not by axes")
         *self.outer, self.y, self.x = written
@@ -98,6 +100,7 @@ class _Sliding:
         if not linear or any(not isinstance(each, IntImm) for each in linear[:-1]) or not _is_zero(linear[-1]):
             raise Unknown("an index that is not axis · stride + tap · step")
         stride, *step = (int(each) for each in linear[:-1])
+        stride = stride if self.axes[axis] > 1 else 1
         if stride < 1 or any(each < 1 for each in step):
             raise Unknown("windows that go backwards")
         return _Walk(stride, taps[0] if taps else None, self.axes[taps[0]] if taps else 1, step[0] if step else 1)

@@ -55,7 +55,7 @@ def test_depthwise_convolutions(case, channels, epilogue):
         if epilogue == "swish":
             result = relax.op.add(result, weight(1, channels, 1, 1, seed=2))
             return relax.op.multiply(result, relax.op.sigmoid(result))
-        return relax.op.add(result, relax.op.relu(result)) if epilogue == "residual" else result
+        return relax.op.add(result, relax.op.nn.relu(result)) if epilogue == "residual" else result
 
     agrees(lowered([(1, channels, *sides)], body, ("legalize", "fold-constant", "fuse-operators")))
 
