@@ -74,7 +74,7 @@ def _selecting_loops(schedule: Schedule, producer: SBlockRV, consumer: SBlockRV,
         for axis in region.region
         for var in undefined_vars(axis.min)
     ]
-    values = _iteration_values(schedule, consumer)
+    values = iteration_values(schedule, consumer)
     loop_vars = [
         var
         for axis, value in zip(block.iter_vars, values)
@@ -84,7 +84,7 @@ def _selecting_loops(schedule: Schedule, producer: SBlockRV, consumer: SBlockRV,
     return [any(schedule.get(loop).loop_var.same_as(var) for var in loop_vars) for loop in loops]
 
 
-def _iteration_values(schedule: Schedule, block: SBlockRV) -> list:
+def iteration_values(schedule: Schedule, block: SBlockRV) -> list:
     """What the block's axes are bound to, in terms of the loops around it."""
     wanted = schedule.get(block)
 

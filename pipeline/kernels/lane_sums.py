@@ -16,7 +16,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import BufferStore, PrimFunc
 
 from .expressions import is_contiguous, loads, uses
-from .fuse_loops import compute_at_consumer
+from .fuse_loops import compute_at_consumer, iteration_values
 from .inlining import (
     REFUSALS,
     inline_producers,
@@ -90,10 +90,11 @@ def _lane_loop(schedule: Schedule, block: SBlockRV, one_operand: bool) -> tuple[
 
 def _place_partial(schedule: Schedule, partial: SBlockRV, total: SBlockRV) -> None:
     """Under the loops that select an element of the result, just outside of the loop that adds up its lanes."""
-    axes = schedule.get(total).iter_vars
-    own = list(zip(schedule.get_loops(total)[-len(axes) :], axes))
-    (lanes,) = [loop for loop, axis in own if int(axis.iter_type) == _REDUCE]
-    schedule.reorder(*[loop for loop, axis in own if int(axis.iter_type) != _REDUCE], lanes)
+    loops = schedule.get_loops(total)
+    values = zip(schedule.get(total).iter_vars, iteration_values(schedule, total))
+    (summed,) = [value for axis, value in values if int(axis.iter_type) == _REDUCE]
+    (lanes,) = [loop for loop in loops if uses(summed, schedule.get(loop).loop_var)]
+    schedule.reorder(*[loop for loop in loops if loop is not lanes], lanes)
     around = schedule.get_loops(total)[:-1]
     if around:
         schedule.compute_at(partial, around[-1], preserve_unit_loops=True)

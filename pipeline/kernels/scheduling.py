@@ -82,20 +82,40 @@ def schedules(kernel: PrimFunc, repackable: frozenset[int], fixed_shapes: bool =
 
 def _fast(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
     """What the rules make of the kernel, as far as the workspace is small; the first is the one to take."""
-    along = lane_sums(kernel, one_operand=True)
-    if along is not None and (size := workspace_bytes(along)) <= RULE_WORKSPACE:
-        yield Schedule(along, size)
-        return
+    for rule in (_one_operand_along_memory, _windows, _tiles, _along_memory):
+        for schedule in rule(kernel, repackable):
+            if schedule.workspace <= RULE_WORKSPACE:
+                yield schedule
+                return
+
+
+def _one_operand_along_memory(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
+    yield from _lane_sums(kernel, one_operand=True)
+
+
+def _windows(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
     with suppress(Unknown):
         slid = slide(inlined(kernel))
         if slid is not None:
             yield Schedule(slid, workspace_bytes(slid))
-            return
+
+
+def _tiles(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
+    """Tiles of vectors; where there are none, sums along memory, which are vectors too, go first."""
     for copy_late in (False, True):
         tiled = tile_reduction(kernel, repackable, copy_late=copy_late)
         if tiled is None:
             return
-        size = workspace_bytes(tiled.kernel)
-        if size <= RULE_WORKSPACE:
-            yield Schedule(tiled.kernel, size, tiled.repacks)
-            return
+        if tiled.lanes == 1:
+            yield from _lane_sums(kernel, one_operand=False)
+        yield Schedule(tiled.kernel, workspace_bytes(tiled.kernel), tiled.repacks)
+
+
+def _along_memory(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
+    yield from _lane_sums(kernel, one_operand=False)
+
+
+def _lane_sums(kernel: PrimFunc, one_operand: bool) -> Iterator[Schedule]:
+    along = lane_sums(kernel, one_operand=one_operand)
+    if along is not None:
+        yield Schedule(along, workspace_bytes(along))

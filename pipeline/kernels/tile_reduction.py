@@ -39,9 +39,10 @@ from .tiling import Tiling, best_tiling, plain_axes
 
 @dataclass(frozen=True)
 class Tiled:
-    """A scheduled kernel, and the layouts it wants for its parameters."""
+    """A scheduled kernel, the lanes of its tiles, and the layouts it wants for its parameters."""
 
     kernel: PrimFunc
+    lanes: int
     repacks: tuple[Repack, ...] = ()
 
 
@@ -82,7 +83,7 @@ def _tile(schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], copy
     _accumulate_along_lanes(schedule, reduction, tiling)
     inside = _tile_consumer(schedule, consumer, tiling, places)
     _tile_reduction(schedule, reduction, tiling, inside, padding, copy_late)
-    return Tiled(scheduled_kernel(schedule, kernel), repacks)
+    return Tiled(scheduled_kernel(schedule, kernel), tiling.tile.lanes, repacks)
 
 
 @dataclass(frozen=True)
