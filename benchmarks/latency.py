@@ -28,6 +28,7 @@ from passfit.errors import PassfitError
 from passfit.frontend.cache import default_cache
 from passfit.graph.files import write_text
 from passfit.kernels.lowering import Lowered
+from passfit.memory import account
 from passfit.passes.base import ModulePass
 from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import TVM_DEFAULT, Sequence
@@ -52,7 +53,7 @@ def passes(entry: Entry, column: str) -> tuple[str, ...] | None:
 
 
 def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> dict:
-    """By column, and for ONNX Runtime: milliseconds; by column the workspace, and the seconds to lower and build."""
+    """By column, and for ONNX Runtime: milliseconds; by column ram and workspace, and the seconds to lower and build."""
     inputs = make_input(imported.onnx, 0, 0)
     reference = Reference(imported.onnx, optimized=True)
     found: dict = {}
@@ -67,7 +68,9 @@ def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> d
             library = api.build_library(imported.name, lowered, plan, workspace, TARGET, folder)
             seconds = round(time.monotonic() - started, 1)
             programs[column] = link(library, lowered.program, TARGET, folder)
-            found[column] = {"workspace": workspace, "seconds": seconds, "ms": []}
+            in_place = TARGET.weights == "in-place"
+            ram = account(lowered.program, plan, workspace=workspace, code=0, weights_in_place=in_place).ram
+            found[column] = {"ram": ram, "workspace": workspace, "seconds": seconds, "ms": []}
         found["onnxruntime"] = {"ms": []}
         for _ in range(ROUNDS):
             found["onnxruntime"]["ms"].append(_median_of(lambda: reference(inputs)))

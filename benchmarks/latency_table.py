@@ -7,6 +7,8 @@ import math
 
 from memory_table import HERE, Entry
 
+from passfit.graph.sizes import format_bytes
+
 RESULTS = HERE / "results" / "latency"
 COLUMNS = ("whole", "winner")
 
@@ -29,15 +31,16 @@ def table(models: list[Entry]) -> str:
         "by turn in one run. In brackets, ÷ ONNX Runtime. Winner: the sequence of least ram, in parts (results/memory.md);",
         "whole: the same kernels, not split.",
         "",
-        "| model | ONNX Runtime | whole | winner | workspace | seconds to build |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| model | ONNX Runtime | whole | winner | ram whole | ram of the winner | workspace | seconds to build |",
+        "| --- |" + " ---: |" * 7,
     ]
     for each, found in known.items():
         if "failed" in found:
-            lines.append(f"| {each.name} | {found['failed']} | | | | |")
+            lines.append(f"| {each.name} | {found['failed']} | | | | | | |")
             continue
         cells = [f"{found[c]['ms']:.2f} ({_ratio(found, c):.2f}×)" if c in found else "" for c in COLUMNS]
         built = [found[c] for c in COLUMNS if c in found]
+        cells += [format_bytes(found[c]["ram"]) if c in found else "" for c in COLUMNS]
         lines.append(
             f"| {each.name} | {found['onnxruntime']['ms']:.2f} | {' | '.join(cells)} "
             f"| {max(b['workspace'] for b in built)} | {max(b['seconds'] for b in built)} |"
@@ -45,7 +48,7 @@ def table(models: list[Entry]) -> str:
     groups = {"all": known, "without recurrent": {each: found for each, found in known.items() if not each.recurrent}}
     for title, group in groups.items():
         means = [_mean([_ratio(found, column) for found in group.values() if column in found]) for column in COLUMNS]
-        lines.append(f"| **geometric mean, {title}** ({len(group)}) | | {' | '.join(means)} | | |")
+        lines.append(f"| **geometric mean, {title}** ({len(group)}) | | {' | '.join(means)} | | | | |")
     return "\n".join(lines) + "\n"
 
 

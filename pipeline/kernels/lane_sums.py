@@ -90,9 +90,11 @@ def _lane_loop(schedule: Schedule, block: SBlockRV, one_operand: bool) -> tuple[
 
 def _place_partial(schedule: Schedule, partial: SBlockRV, total: SBlockRV) -> None:
     """Under the loops that select an element of the result, just outside of the loop that adds up its lanes."""
-    loops = schedule.get_loops(total)
-    values = zip(schedule.get(total).iter_vars, iteration_values(schedule, total))
-    (summed,) = [value for axis, value in values if int(axis.iter_type) == _REDUCE]
+    axes = schedule.get(total).iter_vars
+    loops = schedule.get_loops(total)[-len(axes) :]
+    (summed,) = [
+        value for axis, value in zip(axes, iteration_values(schedule, total)) if int(axis.iter_type) == _REDUCE
+    ]
     (lanes,) = [loop for loop in loops if uses(summed, schedule.get(loop).loop_var)]
     schedule.reorder(*[loop for loop in loops if loop is not lanes], lanes)
     around = schedule.get_loops(total)[:-1]

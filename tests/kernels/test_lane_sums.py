@@ -71,3 +71,14 @@ def test_a_product_is_reduced_only_where_it_is_allowed():
     kernel = _kernel(lowered([(1, 32)], lambda x: relax.op.sum(x * weight(5, 32), [1])))
     assert lane_sums(kernel, one_operand=True) is None
     assert lane_sums(kernel, one_operand=False) is not None
+
+
+def test_a_product_along_memory_has_its_lanes_innermost_whatever_the_order_of_the_axes():
+    def body(x):
+        return relax.op.nn.conv1d(x, weight(5, 1, 32), strides=16)
+
+    program = lowered([(1, 1, 80)], body)
+    in_lanes = replace(program, kernels={name: lane_sums(each, one_operand=False) for name, each in program.kernels.items()})
+    inputs = random_inputs(program)
+    np.testing.assert_allclose(run(in_lanes, inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-5)
+    assert workspace_bytes(_kernel(in_lanes)) == 64
