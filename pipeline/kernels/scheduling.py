@@ -15,6 +15,7 @@ from .flatten import flattened, with_shapes_of
 from .fuse_loops import fuse_loops
 from .grid import Unknown
 from .lane_sums import lane_sums
+from .ranges import by_ranges
 from .repack import Repack
 from .sliding import slide
 from .tile_reduction import tile_reduction
@@ -71,6 +72,10 @@ def schedules(kernel: PrimFunc, repackable: frozenset[int], fixed_shapes: bool =
         size = workspace_bytes(kernel)
         return Schedules(max(size, RULE_WORKSPACE), (Schedule(kernel, size),))
     default = workspace_bytes(kernel)
+    ranges = by_ranges(kernel)
+    if ranges is not None:
+        flat = ranges if fixed_shapes else flattened(ranges)
+        return Schedules(default, (Schedule(with_shapes_of(ranges, flat, flat), 0),))
     flat = kernel if fixed_shapes else flattened(kernel, repackable)
     ways = [*_fast(flat, repackable)]
     if default:
