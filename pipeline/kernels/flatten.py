@@ -21,7 +21,7 @@ from tvm.tirx import BufferStore, IterVar, PrimFunc
 
 from .expressions import parts
 from .grid import Unknown
-from .nests import analyzer_of, blocks_of, kernel_of, nest_of
+from .nests import analyzer_of, blocks_of, kernel_of, nest_of, simplified
 
 #: a buffer and a dimension of it, which goes with the next
 _Pair = tuple[Var, int]
@@ -120,11 +120,11 @@ def _simplified(block: SBlock) -> _Block:
     analyzer = analyzer_of(block.iter_vars)
 
     def load(each: TensorLoad) -> TensorLoad:
-        return tirx.BufferLoad(each.source, [analyzer.simplify(index) for index in each.indices])
+        return tirx.BufferLoad(each.source, [simplified(analyzer, index) for index in each.indices])
 
     def store(each: BufferStore) -> BufferStore:
         value = tvm_ffi.structural_map(each.value, [(TensorLoad, load)])
-        return BufferStore(each.buffer, value, [analyzer.simplify(index) for index in each.indices])
+        return BufferStore(each.buffer, value, [simplified(analyzer, index) for index in each.indices])
 
     init = block.init
     if init is not None and not isinstance(init, BufferStore):

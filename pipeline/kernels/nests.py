@@ -68,7 +68,14 @@ def analyzer_of(axes: Sequence[IterVar]) -> sym.Analyzer:
 def simple(block: SBlock, indices: Sequence[Expr]) -> list[Expr]:
     """Indices without what the extents of the block's axes make needless: a reshape that moves nothing, say."""
     analyzer = analyzer_of(block.iter_vars)
-    return [analyzer.simplify(index) for index in indices]
+    return [simplified(analyzer, index) for index in indices]
+
+
+def simplified(analyzer: sym.Analyzer, index: Expr) -> Expr:
+    """An index as simple as can be, an int64 as it was: of a constant, the analyzer makes an int32, and TVM refuses to
+    schedule what has indices of both."""
+    found = analyzer.simplify(index)
+    return tirx.const(int(found), "int64") if isinstance(found, IntImm) else found
 
 
 def resized(buffer: Var, axis: int, extent: int) -> Var:

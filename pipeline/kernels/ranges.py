@@ -15,7 +15,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import GE, GT, LE, LT, And, BufferStore, IntImm, Not, Or, PrimFunc, Select, Stmt
+from tvm.tirx import GE, GT, LE, LT, And, BufferStore, IntImm, IterVar, Not, Or, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
 from .expressions import has_condition, walk
@@ -40,8 +40,7 @@ def by_ranges(kernel: PrimFunc) -> PrimFunc | None:
     if len(blocks) != 1 or blocks[0].init is not None or not has_condition(blocks[0].body.value):
         return None
     (block,) = blocks
-    axes = [axis.var for axis in block.iter_vars]
-    if len(axes) != len(block.body.indices) or not all(one.same_as(other) for one, other in zip(axes, block.body.indices)):
+    if len(block.iter_vars) != len(block.body.indices) or not all(map(_is_along, block.iter_vars, block.body.indices)):
         return None
     known = list(_comparisons(block))
     cuts = [_cuts(int(axis.dom.extent), [holds for _, var, holds in known if var.same_as(axis.var)]) for axis in block.iter_vars]
@@ -50,6 +49,10 @@ def by_ranges(kernel: PrimFunc) -> PrimFunc | None:
     nests = [_nest(block, ranges, known) for ranges in product(*(list(pairwise(each)) for each in cuts))]
     # the kernel of the inlined blocks has the parameters in place of those it was given
     return kernel_of(inlined(kernel).params, nests, [], kernel.attrs)
+
+
+def _is_along(axis: IterVar, index: Expr) -> bool:
+    return axis.var.same_as(index) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm))
 
 
 def _comparisons(block: SBlock) -> Iterator[tuple[Expr, Var, np.ndarray]]:

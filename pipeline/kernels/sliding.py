@@ -46,12 +46,13 @@ def slide(kernel: PrimFunc) -> PrimFunc | None:
 
 @dataclass(frozen=True)
 class _Walk:
-    """How an index follows an axis of the result and one of the window: axis · stride + tap · step."""
+    """How an index follows an axis of the result and one of the window: start + axis · stride + tap · step."""
 
     stride: int
     tap: Var | None
     taps: int
     step: int
+    start: Expr
 
 
 class _Sliding:
@@ -82,6 +83,8 @@ class _Sliding:
         self.axes = axes
         self.data, self.indices = self._data()
         self.rows, self.columns = self._walk(self.indices[-2], self.y), self._walk(self.indices[-1], self.x)
+        if not _is_zero(self.columns.start):
+            raise Unknown("columns that do not begin at the first")
         self._check()
 
     def _data(self) -> tuple[Var, list[Expr]]:
@@ -97,13 +100,14 @@ class _Sliding:
         if len(taps) > 1:
             raise Unknown("an index by more than a window")
         linear = sym.detect_linear_equation(index, [axis, *taps])
-        if not linear or any(not isinstance(each, IntImm) for each in linear[:-1]) or not _is_zero(linear[-1]):
-            raise Unknown("an index that is not axis · stride + tap · step")
+        own = [each.var for each in self.window.iter_vars]
+        if not linear or any(not isinstance(each, IntImm) for each in linear[:-1]) or any(uses(linear[-1], var) for var in own):
+            raise Unknown("an index that is not start + axis · stride + tap · step")
         stride, *step = (int(each) for each in linear[:-1])
         stride = stride if self.axes[axis] > 1 else 1
         if stride < 1 or any(each < 1 for each in step):
             raise Unknown("windows that go backwards")
-        return _Walk(stride, taps[0] if taps else None, self.axes[taps[0]] if taps else 1, step[0] if step else 1)
+        return _Walk(stride, taps[0] if taps else None, self.axes[taps[0]] if taps else 1, step[0] if step else 1, linear[-1])
 
     def _check(self) -> None:
         reduced = [each for each in self.window.iter_vars if int(each.iter_type) == 2 and self.axes[each.var] > 1]
@@ -189,7 +193,7 @@ class _Sliding:
     def _fill(self, start: Expr, count: int) -> Stmt:
         """The lines of a band of `count` rows: each from its row, or of padding."""
         line = Var("line", "int64")
-        row = start * self.rows.stride + line
+        row = start * self.rows.stride + line + self.rows.start
         last = (self.width - 1) * self.columns.stride + (self.columns.taps - 1) * self.columns.step
         if self.padding is None:
             inside, first, end = None, 0, last + 1

@@ -24,7 +24,7 @@ from .by_structure import by_structure
 from .expressions import loads, uses
 from .grid import RoughGrid, Unknown
 from .inlining import REFUSALS, inline_producers, new_schedule, scheduled_kernel
-from .nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple
+from .nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple, simplified
 
 _SPATIAL = 0
 
@@ -248,7 +248,8 @@ class Following:
 
         def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
             axis, start = starts.get(buffer, (None, None))
-            return [analyzer.simplify(index - start if place == axis else index) for place, index in enumerate(indices)]
+            moved = (index - start if place == axis else index for place, index in enumerate(indices))
+            return [simplified(analyzer, index) for index in moved]
 
         def rewritten(stmt: Stmt) -> Stmt:
             return tvm_ffi.structural_map(
