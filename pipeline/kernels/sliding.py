@@ -14,176 +14,78 @@ What is computed past the end of the plane is not stored. A plane of 7 × 7 is d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 import tvm_ffi
-from tvm import sym, tirx
+from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import And, BufferStore, For, IfThenElse, IntImm, PrimFunc, Stmt
+from tvm.tirx import And, BufferStore, For, IfThenElse, PrimFunc, Stmt
 
 from .expressions import loads, uses
 from .grid import RoughGrid, Unknown
-from .nests import blocks_of, sequence, simple
-from .tile import LANES
+from .nests import sequence
+from .planes import Plane
+from .tile import LANES, divisors
 
-_SERIAL, _VECTORIZED, _UNROLLED = 0, 2, 3
+_SERIAL, _VECTORIZED = 0, 2
 #: accumulators at a time, and bytes of lines
 _ACCUMULATORS, _LINES = 8, 3072
-_MOST_TAPS = 64
 
 
 def slide(kernel: PrimFunc) -> PrimFunc | None:
     """`kernel`, whose element-wise producers are inlined (see `window.inlined`), by lines of its planes; None where the
     rule does not match."""
     try:
-        return _Sliding(kernel).kernel()
+        return _ByLines(kernel).kernel()
     except Unknown:
         return None
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """How an index follows an axis of the result and one of the window: start + axis · stride + tap · step."""
-
-    stride: int
-    tap: Var | None
-    taps: int
-    step: int
-    start: Expr
-
-
-class _Sliding:
-    """The parts of a kernel: padding, if any, the windows, and what is made of each element, if anything."""
+class _ByLines(Plane):
+    """The kernel by padded lines: `chunks` of lanes in a row, `at_once` of them accumulated for `height_at_once` rows;
+    the lines that `band` rows of the result need are there at a time."""
 
     def __init__(self, kernel: PrimFunc):
-        self.original = kernel
-        blocks = blocks_of(kernel)
-        places = [number for number, block in enumerate(blocks) if block.init is not None]
-        if len(places) != 1 or len(blocks) > 3 or places[0] > 1 or len(blocks) - places[0] > 2:
-            raise Unknown("more than padding, a window and what is made of it")
-        self.padding = blocks[0] if places[0] == 1 else None
-        self.window, self.last = blocks[places[0]], blocks[-1] if len(blocks) > places[0] + 1 else None
-        self.result = kernel.params[-1]
-        store = self.window.body
-        if str(store.value.ty.dtype) != "float32" or str(store.buffer.ty.dtype) != "float32":
-            raise Unknown("not of float32")
-        axes = {axis.var: int(axis.dom.extent) for axis in self.window.iter_vars}
-        written = [
-            index if index in axes else plain for index, plain in zip(store.indices, simple(self.window, store.indices))
-        ]
-        if len(written) < 2 or not all(index in axes or isinstance(index, IntImm) for index in written):
-            raise Unknown("results that are not by axes")
-        *self.outer, self.y, self.x = written
-        if self.y not in axes or self.x not in axes:
-            raise Unknown("no plane")
-        self.height, self.width = axes[self.y], axes[self.x]
-        self.axes = axes
-        self.data, self.indices = self._data()
-        self.rows, self.columns = self._walk(self.indices[-2], self.y), self._walk(self.indices[-1], self.x)
-        if not _is_zero(self.columns.start):
-            raise Unknown("columns that do not begin at the first")
-        self._check()
-
-    def _data(self) -> tuple[Var, list[Expr]]:
-        """The one operand that the windows slide over, and where they are."""
-        read = [load for load in loads(self.window.body.value) if not load.source.same_as(self.window.body.buffer)]
-        sliding = [load for load in read if uses(load, self.x) or uses(load, self.y)]
-        if len(sliding) != 1:
-            raise Unknown("more than one operand to slide over")
-        return sliding[0].source, simple(self.window, sliding[0].indices)
-
-    def _walk(self, index: Expr, axis: Var) -> _Walk:
-        taps = [each.var for each in self.window.iter_vars if int(each.iter_type) == 2 and uses(index, each.var)]
-        if len(taps) > 1:
-            raise Unknown("an index by more than a window")
-        linear = sym.detect_linear_equation(index, [axis, *taps])
-        own = [each.var for each in self.window.iter_vars]
-        if not linear or any(not isinstance(each, IntImm) for each in linear[:-1]) or any(uses(linear[-1], var) for var in own):
-            raise Unknown("an index that is not start + axis · stride + tap · step")
-        stride, *step = (int(each) for each in linear[:-1])
-        stride = stride if self.axes[axis] > 1 else 1
-        if stride < 1 or any(each < 1 for each in step):
-            raise Unknown("windows that go backwards")
-        return _Walk(stride, taps[0] if taps else None, self.axes[taps[0]] if taps else 1, step[0] if step else 1, linear[-1])
-
-    def _check(self) -> None:
-        reduced = [each for each in self.window.iter_vars if int(each.iter_type) == 2 and self.axes[each.var] > 1]
-        if any(each.var not in (self.rows.tap, self.columns.tap) for each in reduced):
-            raise Unknown("sums over more than the window")
-        if self.rows.taps * self.columns.taps > _MOST_TAPS or self.rows.taps * self.columns.taps < 2:
-            raise Unknown("a window that is no window, or too large to unroll")
-        if any(uses(index, var) for index in self.indices[:-2] for var in (self.y, self.x)):
-            raise Unknown("other planes further on")
-        planes = [index for index in self.outer if isinstance(index, Var) and self.axes[index] > 1]
-        if not all(any(uses(index, var) for index in self.indices[:-2]) for var in planes):
-            raise Unknown("planes that several results are made of, each from lines of its own")
-        if self.padding is not None and not self.data.same_as(self.padding.body.buffer):
-            raise Unknown("padding of something else")
-        if self.last is not None:
-            read = [load for load in loads(self.last.body.value) if load.source.same_as(self.window.body.buffer)]
-            own = [axis.var for axis in self.last.iter_vars]
-            if any(int(axis.iter_type) != 0 for axis in self.last.iter_vars) or len(own) != len(self.last.body.indices):
-                raise Unknown("another reduction")
-            for indices in [self.last.body.indices, *(load.indices for load in read)]:
-                found = simple(self.last, indices)
-                if len(found) != len(own) or any(
-                    not (index.same_as(var) or int(axis.dom.extent) == 1)
-                    for index, var, axis in zip(found, own, self.last.iter_vars)
-                ):
-                    raise Unknown("a last step that is not by element")
-        elif not self.window.body.buffer.same_as(self.result):
-            raise Unknown("the result is written elsewhere")
-
-    # --- the kernel
+        super().__init__(kernel)
+        self.chunks = -(-self.width // LANES)
+        self.at_once = max(divisors(self.chunks, _ACCUMULATORS if self.chunks <= _ACCUMULATORS else _ACCUMULATORS // 2))
+        rows = min(_ACCUMULATORS // self.at_once, self.height)
+        self.phase_width = self.chunks * LANES + (self.columns.taps - 1) * self.columns.step // self.columns.stride
+        most = _LINES // (self.columns.stride * self.phase_width * 4)
+        band = next((count for count in range(self.height, 0, -1) if self._lines(count) <= most), None)
+        if band is None:
+            raise Unknown("lines that are too long")
+        self.band = band if band in (self.height, 1) else max(band // rows * rows, 1)
+        self.height_at_once = min(rows, self.band)
+        self.lines = _buffer("lines", (self._lines(self.band), self.columns.stride, self.phase_width))
+        self.acc = _buffer("acc", (self.height_at_once, self.at_once * LANES))
+        #: what axes stand for: loops around all of it, or nothing
+        self.loops = {axis: Var("plane", "int64") for axis in self.outer if isinstance(axis, Var) and self.axes[axis] > 1}
+        single = {axis.var: _int(0) for axis in self.window.iter_vars if self.axes[axis.var] == 1}
+        self.values: dict[Var, Expr] = {**single, **self.loops}
 
     def kernel(self) -> PrimFunc:
-        chunks = -(-self.width // LANES)
-        at_once = next(count for count in range(min(chunks, 4 if chunks > _ACCUMULATORS else _ACCUMULATORS), 0, -1) if chunks % count == 0)
-        rows = max(1, min(_ACCUMULATORS // at_once, self.height))
-        self.chunks, self.at_once = chunks, at_once
-        self.phase_width = chunks * LANES + (self.columns.taps - 1) * self.columns.step // self.columns.stride
-        line = self.columns.stride * self.phase_width * 4
-        most = _LINES // line
-        band = self.height
-        while self._lines(band) > most:
-            band -= 1
-            if band < 1:
-                raise Unknown("lines that are too long")
-        if band < self.height:
-            band = max(band // rows * rows, 1)
-        rows = min(rows, band)
-        self.lines = _buffer("lines", (self._lines(band), self.columns.stride, self.phase_width))
-        self.acc = _buffer("acc", (rows, at_once * LANES))
-        outer = [(index, Var(f"o{n}", "int64")) for n, index in enumerate(self.outer)]
-        self.values: dict[Var, Expr] = {
-            index: (var if self.axes[index] > 1 else _int(0)) for index, var in outer if isinstance(index, Var)
-        }
-        for axis in self.window.iter_vars:
-            if self.axes[axis.var] == 1:
-                self.values.setdefault(axis.var, _int(0))
-        whole, rest = divmod(self.height, band)
+        whole, rest = divmod(self.height, self.band)
         number = Var("band", "int64")
-        body = [_loop(number, whole, self._band(number * band if whole > 1 else _int(0), band, rows))]
+        body = [_loop(number, whole, self._band(number * self.band, self.band))]
         if rest:
-            body.append(self._band(_int(whole * band), rest, min(rows, rest)))
+            body.append(self._band(_int(whole * self.band), rest))
         stmt = sequence(body)
-        for index, var in reversed(outer):
-            if isinstance(index, Var) and self.axes[index] > 1:
-                stmt = For(var, _int(0), _int(self.axes[index]), _SERIAL, stmt)
+        for axis, var in reversed(self.loops.items()):
+            stmt = For(var, _int(0), _int(self.axes[axis]), _SERIAL, stmt)
         root = SBlock([], [], [], "root", stmt, alloc_buffers=[self.lines, self.acc])
         return PrimFunc(list(self.original.params), SBlockRealize([], tirx.const(True), root), attrs=self.original.attrs)
 
     def _lines(self, rows: int) -> int:
         return (rows - 1) * self.rows.stride + (self.rows.taps - 1) * self.rows.step + 1
 
-    def _band(self, start: Expr, count: int, rows: int) -> Stmt:
+    def _band(self, start: Expr, count: int) -> Stmt:
+        rows = min(self.height_at_once, count)
         whole, rest = divmod(count, rows)
         number = Var("rows", "int64")
-        parts = [self._fill(start, count)]
-        parts += [_loop(number, whole, self._rows(start, number * rows if whole > 1 else _int(0), rows))]
+        parts = [self._fill(start, count), _loop(number, whole, self._rows(start, number * rows, rows))]
         if rest:
             parts.append(self._rows(start, _int(whole * rows), rest))
         return sequence(parts)
@@ -376,10 +278,6 @@ def _loop(var: Var, extent: int, body: Stmt) -> Stmt:
 def _buffer(name: str, shape: Sequence[int]) -> Var:
     assert prod(shape) > 0
     return tirx.decl_buffer([_int(each) for each in shape], "float32", name)
-
-
-def _is_zero(value: Expr) -> bool:
-    return isinstance(value, IntImm) and int(value) == 0
 
 
 def _int(value: int) -> Expr:
