@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 #: accumulators of 8 lanes; with the operands they fill 16 registers
-ACCUMULATORS, REGISTERS, LANES = 12, 16, 8
+ACCUMULATORS, REGISTERS, LANES = 14, 16, 8
 #: bytes of vectors that one tile after the other finds in the nearest cache, and cycles to load one from there, else
 _NEAR, _NEAR_LOAD, _FAR_LOAD = 16384, 0.5, 1.0
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
