@@ -22,11 +22,12 @@ from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
 from ..graph import Program, Step
 from ..memory.bands import Region, Stage, joined
+from .laid_out import reading
 from .lowering import Lowered
 from .nests import kernel_of, sequence
 from .partial_sum import partial_sum
-from .repack import Repack, private_weights, repacked
-from .scheduling import RULE_WORKSPACE, as_it_is, schedules
+from .repack import Repack, free_weights, repacked
+from .scheduling import RULE_WORKSPACE, as_it_is, is_scheduled, schedules
 from .window import window
 
 _SERIAL = 0
@@ -39,7 +40,7 @@ def banded(lowered: Lowered, region: Region) -> Lowered:
     program, weights = repacked(program, lowered.weights, repacks)
     used = {each.kernel for each in program.steps}
     kernels = {name: function for name, function in lowered.kernels.items() if name in used} | {step.kernel: kernel}
-    return Lowered(program, dict(sorted(kernels.items())), weights)
+    return Lowered(program, dict(sorted(kernels.items())), weights, {**lowered.layouts, **repacks})
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,11 @@ def _kernel(
     """The kernel, and the layouts it wants for weights, by their number."""
     program = lowered.program
     runs = _runs(lowered, region)
-    layouts = {tensor: repack for run in runs for tensor, repack in run.repacks.items()}
+    layouts = {weight: repack for run in runs for weight, repack in run.repacks.items()}
     places = {}
     for number, tensor in enumerate(reads):
-        shape = program.tensors[tensor].shape
-        shape = layouts[tensor].shape(shape) if tensor in layouts else shape
+        shape, weight = program.tensors[tensor].shape, program.tensors[tensor].weight
+        shape = layouts[weight].shape(shape) if weight in layouts else shape
         places[tensor] = _Place(_buffer(program, tensor, f"operand{number}", shape))
     for stage in region.stages:
         tensor = program.steps[stage.step].writes[0]
@@ -92,12 +93,12 @@ def _kernel(
     loop = For(tick, _int(0), _int(len(ticks)), _SERIAL, sequence(body))
     params = [places[tensor].buffer for tensor in (*reads, *results)]
     made = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
-    return as_it_is(made), {program.tensors[tensor].weight: repack for tensor, repack in layouts.items()}
+    return as_it_is(made), layouts
 
 
 @dataclass(frozen=True)
 class _Run:
-    """What a stage runs at its ticks, and after the last of them; the layouts it wants for weights, by tensor."""
+    """What a stage runs at its ticks, and after the last of them; the layouts it wants for weights, by their number."""
 
     kernel: PrimFunc
     finish: PrimFunc | None
@@ -106,10 +107,13 @@ class _Run:
 
 def _runs(lowered: Lowered, region: Region) -> list[_Run]:
     """The scheduled kernel of each stage, with variables of its own: two stages may have one kernel."""
-    private = private_weights(lowered.program)
+    program = lowered.program
+    free = free_weights(program, frozenset(name for name, each in lowered.kernels.items() if is_scheduled(each)))
+    layouts = dict(lowered.layouts)
     found = []
     for stage in region.stages:
-        step = lowered.program.steps[stage.step]
+        step = program.steps[stage.step]
+        weights = [program.tensors[tensor].weight for tensor in step.reads]
         original = lowered.kernels[step.kernel]
         finish = None
         if stage.operand is None:
@@ -117,10 +121,14 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
         else:
             parts = partial_sum(original, stage.operand, stage.axis, stage.group)
             made, finish = parts.part, parts.finish
-        # the first parameter is the number of the row
-        free = frozenset(n + 1 for n, tensor in enumerate(step.reads) if tensor in private)
-        schedule = schedules(made, free, True).within(RULE_WORKSPACE)
-        repacks = {step.reads[repack.parameter - 1]: repack for repack in schedule.repacks}
+        for number, weight in enumerate(weights):
+            if weight in layouts:
+                made = reading(made, number + 1, layouts[weight])  # the first parameter is the number of the row
+                finish = finish and reading(finish, number, layouts[weight])
+        choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
+        schedule = schedules(made, choice, True).within(RULE_WORKSPACE)
+        repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
+        layouts |= repacks
         if finish is not None:
             finish = s_tir.renew_defs(schedules(finish, frozenset(), True).within(RULE_WORKSPACE).kernel)
         found.append(_Run(s_tir.renew_defs(schedule.kernel), finish, repacks))

@@ -7,7 +7,7 @@ PrimFuncs that write into what was allocated, and views. That is the form steps 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import tvm
@@ -17,19 +17,24 @@ from tvm.tirx import PrimFunc
 
 from ..graph import Program, Step
 from ..passes.host import HOST
+from .laid_out import in_layouts
 from .reader import read_program
-from .repack import repack_weights, repackable_parameters
+from .repack import Repack, repack_weights, repackable_parameters
 from .scheduling import REGISTERS, Schedule, schedules
 from .workspace import workspace_bytes
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A program with its kernels (TIR functions by name) and its weights (arrays in the order of Program.weights)."""
+    """A program with its kernels (TIR functions by name) and its weights (arrays in the order of Program.weights).
+
+    `layouts` are those that weights, by their number, are in although kernels that are not scheduled yet do not know.
+    """
 
     program: Program
     kernels: dict[str, PrimFunc]
     weights: tuple[np.ndarray, ...]
+    layouts: Mapping[int, Repack] = field(default_factory=dict)
 
 
 def to_destination_passing(module: IRModule) -> IRModule:
@@ -60,6 +65,7 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     the program never needs more than it did; what fits into registers is no workspace. Weights come in the layout their
     kernel reads them in.
     """
+    lowered = Lowered(*in_layouts(lowered.program, lowered.kernels, lowered.layouts), lowered.weights)
     private = repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name]) for name, kernel in lowered.kernels.items()}
     most = max((each.default for each in known.values()), default=0)

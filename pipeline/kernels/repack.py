@@ -6,7 +6,7 @@ weight[..., f, ...] ─► weight[f / width, ..., f % width]      `width` neighb
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -68,16 +68,16 @@ def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:
     }
 
 
-def private_weights(program: Program) -> frozenset[int]:
-    """The tensors that are the only ones on their weight, read once in all the program, and not handed out."""
-    reads = Counter(tensor for step in program.steps for tensor in step.reads)
-    tensors = Counter(tensor.weight for tensor in program.tensors if tensor.weight is not None)
-    outputs = {port.tensor for port in program.outputs}
-    return frozenset(
-        number
-        for number, tensor in enumerate(program.tensors)
-        if tensor.weight is not None and tensors[tensor.weight] == 1 and reads[number] == 1 and number not in outputs
-    )
+def free_weights(program: Program, fixed: frozenset[str]) -> frozenset[int]:
+    """The weights, by number, of one shape wherever they are read, not handed out, that no kernel of `fixed` reads."""
+    shapes: dict[int, set[tuple[int, ...]]] = defaultdict(set)
+    for tensor in program.tensors:
+        if tensor.weight is not None:
+            shapes[tensor.weight].add(tensor.shape)
+    taken = {port.tensor for port in program.outputs} | {view.source for view in program.views}
+    taken |= {tensor for step in program.steps if step.kernel in fixed for tensor in step.reads}
+    found = {weight for weight, different in shapes.items() if len(different) == 1}
+    return frozenset(found - {program.tensors[tensor].weight for tensor in taken})
 
 
 def repack_weights(

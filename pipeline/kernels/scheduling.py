@@ -39,7 +39,7 @@ class Schedule:
 
     @cached_property
     def sharing(self) -> Sharing:
-        return Sharing() if _is_scheduled(self.kernel) else sharing(self.kernel)
+        return Sharing() if is_scheduled(self.kernel) else sharing(self.kernel)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def as_it_is(kernel: PrimFunc) -> PrimFunc:
     return kernel.with_attr(_SCHEDULED, True)
 
 
-def _is_scheduled(kernel: PrimFunc) -> bool:
+def is_scheduled(kernel: PrimFunc) -> bool:
     return bool(kernel.attrs) and _SCHEDULED in kernel.attrs
 
 
@@ -68,7 +68,7 @@ def _is_scheduled(kernel: PrimFunc) -> bool:
 def schedules(kernel: PrimFunc, repackable: frozenset[int], fixed_shapes: bool = False) -> Schedules:
     """The ways to run `kernel`. `repackable` are the parameters whose layout may be chosen; with `fixed_shapes` the
     kernel goes by the axes it has, as is best where a parameter is to be found elsewhere."""
-    if _is_scheduled(kernel):
+    if is_scheduled(kernel):
         size = workspace_bytes(kernel)
         return Schedules(max(size, RULE_WORKSPACE), (Schedule(kernel, size),))
     default = workspace_bytes(kernel)

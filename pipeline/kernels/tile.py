@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 #: accumulators of 8 lanes; with the operands they fill 16 registers
 ACCUMULATORS, REGISTERS, LANES = 14, 16, 8
@@ -53,17 +54,20 @@ class Rows:
     unit: int = 1
 
 
-def best_tile(width: int, rows: Sequence[Rows], steps: int, *, vectors: bool, scattered: bool) -> Tile | None:
+def best_tile(
+    width: int, rows: Sequence[Rows], steps: int, *, vectors: bool, scattered: bool, packed: int | None = None
+) -> Tile | None:
     """The tile with the fewest estimated cycles per element, the largest of equals; None if units are too large.
 
     `width` is the extent of the axis along the lanes, `rows` the axes the scalars vary along, `steps` the
-    length of the reduction; without `vectors` a lane is a single element; `scattered` says that results next to each other in lanes are apart in memory. Every
-    size divides its extent: a remainder would put a condition around every vector.
+    length of the reduction; without `vectors` a lane is a single element; `scattered` says that results next to each
+    other in lanes are apart in memory; `packed` is how many elements of a vector operand lie side by side. Every size divides its extent: a remainder would put a condition around every vector.
     """
-    lanes = next(lanes for lanes in (LANES, 4, 2, 1) if width % lanes == 0) if vectors else 1
+    side_by_side = width if packed is None else gcd(width, packed)
+    lanes = next(lanes for lanes in (LANES, 4, 2, 1) if side_by_side % lanes == 0) if vectors else 1
     candidates = [
         Tile(lanes, groups, counts, _cycles(lanes, groups, _product(counts), steps, scattered))
-        for groups in divisors(width // lanes, ACCUMULATORS)
+        for groups in divisors(side_by_side // lanes, ACCUMULATORS)
         for counts in _counts(rows, ACCUMULATORS // groups)
         if groups * _product(counts) + min(groups, _product(counts)) < REGISTERS
     ]

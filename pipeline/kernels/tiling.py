@@ -17,7 +17,7 @@ from math import prod
 from tvm import sym
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import BufferStore, const
+from tvm.tirx import BufferStore, FloorDiv, FloorMod, const
 
 from .expressions import has_condition, is_contiguous, loads, uses
 from .tile import Rows, Tile, best_tile
@@ -105,8 +105,8 @@ def _tilings(
     for lane in spatial:
         if not uses(vector, axes[lane]) or uses(scalar, axes[lane]) or tileable.get(lane, Rows(0, 0)).unit != 1:
             continue
-        repack = None
-        vectors = is_contiguous(vector, axes[lane]) and not has_condition(vector)
+        repack, packed = None, _packed_width(vector, axes[lane])
+        vectors = packed is not None or is_contiguous(vector, axes[lane]) and not has_condition(vector)
         if not vectors and extents[lane] > 1:
             dimension = _repacked_dimension(vector, axes[lane], repackable)
             repack = None if dimension is None else (vector, dimension)
@@ -116,6 +116,7 @@ def _tilings(
             steps,
             vectors=vectors or repack is not None,
             scattered=lane != contiguous_result,
+            packed=packed,
         )
         if tile is None:
             continue
@@ -127,6 +128,19 @@ def _tilings(
         row_tiles = prod(extents[n] for n in spatial if uses(scalar, axes[n])) // prod(tile.rows)
         outermost = _elements(vector) * row_tiles > _elements(scalar) * lane_tiles
         yield Tiling(lane, rows, tile, repack, cycles, outermost)
+
+
+def _packed_width(operand: Expr, lane: Var) -> int | None:
+    """How many neighbours along `lane` lie side by side in a weight that is repacked already: see Repack."""
+    if not isinstance(operand, TensorLoad) or len(operand.indices) < 2:
+        return None
+    *others, last = operand.indices
+    blocks = [index for index in others if isinstance(index, FloorDiv) and lane.same_as(index.a)]
+    if len(blocks) != 1 or not isinstance(last, FloorMod) or not lane.same_as(last.a):
+        return None
+    if sum(uses(index, lane) for index in others) != 1 or int(blocks[0].b) != int(last.b):
+        return None
+    return int(last.b)
 
 
 def _repacked_dimension(operand: Expr, lane: Var, repackable: tuple[Var, ...]) -> int | None:

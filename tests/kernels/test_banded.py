@@ -178,3 +178,24 @@ def test_splits_stand_in_a_sequence_and_numbers_are_those_before_them():
     after, workspace = arranged(program, passes)
     assert len(after.program.steps) == 2 and isinstance(passes[-1], Order) and workspace <= RULE_WORKSPACE
     np.testing.assert_allclose(run(after, inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-4)
+
+
+def test_a_weight_read_by_several_steps_is_laid_out_once_for_all_of_them():
+    def body(x):
+        shared = weight(16, 16, 3, 3)
+        y = x
+        for _ in range(3):
+            y = _emit(_nn.relu(_emit(_nn.conv2d(y, shared, padding=1))))
+        return y
+
+    program = lowered([(1, 16, 12, 12)], body, ("legalize", "fuse-operators"))
+    splits = splits_of(program)
+    together = banded(program, region(program.program, splits, 0, 1, 2))
+    assert list(together.layouts), "no tile wants its weights in blocks"
+    scheduled, _ = arranged(together, [Order(by="given")])
+    (kernel,) = (scheduled.kernels[step.kernel] for step in scheduled.program.steps[1:])
+    assert len(kernel.params[1].ty.shape) == 5, "the step that is left reads the layout of the others"
+    assert scheduled.program.weight_bytes == program.program.weight_bytes
+    inputs = random_inputs(program)
+    expected = run(program, inputs)[0]
+    np.testing.assert_allclose(run(scheduled, inputs)[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
