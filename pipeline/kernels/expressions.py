@@ -36,7 +36,12 @@ def loads(expr: object) -> list[TensorLoad]:
 
 def has_condition(expr: object) -> bool:
     """Whether a part of `expr` is evaluated under a condition only (`if_then_else`, as padding is written)."""
-    return any(getattr(getattr(each, "op", None), "name", "") == "prim.if_then_else" for each in walk(expr))
+    return any(is_choice(each) for each in walk(expr))
+
+
+def is_choice(expr: object) -> bool:
+    """Whether `expr` is a call of `if_then_else`."""
+    return getattr(getattr(expr, "op", None), "name", "") == "prim.if_then_else"
 
 
 def is_true(predicate: Expr) -> bool:

@@ -8,6 +8,11 @@ a unit or two in the last place of a float32 (tanh, erf: of the largest result, 
     sigmoid(x) = 1 / (1 + exp(-x))
     tanh(x) = sign(x) · (1 - exp(-2 |x|)) / (1 + exp(-2 |x|))
     erf(x) = x · P(x²) / Q(x²), constant beyond ±4                                            (Eigen, `erf`)
+
+What is used more than once goes through a register, a buffer of one vector that LLVM keeps in one: a `Let` would be
+put in place of its variable wherever TVM looks at what uses it, and one function of another's result, as in the cells
+of an LSTM, would take it hours. Registers are statements before the one that reads them, and TVM's vectoriser knows
+none: the kernel has to be vectorised already.
 """
 
 from __future__ import annotations
@@ -17,8 +22,10 @@ from math import inf
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, Expr, Var
-from tvm.tirx import Let, PrimFunc, Select
+from tvm.ir import Call, Expr, Op, register_op_attr
+from tvm.tirx import AllocBuffer, Bind, BufferStore, IfThenElse, Let, PrimFunc, Select, SeqStmt, Stmt
+
+from .expressions import is_choice, walk
 
 _LOG2_E = 1.44269504088896341
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
@@ -34,89 +41,138 @@ _ERF_Q = (
 )  # fmt: skip
 
 
+#: TVM's own erf is none of the functions that its vectoriser makes vectors of; effect 1 is a value and nothing else
+_ERF = "passfit.erf"
+register_op_attr(_ERF, "TVectorizable", True)
+register_op_attr(_ERF, "TCallEffectKind", 1)
+
+
+def ready_for_vectors(kernel: PrimFunc) -> PrimFunc:
+    """`kernel`, not yet vectorised, with functions of which that makes vectors."""
+    return kernel if _binds(kernel.body) else _renamed(kernel, "tirx.erf", _ERF)
+
+
 def with_vector_math(kernel: PrimFunc) -> PrimFunc:
-    """`kernel` without calls of those functions on float32. Others, and other dtypes, stay as they are."""
+    """`kernel`, lowered and vectorised, without calls of those functions on float32; others stay as they are."""
 
-    def written(call: Call) -> Expr:
-        name = getattr(call.op, "name", "")
-        if name not in _FUNCTIONS or str(call.ty.dtype) != "float32":
+    def written(stmt: BufferStore | Bind) -> Stmt:
+        # what is bound within an expression is not known before its statement
+        if not any(_function(each) for each in walk(stmt.value)) or _binds(stmt.value):
+            return stmt
+        registers = _Registers()
+        value = registers.written(stmt.value)
+        last = Bind(stmt.var, value) if isinstance(stmt, Bind) else BufferStore(stmt.buffer, value, stmt.indices)
+        return SeqStmt([*registers.stmts, last])
+
+    kernel = kernel.with_body(tvm_ffi.structural_map(kernel.body, ((BufferStore, Bind), written)))
+    return _renamed(kernel, _ERF, "tirx.erf")
+
+
+def _renamed(kernel: PrimFunc, function: str, other: str) -> PrimFunc:
+    """`kernel`, calling `other` where it calls `function` on float32."""
+
+    def renamed(call: Call) -> Call:
+        if getattr(call.op, "name", "") != function or not str(call.ty.dtype).startswith("float32"):
             return call
-        return _FUNCTIONS[name](call.args[0])
+        return Call(Op.get(other), call.args, ret_ty=call.ty)
 
-    return tvm_ffi.structural_map(kernel, (Call, written), order="post")
-
-
-def _exp(x: Expr) -> Expr:
-    return _with(x, _exp_of)
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, renamed)))
 
 
-def _exp_of(x: Expr) -> Expr:
-    def power(clamped: Expr) -> Expr:
-        # 127 is the bias of a float's exponent, which makes what is truncated positive
-        def of(biased: Expr) -> Expr:
-            n = (biased - 127).astype("float32")
-            two = tirx.reinterpret("float32", tirx.shift_left(biased, _int(23)))
+def _binds(part: Stmt | Expr) -> bool:
+    """Whether an expression in `part` gives a name to a value."""
+    found = []
+    tvm_ffi.structural_walk(part, (Let, found.append))
+    return bool(found)
 
-            def scaled(r: Expr) -> Expr:
-                return (_polynomial(_EXP, r) * r * r + r + _float(1)) * two
 
-            return _with(clamped - n * _float(_LN2_HIGH) - n * _float(_LN2_LOW), scaled)
+class _Registers:
+    """What is computed before a statement, in order."""
 
-        shifted = (clamped * _float(_LOG2_E) + _float(127.5)).astype("int32")
-        return _with(tirx.min(shifted, _int(254)), of)  # 255 is the exponent of infinity
+    def __init__(self) -> None:
+        self.stmts: list[Stmt] = []
 
+    def written(self, expr: Expr) -> Expr:
+        """`expr` without calls of the functions above; `stmts` compute what it reads in their place."""
+
+        def call(call: Call) -> Expr:
+            if function := _function(call):
+                return function(self.keep(self.written(call.args[0])), self)
+            return self._choice(call) if is_choice(call) else call
+
+        return tvm_ffi.structural_map(expr, (Call, call), order="pre")
+
+    def keep(self, value: Expr) -> Expr:
+        """`value`, computed once however often it is used."""
+        register = tirx.decl_buffer([1], value.ty.dtype, "register")
+        zero = tirx.const(0, "int32")
+        self.stmts += [AllocBuffer(register), BufferStore(register, value, [zero])]
+        return tirx.BufferLoad(register, [zero])
+
+    def _choice(self, choice: Call) -> Expr:
+        """Nothing of a branch is computed where the other is taken: it may read beyond its data."""
+        condition, *branches = choice.args
+        condition = self.written(condition)
+        then, otherwise = _Registers(), _Registers()
+        values = [registers.written(value) for registers, value in zip((then, otherwise), branches, strict=True)]
+        for registers, holds in ((then, condition), (otherwise, tirx.Not(condition))):
+            self.stmts += [each for each in registers.stmts if isinstance(each, AllocBuffer)]
+            if stores := [each for each in registers.stmts if not isinstance(each, AllocBuffer)]:
+                self.stmts.append(IfThenElse(holds, stores[0] if len(stores) == 1 else SeqStmt(stores), None))
+        return Call(choice.op, [condition, *values], ret_ty=choice.ty)
+
+
+def _function(call: object) -> Callable[[Expr, _Registers], Expr] | None:
+    """What writes `call` as arithmetic."""
+    function = _FUNCTIONS.get(getattr(call.op, "name", "")) if isinstance(call, Call) else None
+    return function if function and str(call.ty.dtype).startswith("float32") else None
+
+
+def _exp(x: Expr, registers: _Registers) -> Expr:
+    low, high = _like(x, _SMALLEST), _like(x, _LARGEST)
     # in this form, what is not a number goes through
-    within = Select(x < _float(_SMALLEST), _float(_SMALLEST), Select(x > _float(_LARGEST), _float(_LARGEST), x))
-    large = Select(x > _float(_LARGEST), _float(inf), _float(0))
-    return Select(x < _float(_SMALLEST), _float(0), _with(within, power) + large)
+    clamped = registers.keep(Select(x < low, low, Select(x > high, high, x)))
+    # 127 is the bias of a float's exponent, which makes what is truncated positive; 255 is the exponent of infinity
+    shifted = (clamped * _LOG2_E + 127.5).astype(str(x.ty.dtype).replace("float", "int"))
+    biased = registers.keep(tirx.min(shifted, _like(shifted, 254)))
+    n = registers.keep((biased - 127).astype(x.ty.dtype))
+    two = tirx.reinterpret(x.ty.dtype, tirx.shift_left(biased, _like(biased, 23)))
+    r = registers.keep(clamped - n * _LN2_HIGH - n * _LN2_LOW)
+    power = (_polynomial(_EXP, r) * r * r + r + 1.0) * two
+    return Select(x < low, _like(x, 0), power + Select(x > high, _like(x, inf), _like(x, 0)))
 
 
-def _sigmoid(x: Expr) -> Expr:
-    return _float(1) / (_float(1) + _exp(_float(0) - x))
+def _sigmoid(x: Expr, registers: _Registers) -> Expr:
+    return 1.0 / (1.0 + _exp(registers.keep(0.0 - x), registers))
 
 
-def _tanh(x: Expr) -> Expr:
-    def of(x: Expr) -> Expr:
-        def ratio(small: Expr) -> Expr:
-            return (_float(1) - small) / (_float(1) + small)
-
-        size = _with(_exp(Select(x < _float(0), x, _float(0) - x) * _float(2)), ratio)
-        return _with(size, lambda size: Select(x < _float(0), _float(0) - size, size))
-
-    return _with(x, of)
+def _tanh(x: Expr, registers: _Registers) -> Expr:
+    small = registers.keep(_exp(registers.keep(Select(x < 0.0, x, 0.0 - x) * 2.0), registers))
+    size = registers.keep((1.0 - small) / (1.0 + small))
+    return Select(x < 0.0, 0.0 - size, size)
 
 
-def _erf(x: Expr) -> Expr:
-    def of(x: Expr) -> Expr:
-        return _with(x * x, lambda square: x * _polynomial(_ERF_P, square) / _polynomial(_ERF_Q, square))
-
-    return _with(x, lambda x: _with(Select(x < _float(-4), _float(-4), Select(x > _float(4), _float(4), x)), of))
+def _erf(x: Expr, registers: _Registers) -> Expr:
+    low, high = _like(x, -4), _like(x, 4)
+    x = registers.keep(Select(x < low, low, Select(x > high, high, x)))
+    square = registers.keep(x * x)
+    return x * _polynomial(_ERF_P, square) / _polynomial(_ERF_Q, square)
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Expr) -> Expr:
     """Horner's rule; the coefficient of the highest power first."""
-    value = _float(coefficients[0])
+    value = _like(x, coefficients[0])
     for each in coefficients[1:]:
-        value = value * x + _float(each)
+        value = value * x + each
     return value
 
 
-def _with(value: Expr, use: Callable[[Expr], Expr]) -> Expr:
-    """`use` of `value`, which is computed once."""
-    name = Var("value", value.ty)
-    return Let(name, value, use(name))
+def _like(x: Expr, value: float) -> Expr:
+    """`value` in every lane."""
+    return tirx.const(value, x.ty.dtype)
 
 
-def _float(value: float) -> Expr:
-    return tirx.const(value, "float32")
-
-
-def _int(value: int) -> Expr:
-    return tirx.const(value, "int32")
-
-
-_FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
-    f"{dialect}.{name}": function
-    for dialect in ("tirx", "prim", "tir")
-    for name, function in {"exp": _exp, "sigmoid": _sigmoid, "tanh": _tanh, "erf": _erf}.items()
-}
+#: what writes them for an `x` that may be used more than once
+_FUNCTIONS: dict[str, Callable[[Expr, _Registers], Expr]] = {
+    "tirx.exp": _exp, "tirx.sigmoid": _sigmoid, "tirx.tanh": _tanh, _ERF: _erf,
+}  # fmt: skip

@@ -10,6 +10,7 @@ import tvm_ffi
 from tvm import relax
 from tvm.ir import IRModule
 
+from passfit.kernels.build import build_module
 from passfit.kernels.lowering import Lowered, lower
 from passfit.kernels.placed import placed_kernels
 from passfit.memory import ALIGNMENT, plan_arena, validate_plan
@@ -54,10 +55,8 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 
     The arena starts out full of NaN, so that what no kernel writes is seen.
     """
-    target = tvm.target.Target(HOST)
     lowered = placed_kernels(lowered)
-    named = {name: kernel.with_attr("global_symbol", name) for name, kernel in lowered.kernels.items()}
-    library = tvm.tirx.build(IRModule(named), target=tvm.target.Target(target, host=target))
+    library = build_module(lowered.kernels, HOST)
     program = lowered.program
     plan = plan_arena(program)
     validate_plan(program, plan, ALIGNMENT)

@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import te, tirx
 
+from passfit.kernels.build import build_module
 from passfit.kernels.flatten import flattened, with_shapes_of
+
+from .programs import HOST
 
 pytestmark = pytest.mark.tvm
 _FEW = settings(max_examples=25, deadline=None, derandomize=True)
@@ -88,11 +91,7 @@ def test_it_computes_the_same(data):
 
 
 def computed(kernel, values):
-    target = tvm.target.Target({"kind": "llvm"})
-    built = tvm.tirx.build(
-        tvm.IRModule({"f": kernel.with_attr("global_symbol", "f")}), target=tvm.target.Target(target, host=target)
-    )
     arguments = [tvm.runtime.tensor(value.reshape(shape)) for value, shape in zip(values, shapes(kernel))]
     result = tvm.runtime.tensor(np.full(shapes(kernel)[-1], np.nan, "float32"))
-    built["f"](*arguments, result)
+    build_module({"f": kernel}, HOST)["f"](*arguments, result)
     return result.numpy()

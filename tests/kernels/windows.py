@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tvm
-from tvm.ir import IRModule
-from tvm.tirx import PrimFunc
 
 from passfit.graph import Rows
+from passfit.kernels.build import build_module
 from passfit.kernels.lowering import Lowered
 from passfit.kernels.partial_sum import partial_sum, sums_over
 from passfit.kernels.window import rows_of, window
 
 from .programs import HOST
-
-
-def built(kernels: Mapping[str, PrimFunc]) -> tvm.runtime.Module:
-    target = tvm.target.Target(HOST)
-    named = {name: kernel.with_attr("global_symbol", name) for name, kernel in kernels.items()}
-    return tvm.tirx.build(IRModule(named), target=tvm.target.Target(target, host=target))
 
 
 class Single:
@@ -34,7 +27,7 @@ class Single:
         self.operands = [generator.uniform(0.5, 9, each.shape).astype(each.dtype) for each in tensors]
         result = self.kernel.params[-1].ty
         self.shape, self.dtype = tuple(map(int, result.shape)), str(result.dtype)
-        self.result = self.run(built({"f": self.kernel})["f"], self.operands)
+        self.result = self.run(build_module({"f": self.kernel}, HOST)["f"], self.operands)
 
     def run(
         self, function, operands: Sequence[np.ndarray], rows: tuple[int, int] | None = None, first: int | None = None
@@ -60,7 +53,8 @@ class Single:
 def check_windows(single: Single) -> None:
     """All rows are those of the kernel, each made of no more than what is said that it needs."""
     cases = [(rows, count) for rows in single.rows() for count in {1, max(1, rows.extent // 2)}]
-    library = built({f"f{n}": window(single.kernel, rows.axis, count) for n, (rows, count) in enumerate(cases)})
+    windows = {f"f{n}": window(single.kernel, rows.axis, count) for n, (rows, count) in enumerate(cases)}
+    library = build_module(windows, HOST)
     for number, (rows, count) in enumerate(cases):
         axis = rows.axis
         for first in range(0, rows.extent - count + 1, count):
@@ -85,7 +79,7 @@ def check_sums(single: Single) -> None:
     found = [partial_sum(single.kernel, *case) for case in cases]
     parts = {f"part{number}": each.part for number, each in enumerate(found)}
     finishes = {f"finish{number}": each.finish for number, each in enumerate(found) if each.finish is not None}
-    library = built(parts | finishes)
+    library = build_module(parts | finishes, HOST)
     for number, (n, axis, count) in enumerate(cases):
         result = np.full(single.shape, np.nan if single.dtype.startswith("float") else 77, single.dtype)
         for first in range(0, single.operands[n].shape[axis], count):
