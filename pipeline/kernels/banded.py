@@ -17,14 +17,14 @@ from dataclasses import dataclass
 
 import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
-from ..graph import Program, Step
+from ..graph import Step
 from ..memory.bands import Region, Stage, joined
 from .laid_out import reading
 from .lowering import Lowered
-from .nests import kernel_of, sequence
+from .nests import all_of, buffer_of, int64, kernel_of, sequence
 from .partial_sum import partial_sum
 from .repack import Repack, free_weights, repacked
 from .scheduling import RULE_WORKSPACE, as_it_is, is_scheduled, schedules
@@ -72,14 +72,14 @@ def _kernel(
     for number, tensor in enumerate(reads):
         shape, weight = program.tensors[tensor].shape, program.tensors[tensor].weight
         shape = layouts[weight].shape(shape) if weight in layouts else shape
-        places[tensor] = _Place(_buffer(program, tensor, f"operand{number}", shape))
+        places[tensor] = _Place(buffer_of(f"operand{number}", shape, program.tensors[tensor].dtype))
     for stage in region.stages:
         tensor = program.steps[stage.step].writes[0]
         ring = tensor in region.rings and stage.held < stage.extent
         shape = list(program.tensors[tensor].shape)
         if tensor in region.rings:
             shape[stage.axis] = stage.held
-        buffer = _buffer(program, tensor, f"result{results.index(tensor)}", shape)
+        buffer = buffer_of(f"result{results.index(tensor)}", shape, program.tensors[tensor].dtype)
         axis = stage.axis if stage.operand is None else 0
         places[tensor] = _Place(buffer, axis, stage.held if ring else None)
     ticks = region.ticks
@@ -90,7 +90,7 @@ def _kernel(
         body.append(_at_its_ticks(run.kernel, stage, step, places, tick + (ticks.start - stage.offset)))
         if run.finish is not None:
             after.append(_bound(run.finish, step, places, None))
-    loop = For(tick, _int(0), _int(len(ticks)), _SERIAL, sequence(body))
+    loop = For(tick, int64(0), int64(len(ticks)), _SERIAL, sequence(body))
     params = [places[tensor].buffer for tensor in (*reads, *results)]
     made = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
     return as_it_is(made), layouts
@@ -172,23 +172,11 @@ def _bound(
         return BufferStore(place.buffer, each.value, place.indices(each.indices, row_of(each.buffer)))
 
     def region(each: TensorRegion) -> TensorRegion:
-        """All of it: where exactly depends on the band."""
         place = held.get(each.source)
-        if place is None:
-            return each
-        return tirx.BufferRegion(place.buffer, [Range.from_min_extent(_int(0), extent) for extent in place.buffer.ty.shape])
+        return each if place is None else all_of(place.buffer)
 
     def variable(var: Var) -> Expr:
         return row if first is not None and var.same_as(first) else var
 
     callbacks: list[tuple[type, Callable]] = [(TensorLoad, load), (BufferStore, store), (TensorRegion, region), (Var, variable)]
     return tvm_ffi.structural_map(kernel.body, callbacks)
-
-
-def _buffer(program: Program, tensor: int, name: str, shape: Sequence[int] | None = None) -> Var:
-    what = program.tensors[tensor]
-    return tirx.decl_buffer([_int(extent) for extent in shape or what.shape], what.dtype, name)
-
-
-def _int(value: int) -> Expr:
-    return tirx.const(value, "int64")

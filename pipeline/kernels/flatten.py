@@ -15,13 +15,13 @@ from math import prod
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc
 
-from .expressions import parts
+from .expressions import loads, parts
 from .grid import Unknown
-from .nests import analyzer_of, blocks_of, kernel_of, nest_of, simplified
+from .nests import all_of, analyzer_of, axis_like, blocks_of, int64, kernel_of, nest_of, reshaped, simplified
 
 #: a buffer and a dimension of it, which goes with the next
 _Pair = tuple[Var, int]
@@ -40,7 +40,7 @@ def flattened(kernel: PrimFunc, kept: frozenset[int] = frozenset()) -> PrimFunc:
     if not joints:
         return kernel
     shapes = {buffer: _merged_shape(buffer, joints) for buffer in _buffers(blocks)}
-    made = {buffer: buffer if shape is None else _reshaped(buffer, shape) for buffer, shape in shapes.items()}
+    made = {buffer: buffer if shape is None else reshaped(buffer, shape) for buffer, shape in shapes.items()}
     nests = [_nest(block, joints, made) for block in blocks]
     params = [made.get(param, param) for param in kernel.params]
     own = [made[buffer] for buffer in _buffers(blocks) if not any(buffer.same_as(param) for param in kernel.params)]
@@ -48,9 +48,7 @@ def flattened(kernel: PrimFunc, kept: frozenset[int] = frozenset()) -> PrimFunc:
 
 
 def with_shapes_of(original: PrimFunc, flat: PrimFunc, scheduled: PrimFunc) -> PrimFunc:
-    """`scheduled`, which was made of `flat`, with parameters in the shapes they had in `original`.
-
-    """
+    """`scheduled`, which was made of `flat`, with parameters in the shapes they had in `original`."""
     if flat.same_as(original):
         return scheduled
     shapes = {
@@ -60,7 +58,7 @@ def with_shapes_of(original: PrimFunc, flat: PrimFunc, scheduled: PrimFunc) -> P
     }
     if not shapes:
         return scheduled
-    made = {param: _reshaped(param, shape) for param, shape in shapes.items()}
+    made = {param: reshaped(param, shape) for param, shape in shapes.items()}
 
     def load(each: TensorLoad) -> TensorLoad:
         if each.source not in made:
@@ -73,11 +71,7 @@ def with_shapes_of(original: PrimFunc, flat: PrimFunc, scheduled: PrimFunc) -> P
         return BufferStore(made[each.buffer], each.value, _spread(each.buffer, shapes[each.buffer], each.indices))
 
     def region(each: TensorRegion) -> TensorRegion:
-        """All of it: what is read of a parameter is not asked of a scheduled kernel."""
-        if each.source not in made:
-            return each
-        whole = [Range.from_min_extent(tirx.const(0, "int64"), extent) for extent in made[each.source].ty.shape]
-        return tirx.BufferRegion(made[each.source], whole)
+        return all_of(made[each.source]) if each.source in made else each
 
     body = tvm_ffi.structural_map(scheduled.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
     return PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
@@ -91,8 +85,8 @@ def _spread(flat: Var, shape: Sequence[int], indices: Sequence[Expr]) -> list[Ex
         group = [shape[len(found)]]
         while prod(group) < int(extent):
             group.append(shape[len(found) + len(group)])
-        found += [*(tirx.const(0, "int64") for _ in group[1:]), index]
-    return [*found, *(tirx.const(0, "int64") for _ in shape[len(found) :])]
+        found += [*(int64(0) for _ in group[1:]), index]
+    return [*found, *(int64(0) for _ in shape[len(found) :])]
 
 
 @dataclass(frozen=True)
@@ -112,7 +106,7 @@ class _Block:
     def accesses(self) -> Iterator[tuple[Var, Sequence[Expr]]]:
         for store in self.stores:
             yield store.buffer, store.indices
-            for load in _loads(store.value):
+            for load in loads(store.value):
                 yield load.source, load.indices
 
 
@@ -130,13 +124,6 @@ def _simplified(block: SBlock) -> _Block:
     if init is not None and not isinstance(init, BufferStore):
         raise Unknown("a start of more than one value")
     return _Block(block.name_hint, tuple(block.iter_vars), store(block.body), None if init is None else store(init))
-
-
-def _loads(expr: object) -> Iterator[TensorLoad]:
-    if isinstance(expr, TensorLoad):
-        yield expr
-    for part in parts(expr):
-        yield from _loads(part)
 
 
 def _buffers(blocks: Sequence[_Block]) -> list[Var]:
@@ -220,10 +207,6 @@ def _dimensions(buffer: Var, joints: set[_Pair]) -> list[list[int]]:
     return _groups(count, [(buffer, dim) in joints for dim in range(count - 1)])
 
 
-def _reshaped(buffer: Var, shape: list[int]) -> Var:
-    return tirx.decl_buffer([tirx.const(each, "int64") for each in shape], buffer.ty.dtype, buffer.name)
-
-
 def _nest(block: _Block, joints: set[_Pair], made: dict[Var, Var]) -> object:
     """The block by its new axes: an axis that goes before another takes the extents of both, the other goes."""
     follows: dict[Var, Var] = {}
@@ -241,7 +224,7 @@ def _nest(block: _Block, joints: set[_Pair], made: dict[Var, Var]) -> object:
         while last in follows:
             last = follows[last]
             extent *= extents[last]
-        new = IterVar(Range(0, tirx.const(extent, "int64")), Var(axis.var.name, "int64"), axis.iter_type)
+        new = axis_like(axis, extent)
         axes.append(new)
         values[axis.var] = new.var
 

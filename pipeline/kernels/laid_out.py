@@ -10,27 +10,24 @@ from dataclasses import replace
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Range, TensorLoad, TensorRegion
+from tvm.ir import TensorLoad, TensorRegion
 from tvm.tirx import PrimFunc
 
 from ..graph import Program, Step
+from .nests import all_of, reshaped
 from .repack import Repack
 
 
 def reading(kernel: PrimFunc, parameter: int, repack: Repack) -> PrimFunc:
     """`kernel`, not scheduled yet, with a weight in a layout it is in already."""
     old = kernel.params[parameter]
-    shape = repack.shape(tuple(int(extent) for extent in old.ty.shape))
-    new = tirx.decl_buffer([tirx.const(extent, "int64") for extent in shape], old.ty.dtype, old.name)
+    new = reshaped(old, repack.shape(tuple(int(extent) for extent in old.ty.shape)))
 
     def load(each: TensorLoad) -> TensorLoad:
         return tirx.BufferLoad(new, repack.index_map(*each.indices)) if each.source.same_as(old) else each
 
     def region(each: TensorRegion) -> TensorRegion:
-        """All of it."""
-        if not each.source.same_as(old):
-            return each
-        return tirx.BufferRegion(new, [Range.from_min_extent(tirx.const(0, "int64"), extent) for extent in new.ty.shape])
+        return all_of(new) if each.source.same_as(old) else each
 
     body = tvm_ffi.structural_map(kernel.body, [(TensorLoad, load), (TensorRegion, region)])
     params = [new if number == parameter else param for number, param in enumerate(kernel.params)]

@@ -48,13 +48,13 @@ def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt |
     loops = [Var(axis.var.name.removeprefix("v_"), "int64") for axis in axes]
     nest: Stmt = SBlockRealize(loops, tirx.const(True), block)
     for loop, axis in zip(reversed(loops), reversed(axes)):
-        nest = For(loop, tirx.const(0, "int64"), axis.dom.extent, _SERIAL, nest)
+        nest = For(loop, int64(0), axis.dom.extent, _SERIAL, nest)
     return nest
 
 
 def axis_like(axis: IterVar, extent: int) -> IterVar:
     """An axis of a block with a variable of its own, of the same kind and another extent."""
-    return IterVar(Range(0, tirx.const(extent, "int64")), Var(axis.var.name, "int64"), axis.iter_type)
+    return IterVar(Range(0, int64(extent)), Var(axis.var.name, "int64"), axis.iter_type)
 
 
 def analyzer_of(axes: Sequence[IterVar]) -> sym.Analyzer:
@@ -75,13 +75,31 @@ def simplified(analyzer: sym.Analyzer, index: Expr) -> Expr:
     """An index as simple as can be, an int64 as it was: of a constant, the analyzer makes an int32, and TVM refuses to
     schedule what has indices of both."""
     found = analyzer.simplify(index)
-    return tirx.const(int(found), "int64") if isinstance(found, IntImm) else found
+    return int64(int(found)) if isinstance(found, IntImm) else found
 
 
 def resized(buffer: Var, axis: int, extent: int) -> Var:
     """A buffer like `buffer`, with another extent of one axis."""
-    shape = [extent if place == axis else int(each) for place, each in enumerate(buffer.ty.shape)]
-    return tirx.decl_buffer([tirx.const(each, "int64") for each in shape], buffer.ty.dtype, buffer.name)
+    return reshaped(buffer, [extent if place == axis else int(each) for place, each in enumerate(buffer.ty.shape)])
+
+
+def reshaped(buffer: Var, shape: Sequence[int]) -> Var:
+    """A buffer like `buffer`, of another shape."""
+    return buffer_of(buffer.name, shape, str(buffer.ty.dtype))
+
+
+def buffer_of(name: str, shape: Sequence[int], dtype: str) -> Var:
+    """A compact buffer, indexed by int64 as all of them are."""
+    return tirx.decl_buffer([int64(extent) for extent in shape], dtype, name)
+
+
+def all_of(buffer: Var) -> TensorRegion:
+    """All of it: which part exactly is not asked of a kernel that is scheduled."""
+    return tirx.BufferRegion(buffer, [Range.from_min_extent(int64(0), extent) for extent in buffer.ty.shape])
+
+
+def int64(value: int) -> IntImm:
+    return tirx.const(value, "int64")
 
 
 def _element(buffer: Var, indices: Sequence[Expr]) -> TensorRegion:

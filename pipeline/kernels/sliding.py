@@ -13,8 +13,7 @@ What is computed past the end of the plane is not stored. A plane of 7 × 7 is d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from math import prod
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tvm_ffi
@@ -25,7 +24,7 @@ from tvm.tirx import And, BufferStore, For, IfThenElse, PrimFunc, Stmt
 
 from .expressions import loads, uses
 from .grid import RoughGrid, Unknown
-from .nests import sequence
+from .nests import buffer_of, int64, sequence
 from .planes import Plane
 from .tile import LANES, divisors
 
@@ -59,11 +58,11 @@ class _ByLines(Plane):
             raise Unknown("lines that are too long")
         self.band = band if band in (self.height, 1) else max(band // rows * rows, 1)
         self.height_at_once = min(rows, self.band)
-        self.lines = _buffer("lines", (self._lines(self.band), self.columns.stride, self.phase_width))
-        self.acc = _buffer("acc", (self.height_at_once, self.at_once * LANES))
+        self.lines = buffer_of("lines", (self._lines(self.band), self.columns.stride, self.phase_width), "float32")
+        self.acc = buffer_of("acc", (self.height_at_once, self.at_once * LANES), "float32")
         #: what axes stand for: loops around all of it, or nothing
         self.loops = {axis: Var("plane", "int64") for axis in self.outer if isinstance(axis, Var) and self.axes[axis] > 1}
-        single = {axis.var: _int(0) for axis in self.window.iter_vars if self.axes[axis.var] == 1}
+        single = {axis.var: int64(0) for axis in self.window.iter_vars if self.axes[axis.var] == 1}
         self.values: dict[Var, Expr] = {**single, **self.loops}
 
     def kernel(self) -> PrimFunc:
@@ -71,10 +70,10 @@ class _ByLines(Plane):
         number = Var("band", "int64")
         body = [_loop(number, whole, self._band(number * self.band, self.band))]
         if rest:
-            body.append(self._band(_int(whole * self.band), rest))
+            body.append(self._band(int64(whole * self.band), rest))
         stmt = sequence(body)
         for axis, var in reversed(self.loops.items()):
-            stmt = For(var, _int(0), _int(self.axes[axis]), _SERIAL, stmt)
+            stmt = For(var, int64(0), int64(self.axes[axis]), _SERIAL, stmt)
         root = SBlock([], [], [], "root", stmt, alloc_buffers=[self.lines, self.acc])
         return PrimFunc(list(self.original.params), SBlockRealize([], tirx.const(True), root), attrs=self.original.attrs)
 
@@ -87,7 +86,7 @@ class _ByLines(Plane):
         number = Var("rows", "int64")
         parts = [self._fill(start, count), _loop(number, whole, self._rows(start, number * rows, rows))]
         if rest:
-            parts.append(self._rows(start, _int(whole * rows), rest))
+            parts.append(self._rows(start, int64(whole * rows), rest))
         return sequence(parts)
 
     # --- lines
@@ -99,7 +98,7 @@ class _ByLines(Plane):
         last = (self.width - 1) * self.columns.stride + (self.columns.taps - 1) * self.columns.step
         if self.padding is None:
             inside, first, end = None, 0, last + 1
-            zero: Expr = _float(0)
+            zero: Expr = tirx.const(0, "float32")
 
             def element(column: Expr) -> Expr:
                 return tirx.BufferLoad(self.data, [*map(self._outer, self.indices[:-2]), row, column])
@@ -111,7 +110,7 @@ class _ByLines(Plane):
         stmt = copied
         if inside is not None:
             stmt = IfThenElse(inside, copied, self._columns(line, first, end, lambda column: zero))
-        return For(line, _int(0), _int(self._lines(count)), _SERIAL, sequence([*edges, stmt]))
+        return For(line, int64(0), int64(self._lines(count)), _SERIAL, sequence([*edges, stmt]))
 
     def _columns(self, line: Expr, low: int, high: int, element: Callable[[Expr], Expr]) -> Stmt:
         """Columns `low` up to `high` of a line: those of one phase after the other."""
@@ -122,7 +121,7 @@ class _ByLines(Plane):
                 continue
             place = Var("place", "int64")
             value = element((place + first) * stride + phase)
-            parts.append(_loop(place, end - first, BufferStore(self.lines, value, [line, _int(phase), place + first])))
+            parts.append(_loop(place, end - first, BufferStore(self.lines, value, [line, int64(phase), place + first])))
         return sequence(parts)
 
     def _padded(self, row: Expr, needed: int) -> tuple[Expr | None, int, int, Expr, Callable[[Expr], Expr]]:
@@ -170,7 +169,7 @@ class _ByLines(Plane):
     def _rows(self, start: Expr, offset: Expr, rows: int) -> Stmt:
         """`rows` rows of a band, from `offset` on."""
         group = Var("group", "int64")
-        chunk = group * self.at_once if self.chunks > self.at_once else _int(0)
+        chunk = group * self.at_once if self.chunks > self.at_once else int64(0)
         parts = [self._each(rows, lambda row, at: self._start(row, at))]
         parts += [
             self._each(rows, lambda row, at, i=i, j=j: self._update(offset, chunk, row, at, i, j))
@@ -185,28 +184,28 @@ class _ByLines(Plane):
         for row in range(rows):
             for chunk in range(self.at_once):
                 lane = Var("lane", "int64")
-                parts.append(For(lane, _int(0), _int(LANES), _VECTORIZED, made(row, lane + chunk * LANES)))
+                parts.append(For(lane, int64(0), int64(LANES), _VECTORIZED, made(row, lane + chunk * LANES)))
         return sequence(parts)
 
     def _start(self, row: int, at: Expr) -> Stmt:
         assert isinstance(self.window.init, BufferStore)
-        return BufferStore(self.acc, self.window.init.value, [_int(row), at])
+        return BufferStore(self.acc, self.window.init.value, [int64(row), at])
 
     def _update(self, offset: Expr, chunk: Expr, row: int, at: Expr, i: int, j: int) -> Stmt:
         column = j * self.columns.step
         line = offset * self.rows.stride + (row * self.rows.stride + i * self.rows.step)
         place = at + chunk * LANES + column // self.columns.stride
-        taps = {var: _int(value) for var, value in ((self.rows.tap, i), (self.columns.tap, j)) if var is not None}
+        taps = {var: int64(value) for var, value in ((self.rows.tap, i), (self.columns.tap, j)) if var is not None}
 
         def load(each: TensorLoad) -> Expr:
             if each.source.same_as(self.window.body.buffer):
-                return tirx.BufferLoad(self.acc, [_int(row), at])
+                return tirx.BufferLoad(self.acc, [int64(row), at])
             if each.source.same_as(self.data):
-                return tirx.BufferLoad(self.lines, [line, _int(column % self.columns.stride), place])
+                return tirx.BufferLoad(self.lines, [line, int64(column % self.columns.stride), place])
             return each
 
         value = tvm_ffi.structural_map(self.window.body.value, [(TensorLoad, load)])
-        return BufferStore(self.acc, _replaced(value, {**self.values, **taps}), [_int(row), at])
+        return BufferStore(self.acc, _replaced(value, {**self.values, **taps}), [int64(row), at])
 
     def _stored(self, start: Expr, chunk: Expr, rows: int) -> Stmt:
         """What is made of the accumulators, of those that are elements of the plane."""
@@ -220,9 +219,9 @@ class _ByLines(Plane):
                     continue
                 # in whole vectors, of which a part is stored
                 lane = Var("lane", "int64")
-                at = [_int(row), lane + number * LANES]
+                at = [int64(row), lane + number * LANES]
                 value = self._made_of(tirx.BufferLoad(self.acc, at), [*map(self._outer, self.outer), start + row, at[1] + chunk * LANES])
-                parts.append(For(lane, _int(0), _int(LANES), _VECTORIZED, BufferStore(self.acc, value, at)))
+                parts.append(For(lane, int64(0), int64(LANES), _VECTORIZED, BufferStore(self.acc, value, at)))
                 parts.append(self._store(start, chunk, row, number, count, lambda acc, indices: acc))
         return sequence(parts)
 
@@ -232,8 +231,8 @@ class _ByLines(Plane):
         lane = Var("lane", "int64")
         at = lane + number * LANES
         indices = [*map(self._outer, self.outer), start + row, at + chunk * LANES]
-        store = BufferStore(self.result, made(tirx.BufferLoad(self.acc, [_int(row), at]), indices), indices)
-        return For(lane, _int(0), _int(count), _VECTORIZED if count == LANES else _SERIAL, store)
+        store = BufferStore(self.result, made(tirx.BufferLoad(self.acc, [int64(row), at]), indices), indices)
+        return For(lane, int64(0), int64(count), _VECTORIZED if count == LANES else _SERIAL, store)
 
     @property
     def _of_plane_alone(self) -> bool:
@@ -271,18 +270,5 @@ def _replaced(expr: object, values: dict[Var, Expr]) -> object:
 def _loop(var: Var, extent: int, body: Stmt) -> Stmt:
     """A loop, or its body where it runs once: `var` is 0 then."""
     if extent == 1:
-        return _replaced(body, {var: _int(0)})
-    return For(var, _int(0), _int(extent), _SERIAL, body)
-
-
-def _buffer(name: str, shape: Sequence[int]) -> Var:
-    assert prod(shape) > 0
-    return tirx.decl_buffer([_int(each) for each in shape], "float32", name)
-
-
-def _int(value: int) -> Expr:
-    return tirx.const(value, "int64")
-
-
-def _float(value: float) -> Expr:
-    return tirx.const(value, "float32")
+        return _replaced(body, {var: int64(0)})
+    return For(var, int64(0), int64(extent), _SERIAL, body)
