@@ -21,7 +21,7 @@ from tvm.ir import Call, TensorLoad, Var
 from tvm.tirx import PrimFunc, Select
 
 from ..graph import DTYPE_BYTES, Overlay
-from .expressions import parts, walk
+from .expressions import is_choice, parts, walk
 from .grid import Grid, Unknown, chunks
 from .stores import Store, stores
 
@@ -145,7 +145,7 @@ def _choice(expr: object) -> tuple | None:
     """Condition and both values of a choice of which only one side is evaluated, or counts."""
     if isinstance(expr, Select):
         return expr.condition, expr.true_value, expr.false_value
-    if isinstance(expr, Call) and getattr(expr.op, "name", "") == "prim.if_then_else":
+    if is_choice(expr):
         return tuple(expr.args)
     return None
 

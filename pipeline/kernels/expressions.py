@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
+import tvm_ffi
 from tvm import sym
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import IntImm
 from tvm.tirx.analysis import undefined_vars
+
+_Part = TypeVar("_Part")
 
 #: where TIR's expressions and stores keep their parts
 _PARTS = (
@@ -28,6 +32,11 @@ def parts(expr: object) -> Iterator[object]:
         part = getattr(expr, name, None)
         if part is not None and not isinstance(part, (str, int, float)):
             yield from part if hasattr(part, "__len__") else (part,)
+
+
+def replaced(part: _Part, values: Mapping[Var, Expr]) -> _Part:
+    """An expression or a statement with values for variables."""
+    return tvm_ffi.structural_map(part, (Var, lambda var: values.get(var, var)))
 
 
 def loads(expr: object) -> list[TensorLoad]:

@@ -19,7 +19,7 @@ from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc
 
-from .expressions import loads, parts
+from .expressions import loads, parts, replaced
 from .grid import Unknown
 from .nests import all_of, analyzer_of, axis_like, blocks_of, int64, kernel_of, nest_of, reshaped, simplified
 
@@ -237,6 +237,6 @@ def _nest(block: _Block, joints: set[_Pair], made: dict[Var, Var]) -> object:
     def moved(store: BufferStore) -> BufferStore:
         value = tvm_ffi.structural_map(store.value, [(TensorLoad, load)])
         store = BufferStore(made[store.buffer], value, placed(store.buffer, store.indices))
-        return tvm_ffi.structural_map(store, [(Var, lambda var: values.get(var, var))])
+        return replaced(store, values)
 
     return nest_of(axes, block.name, moved(block.body), None if block.init is None else moved(block.init))

@@ -113,6 +113,15 @@ class Grid:
         raise Unknown(type(expr).__name__)
 
 
+def holds_along(condition: Expr, var: Var, extent: int) -> np.ndarray:
+    """Where a condition on `var` alone holds for 0 … `extent` - 1, as bool (extent,). Raises Unknown."""
+    grid = RoughGrid((extent,), {var: np.arange(extent)})
+    holds = np.broadcast_to(np.asarray(grid.evaluate(condition), bool), grid.shape)
+    if grid.rough:
+        raise Unknown("a condition on rounded coordinates")
+    return holds
+
+
 _ROUNDED = {"floor": np.floor, "ceil": np.ceil, "round": np.round, "nearbyint": np.rint, "trunc": np.trunc}
 
 

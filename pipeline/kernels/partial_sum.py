@@ -16,7 +16,7 @@ from tvm.ir import Expr, Range, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
-from .expressions import loads
+from .expressions import loads, replaced
 from .grid import Unknown
 from .nests import axis_like, blocks_of, kernel_of, nest_of, simple
 from .window import Following, Nest, Span, inlined
@@ -118,7 +118,7 @@ class _Reduction:
         added = self.sum
         if self.last is None:  # the sum is the result
             added = tirx.decl_buffer(result.ty.shape, result.ty.dtype, "part")
-            nests = [tvm_ffi.structural_map(nest, (Var, lambda var: added if var.same_as(result) else var)) for nest in nests]
+            nests = [replaced(nest, {result: added}) for nest in nests]
         own = [buffers.get(each, each) for each in found.written if not each.same_as(self.sum)]
         so_far = self._accumulate(first, before, added, after)
         params = [first, *(buffers.get(each, each) for each in self.kernel.params[:-1]), before, after]
@@ -138,7 +138,7 @@ class _Reduction:
             return None
         axes = [axis_like(axis, int(axis.dom.extent)) for axis in self.last.iter_vars]
         values = {old.var: new.var for old, new in zip(self.last.iter_vars, axes)}
-        store = tvm_ffi.structural_map(self.last.body, (Var, lambda var: values.get(var, var)))
+        store = replaced(self.last.body, values)
         *operands, result = self.kernel.params
         return kernel_of([*operands, self.sum, result], [nest_of(axes, "finish", store)], [], self.kernel.attrs)
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad, Var
+from tvm.ir import TensorLoad
 from tvm.tirx import BufferStore, PrimFunc
 
 from ..graph import DTYPE_BYTES, Overlay, Program, Step
 from ..memory import ALIGNMENT
+from .expressions import replaced
 from .lowering import Lowered
 
 
@@ -103,7 +104,5 @@ def _aligned(kernel: PrimFunc, alignments: list[int]) -> PrimFunc:
         for each, param in zip(alignments, kernel.params)
     ]
 
-    def moved(var: Var) -> Var:
-        return next((new for new, old in zip(params, kernel.params) if old.same_as(var)), var)
-
-    return PrimFunc(params, tvm_ffi.structural_map(kernel.body, (Var, moved)), kernel.ret_type, attrs=kernel.attrs)
+    body = replaced(kernel.body, dict(zip(kernel.params, params)))
+    return PrimFunc(params, body, kernel.ret_type, attrs=kernel.attrs)

@@ -18,8 +18,8 @@ from tvm.s_tir import SBlock
 from tvm.tirx import GE, GT, LE, LT, And, BufferStore, IntImm, IterVar, Not, Or, PrimFunc, Select, Stmt
 from tvm.tirx.analysis import undefined_vars
 
-from .expressions import has_condition, walk
-from .grid import RoughGrid, Unknown
+from .expressions import has_condition, is_choice, replaced, walk
+from .grid import Unknown, holds_along
 from .nests import axis_like, blocks_of, kernel_of, nest_of
 from .window import inlined
 
@@ -34,7 +34,8 @@ _Known = list[tuple[Expr, Var, np.ndarray]]
 def by_ranges(kernel: PrimFunc) -> PrimFunc | None:
     """`kernel`, not scheduled yet, as nests without those choices; None where there are none, or more than that."""
     try:
-        blocks = blocks_of(inlined(kernel))
+        kernel = inlined(kernel)  # with parameters of its own
+        blocks = blocks_of(kernel)
     except Unknown:
         return None
     if len(blocks) != 1 or blocks[0].init is not None or not has_condition(blocks[0].body.value):
@@ -43,12 +44,14 @@ def by_ranges(kernel: PrimFunc) -> PrimFunc | None:
     if len(block.iter_vars) != len(block.body.indices) or not all(map(_is_along, block.iter_vars, block.body.indices)):
         return None
     known = list(_comparisons(block))
-    cuts = [_cuts(int(axis.dom.extent), [holds for _, var, holds in known if var.same_as(axis.var)]) for axis in block.iter_vars]
+    cuts = [
+        _cuts(int(axis.dom.extent), [holds for _, var, holds in known if var.same_as(axis.var)])
+        for axis in block.iter_vars
+    ]
     if not 1 < prod(len(each) - 1 for each in cuts) <= _MOST_RANGES:
         return None
     nests = [_nest(block, ranges, known) for ranges in product(*(list(pairwise(each)) for each in cuts))]
-    # the kernel of the inlined blocks has the parameters in place of those it was given
-    return kernel_of(inlined(kernel).params, nests, [], kernel.attrs)
+    return kernel_of(kernel.params, nests, [], kernel.attrs)
 
 
 def _is_along(axis: IterVar, index: Expr) -> bool:
@@ -63,14 +66,10 @@ def _comparisons(block: SBlock) -> Iterator[tuple[Expr, Var, np.ndarray]]:
         used = list(undefined_vars(each))
         if len(used) != 1 or used[0] not in extents:
             continue
-        grid = RoughGrid((extents[used[0]],))
-        grid.values = {used[0]: np.arange(extents[used[0]])}
         try:
-            holds = np.broadcast_to(np.asarray(grid.evaluate(each), bool), grid.shape)
+            yield each, used[0], holds_along(each, used[0], extents[used[0]])
         except Unknown:
             continue
-        if not grid.rough:
-            yield each, used[0], holds
 
 
 def _cuts(extent: int, comparisons: Sequence[np.ndarray]) -> list[int]:
@@ -93,8 +92,7 @@ def _nest(block: SBlock, ranges: Sequence[tuple[int, int]], known: _Known) -> St
     moved = {
         old.var: new.var + start if start else new.var for old, new, (start, _) in zip(block.iter_vars, axes, ranges)
     }
-    store = BufferStore(block.body.buffer, _decided(value), block.body.indices)
-    store = tvm_ffi.structural_map(store, [(Var, lambda var: moved.get(var, var))])
+    store = replaced(BufferStore(block.body.buffer, _decided(value), block.body.indices), moved)
     return nest_of(axes, block.name_hint, store)
 
 
@@ -110,7 +108,7 @@ def _decided(value: Expr) -> Expr:
         return each if not known else each.b if known[0].same_as(each.a) else each.a
 
     def chosen(each: Call) -> Expr:
-        if getattr(each.op, "name", "").endswith("if_then_else") and isinstance(each.args[0], IntImm):
+        if is_choice(each) and isinstance(each.args[0], IntImm):
             return each.args[1] if int(each.args[0]) else each.args[2]
         return each
 

@@ -22,8 +22,8 @@ from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import And, BufferStore, For, IfThenElse, PrimFunc, Stmt
 
-from .expressions import loads, uses
-from .grid import RoughGrid, Unknown
+from .expressions import is_choice, loads, replaced, uses
+from .grid import Unknown, holds_along
 from .nests import buffer_of, int64, sequence
 from .planes import Plane
 from .tile import LANES, divisors
@@ -129,7 +129,7 @@ class _ByLines(Plane):
         assert self.padding is not None
         block = self.padding
         value = block.body.value
-        if getattr(getattr(value, "op", None), "name", "") not in ("prim.if_then_else", "tirx.if_then_else", "tir.if_then_else"):
+        if not is_choice(value):
             raise Unknown("padding of another form")
         condition, inside, zero = value.args
         axes = [axis.var for axis in block.iter_vars]
@@ -144,25 +144,23 @@ class _ByLines(Plane):
         values: dict[Var, Expr] = dict(zip(axes, (self._outer(index) for index in self.indices[:-2])))
         values[y] = row
         extent = int(block.iter_vars[-1].dom.extent)
-        grid = RoughGrid((extent,))
-        grid.values = {x: np.arange(extent)}
         there = np.ones(extent, bool)
         for each in across:
-            there &= np.broadcast_to(np.asarray(grid.evaluate(each), bool), (extent,))
-        if grid.rough or not there.any():
-            raise Unknown("columns that are not known")
+            there &= holds_along(each, x, extent)
+        if not there.any():
+            raise Unknown("padding alone")
         first, end = int(there.argmax()), extent - int(there[::-1].argmax())
         if not there[first:end].all():
             raise Unknown("columns with gaps")
 
         def element(column: Expr) -> Expr:
-            return _replaced(inside, {**values, x: column})
+            return replaced(inside, {**values, x: column})
 
-        row_there = [_replaced(each, values) for each in along]
+        row_there = [replaced(each, values) for each in along]
         return tirx.all(*row_there) if row_there else None, first, min(end, needed), zero, element
 
     def _outer(self, index: Expr) -> Expr:
-        return _replaced(index, self.values)
+        return replaced(index, self.values)
 
     # --- rows
 
@@ -205,7 +203,7 @@ class _ByLines(Plane):
             return each
 
         value = tvm_ffi.structural_map(self.window.body.value, [(TensorLoad, load)])
-        return BufferStore(self.acc, _replaced(value, {**self.values, **taps}), [int64(row), at])
+        return BufferStore(self.acc, replaced(value, {**self.values, **taps}), [int64(row), at])
 
     def _stored(self, start: Expr, chunk: Expr, rows: int) -> Stmt:
         """What is made of the accumulators, of those that are elements of the plane."""
@@ -252,7 +250,7 @@ class _ByLines(Plane):
             return acc if each.source.same_as(self.window.body.buffer) else each
 
         value = tvm_ffi.structural_map(self.last.body.value, [(TensorLoad, load)])
-        return _replaced(value, dict(zip((axis.var for axis in self.last.iter_vars), indices)))
+        return replaced(value, dict(zip((axis.var for axis in self.last.iter_vars), indices)))
 
 
 def _conjuncts(condition: Expr) -> Iterator[Expr]:
@@ -263,12 +261,8 @@ def _conjuncts(condition: Expr) -> Iterator[Expr]:
         yield condition
 
 
-def _replaced(expr: object, values: dict[Var, Expr]) -> object:
-    return tvm_ffi.structural_map(expr, [(Var, lambda var: values.get(var, var))])
-
-
 def _loop(var: Var, extent: int, body: Stmt) -> Stmt:
     """A loop, or its body where it runs once: `var` is 0 then."""
     if extent == 1:
-        return _replaced(body, {var: int64(0)})
+        return replaced(body, {var: int64(0)})
     return For(var, int64(0), int64(extent), _SERIAL, body)
