@@ -12,23 +12,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from entries import HERE, Entry, alone, entries
 from latency_table import COLUMNS, RESULTS, row, table
-from memory_table import HERE, Entry, entries
-from zoo import build
+from memory_table import known_of
 
 from passfit import api
 from passfit.errors import PassfitError
-from passfit.frontend.cache import default_cache
 from passfit.graph.files import write_text
 from passfit.kernels.lowering import Lowered
-from passfit.memory import account
 from passfit.passes.base import ModulePass
 from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import TVM_DEFAULT, Sequence
@@ -45,7 +42,7 @@ ROUNDS, SECONDS, REPEATS = 3, 0.5, 60
 
 def passes(entry: Entry, column: str) -> tuple[str, ...] | None:
     """The sequence of a column; None where the memory benchmark has not found it."""
-    winner = tuple(entry.known().get("everything", {}).get("passes", ()))
+    winner = tuple(known_of(entry).get("everything", {}).get("passes", ()))
     if column == "winner":
         return winner or None
     specs = [spec for spec in winner if isinstance(parse_spec(spec), ModulePass)]
@@ -68,8 +65,7 @@ def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> d
             library = api.build_library(imported.name, lowered, plan, workspace, TARGET, folder)
             seconds = round(time.monotonic() - started, 1)
             programs[column] = link(library, lowered.program, TARGET, folder)
-            in_place = TARGET.weights == "in-place"
-            ram = account(lowered.program, plan, workspace=workspace, code=0, weights_in_place=in_place).ram
+            ram = api.footprint_of(lowered, plan, workspace, 0, TARGET).ram
             found[column] = {"ram": ram, "workspace": workspace, "seconds": seconds, "ms": []}
         found["onnxruntime"] = {"ms": []}
         for _ in range(ROUNDS):
@@ -97,15 +93,10 @@ def _median_of(run) -> float:
     return statistics.median(times) * 1e3
 
 
-def load(entry: Entry) -> api.ImportedModel:
-    source = entry.source or str(build(entry.name, default_cache().parent / "zoo"))
-    return api.load(source, entry.name, entry.shapes, entry.fix)
-
-
 def fill(entry: Entry, file: Path) -> None:
     """Measure a model, and write its file. What goes wrong is its result."""
     try:
-        found = measure(load(entry), {c: specs for c in COLUMNS if (specs := passes(entry, c)) is not None})
+        found = measure(entry.load(entry.fetched()), {c: specs for c in COLUMNS if (specs := passes(entry, c)) is not None})
     except (PassfitError, RuntimeError) as error:
         found = {"failed": f"{type(error).__name__}: {error}"}
     write_text(file, json.dumps(found, indent=1) + "\n")
@@ -117,16 +108,12 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="forget earlier results")
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    context = multiprocessing.get_context("spawn")
     for entry in entries():
         file = RESULTS / f"{entry.name}.json"
         if arguments.model and entry.name not in arguments.model or file.exists() and not arguments.again:
             continue
-        child = context.Process(target=fill, args=(entry, file))
-        child.start()
-        child.join()
-        if child.exitcode:
-            write_text(file, json.dumps({"failed": f"the process ended with exit code {child.exitcode}"}) + "\n")
+        if wrong := alone(fill, entry, file):
+            write_text(file, json.dumps({"failed": wrong}) + "\n")
         sys.stdout.write(f"{entry.name}: {row(json.loads(file.read_text(encoding='utf-8')))}\n")
         sys.stdout.flush()
         write_text(HERE / "results" / "latency.md", table(entries()))

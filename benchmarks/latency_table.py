@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 
-from memory_table import HERE, Entry
+from entries import HERE, Entry, geometric_mean
 
 from passfit.graph.sizes import format_bytes
 
@@ -17,13 +16,15 @@ def row(found: dict) -> str:
     """One model, in a line."""
     if "failed" in found:
         return found["failed"]
-    times = (f"{column} {found[column]['ms']:.2f} ms ({_ratio(found, column):.2f}×)" for column in COLUMNS if column in found)
+    measured = [column for column in COLUMNS if column in found]
+    times = (f"{column} {found[column]['ms']:.2f} ms ({_ratio(found, column):.2f}×)" for column in measured)
     return f"ONNX Runtime {found['onnxruntime']['ms']:.2f} ms, " + ", ".join(times)
 
 
 def table(models: list[Entry]) -> str:
     """Markdown: one row a model, and the geometric means."""
-    known = {each: json.loads(file.read_text(encoding="utf-8")) for each in models if (file := RESULTS / f"{each.name}.json").exists()}
+    files = {each: RESULTS / f"{each.name}.json" for each in models}
+    known = {each: json.loads(file.read_text(encoding="utf-8")) for each, file in files.items() if file.exists()}
     lines = [
         "# Milliseconds a run, beside ONNX Runtime's",
         "",
@@ -57,4 +58,4 @@ def _ratio(found: dict, column: str) -> float:
 
 
 def _mean(ratios: list[float]) -> str:
-    return f"**{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}×** ({len(ratios)})" if ratios else ""
+    return f"**{geometric_mean(ratios):.2f}×** ({len(ratios)})" if ratios else ""

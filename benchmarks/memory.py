@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import sys
 import tempfile
 import time
@@ -20,12 +19,11 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from memory_table import BASELINE, HERE, RESULTS, Entry, cell, entries, ratio, table
-from zoo import build
+from entries import HERE, Entry, alone, entries
+from memory_table import BASELINE, RESULTS, cell, file_of, known_of, ratio, table
 
 from passfit import api
 from passfit.errors import PassfitError
-from passfit.frontend.cache import default_cache
 from passfit.graph import Program
 from passfit.graph.files import write_text
 from passfit.kernels.arranging import arranged
@@ -172,14 +170,11 @@ def _since(started: float) -> float:
 
 def fill(entry: Entry, columns: list[str]) -> None:
     """Work out the columns of one model, and write its file after each. What goes wrong is its result."""
-    known = {column: found for column, found in entry.known().items() if column not in columns}
-    started = time.monotonic()
+    known = {column: found for column, found in known_of(entry).items() if column not in columns}
     try:
-        source = entry.source
-        if source is None:
-            source = str(build(entry.name, default_cache().parent / "zoo"))
+        source = entry.fetched()
         started = time.monotonic()
-        setting = Setting(api.load(source, entry.name, entry.shapes, entry.fix))
+        setting = Setting(entry.load(source))
         known[""] = {"seconds": _since(started)}
     except PassfitError as error:
         known |= {column: {"failed": str(error)} for column in columns}
@@ -195,7 +190,7 @@ def fill(entry: Entry, columns: list[str]) -> None:
 
 def _write(entry: Entry, known: dict) -> None:
     ordered = {column: known[column] for column in ("", *COLUMNS) if column in known}
-    write_text(entry.file, json.dumps(ordered, indent=1) + "\n")
+    write_text(file_of(entry), json.dumps(ordered, indent=1) + "\n")
 
 
 def main() -> None:
@@ -205,19 +200,15 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="forget earlier results")
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    context = multiprocessing.get_context("spawn")
     for entry in entries():
-        known = {} if arguments.again else entry.known()
+        known = {} if arguments.again else known_of(entry)
         columns = [column for column in arguments.column or COLUMNS if column not in known]
         if arguments.model and entry.name not in arguments.model or not columns:
             continue
-        child = context.Process(target=fill, args=(entry, columns))
-        child.start()
-        child.join()
-        known = entry.known()
-        if child.exitcode:
-            crashed = {"failed": f"the process ended with exit code {child.exitcode}"}
-            known |= {column: crashed for column in columns if column not in known}
+        wrong = alone(fill, entry, columns)
+        known = known_of(entry)
+        if wrong:
+            known |= {column: {"failed": wrong} for column in columns if column not in known}
             _write(entry, known)
         said = ", ".join(f"{column} {cell(known, column, ratio(known, column))}" for column in columns)
         sys.stdout.write(f"{entry.name}: {said}\n")

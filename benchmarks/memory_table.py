@@ -1,45 +1,26 @@
-"""The models that memory.py works on, its results by model and column, and the table of them."""
+"""The results of memory.py by model and column, and the table of them."""
 
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import dataclass
 from pathlib import Path
 
-import tomli
-from zoo import BUILDERS
+from entries import HERE, Entry, geometric_mean
 
 from passfit.graph.sizes import format_bytes
 
-HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "memory"
 BASELINE = "tvm-default"
 
 
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """A model: of the zoo where there is no source. Told from others by identity."""
-
-    name: str
-    source: str | None = None
-    recurrent: bool = False
-    shapes: dict | None = None
-    fix: dict | None = None
-
-    @property
-    def file(self) -> Path:
-        return RESULTS / f"{self.name}.json"
-
-    def known(self) -> dict:
-        """Its results by column; "" is the import."""
-        return json.loads(self.file.read_text(encoding="utf-8")) if self.file.exists() else {}
+def file_of(entry: Entry) -> Path:
+    return RESULTS / f"{entry.name}.json"
 
 
-def entries() -> list[Entry]:
-    """The models of models.toml, then those of the zoo."""
-    listed = tomli.loads((HERE / "models.toml").read_text(encoding="utf-8"))["model"]
-    return [Entry(**each) for each in listed] + [Entry(name) for name in BUILDERS]
+def known_of(entry: Entry) -> dict:
+    """Its results by column; "" is the import."""
+    file = file_of(entry)
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 def ratio(known: dict, column: str, what: str = "ram") -> float | None:
@@ -52,7 +33,7 @@ def ratio(known: dict, column: str, what: str = "ram") -> float | None:
 
 def table(models: list[Entry], columns: list[str]) -> str:
     """Markdown: one row a model, what the columns come to, and the seconds."""
-    known = {entry: found for entry in models if (found := entry.known())}
+    known = {entry: found for entry in models if (found := known_of(entry))}
     levers = [column for column in columns if column != BASELINE]
     shown = [("plain", "ram"), ("plain", "bound"), *((column, "ram") for column in levers[1:])]
     titles = ["plain", "bound of plain", *levers[1:]]
@@ -167,5 +148,4 @@ def _mean(ratios: list[float | None]) -> str:
     values = [value for value in ratios if value is not None]
     if not values:
         return ""
-    mean = math.exp(sum(map(math.log, values)) / len(values))
-    return f"**{mean:.3f}**" + (f" (of {len(values)})" if len(values) < len(ratios) else "")
+    return f"**{geometric_mean(values):.3f}**" + (f" (of {len(values)})" if len(values) < len(ratios) else "")

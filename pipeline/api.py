@@ -287,7 +287,7 @@ def compile_imported(
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)
         measured, code = _build_and_run(imported, lowered, plan, workspace, target, folder, checked, progress)
-        best = _account(lowered, plan, workspace, code, target)
+        best = footprint_of(lowered, plan, workspace, code, target)
         baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
         report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy)
         write_sequence(chosen, folder / "sequence.json")
@@ -354,6 +354,7 @@ def _workers(imported: ImportedModel, target: Target, settings: SearchSettings) 
 
 
 def plan_of(lowered: Lowered, target: Target) -> ArenaPlan:
+    """The arena of a lowered program on a target, validated. Raises PlanError, which would be a bug."""
     from .memory import plan_arena, validate_plan
 
     plan = plan_arena(lowered.program, target.alignment)
@@ -400,7 +401,8 @@ def build_library(
         return write_library(name, lowered.program, plan, workspace, lowered.weights, kernels, target, folder)
 
 
-def _account(lowered: Lowered, plan: ArenaPlan, workspace: int, code: int, target: Target) -> Footprint:
+def footprint_of(lowered: Lowered, plan: ArenaPlan, workspace: int, code: int, target: Target) -> Footprint:
+    """What the library of a lowered program takes, its `workspace` and `code` being known; in bytes."""
     from .memory import account
 
     in_place = target.weights == "in-place"

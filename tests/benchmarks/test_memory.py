@@ -22,13 +22,15 @@ def results(monkeypatch, tmp_path) -> Path:
 
 @pytest.mark.tvm
 def test_no_lever_makes_a_small_network_larger(results, save_tiny_cnn):
-    from memory import BASELINE, Entry, fill, ratio
+    from entries import Entry
+    from memory import fill
+    from memory_table import BASELINE, known_of, ratio
 
     entry = Entry("tiny", str(save_tiny_cnn(results / "tiny.onnx")))
     fill(entry, [BASELINE, "plain"])
-    first = {column: found for column, found in entry.known().items() if column}
+    first = {column: found for column, found in known_of(entry).items() if column}
     fill(entry, LEVERS[1:])
-    known = entry.known()
+    known = known_of(entry)
     assert {column: known[column] for column in first} == first, "what is known is not worked out again"
     plain = ratio(known, "plain")
     assert plain is not None
@@ -38,18 +40,20 @@ def test_no_lever_makes_a_small_network_larger(results, save_tiny_cnn):
 
 
 def test_a_model_that_cannot_be_imported_is_reported(results):
-    from memory import Entry, fill
-    from memory_table import table
+    from entries import Entry
+    from memory import fill
+    from memory_table import known_of, table
 
     (results / "empty.onnx").write_bytes(b"")
     entry = Entry("empty", str(results / "empty.onnx"))
     fill(entry, ["plain"])
-    assert "is empty" in entry.known()["plain"]["failed"]
+    assert "is empty" in known_of(entry)["plain"]["failed"]
     assert "## Failed" in table([entry], ["tvm-default", "plain"])
 
 
 def test_means_are_geometric_and_say_what_they_leave_out(results):
-    from memory_table import Entry, table
+    from entries import Entry
+    from memory_table import table
 
     sizes = {"arena": 0, "bound": 0, "reached": True, "proved": False, "seconds": 0}
     for name, ram in (("a", 25), ("b", 400), ("c", None)):
