@@ -8,11 +8,12 @@ from .footprint import Budget, Footprint, FootprintReport, Measured, Start
 from .liveness import ALIGNMENT, Lifetime, alive_bytes, bound, floor, lifetimes, shared_floor
 from .planfile import SavedPlan, read_plan, write_plan
 from .reportfile import read_report, write_report
-from .schedule import Schedule, best_order, orders
+from .schedule import CHEAP_ORDERS, Schedule, best_order, orders
 from .validator import validate_plan
 
 __all__ = [
     "ALIGNMENT",
+    "CHEAP_ORDERS",
     "ArenaPlan",
     "Budget",
     "Footprint",

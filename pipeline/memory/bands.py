@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..graph import Buffer, Program, Splits, Step
-from .growth import Choice, Growth, Need
+from .growth import Choice, Growth, Need, last_needs
 from .liveness import ALIGNMENT, aligned
 
 
@@ -72,7 +72,7 @@ def region(
 
     The rows are those of the first step's result along `axis`, computed `group` at a time, which must divide them all.
     """
-    growth = Growth(program, splits, first, axis)
+    growth = Growth(program, splits, first, axis, last_needs(program))
     while growth.last < last:
         if not growth.grow():
             return None

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 from ..graph import Program, Rows, Splits
 
@@ -35,14 +34,25 @@ class Choice:
     operand: int | None = None
 
 
+def last_needs(program: Program) -> dict[int, int]:
+    """The last step that reads a tensor; one after all of them for the caller, and for views."""
+    found = {tensor: number for number, step in enumerate(program.steps) for tensor in step.reads}
+    for tensor in (*(port.tensor for port in program.outputs), *(view.source for view in program.views)):
+        found[tensor] = len(program.steps)
+    return found
+
+
 class Growth:
     """Steps from `first` to `last` that run as one: none at first, then one more after the other.
 
     A step takes part by the axis its operands made here go by; one that begins a branch waits for a step that joins it.
     """
 
-    def __init__(self, program: Program, splits: Mapping[str, Splits], first: int, axis: int):
-        self.program, self.splits, self.first, self.last = program, splits, first, first - 1
+    def __init__(
+        self, program: Program, splits: Mapping[str, Splits], first: int, axis: int, needed: Mapping[int, int]
+    ):
+        """`needed`: the last_needs of the program."""
+        self.program, self.splits, self.first, self.last, self._needed_last = program, splits, first, first - 1, needed
         self._axes = {tensor: axis for tensor in program.steps[first].writes}
         self._made: set[int] = set()
         self._buffers: set[int | None] = set()
@@ -122,20 +132,12 @@ class Growth:
 
     def kept(self) -> frozenset[int]:
         """The tensors made here that later steps, the caller, or a view need."""
-        return frozenset(tensor for tensor in self._made if self._last_need.get(tensor, 0) > self.last)
+        return frozenset(tensor for tensor in self._made if self._needed_last.get(tensor, 0) > self.last)
 
     def least_bytes(self) -> int:
         """No rings for the steps taken in take less, however they are aligned."""
         kept = self.kept()
         return sum(nbytes for tensor, nbytes in self._least.items() if tensor not in kept)
-
-    @cached_property
-    def _last_need(self) -> dict[int, int]:
-        """The last step that reads a tensor; one after all of them for the caller, and for views."""
-        found = {tensor: number for number, step in enumerate(self.program.steps) for tensor in step.reads}
-        for tensor in (*(port.tensor for port in self.program.outputs), *(view.source for view in self.program.views)):
-            found[tensor] = len(self.program.steps)
-        return found
 
     def _by_rows(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> Choice | None:
         step = self.program.steps[number]

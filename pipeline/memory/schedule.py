@@ -15,6 +15,8 @@ from .best_first import best_first
 from .dependencies import StepGraph, check_order, step_graph
 from .liveness import ALIGNMENT, bound
 
+#: names of orders that cost next to nothing
+CHEAP_ORDERS = ("given", "depth-first", "on-demand", "greedy")
 #: states the beam keeps at each step, unless told otherwise
 EFFORT = 32
 #: moves the best-first search may look at, unless told otherwise; about three seconds where all of it is used
@@ -31,12 +33,10 @@ class Schedule:
 
 
 def orders(program: Program) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Named orders that cost next to nothing: `given`, `depth-first`, `on-demand` and `greedy`."""
+    """The CHEAP_ORDERS of a program, by name."""
     graph = step_graph(program)
-    yield "given", tuple(range(len(program.steps)))
-    yield "depth-first", depth_first(graph)
-    yield "on-demand", on_demand(graph)
-    yield "greedy", greedy(graph)
+    made = (tuple(range(len(program.steps))), depth_first(graph), on_demand(graph), greedy(graph))
+    return zip(CHEAP_ORDERS, made, strict=True)
 
 
 def best_order(program: Program, work: int = WORK, alignment: int = ALIGNMENT) -> Schedule:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ..graph import Program, Splits
 from .bands import joined, region, region_of
-from .growth import Growth
+from .growth import Growth, last_needs
 from .liveness import ALIGNMENT, aligned
 
 #: steps that run as one, at most
@@ -82,6 +82,7 @@ class Paths:
         self.count = len(program.steps)
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
         self.births, self.deaths = self._lives()
+        self._needed = last_needs(program)
         #: by first step, the one after the last, and axis: the segment, and what its rings take at least
         self._known: dict[tuple[int, int, int], Segment | None] = {}
         self._least: dict[tuple[int, int, int], int] = {}
@@ -219,7 +220,8 @@ class Paths:
             return None
         growth = self._growths.get((first, axis))
         if growth is None or growth.last >= end:
-            growth = self._growths[first, axis] = Growth(self.program, self.splits, first, axis)
+            growth = Growth(self.program, self.splits, first, axis, self._needed)
+            self._growths[first, axis] = growth
         while growth.last < end - 1:
             if not growth.grow():
                 self._stopped[first, axis] = growth.last

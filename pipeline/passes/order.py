@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..memory.schedule import beam_order, best_order, orders
+from ..memory.schedule import CHEAP_ORDERS, beam_order, best_order, orders
 from .base import Level, ProgramPass
 
 if TYPE_CHECKING:
     from ..graph import Program
 
-#: orders that cost next to nothing, and two searches: `beam`, and `best`, which goes on where the beam ends
-ORDERS = ("given", "depth-first", "on-demand", "greedy", "beam", "best")
+#: and two searches: `beam`, and `best`, which goes on where the beam ends
+ORDERS = (*CHEAP_ORDERS, "beam", "best")
 
 
 @dataclass(frozen=True)

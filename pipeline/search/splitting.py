@@ -15,7 +15,7 @@ from ..graph import Program, Splits
 from ..kernels.cutting import cut_sums
 from ..kernels.lowering import Lowered, without_workspaces
 from ..kernels.splits import splits_of
-from ..memory import orders
+from ..memory import CHEAP_ORDERS
 from ..memory.rematerialise import Repeat, best_repeats, repeated, work_of
 from ..memory.segments import Paths, Segment, all_joined, best_segments
 from ..passes.base import ModulePass, SplitPass
@@ -36,13 +36,12 @@ class Splitter:
 
     def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator
-        self._known: dict[tuple[int | None, Arrangement], Way] = {}
+        self._forms: dict[int, tuple[_Form, ...]] = {}
+        self._known: dict[tuple[int, Arrangement], Way] = {}
 
     def ways(self, found: Evaluation) -> tuple[Way, ...]:
         """The best segments of the kernels of `found` in each order worth a look, as they are and cut."""
-        lowered = self._lowered(found)
-        others = [Order(by=name) for name, _ in orders(without_workspaces(lowered)[0].program)]
-        return tuple(self._ways(found, lowered, others))
+        return tuple(self._ways(found, [Order(by=name) for name in CHEAP_ORDERS]))
 
     def most_promising(self, found: Evaluation, others: Iterable[Evaluation]) -> Evaluation:
         """Of `found` and the first few others, the one whose segments, before memory is planned, need least.
@@ -54,8 +53,7 @@ class Splitter:
 
         def least(each: Evaluation) -> int:
             assert each.footprint is not None
-            ways = self._ways(each, self._lowered(each), ())
-            return min(way.nbytes for way in ways) + each.footprint.ram - each.footprint.arena
+            return min(way.nbytes for way in self._ways(each, ())) + each.footprint.ram - each.footprint.arena
 
         return min(list(different.values())[:CANDIDATES], key=least)
 
@@ -65,29 +63,45 @@ class Splitter:
         way = _as_few_as_needed(way)
         return [self._evaluator.arranged(found, (*way.passes, *after)) for _, after, _ in way.arrangements[:2]]
 
-    def _lowered(self, found: Evaluation) -> Lowered:
-        return self._evaluator.scorer.lowered(specs_of(each for each in found.passes if isinstance(each, ModulePass)))
-
-    def _ways(self, found: Evaluation, lowered: Lowered, others: Iterable[Order]) -> Iterator[Way]:
+    def _ways(self, found: Evaluation, others: Iterable[Order]) -> Iterator[Way]:
         """In the order of `found`, and in others; the kernels as they are, and cut."""
-        last = found.passes[-1]
+        last, key, alignment = found.passes[-1], found.key, self._evaluator.target.alignment
         assert isinstance(last, Order)
-        for cut, kernels in (((), lowered), ((CutSums(),), cut_sums(lowered))):
-            program, splits = without_workspaces(kernels)[0].program, splits_of(kernels)
+        for form in self._forms_of(found, key):
             seen = set()
             for order in (last, *others):
-                numbers = order.numbers(program)
-                if numbers not in seen:
-                    seen.add(numbers)
-                    yield self._way((*cut, order), found.key, program.reordered(numbers), splits)
+                numbers = order.numbers(form.program)
+                if numbers in seen:
+                    continue
+                seen.add(numbers)
+                before = (*form.cut, order)
+                if (key, before) not in self._known:
+                    ordered = form.program.reordered(numbers)
+                    path = best_segments(ordered, form.splits, alignment)
+                    way = Way(before, ordered, form.splits, alignment, segments=path.segments, nbytes=path.nbytes)
+                    self._known[key, before] = way
+                yield self._known[key, before]
 
-    def _way(self, before: Arrangement, key: int | None, ordered: Program, splits: Mapping[str, Splits]) -> Way:
-        if (key, before) not in self._known:
-            path = best_segments(ordered, splits, self._evaluator.target.alignment)
-            self._known[key, before] = Way(
-                before, ordered, splits, self._evaluator.target.alignment, segments=path.segments, nbytes=path.nbytes
-            )
-        return self._known[key, before]
+    def _forms_of(self, found: Evaluation, key: int) -> tuple[_Form, ...]:
+        """The program of `found` with its kernels as they are, and cut."""
+        if key not in self._forms:
+            specs = specs_of(each for each in found.passes if isinstance(each, ModulePass))
+            lowered = self._evaluator.scorer.lowered(specs)
+            self._forms[key] = (_form((), lowered), _form((CutSums(),), cut_sums(lowered)))
+        return self._forms[key]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A program after the passes `cut`, and how its kernels can run in parts."""
+
+    cut: Arrangement
+    program: Program
+    splits: Mapping[str, Splits]
+
+
+def _form(cut: Arrangement, lowered: Lowered) -> _Form:
+    return _Form(cut, without_workspaces(lowered)[0].program, splits_of(lowered))
 
 
 def lowest(ways: Iterable[Way], extra_compute: float = 0.0) -> Way:
