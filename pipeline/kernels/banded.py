@@ -12,7 +12,7 @@ The rings are results nobody reads: the arena has a place for them while the ker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tvm_ffi
@@ -178,5 +178,5 @@ def _bound(
     def variable(var: Var) -> Expr:
         return row if first is not None and var.same_as(first) else var
 
-    callbacks: list[tuple[type, Callable]] = [(TensorLoad, load), (BufferStore, store), (TensorRegion, region), (Var, variable)]
-    return tvm_ffi.structural_map(kernel.body, callbacks)
+    moved = [(TensorLoad, load), (BufferStore, store), (TensorRegion, region), (Var, variable)]
+    return tvm_ffi.structural_map(kernel.body, moved)

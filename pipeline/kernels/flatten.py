@@ -180,8 +180,8 @@ def _used_otherwise(block: _Block) -> set[Var]:
             if not (isinstance(expr, TensorLoad) and isinstance(part, Var)):
                 yield from found(part)
 
-    stores = [var for store in block.stores for index in store.indices if not isinstance(index, Var) for var in found(index)]
-    return {*stores, *(var for store in block.stores for var in found(store.value))}
+    written = [index for store in block.stores for index in store.indices if not isinstance(index, Var)]
+    return {var for each in (*written, *(store.value for store in block.stores)) for var in found(each)}
 
 
 def _groups(count: int, joined: Sequence[bool]) -> list[list[int]]:

@@ -80,13 +80,16 @@ class Plane:
             raise Unknown("an index by more than a window")
         linear = sym.detect_linear_equation(index, [axis, *taps])
         own = [each.var for each in self.window.iter_vars]
-        if not linear or any(not isinstance(each, IntImm) for each in linear[:-1]) or any(uses(linear[-1], var) for var in own):
+        constant = linear and all(isinstance(each, IntImm) for each in linear[:-1])
+        if not constant or any(uses(linear[-1], var) for var in own):
             raise Unknown("an index that is not start + axis · stride + tap · step")
         stride, *step = (int(each) for each in linear[:-1])
         stride = stride if self.axes[axis] > 1 else 1
         if stride < 1 or any(each < 1 for each in step):
             raise Unknown("windows that go backwards")
-        return Walk(stride, taps[0] if taps else None, self.axes[taps[0]] if taps else 1, step[0] if step else 1, linear[-1])
+        if not taps:
+            return Walk(stride, None, 1, 1, linear[-1])
+        return Walk(stride, taps[0], self.axes[taps[0]], step[0], linear[-1])
 
     def _check(self) -> None:
         reduced = [each for each in self.window.iter_vars if int(each.iter_type) == 2 and self.axes[each.var] > 1]

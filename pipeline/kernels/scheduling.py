@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from tvm.tirx import PrimFunc
 
@@ -87,18 +87,14 @@ def schedules(kernel: PrimFunc, repackable: frozenset[int], fixed_shapes: bool =
 
 def _fast(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
     """What the rules make of the kernel, as far as the workspace is small; the first is the one to take."""
-    for rule in (_one_operand_along_memory, _windows, _tiles, _along_memory):
+    for rule in (partial(_lane_sums, one_operand=True), _windows, _tiles, _lane_sums):
         for schedule in rule(kernel, repackable):
             if schedule.workspace <= RULE_WORKSPACE:
                 yield schedule
                 return
 
 
-def _one_operand_along_memory(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
-    yield from _lane_sums(kernel, one_operand=True)
-
-
-def _windows(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
+def _windows(kernel: PrimFunc, _repackable: frozenset[int]) -> Iterator[Schedule]:
     with suppress(Unknown):
         slid = slide(inlined(kernel))
         if slid is not None:
@@ -112,15 +108,11 @@ def _tiles(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
         if tiled is None:
             return
         if tiled.lanes == 1:
-            yield from _lane_sums(kernel, one_operand=False)
+            yield from _lane_sums(kernel, repackable)
         yield Schedule(tiled.kernel, workspace_bytes(tiled.kernel), tiled.repacks)
 
 
-def _along_memory(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
-    yield from _lane_sums(kernel, one_operand=False)
-
-
-def _lane_sums(kernel: PrimFunc, one_operand: bool) -> Iterator[Schedule]:
+def _lane_sums(kernel: PrimFunc, _repackable: frozenset[int], one_operand: bool = False) -> Iterator[Schedule]:
     along = lane_sums(kernel, one_operand=one_operand)
     if along is not None:
         yield Schedule(along, workspace_bytes(along))

@@ -19,12 +19,11 @@ import numpy as np
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import And, BufferStore, For, IfThenElse, PrimFunc, Stmt
 
 from .expressions import is_choice, loads, replaced, uses
 from .grid import Unknown, holds_along
-from .nests import buffer_of, int64, sequence
+from .nests import buffer_of, int64, kernel_of, sequence
 from .planes import Plane
 from .tile import LANES, divisors
 
@@ -61,7 +60,8 @@ class _ByLines(Plane):
         self.lines = buffer_of("lines", (self._lines(self.band), self.columns.stride, self.phase_width), "float32")
         self.acc = buffer_of("acc", (self.height_at_once, self.at_once * LANES), "float32")
         #: what axes stand for: loops around all of it, or nothing
-        self.loops = {axis: Var("plane", "int64") for axis in self.outer if isinstance(axis, Var) and self.axes[axis] > 1}
+        around = [axis for axis in self.outer if isinstance(axis, Var) and self.axes[axis] > 1]
+        self.loops = {axis: Var("plane", "int64") for axis in around}
         single = {axis.var: int64(0) for axis in self.window.iter_vars if self.axes[axis.var] == 1}
         self.values: dict[Var, Expr] = {**single, **self.loops}
 
@@ -74,8 +74,7 @@ class _ByLines(Plane):
         stmt = sequence(body)
         for axis, var in reversed(self.loops.items()):
             stmt = For(var, int64(0), int64(self.axes[axis]), _SERIAL, stmt)
-        root = SBlock([], [], [], "root", stmt, alloc_buffers=[self.lines, self.acc])
-        return PrimFunc(list(self.original.params), SBlockRealize([], tirx.const(True), root), attrs=self.original.attrs)
+        return kernel_of(self.original.params, [stmt], [self.lines, self.acc], self.original.attrs)
 
     def _lines(self, rows: int) -> int:
         return (rows - 1) * self.rows.stride + (self.rows.taps - 1) * self.rows.step + 1
@@ -105,7 +104,8 @@ class _ByLines(Plane):
         else:
             inside, first, end, zero, element = self._padded(row, last + 1)
         wide = self.columns.stride * self.phase_width
-        edges = [self._columns(line, low, high, lambda column: zero) for low, high in ((0, first), (end, wide)) if low < high]
+        empty = [(low, high) for low, high in ((0, first), (end, wide)) if low < high]
+        edges = [self._columns(line, low, high, lambda column: zero) for low, high in empty]
         copied = self._columns(line, first, end, element)
         stmt = copied
         if inside is not None:
@@ -218,7 +218,8 @@ class _ByLines(Plane):
                 # in whole vectors, of which a part is stored
                 lane = Var("lane", "int64")
                 at = [int64(row), lane + number * LANES]
-                value = self._made_of(tirx.BufferLoad(self.acc, at), [*map(self._outer, self.outer), start + row, at[1] + chunk * LANES])
+                indices = [*map(self._outer, self.outer), start + row, at[1] + chunk * LANES]
+                value = self._made_of(tirx.BufferLoad(self.acc, at), indices)
                 parts.append(For(lane, int64(0), int64(LANES), _VECTORIZED, BufferStore(self.acc, value, at)))
                 parts.append(self._store(start, chunk, row, number, count, lambda acc, indices: acc))
         return sequence(parts)

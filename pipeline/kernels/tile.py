@@ -61,7 +61,8 @@ def best_tile(
 
     `width` is the extent of the axis along the lanes, `rows` the axes the scalars vary along, `steps` the
     length of the reduction; without `vectors` a lane is a single element; `scattered` says that results next to each
-    other in lanes are apart in memory; `packed` is how many elements of a vector operand lie side by side. Every size divides its extent: a remainder would put a condition around every vector.
+    other in lanes are apart in memory; `packed` is how many elements of a vector operand lie side by side. Every size
+    divides its extent: a remainder would put a condition around every vector.
     """
     side_by_side = width if packed is None else gcd(width, packed)
     lanes = next(lanes for lanes in (LANES, 4, 2, 1) if side_by_side % lanes == 0) if vectors else 1

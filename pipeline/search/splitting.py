@@ -168,8 +168,12 @@ def _different(ways: Iterable[Way]) -> Iterator[Way]:
     """The best order of the kernels as they are, and of those that are cut."""
     for cut in (False, True):
         of_kind = [way for way in ways if (CutSums() in way.before) == cut]
-        if not cut or {each.kernel for each in of_kind[0].program.steps} != {each.kernel for each in ways[0].program.steps}:
+        if not cut or _kernels(of_kind[0]) != _kernels(ways[0]):
             yield min(of_kind, key=lambda way: way.nbytes)
+
+
+def _kernels(way: Way) -> set[str]:
+    return {step.kernel for step in way.program.steps}
 
 
 def _repeating(way: Way, extra_compute: float) -> Way:
