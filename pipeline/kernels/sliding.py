@@ -212,7 +212,7 @@ class _ByLines(Plane):
             for number in range(self.at_once):
                 last = self.chunks == self.at_once and number == self.at_once - 1
                 count = self.width - (self.chunks - 1) * LANES if last else LANES
-                if count == LANES or not self._of_plane_alone:
+                if count == LANES or not self._fits_accumulators:
                     parts.append(self._store(start, chunk, row, number, count, self._made_of))
                     continue
                 # in whole vectors, of which a part is stored
@@ -234,10 +234,13 @@ class _ByLines(Plane):
         return For(lane, int64(0), int64(count), _VECTORIZED if count == LANES else _SERIAL, store)
 
     @property
-    def _of_plane_alone(self) -> bool:
-        """Whether no other operand of what is made of an element depends on the column."""
+    def _fits_accumulators(self) -> bool:
+        """Whether what is made of the accumulators may be there before it is stored: it is of their dtype, and past the
+        end of the plane it reads nothing."""
         if self.last is None:
             return True
+        if str(self.last.body.value.ty.dtype) != "float32":
+            return False
         column = self.last.iter_vars[-1].var
         read = [load for load in loads(self.last.body.value) if not load.source.same_as(self.window.body.buffer)]
         return not any(uses(load, column) for load in read)

@@ -81,6 +81,15 @@ def test_an_operand_that_goes_along_with_the_result_is_read_only_where_the_resul
     agrees(lowered([(1, 2, 5, 7), (1, 2, 5, 7)], body, ("legalize", "fold-constant", "fuse-operators")))
 
 
+@pytest.mark.parametrize("side", [7, 16])
+def test_what_is_made_of_a_window_may_be_of_another_dtype(side):
+    def body(x):
+        pooled = relax.op.nn.max_pool2d(x, (2, 2))
+        return relax.op.astype(relax.op.greater(pooled, relax.const(0.5)), "int8")
+
+    agrees(lowered([(1, 2, side, side)], body, ("legalize", "fold-constant", "fuse-operators{over=pooling}")))
+
+
 @pytest.mark.parametrize(
     "body",
     [
