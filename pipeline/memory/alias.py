@@ -135,7 +135,8 @@ def _is_legal(program: Program, tensor: int) -> bool:
 
 
 def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int, alignment: int) -> bool:
-    """Whether a step's operand dies and its result begins there, both of one size, and no order is ruled out by that.
+    """Whether a step's operand dies and its result begins there, both whole buffers of one size, and no order is ruled
+    out by that.
 
     At that step there is then one buffer where there were two, and one everywhere else.
     """
@@ -144,6 +145,9 @@ def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int
     write = program.tensors[step.writes[overlay.write]].buffer
     assert read is not None and write is not None
     if aligned(program.buffers[read].nbytes, alignment) != aligned(program.buffers[write].nbytes, alignment):
+        return False
+    whole = ((step.reads[overlay.read], read), (step.writes[overlay.write], write))
+    if any(program.tensors[tensor].nbytes != program.buffers[buffer].nbytes for tensor, buffer in whole):
         return False
     lives = lifetimes(program)
     if lives[read].end != number + 1 or lives[write].start != number:
@@ -157,6 +161,6 @@ def _cost(program: Program, alignment: int) -> _Cost:
     found = []
     for _, order in orders(program):
         ordered = program.reordered(order)
-        alive = alive_bytes(ordered, lifetimes(ordered), alignment)
+        alive = alive_bytes(ordered, alignment)
         found.append((max(alive), len(program.steps), sum(alive)))
     return min(found)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from ..graph import Program
 from .canonical import lower
 from .greedy import Box, Placement, loads, neighbours, orders, place, promote
-from .liveness import ALIGNMENT, Lifetime, aligned, bound, floor, lifetimes
+from .liveness import ALIGNMENT, Lifetime, Parts, aligned, bound, floor, lifetimes
+from .ragged import Piece, Shape, lowest_shapes
 from .skyline import settled
 
 #: how often the boxes at the top are promoted before the search is asked
@@ -37,7 +38,8 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
     """An arena for the program in its given order, offsets and sizes rounded up to `alignment` bytes.
 
     The best of several greedy orders, then searches, exact for small programs and limited to `work` otherwise; they
-    stop as soon as the bound is reached. Deterministic: no clock, no random numbers.
+    take each buffer for as long as any part of it is alive. Where that is above the bound, gaps are used, greedily.
+    They stop as soon as the bound is reached. Deterministic: no clock, no random numbers.
     """
     lives = lifetimes(program)
     placed = [
@@ -46,13 +48,17 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
         if buffer.nbytes > 0 and life.end > life.start
     ]
     sizes = [aligned(program.buffers[index].nbytes, alignment) for index in placed]
-    unit = math.gcd(*sizes) or alignment
+    parts = Parts(program, alignment)
+    unit = math.gcd(*sizes, *parts.sizes) or alignment
     boxes = _compressed([lives[index] for index in placed], [size // unit for size in sizes])
     offsets = [0] * len(program.buffers)
     placement = lowest(boxes, work)
+    least = bound(program, alignment)
+    if placement.height * unit > least:
+        shapes = _shapes(parts, unit)
+        placement = lowest_shapes([shapes[index] for index in placed], placement, least // unit, PROMOTIONS)
     for index, offset in zip(placed, placement.offsets, strict=True):
         offsets[index] = offset * unit
-    least = bound(program, lives, alignment)
     arena = placement.height * unit
     return ArenaPlan(tuple(offsets), arena, least, floor(program, alignment), arena == least)
 
@@ -95,6 +101,16 @@ def _promoted(
         if placement.height < best.height:
             best = placement
     return best
+
+
+def _shapes(parts: Parts, unit: int) -> dict[int, Shape]:
+    """The parts that are ever alive, by buffer."""
+    found: dict[int, Shape] = {}
+    for buffer, low, size, life in zip(parts.buffers, parts.lowers, parts.sizes, parts.lives, strict=True):
+        if size and life.end > life.start:
+            piece = Piece(life.start, life.end, low // unit, (low + size) // unit)
+            found[buffer] = (*found.get(buffer, ()), piece)
+    return found
 
 
 def _compressed(lives: Sequence[Lifetime], sizes: Sequence[int]) -> list[Box]:

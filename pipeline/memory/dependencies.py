@@ -1,4 +1,4 @@
-"""Which steps must come before which, and which buffers each step gives birth to or is the last to touch.
+"""Which steps must come before which, and which parts of buffers each step gives birth to or is the last to touch.
 
 Sets of steps are ints used as bit sets: step i is in the set if bit i is set.
 """
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 from ..errors import PlanError
 from ..graph import Program
-from .liveness import ALIGNMENT, aligned, floor
+from .liveness import ALIGNMENT, Parts, floor
 
 
 @dataclass(frozen=True)
 class StepGraph:
-    """A program as a scheduler sees it. All sizes are bytes rounded up to the alignment.
+    """A program as a scheduler sees it. All sizes are bytes rounded up to the alignment; parts are liveness.Parts.
 
     `before[i]` are the steps that must run before step i, as a bit set; `after[i]` those that wait for it directly.
-    `touches[i]` are the buffers step i reads or writes, `born[i]` those of them it writes that are no inputs.
-    `touched_by[b]` are the steps that touch buffer b, as a bit set. `kept` are the outputs. `inputs` is the size of
+    `touches[i]` are the parts step i reads or writes, `born[i]` those of them it writes that are no inputs.
+    `touched_by[p]` are the steps that touch part p, as a bit set. `kept` are the outputs. `inputs` is the size of
     all inputs together, `unread` of those that die after the first step, whichever it is.
     `least` is what no order can be below.
     """
@@ -37,28 +37,29 @@ class StepGraph:
 
     def added(self, step: int, done: int) -> int:
         """The bytes that running `step` after the steps `done` brings to life."""
-        return sum(self.sizes[b] for b in self.born[step] if not self.touched_by[b] & done)
+        return sum(self.sizes[p] for p in self.born[step] if not self.touched_by[p] & done)
 
     def freed(self, step: int, done: int) -> int:
         """The bytes that die once `step` has run after the steps `done`."""
         left = ~(done | 1 << step)
-        dead = sum(self.sizes[b] for b in self.touches[step] if not self.touched_by[b] & left and b not in self.kept)
+        dead = sum(self.sizes[p] for p in self.touches[step] if not self.touched_by[p] & left and p not in self.kept)
         return dead if done else dead + self.unread
 
 
 def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
     """The dependencies of the program, byte by byte: a reader after the writers, a writer after the writers and readers
     before it. Parts of a buffer that do not meet are free of each other."""
-    inputs, outputs = program.input_buffers(), program.output_buffers()
-    sizes = tuple(aligned(buffer.nbytes, alignment) for buffer in program.buffers)
+    parts = Parts(program, alignment)
+    inputs = frozenset(parts.of([port.tensor for port in program.inputs]))
+    outputs = frozenset(parts.of([port.tensor for port in program.outputs]))
+    sizes = tuple(parts.sizes)
     touched_by = [0] * len(sizes)
-    written: list[list[_Access]] = [[] for _ in sizes]
-    read: list[list[_Access]] = [[] for _ in sizes]
+    written: list[list[_Access]] = [[] for _ in program.buffers]
+    read: list[list[_Access]] = [[] for _ in program.buffers]
     before: list[set[int]] = []
     touches, born = [], []
     for number, step in enumerate(program.steps):
         needs: set[int] = set()
-        reads, writes = program.buffers_of(step.reads), program.buffers_of(step.writes)
         for buffer, low, high in _accesses(program, step.reads):
             needs.update(_meeting(written[buffer], low, high))
             read[buffer].append((low, high, number))
@@ -66,16 +67,16 @@ def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
             needs.update(_meeting(written[buffer], low, high), _meeting(read[buffer], low, high))
             written[buffer].append((low, high, number))
         before.append(needs - {number})
-        touched = tuple(dict.fromkeys((*reads, *writes)))
-        for buffer in touched:
-            touched_by[buffer] |= 1 << number
+        touched = parts.of((*step.reads, *step.writes))
+        for part in touched:
+            touched_by[part] |= 1 << number
         touches.append(touched)
-        born.append(tuple(b for b in writes if b not in inputs))
+        born.append(tuple(part for part in parts.of(step.writes) if part not in inputs))
     after: list[list[int]] = [[] for _ in before]
     for number, needs in enumerate(before):
         for need in sorted(needs):
             after[need].append(number)
-    held = sum(sizes[b] for b in inputs)
+    held = sum(sizes[part] for part in inputs)
     return StepGraph(
         before=tuple(_bits(needs) for needs in before),
         after=tuple(map(tuple, after)),
@@ -85,8 +86,8 @@ def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
         touched_by=tuple(touched_by),
         kept=outputs,
         inputs=held,
-        unread=sum(sizes[b] for b in inputs - outputs if not touched_by[b]),
-        least=max(floor(program, alignment), held, sum(sizes[b] for b in outputs)),
+        unread=sum(sizes[part] for part in inputs - outputs if not touched_by[part]),
+        least=max(floor(program, alignment), held, sum(sizes[part] for part in outputs)),
     )
 
 

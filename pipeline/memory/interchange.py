@@ -1,7 +1,8 @@
 """Buffers as MiniMalloc reads and writes them: a CSV of id, lower, upper, size, and offset once they are placed.
 
 `lower` and `upper` are the half-open range of steps in which a buffer is alive, `size` its bytes rounded up to the
-alignment of the plan. https://github.com/google/minimalloc
+alignment of the plan. Where a buffer has gaps, a column of them: in 3-5@0:64 only its first 64 bytes hold something.
+https://github.com/google/minimalloc
 """
 
 from __future__ import annotations
@@ -9,28 +10,53 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from ..errors import ConfigError, PlanError
+from ..graph import Program
 from ..graph.files import read_text, write_text
-from .liveness import aligned, lifetimes
+from .liveness import Parts, aligned, lifetimes
 from .planfile import SavedPlan
 from .validator import validate_plan
 
-_COLUMNS = ("id", "lower", "upper", "size", "offset")
 _HINT = "Write it with `passfit explain --minimalloc FILE`, and give it to a planner that adds `offset`."
 
 
 def write_minimalloc(saved: SavedPlan, path: Path) -> None:
     """Every buffer that is ever alive and not empty, by its number, with the offset it has now. Raises OutputError."""
-    rows = io.StringIO()
-    writer = csv.writer(rows, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for index, life in enumerate(lifetimes(saved.program)):
-        size = aligned(saved.program.buffers[index].nbytes, saved.alignment)
+    program, found = saved.program, io.StringIO()
+    gaps = _gaps(program, saved.alignment)
+    columns = ("id", "lower", "upper", "size", *(["gaps"] if gaps else []), "offset")
+    writer = csv.DictWriter(found, columns, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for index, life in enumerate(lifetimes(program)):
+        size = aligned(program.buffers[index].nbytes, saved.alignment)
         if size and life.end > life.start:
-            writer.writerow((index, life.start, life.end, size, saved.plan.offsets[index]))
-    write_text(path, rows.getvalue())
+            row = {"id": index, "lower": life.start, "upper": life.end, "size": size}
+            writer.writerow({**row, "gaps": " ".join(gaps.get(index, ())), "offset": saved.plan.offsets[index]})
+    write_text(path, found.getvalue())
+
+
+def _gaps(program: Program, alignment: int) -> dict[int, list[str]]:
+    """When less than a whole buffer is alive, and within which bytes, of the buffers of which that is so at times."""
+    parts, found = Parts(program, alignment), {}
+    lives = parts.lives
+    for buffer, life in enumerate(lifetimes(program)):
+        own = [number for number, each in enumerate(parts.buffers) if each == buffer]
+        if len({lives[number] for number in own}) < 2:
+            continue
+        size = aligned(program.buffers[buffer].nbytes, alignment)
+        ends = sorted({step for number in own for step in (lives[number].start, lives[number].end)} | {life.start})
+        gaps = []
+        for start, end in pairwise(step for step in ends if step >= life.start):
+            alive = [number for number in own if lives[number].start <= start < lives[number].end]
+            low = min((parts.lowers[number] for number in alive), default=0)
+            high = max((parts.lowers[number] + parts.sizes[number] for number in alive), default=0)
+            if (low, high) != (0, size):
+                gaps.append(f"{start}-{end}" + (f"@{low}:{high}" if alive else ""))
+        found[buffer] = gaps
+    return found
 
 
 def read_minimalloc(saved: SavedPlan, path: Path) -> SavedPlan:

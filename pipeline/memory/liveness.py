@@ -4,11 +4,15 @@ step        0     1     2
 input     [0 ───────)                dies after its last reader
 middle          [1 ───────)
 output                [2 ──)         lives to the end
+
+Of a buffer that several tensors lie on each part has a lifetime of its own: where a concatenation is made in place, the
+place of an operand that is not there yet is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..graph import Program
@@ -45,29 +49,78 @@ def lifetimes(program: Program) -> tuple[Lifetime, ...]:
     dies after its last reader; an output lives to the end; what a step writes is alive at that step even if nobody
     reads it. Views are tensors on one buffer and share its lifetime.
     """
-    start: list[int | None] = [None] * len(program.buffers)
-    end = [0] * len(program.buffers)
-    for buffer in program.input_buffers():
-        start[buffer], end[buffer] = 0, 1
-    for number, step in enumerate(program.steps):
-        for tensor in (*step.reads, *step.writes):
-            buffer = program.tensors[tensor].buffer
+    return _lives(program, len(program.buffers), program.buffers_of)
+
+
+class Parts:
+    """The parts of the buffers of a program, numbered: between the ends of the tensors that lie on a buffer, moved
+    outwards to multiples of `alignment`, its bytes are used together. A buffer that is used as a whole is one part.
+
+    `buffers`, `lowers` and `sizes` say of each the buffer, where in it the part begins, and its bytes.
+    """
+
+    def __init__(self, program: Program, alignment: int = ALIGNMENT):
+        self._program = program
+        cuts = [{0, aligned(buffer.nbytes, alignment)} for buffer in program.buffers]
+        self._ranges: list[tuple[int, int]] = []
+        for tensor in program.tensors:
+            low, high = tensor.offset // alignment * alignment, aligned(tensor.offset + tensor.nbytes, alignment)
+            self._ranges.append((low, high))
+            if tensor.buffer is not None:
+                cuts[tensor.buffer] |= {low, high}
+        self._cuts = [sorted(each) for each in cuts]
+        self._first: list[int] = []
+        self.buffers: list[int] = []
+        self.lowers: list[int] = []
+        self.sizes: list[int] = []
+        for buffer, each in enumerate(self._cuts):
+            self._first.append(len(self.buffers))
+            for low, high in zip(each, each[1:] or [0]):  # an empty buffer is a part as well
+                self.buffers.append(buffer)
+                self.lowers.append(low)
+                self.sizes.append(high - low)
+
+    def of(self, tensors: Sequence[int]) -> tuple[int, ...]:
+        """The distinct parts under `tensors`, in order; of an empty tensor the one where it lies. Weights have none."""
+        found: dict[int, None] = {}
+        for tensor in tensors:
+            buffer = self._program.tensors[tensor].buffer
             if buffer is None:
                 continue
-            if start[buffer] is None:
-                start[buffer] = number
-            end[buffer] = number + 1
-    for buffer in program.output_buffers():
-        if start[buffer] is not None:
-            end[buffer] = timeline(program)
+            cuts, (low, high) = self._cuts[buffer], self._ranges[tensor]
+            first = min(bisect_left(cuts, low), max(len(cuts) - 2, 0))
+            last = max(bisect_left(cuts, high), first + 1)
+            found.update(dict.fromkeys(range(self._first[buffer] + first, self._first[buffer] + last)))
+        return tuple(found)
+
+    @property
+    def lives(self) -> tuple[Lifetime, ...]:
+        """Of each part, as `lifetimes` are of buffers: from where it is first used to where it is last."""
+        return _lives(self._program, len(self.buffers), self.of)
+
+
+def _lives(program: Program, count: int, of: Callable[[tuple[int, ...]], Sequence[int]]) -> tuple[Lifetime, ...]:
+    start: list[int | None] = [None] * count
+    end = [0] * count
+    for place in of(tuple(port.tensor for port in program.inputs)):
+        start[place], end[place] = 0, 1
+    for number, step in enumerate(program.steps):
+        for place in of((*step.reads, *step.writes)):
+            if start[place] is None:
+                start[place] = number
+            end[place] = number + 1
+    for place in of(tuple(port.tensor for port in program.outputs)):
+        if start[place] is not None:
+            end[place] = timeline(program)
     return tuple(Lifetime(0 if first is None else first, last) for first, last in zip(start, end, strict=True))
 
 
-def alive_bytes(program: Program, lives: Sequence[Lifetime], alignment: int = 1) -> list[int]:
-    """The bytes alive at each step, each buffer rounded up to `alignment`; one entry where there are no steps."""
+def alive_bytes(program: Program, alignment: int = 1) -> list[int]:
+    """The bytes alive at each step, parts of buffers rounded outwards to `alignment`; one entry where there are no
+    steps."""
+    parts = Parts(program, alignment)
     change = [0] * (timeline(program) + 1)
-    for buffer, life in zip(program.buffers, lives, strict=True):
-        size = aligned(buffer.nbytes, alignment)
+    for size, life in zip(parts.sizes, parts.lives, strict=True):
         change[life.start] += size
         change[life.end] -= size
     total, totals = 0, []
@@ -77,21 +130,20 @@ def alive_bytes(program: Program, lives: Sequence[Lifetime], alignment: int = 1)
     return totals
 
 
-def bound(program: Program, lives: Sequence[Lifetime] | None = None, alignment: int = ALIGNMENT) -> int:
-    """The largest sum of buffers alive at one step: no arena of this order can be smaller."""
-    return max(alive_bytes(program, lifetimes(program) if lives is None else lives, alignment))
+def bound(program: Program, alignment: int = ALIGNMENT) -> int:
+    """The most bytes alive at one step: no arena of this order can be smaller."""
+    return max(alive_bytes(program, alignment))
 
 
-def working_set(program: Program, step: int, alignment: int = ALIGNMENT) -> int:
-    """The bytes of the distinct buffers that step number `step` reads or writes."""
-    call = program.steps[step]
-    touched = program.buffers_of((*call.reads, *call.writes))
-    return sum(aligned(program.buffers[b].nbytes, alignment) for b in touched)
+def working_sets(program: Program, alignment: int = ALIGNMENT) -> list[int]:
+    """The bytes of the parts of buffers that each step reads or writes."""
+    parts = Parts(program, alignment)
+    return [sum(parts.sizes[part] for part in parts.of((*step.reads, *step.writes))) for step in program.steps]
 
 
 def floor(program: Program, alignment: int = ALIGNMENT) -> int:
     """The largest working set of one kernel: no order of the steps can need less. 0 where there are no steps."""
-    return max((working_set(program, step, alignment) for step in range(len(program.steps))), default=0)
+    return max(working_sets(program, alignment), default=0)
 
 
 def shared_floor(program: Program) -> int:

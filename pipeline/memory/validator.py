@@ -6,8 +6,10 @@ buffer is read before it is overwritten.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..errors import PlanError
-from ..graph import Program
+from ..graph import Program, Tensor
 from .arena import ArenaPlan
 from .contents import check_contents
 
@@ -16,16 +18,16 @@ def validate_plan(program: Program, plan: ArenaPlan, alignment: int) -> None:
     """Raises PlanError, naming buffers, steps and offsets in bytes, if `plan` breaks a rule or claims what is not so.
 
     The rules: one offset for each buffer, aligned and not negative; every buffer inside the arena, as are the bytes
-    up to the next multiple of `alignment`; buffers that are alive at a common step are apart; nothing is read before
-    it is written, or after it is overwritten; a kernel writes over what it reads only where it may; and bound, floor
-    and proved are what they are said to be.
+    up to the next multiple of `alignment`; parts of buffers that are alive at a common step are apart; nothing is read
+    before it is written, or after it is overwritten; a kernel writes over what it reads only where it may; and bound,
+    floor and proved are what they are said to be.
     """
     _check_offsets(program, plan, alignment)
     _check_reads(program)
-    spans = _spans(program)
-    _check_apart(program, plan, spans, alignment)
+    parts = _parts(program, alignment)
+    _check_apart(program, plan, parts)
     check_contents(program, plan)
-    _check_claims(program, plan, spans, alignment)
+    _check_claims(program, plan, parts)
 
 
 def _check_offsets(program: Program, plan: ArenaPlan, alignment: int) -> None:
@@ -65,30 +67,57 @@ def _check_reads(program: Program) -> None:
             raise PlanError(f"Nothing writes output '{port.name}'.")
 
 
-def _spans(program: Program) -> list[tuple[int, int] | None]:
-    """The first and the last step at which each buffer must keep its bytes, both included; None if it never has any."""
-    uses: list[list[int]] = [[] for _ in program.buffers]
-    for port in program.inputs:
-        _use(program, uses, port.tensor, 0)
-    for number, step in enumerate(program.steps):
-        for tensor in step.reads + step.writes:
-            _use(program, uses, tensor, number)
-    for port in program.outputs:
-        _use(program, uses, port.tensor, len(program.steps) - 1 if program.steps else 0)
-    return [(min(numbers), max(numbers)) if numbers else None for numbers in uses]
+@dataclass(frozen=True)
+class _Part:
+    """Bytes `low` to `high` of a buffer, kept from step `first` to step `last`; `kernels` are the steps that use them,
+    which is not the caller."""
+
+    buffer: int
+    low: int
+    high: int
+    first: int
+    last: int
+    kernels: frozenset[int]
 
 
-def _use(program: Program, uses: list[list[int]], tensor: int, step: int) -> None:
-    buffer = program.tensors[tensor].buffer
-    if buffer is not None:
-        uses[buffer].append(step)
+def _parts(program: Program, alignment: int) -> list[_Part]:
+    """What is used of each buffer, cut where one of its tensors begins or ends, rounded outwards."""
+    uses: list[list[_Use]] = [[] for _ in program.buffers]
+    end = len(program.steps) - 1 if program.steps else 0
+    ports = [(port.tensor, 0) for port in program.inputs] + [(port.tensor, end) for port in program.outputs]
+    touched = [(tensor, number) for number, step in enumerate(program.steps) for tensor in step.reads + step.writes]
+    for group, by_kernel in ((ports, False), (touched, True)):
+        for tensor, step in group:
+            what = program.tensors[tensor]
+            if what.buffer is not None:
+                uses[what.buffer].append((step, by_kernel, *_range(what, alignment)))
+    cuts = [{0, _padded(buffer.nbytes, alignment)} for buffer in program.buffers]
+    for tensor in program.tensors:
+        if tensor.buffer is not None:
+            cuts[tensor.buffer].update(_range(tensor, alignment))
+    found = []
+    for buffer, (ends, used) in enumerate(zip(cuts, uses, strict=True)):
+        ends = sorted(ends)
+        for low, high in zip(ends, ends[1:]):
+            steps = [(step, by_kernel) for step, by_kernel, start, stop in used if start < high and low < stop]
+            if steps:
+                kernels = frozenset(step for step, by_kernel in steps if by_kernel)
+                found.append(_Part(buffer, low, high, min(steps)[0], max(steps)[0], kernels))
+    return found
 
 
-def _check_apart(program: Program, plan: ArenaPlan, spans: list[tuple[int, int] | None], alignment: int) -> None:
+#: the step, whether its kernel or the caller, and the bytes
+_Use = tuple[int, bool, int, int]
+
+
+def _range(tensor: Tensor, alignment: int) -> tuple[int, int]:
+    return tensor.offset - tensor.offset % alignment, _padded(tensor.offset + tensor.nbytes, alignment)
+
+
+def _check_apart(program: Program, plan: ArenaPlan, parts: list[_Part]) -> None:
     rows = [
-        (span[0], span[1], plan.offsets[number], plan.offsets[number] + _padded(buffer.nbytes, alignment), number)
-        for number, (buffer, span) in enumerate(zip(program.buffers, spans, strict=True))
-        if span is not None and buffer.nbytes > 0
+        (part.first, part.last, plan.offsets[part.buffer] + part.low, plan.offsets[part.buffer] + part.high, part.buffer)
+        for part in parts
     ]
     for position, (first, last, low, high, number) in enumerate(rows):
         for other_first, other_last, other_low, other_high, other in rows[position + 1 :]:
@@ -100,20 +129,18 @@ def _check_apart(program: Program, plan: ArenaPlan, spans: list[tuple[int, int] 
                 )
 
 
-def _check_claims(program: Program, plan: ArenaPlan, spans: list[tuple[int, int] | None], alignment: int) -> None:
+def _check_claims(program: Program, plan: ArenaPlan, parts: list[_Part]) -> None:
     most = [0] * max(1, len(program.steps))
-    for buffer, span in zip(program.buffers, spans, strict=True):
-        if span is not None:
-            for step in range(span[0], span[1] + 1):
-                most[step] += _padded(buffer.nbytes, alignment)
+    touched = [0] * max(1, len(program.steps))
+    for part in parts:
+        for step in range(part.first, part.last + 1):
+            most[step] += part.high - part.low
+        for step in part.kernels:
+            touched[step] += part.high - part.low
     if plan.bound != max(most):
         raise PlanError(f"The plan says its bound is {plan.bound}, but {max(most)} bytes are alive at one step.")
-    largest = 0
-    for step in program.steps:
-        touched = {program.tensors[tensor].buffer for tensor in step.reads + step.writes} - {None}
-        largest = max(largest, sum(_padded(program.buffers[b].nbytes, alignment) for b in touched if b is not None))
-    if plan.floor != largest:
-        raise PlanError(f"The plan says its floor is {plan.floor}, but the largest kernel works on {largest} bytes.")
+    if plan.floor != max(touched):
+        raise PlanError(f"The plan says its floor is {plan.floor}, but the largest kernel works on {max(touched)} bytes.")
     if plan.proved != (plan.arena == plan.bound):
         raise PlanError(f"The plan says proved={plan.proved} of an arena of {plan.arena} and a bound of {plan.bound}.")
 

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ..graph import Program, Step
 from ..graph.sizes import format_bytes
 from ..memory import ALIGNMENT, ArenaPlan, Lifetime, alive_bytes, lifetimes
-from ..memory.liveness import aligned, working_set
+from ..memory.liveness import Parts, aligned, working_sets
 from .levers import LeversFound, percent
 
 #: what holds the arena up: the placement, the order of the steps, one kernel, or the inputs or outputs of the model
@@ -90,24 +90,25 @@ def explain(
     """Explains the arena that `plan` gives `program`; `alignment` is the one it was planned with, `levers` are what the
     search that led to it found."""
     lives = lifetimes(program)
-    totals = alive_bytes(program, lives, alignment)
+    totals = alive_bytes(program, alignment)
     fullest = max(range(len(totals)), key=lambda step: (totals[step], -step))
     peak = peak_step(program, plan, lives, alignment)
     steps = range(len(program.steps))
-    sets = [working_set(program, step, alignment) for step in steps]
+    sets = working_sets(program, alignment)
+    held = _held(program, peak, alignment)
     widest = max(steps, key=lambda step: (sets[step], -step), default=None)
     ports = max(_nbytes(program, group, alignment) for group in (program.input_buffers(), program.output_buffers()))
-    held_by = None if widest is None else _kernel(program, widest, alignment)
+    held_by = None if widest is None else _kernel(program, widest, sets, alignment)
     lever, advice = _lever(plan, ports, held_by)
-    alive = [_alive(program, plan, lives, b) for b, life in enumerate(lives) if life.start <= peak < life.end]
+    alive = [_alive(program, plan, lives, buffer, nbytes) for buffer, nbytes in sorted(held.items())]
     return Explanation(
         name=program.name,
         arena=plan.arena,
         bound=plan.bound,
         floor=plan.floor,
         ports=ports,
-        peak=_kernel(program, peak, alignment),
-        bound_at=_kernel(program, fullest, alignment),
+        peak=_kernel(program, peak, sets, alignment),
+        bound_at=_kernel(program, fullest, sets, alignment),
         floor_at=held_by,
         alive=tuple(sorted(alive, key=lambda buffer: (-buffer.nbytes, buffer.offset, buffer.name))),
         alive_bytes=totals[peak],
@@ -119,7 +120,7 @@ def explain(
 
 def peak_step(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], alignment: int = ALIGNMENT) -> int:
     """The step with most bytes alive among those at which the arena is used up to its end; the first of equal ones."""
-    totals = alive_bytes(program, lives, alignment)
+    totals = alive_bytes(program, alignment)
     at_top: set[int] = set()
     for buffer, life, offset in zip(program.buffers, lives, plan.offsets, strict=True):
         if offset + aligned(buffer.nbytes, alignment) == plan.arena:
@@ -127,14 +128,22 @@ def peak_step(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], al
     return max(at_top or range(len(totals)), key=lambda step: (totals[step], -step))
 
 
-def _kernel(program: Program, step: int, alignment: int) -> Kernel | None:
+def _held(program: Program, step: int, alignment: int) -> dict[int, int]:
+    """The bytes of each buffer that are alive at a step: all of it, or of some parts."""
+    parts = Parts(program, alignment)
+    found: dict[int, int] = {}
+    for buffer, size, life in zip(parts.buffers, parts.sizes, parts.lives, strict=True):
+        if life.start <= step < life.end:
+            found[buffer] = min(found.get(buffer, 0) + size, program.buffers[buffer].nbytes)
+    return found
+
+
+def _kernel(program: Program, step: int, sets: Sequence[int], alignment: int) -> Kernel | None:
     if step >= len(program.steps):
         return None
     call = program.steps[step]
     rings = frozenset(buffer for buffer in program.buffers_of(call.writes) if _is_ring(program, buffer))
-    return Kernel(
-        step, call.kernel, call.nodes, working_set(program, step, alignment), _nbytes(program, rings, alignment)
-    )
+    return Kernel(step, call.kernel, call.nodes, sets[step], _nbytes(program, rings, alignment))
 
 
 def _is_ring(program: Program, buffer: int) -> bool:
@@ -149,7 +158,7 @@ def _nbytes(program: Program, buffers: frozenset[int], alignment: int) -> int:
     return sum(aligned(program.buffers[buffer].nbytes, alignment) for buffer in buffers)
 
 
-def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], number: int) -> Alive:
+def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], number: int, nbytes: int) -> Alive:
     buffer, life = program.buffers[number], lives[number]
     is_input, is_output = number in program.input_buffers(), number in program.output_buffers()
     producer: Step | None = None
@@ -158,7 +167,7 @@ def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], numbe
     readers = [step.kernel for step in program.steps if number in program.buffers_of(step.reads)]
     return Alive(
         name=buffer.name,
-        nbytes=buffer.nbytes,
+        nbytes=nbytes,
         offset=plan.offsets[number],
         role="output" if is_output else "input" if is_input else "ring" if _is_ring(program, number) else "result",
         start=life.start,

@@ -57,7 +57,7 @@ def _calls_at_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> l
 def _holding(program: Program) -> list[int]:
     """The step at which most bytes are alive, then the last readers of what is alive there and read later."""
     lives = lifetimes(program)
-    alive = alive_bytes(program, lives)
+    alive = alive_bytes(program)
     peak = alive.index(max(alive))
     later = [life.end - 1 for life in lives if life.start <= peak < life.end]
     return [peak, *sorted({step for step in later if peak < step < len(program.steps)})]

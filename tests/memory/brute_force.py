@@ -47,34 +47,47 @@ def least_arena(found: list[Box]) -> int:
 
 def peak(program: Program, alignment: int) -> int:
     """The most bytes alive at one step."""
-    found = boxes(program, alignment)
-    return max(
-        (
-            sum(size for first, last, size in found if first <= step <= last)
-            for step in range(max(1, len(program.steps)))
-        ),
-        default=0,
+    return max(_alive_in_order(program, alignment, tuple(range(len(program.steps)))))
+
+
+def _alive_in_order(program: Program, alignment: int, order: tuple[int, ...]) -> list[int]:
+    return [_alive(program, alignment, frozenset(order[:n]), step) for n, step in enumerate(order or [-1])]
+
+
+def _alive(program: Program, alignment: int, done: frozenset[int], step: int) -> int:
+    """The bytes, in whole aligned places of buffers, which were touched before or are touched now, and are touched now
+    or later; step -1 is the caller alone."""
+    touched = [_places(program, call.reads + call.writes, alignment) for call in program.steps]
+    inputs, outputs = (
+        _places(program, tuple(port.tensor for port in ports), alignment) for ports in (program.inputs, program.outputs)
+    )
+    before = {place for other in done for place in touched[other]} | inputs
+    later = {place for other, places in enumerate(touched) if other not in done for place in places} | outputs
+    unread = set() if done else inputs
+    now = touched[step] if step >= 0 else set()
+    return len((before & later) | now | unread | (now & outputs)) * alignment
+
+
+@cache
+def _places(program: Program, tensors: tuple[int, ...], alignment: int) -> frozenset[tuple[int, int]]:
+    found = [program.tensors[tensor] for tensor in tensors]
+    return frozenset(
+        (each.buffer, place)
+        for each in found
+        if each.buffer is not None
+        for place in range(each.offset // alignment, -(-(each.offset + each.nbytes) // alignment))
     )
 
 
 def least_peak(program: Program, alignment: int) -> int:
     """The least peak over all orders in which steps that meet in a byte, one of them writing it, keep their turn."""
-    sizes = [-(-buffer.nbytes // alignment) * alignment for buffer in program.buffers]
-    touched = [set(program.buffers_of(step.reads + step.writes)) for step in program.steps]
-    inputs, outputs = program.input_buffers(), program.output_buffers()
     everything = range(len(program.steps))
-
-    def alive(done: frozenset[int], step: int) -> int:
-        before = {b for other in done for b in touched[other]} | inputs
-        later = {b for other in everything if other not in done for b in touched[other]} | outputs
-        unread = set() if done else inputs
-        return sum(sizes[b] for b in (before & later) | touched[step] | unread)
 
     @cache
     def least(done: frozenset[int]) -> int:
         left = [step for step in everything if step not in done]
         free = [step for step in left if not any(_conflict(program, other, step) for other in left if other < step)]
-        return min((max(alive(done, step), least(done | {step})) for step in free), default=0)
+        return min((max(_alive(program, alignment, done, step), least(done | {step})) for step in free), default=0)
 
     return least(frozenset()) if program.steps else peak(program, alignment)
 

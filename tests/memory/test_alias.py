@@ -200,7 +200,7 @@ def test_the_same_operand_twice_is_copied():
     assert len(share(program).steps) == 2
 
 
-def test_a_concatenation_whose_early_part_would_keep_it_alive_is_left_alone():
+def test_a_concatenation_whose_early_part_waits_for_the_rest_keeps_no_more_than_that_alive():
     """The left part is small and early; between it and the rest a wide kernel runs, which sets the peak."""
     program = small(
         Step("left", (0,), (1,)),
@@ -213,8 +213,11 @@ def test_a_concatenation_whose_early_part_would_keep_it_alive_is_left_alone():
         ends=(6,),
     )
     shared = share(program)
-    assert best(shared) == best(program)
-    assert [step.kernel for step in shared.steps] == [step.kernel for step in program.steps]
+    assert best(shared) == 64 + 6400 + 6400 < best(program)
+    assert "concat" not in [step.kernel for step in shared.steps]
+    plan = plan_arena(shared)
+    validate_plan(shared, plan, 64)
+    assert plan.arena == plan.bound == best(shared)
 
 
 def test_parts_of_a_split_are_windows_on_it():

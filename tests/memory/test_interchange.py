@@ -4,14 +4,16 @@ import csv
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from passfit.errors import ConfigError
-from passfit.memory import plan_arena
+from passfit.graph import Buffer, Port, Program, Step, Tensor
+from passfit.memory import alive_bytes, plan_arena, share
 from passfit.memory.interchange import read_minimalloc, write_minimalloc
 from passfit.memory.planfile import SavedPlan
 
 from .. import strategies
+from .sharing import sharing_programs
 
 
 def rows(path):
@@ -39,6 +41,49 @@ def test_a_looser_solution_is_a_plan_too_and_does_not_claim_to_be_proved(tmp_pat
     write_minimalloc(SavedPlan(program, higher, 64), path)
     found = read_minimalloc(SavedPlan(program, plan, 64), path).plan
     assert found.arena == plan.arena + 64 and not (found.proved and plan.proved)
+
+
+@settings(max_examples=60)
+@given(sharing_programs())
+def test_gaps_say_where_a_buffer_holds_nothing(tmp_path_factory, program):
+    program = share(program)
+    path = tmp_path_factory.mktemp("csv") / "buffers.csv"
+    saved = SavedPlan(program, plan_arena(program), 64)
+    write_minimalloc(saved, path)
+    assert read_minimalloc(saved, path).plan == saved.plan
+    alive = [0] * max(1, len(program.steps))
+    for row in rows(path):
+        held = dict.fromkeys(range(int(row["lower"]), int(row["upper"])), int(row["size"]))
+        for gap in row.get("gaps", "").split():
+            steps, _, window = gap.partition("@")
+            low, high = map(int, (window or "0:0").split(":"))
+            assert high - low < int(row["size"])
+            held.update(dict.fromkeys(range(*map(int, steps.split("-"))), high - low))
+        assert set(held) == set(range(int(row["lower"]), int(row["upper"])))
+        for step, nbytes in held.items():
+            alive[step] += nbytes
+    # what lies between two parts is no gap of MiniMalloc's
+    assert max(alive) >= saved.plan.bound
+    assert all(one >= other for one, other in zip(alive, alive_bytes(program, 64), strict=True))
+
+
+def test_the_part_of_a_concatenation_that_is_not_there_yet_is_a_gap(tmp_path):
+    program = Program(
+        name="concat",
+        steps=(Step("left", (0,), (1,)), Step("right", (0,), (2,)), Step("last", (1, 2), (3,))),
+        tensors=(
+            Tensor((64,), "uint8", buffer=0),
+            Tensor((64,), "uint8", buffer=1),
+            Tensor((128,), "uint8", buffer=1, offset=64),
+            Tensor((64,), "uint8", buffer=2),
+        ),
+        buffers=(Buffer("x", 64), Buffer("both", 192), Buffer("y", 64)),
+        weights=(),
+        inputs=(Port("x", 0),),
+        outputs=(Port("y", 3),),
+    )
+    write_minimalloc(SavedPlan(program, plan_arena(program), 64), tmp_path / "buffers.csv")
+    assert [row["gaps"] for row in rows(tmp_path / "buffers.csv")] == ["", "0-1@0:64", ""]
 
 
 def test_overlaps_unknown_buffers_and_other_files_are_refused(tmp_path):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.graph import Program
-from passfit.memory import alive_bytes, bound, lifetimes
+from passfit.memory import alive_bytes, bound
 from passfit.memory.bands import joined, region
 from passfit.memory.segments import GROUPS, best_segments
 
@@ -14,7 +14,7 @@ from .rowwise import RowBuilder, row_programs
 
 
 def alive_at(program: Program, step: int, alignment: int) -> int:
-    return alive_bytes(program, lifetimes(program), alignment)[step]
+    return alive_bytes(program, alignment)[step]
 
 
 def least_by_all_partitions(program, splits, alignment: int) -> int:
