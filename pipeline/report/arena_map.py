@@ -1,4 +1,4 @@
-"""The arena over time as an SVG picture: steps to the right, offsets upwards, one rectangle for each buffer.
+"""The arena over time as an SVG picture: steps to the right, offsets upwards, a rectangle for each buffer or part of it.
 
 What is alive at the peak is drawn solid, the rest pale. The picture is the same bytes for the same plan.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..graph import Program
 from ..graph.sizes import format_bytes
-from ..memory import ALIGNMENT, ArenaPlan, Lifetime, lifetimes
+from ..memory import ALIGNMENT, ArenaPlan, Lifetime, Parts, lifetimes
 from ..memory.liveness import aligned, timeline
 from .explain import peak_step
 from .svg import CHARACTER, INK, label, line, picture, short, swatch, xml
@@ -39,7 +39,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Block:
-    """One rectangle: a buffer at its offset, over its lifetime."""
+    """One rectangle: a buffer at its offset, over its lifetime, or a part of it that has a lifetime of its own."""
 
     number: int
     name: str
@@ -62,10 +62,10 @@ def arena_svg(
     lives = lifetimes(program)
     peak = peak_step(program, plan, lives, alignment)
     scale = scale or common_scale((program, plan))
-    blocks = _blocks(program, plan, lives, peak)
+    blocks = _blocks(program, plan, peak, alignment)
     largest = sorted((b for b in blocks if b.at_peak), key=lambda b: (-b.nbytes, b.offset, b.number))
     proof = "equal to its bound" if plan.proved else f"bound {format_bytes(plan.bound)}"
-    heading = f"arena {format_bytes(plan.arena)}, {proof}; {len(blocks)} buffers, {len(program.steps)} kernels"
+    heading = f"arena {format_bytes(plan.arena)}, {proof}; {len({b.number for b in blocks})} buffers, {len(program.steps)} kernels"
     shapes = [
         label(LEFT, 20, title, 'font-size="15" font-weight="bold"'),
         label(LEFT, 36, heading),
@@ -79,14 +79,21 @@ def arena_svg(
     return picture(WIDTH, HEIGHT, f"{title}: {heading}", shapes)
 
 
-def _blocks(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], peak: int) -> list[Block]:
+def _blocks(program: Program, plan: ArenaPlan, peak: int, alignment: int) -> list[Block]:
     inputs, outputs = program.input_buffers(), program.output_buffers()
-    blocks = []
-    for number, (buffer, life) in enumerate(zip(program.buffers, lives, strict=True)):
-        if buffer.nbytes > 0 and life.end > life.start:
-            colour = OUTPUT if number in outputs else INPUT if number in inputs else _colour(number)
-            alive = life.start <= peak < life.end
-            blocks.append(Block(number, buffer.name, buffer.nbytes, plan.offsets[number], life, colour, alive))
+    parts = Parts(program, alignment)
+    blocks: list[Block] = []
+    for number, low, size, life in zip(parts.buffers, parts.lowers, parts.sizes, parts.lives, strict=True):
+        buffer, offset = program.buffers[number], plan.offsets[number] + low
+        nbytes = min(size, buffer.nbytes - low)
+        if nbytes <= 0 or life.end <= life.start:
+            continue
+        before = blocks[-1] if blocks else None
+        if before and (before.number, before.offset + before.nbytes, before.life) == (number, offset, life):
+            blocks[-1] = replace(before, nbytes=before.nbytes + nbytes)
+            continue
+        colour = OUTPUT if number in outputs else INPUT if number in inputs else _colour(number)
+        blocks.append(Block(number, buffer.name, nbytes, offset, life, colour, life.start <= peak < life.end))
     return blocks
 
 
