@@ -14,7 +14,7 @@ from .arena import ArenaPlan
 from .validator import validate_plan
 
 #: raised whenever older readers would misread a newer file
-VERSION = 2
+VERSION = 3
 _HINT = "Compile the model again."
 
 

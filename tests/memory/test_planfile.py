@@ -27,7 +27,7 @@ def test_a_plan_survives_its_file(place, program):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=1), "is of version 1, not 2"),
+        (lambda d: d.update(version=1), "is of version 1, not 3"),
         (lambda d: d.pop("version"), "is of version None"),
         (lambda d: d.update(alignment=0), "alignment is 0"),
         (lambda d: d.pop("plan"), "plan.json"),
