@@ -6,8 +6,8 @@
     b ──┘                        and the concat has nothing left to do
     x ──► split ──► s, t         s and t are windows on x                     (the same, the other way round)
 
-Every merge is legal, and is refused all the same where it costs more than it gives: a part of a concatenation keeps the
-whole of it alive. What gives is judged by the bound in the best of the orders that cost next to nothing.
+Every merge is legal, and is refused all the same where it costs more than it gives: an order that was possible may not
+be any more. What gives is judged by the bound in the best of the orders that cost next to nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from ..graph import Overlay, Program, Step, View
 from .cuts import ancestors
 from .dependencies import step_graph
-from .liveness import ALIGNMENT, aligned, alive_bytes, lifetimes
-from .schedule import orders
+from .liveness import ALIGNMENT, aligned, lifetimes
+from .schedule import orders_of
 from .storage import compacted, keeps_contents, laid_together
 
 #: what a program costs: bytes at the peak, kernels, and bytes × steps; smaller is better
@@ -158,9 +158,6 @@ def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int
 
 def _cost(program: Program, alignment: int) -> _Cost:
     """In the best of the orders that cost next to nothing."""
-    found = []
-    for _, order in orders(program):
-        ordered = program.reordered(order)
-        alive = alive_bytes(ordered, alignment)
-        found.append((max(alive), len(program.steps), sum(alive)))
-    return min(found)
+    graph = step_graph(program, alignment)
+    found = [graph.alive(order) for _, order in orders_of(graph)]
+    return min((max(alive), len(program.steps), sum(alive)) for alive in found)

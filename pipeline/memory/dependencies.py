@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ..errors import PlanError
 from ..graph import Program
-from .liveness import ALIGNMENT, Parts, floor
+from .liveness import ALIGNMENT, Parts
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class StepGraph:
 
     `before[i]` are the steps that must run before step i, as a bit set; `after[i]` those that wait for it directly.
     `touches[i]` are the parts step i reads or writes, `born[i]` those of them it writes that are no inputs.
-    `touched_by[p]` are the steps that touch part p, as a bit set. `kept` are the outputs. `inputs` is the size of
-    all inputs together, `unread` of those that die after the first step, whichever it is.
+    `touched_by[p]` are the steps that touch part p, as a bit set. `given` are the inputs, `kept` the outputs. `inputs`
+    is the size of all inputs together, `unread` of those that die after the first step, whichever it is.
     `least` is what no order can be below.
     """
 
@@ -30,6 +31,7 @@ class StepGraph:
     born: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]
     touched_by: tuple[int, ...]
+    given: frozenset[int]
     kept: frozenset[int]
     inputs: int
     unread: int
@@ -44,6 +46,21 @@ class StepGraph:
         left = ~(done | 1 << step)
         dead = sum(self.sizes[p] for p in self.touches[step] if not self.touched_by[p] & left and p not in self.kept)
         return dead if done else dead + self.unread
+
+
+    def alive(self, order: Sequence[int]) -> list[int]:
+        """The bytes alive at each step of an order; one entry where there are no steps. See liveness.alive_bytes."""
+        start, end = dict.fromkeys(self.given, 0), dict.fromkeys(self.given, 1)
+        for position, step in enumerate(order):
+            for part in self.touches[step]:
+                start.setdefault(part, position)
+                end[part] = position + 1
+        last = max(1, len(order))
+        change = [0] * (last + 1)
+        for part, first in start.items():
+            change[first] += self.sizes[part]
+            change[last if part in self.kept else end[part]] -= self.sizes[part]
+        return list(accumulate(change[:-1]))
 
 
 def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
@@ -77,6 +94,7 @@ def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
         for need in sorted(needs):
             after[need].append(number)
     held = sum(sizes[part] for part in inputs)
+    floor = max((sum(sizes[part] for part in touched) for touched in touches), default=0)
     return StepGraph(
         before=tuple(_bits(needs) for needs in before),
         after=tuple(map(tuple, after)),
@@ -84,10 +102,11 @@ def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
         born=tuple(born),
         sizes=sizes,
         touched_by=tuple(touched_by),
+        given=inputs,
         kept=outputs,
         inputs=held,
         unread=sum(sizes[part] for part in inputs - outputs if not touched_by[part]),
-        least=max(floor(program, alignment), held, sum(sizes[part] for part in outputs)),
+        least=max(floor, held, sum(sizes[part] for part in outputs)),
     )
 
 

@@ -13,7 +13,7 @@ from ..graph import Program
 from .beam import beam_search
 from .best_first import best_first
 from .dependencies import StepGraph, check_order, step_graph
-from .liveness import ALIGNMENT, bound
+from .liveness import ALIGNMENT
 
 #: names of orders that cost next to nothing
 CHEAP_ORDERS = ("given", "depth-first", "on-demand", "greedy")
@@ -34,8 +34,11 @@ class Schedule:
 
 def orders(program: Program) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The CHEAP_ORDERS of a program, by name."""
-    graph = step_graph(program)
-    made = (tuple(range(len(program.steps))), depth_first(graph), on_demand(graph), greedy(graph))
+    return orders_of(step_graph(program))
+
+
+def orders_of(graph: StepGraph) -> Iterator[tuple[str, tuple[int, ...]]]:
+    made = (tuple(range(len(graph.before))), depth_first(graph), on_demand(graph), greedy(graph))
     return zip(CHEAP_ORDERS, made, strict=True)
 
 
@@ -44,9 +47,10 @@ def best_order(program: Program, work: int = WORK, alignment: int = ALIGNMENT) -
     best = beam_order(program, alignment=alignment)
     if best.optimal:
         return best
-    order, least = best_first(step_graph(program, alignment), best.order, work)
+    graph = step_graph(program, alignment)
+    order, least = best_first(graph, best.order, work)
     check_order(program, order)
-    peak = bound(program.reordered(order), alignment=alignment)
+    peak = max(graph.alive(order))
     return Schedule(order, peak, peak == least)
 
 
@@ -57,8 +61,8 @@ def beam_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMEN
     """
     graph = step_graph(program, alignment)
     best = Schedule((), 0, False)
-    for name, order in orders(program):
-        peak = bound(program.reordered(order), alignment=alignment)
+    for name, order in orders_of(graph):
+        peak = max(graph.alive(order))
         if name == "given" or peak < best.peak:
             best = Schedule(order, peak, peak == graph.least)
         if best.optimal:
@@ -66,7 +70,7 @@ def beam_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMEN
     if effort > 0:
         order, exhausted = beam_search(graph, best.peak, effort)
         order = best.order if order is None else order
-        peak = bound(program.reordered(order), alignment=alignment)
+        peak = max(graph.alive(order))
         best = Schedule(order, peak, exhausted or peak == graph.least)
     check_order(program, best.order)
     return best

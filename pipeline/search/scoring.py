@@ -14,7 +14,8 @@ from ..errors import ModelError, SequenceError
 from ..graph import Program
 from ..kernels.arranging import arranged
 from ..kernels.lowering import Lowered, lower, without_workspaces
-from ..memory import Footprint, account, bound, orders, plan_arena
+from ..memory import Footprint, account, orders, plan_arena
+from ..memory.dependencies import step_graph
 from ..passes.base import Pass
 from ..passes.order import Order
 from ..passes.registry import parse_spec
@@ -159,10 +160,10 @@ def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangemen
         shared = program if not sharing else sharing[0].apply(program)
         if shared in found:
             continue
-        ways = [(Order(by=name), shared.reordered(order)) for name, order in orders(shared)]
-        bounds = [bound(way, alignment=alignment) for _, way in ways]
-        order, way = ways[bounds.index(min(bounds))]
-        found[shared] = (min(bounds), (*sharing, order), way)
+        graph = step_graph(shared, alignment)
+        ways = [(max(graph.alive(order)), name, order) for name, order in orders(shared)]
+        least, name, order = min(ways, key=lambda way: way[0])
+        found[shared] = (least, (*sharing, Order(by=name)), shared.reordered(order))
     return sorted(found.values(), key=lambda each: (each[0], len(each[2].steps)))
 
 

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from passfit.errors import PlanError
 from passfit.graph import Buffer, Port, Program, Step, Tensor
-from passfit.memory import best_order, bound, check_order, orders, plan_arena, share, validate_plan
+from passfit.memory import alive_bytes, best_order, bound, check_order, orders, plan_arena, share, validate_plan
+from passfit.memory.dependencies import step_graph
 from passfit.memory.schedule import beam_order
 
 from ..strategies import chain, programs
@@ -64,6 +65,13 @@ def test_the_best_order_is_the_best_there_is(program, alignment):
     assert schedule.optimal
     assert schedule.peak == bound(program.reordered(schedule.order), alignment=alignment)
     assert schedule.peak == brute_force.least_peak(program, alignment)
+
+
+@given(st.one_of(programs(), sharing_programs().map(share)), st.sampled_from([1, 64]))
+def test_what_is_alive_in_an_order_is_what_is_alive_in_the_program_in_that_order(program, alignment):
+    graph = step_graph(program, alignment)
+    for _, order in orders(program):
+        assert graph.alive(order) == alive_bytes(program.reordered(order), alignment)
 
 
 @given(programs())
