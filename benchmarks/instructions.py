@@ -1,0 +1,183 @@
+"""Instructions executed by a run, under emulation: passfit's kernels beside the same ones as TVM leaves them.
+
+    .venv/bin/python benchmarks/instructions.py                       results in benchmarks/results/instructions.md
+    .venv/bin/python benchmarks/instructions.py --model mtcnn-rnet --target rpi4
+
+qemu notes every block of instructions that it executes; one run more in the same process is the difference of two
+counts. Both libraries are of the graph after tvm-default's passes; their outputs are compared with ONNX Runtime's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import tvm
+from entries import HERE, Entry, alone, entries, geometric_mean
+from latency import lower
+from tvm.ir import IRModule
+
+from passfit import api
+from passfit.codegen import c_identifier, symbol, write_library
+from passfit.codegen.library import Library
+from passfit.graph.files import write_text
+from passfit.kernels.lowering import Lowered
+from passfit.kernels.placed import placed_kernels
+from passfit.kernels.workspace import workspace_bytes
+from passfit.passes.sequence import TVM_DEFAULT
+from passfit.search.replay import port_names
+from passfit.search.scoring import Scorer
+from passfit.targets import Target, get_target
+from passfit.verify.cases import choose_cases
+from passfit.verify.compare import compare
+from passfit.verify.runner import Linked, link
+
+TARGETS = ("rpi4", "beaglebone", "visionfive2")
+#: small enough for an emulator that notes every block: minutes each
+MODELS = (
+    "mtcnn-rnet", "mtcnn-onet", "ocr-cls", "wake-alexa", "wake-marvin", "wake-timer", "wake-embedding", "vad",
+)  # fmt: skip
+RESULTS = HERE / "results" / "instructions"
+TOLERANCE = 1e-4
+_EXECUTED = re.compile(rb"Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/")
+
+
+def executed(log: Iterable[bytes]) -> int:
+    """The instructions that a log of `-d nochain,exec,in_asm` says were executed."""
+    lengths: dict[int, int] = {}
+    total, start = 0, None
+    for line in log:
+        if line.startswith(b"Trace"):
+            found = _EXECUTED.match(line)
+            if found:
+                total += lengths[int(found[1], 16)]
+        elif line.startswith(b"0x"):
+            if start is None:
+                start = int(line.partition(b":")[0], 16)
+                lengths[start] = 0
+            lengths[start] += 1
+        else:
+            start = None
+    return total
+
+
+def instructions(linked: Linked, inputs: dict[str, np.ndarray]) -> int:
+    """Of one run."""
+    counts = []
+    for repeats in (1, 2):
+        fifo = linked.folder / "blocks"
+        os.mkfifo(fifo)
+        found: list[int] = []
+        reader = threading.Thread(target=lambda: found.append(executed(fifo.open("rb"))))  # noqa: B023
+        reader.start()
+        command = [*linked.runner.command, "-d", "nochain,exec,in_asm", "-D", str(fifo)]
+        replace(linked, runner=replace(linked.runner, command=command)).run([inputs], repeats, 1e6)
+        reader.join()
+        fifo.unlink()
+        counts.append(found[0])
+    return counts[1] - counts[0]
+
+
+def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[Library, Lowered]:
+    """The library of the kernels as TVM leaves them, with their workspaces."""
+    scorer = Scorer(imported.graph, imported.name, target, *port_names(imported.onnx))
+    lowered = placed_kernels(scorer.lowered(TVM_DEFAULT))
+    prefix = c_identifier(imported.name)
+    kernels = {symbol(prefix, name): kernel for name, kernel in sorted(lowered.kernels.items())}
+    named = {name: kernel.with_attr("global_symbol", name) for name, kernel in kernels.items()}
+    device = tvm.target.Target(target.tvm_config())
+    built = tvm.tirx.build(IRModule(named), target=tvm.target.Target(device, host=device))
+    built.write_to_file(str(folder / "kernels.o"), "o")
+    workspace = sum(map(workspace_bytes, lowered.kernels.values()))
+    plan = api.plan_of(lowered, target)
+    library = write_library(
+        imported.name, lowered.program, plan, workspace, lowered.weights, folder / "kernels.o", target, folder
+    )
+    return library, lowered
+
+
+def tuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[Library, Lowered]:
+    lowered, workspace = lower(imported, (*TVM_DEFAULT, "share", "order"))
+    plan = api.plan_of(lowered, target)
+    return api.build_library(imported.name, lowered, plan, workspace, target, folder), lowered
+
+
+def measure(entry: Entry, name: str) -> dict:
+    """Instructions a run of both libraries, and the larger of their errors."""
+    imported, target = entry.load(entry.fetched()), get_target(name)
+    cases = choose_cases(imported.onnx, 0, 1, TOLERANCE)
+    found: dict = {}
+    for kind, build in (("untuned", untuned), ("tuned", tuned)):
+        with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+            library, lowered = build(imported, target, Path(scratch))
+            linked = link(library, lowered.program, target, Path(scratch))
+            _, outputs = linked.run([case.inputs for case in cases])
+            error = compare(outputs, cases, TOLERANCE).relative
+            found[kind] = {"instructions": instructions(linked, cases[0].inputs), "error": error}
+    return found
+
+
+def fill(entry: Entry, target: str, file: Path) -> None:
+    write_text(file, json.dumps(measure(entry, target), indent=1) + "\n")
+
+
+def table() -> str:
+    lines = [
+        "# Instructions a run, under emulation",
+        "",
+        "`.venv/bin/python benchmarks/instructions.py`: counted by what qemu executes; kernels of tvm-default as TVM leaves",
+        "them, and by passfit's rules; outputs of both agree with ONNX Runtime's (error: the larger one, of their range).",
+        "",
+        "| model | target | untuned | by rules | untuned ÷ rules | error |",
+        "| --- | --- |" + " ---: |" * 4,
+    ]
+    ratios: dict[str, list[float]] = {}
+    for model in MODELS:
+        for target in TARGETS:
+            file = RESULTS / f"{model}-{target}.json"
+            if not file.exists():
+                continue
+            found = json.loads(file.read_text(encoding="utf-8"))
+            if "failed" in found:
+                lines.append(f"| {model} | {target} | {found['failed']} | | | |")
+                continue
+            one, other = (found[kind]["instructions"] for kind in ("untuned", "tuned"))
+            error = max(found[kind]["error"] for kind in ("untuned", "tuned"))
+            ratios.setdefault(target, []).append(one / other)
+            lines.append(f"| {model} | {target} | {one} | {other} | {one / other:.1f}× | {error:.1e} |")
+    for target, values in ratios.items():
+        lines.append(f"| **geometric mean** ({len(values)}) | {target} | | | **{geometric_mean(values):.1f}×** | |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", action="append", choices=MODELS, help="only this one; repeatable")
+    parser.add_argument("--target", action="append", choices=TARGETS, help="only this one; repeatable")
+    parser.add_argument("--again", action="store_true", help="forget earlier results")
+    arguments = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    known = {entry.name: entry for entry in entries()}
+    for model in arguments.model or MODELS:
+        for target in arguments.target or TARGETS:
+            file = RESULTS / f"{model}-{target}.json"
+            if file.exists() and not arguments.again:
+                continue
+            if wrong := alone(fill, known[model], target, file):
+                write_text(file, json.dumps({"failed": wrong}) + "\n")
+            sys.stdout.write(f"{model} on {target}: {file.read_text(encoding='utf-8')}")
+            sys.stdout.flush()
+            write_text(HERE / "results" / "instructions.md", table())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Instructions counted from what an emulator says it executes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tvm")
+
+from passfit.targets import get_target, zig_cc
+
+LOG = b"""----------------
+IN: main
+0x00400100:  d2800000  mov x0, #0
+0x00400104:  14000001  b #0x400108
+
+Trace 0: 0x7f0000000100 [0000000000000000/0000000000400100/00000000/ff000000] main
+----------------
+IN: loop
+0x00400108:  d1000400  sub x0, x0, #1
+
+Trace 0: 0x7f0000000200 [0000000000000000/0000000000400108/00000000/ff000000] loop
+Trace 0: 0x7f0000000200 [0000000000000000/0000000000400108/00000000/ff000000] loop
+Linking TBs 0x7f0000000200 index 0 -> 0x7f0000000200
+"""
+
+
+@pytest.fixture
+def executed(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    from instructions import executed
+
+    return executed
+
+
+def test_every_execution_of_a_block_counts_its_instructions(executed):
+    assert executed(LOG.splitlines(keepends=True)) == 2 + 1 + 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("qemu-aarch64-static") is None, reason="qemu is not installed")
+def test_a_loop_takes_its_instructions_each_time(executed, tmp_path):
+    """Three instructions, some number of times: the counts of two numbers differ by three times theirs."""
+    loop = '__asm__ volatile("1: nop\\nsubs %0, %0, #1\\nbne 1b" : "+r"(i));'
+    end = '__asm__ volatile("mov x0, #0\\nmov x8, #93\\nsvc #0");'
+    (tmp_path / "loop.c").write_text(f"void _start(void) {{ long i = N; {loop} {end} }}")
+    counts = []
+    for number in (1000, 4000):
+        zig_cc(["-O1", "-nostdlib", "-ffreestanding", "-static", f"-DN={number}", "loop.c", "-o", "loop"], get_target("rpi4"), tmp_path)
+        log = tmp_path / "log"
+        subprocess.run(
+            ["qemu-aarch64-static", "-d", "nochain,exec,in_asm", "-D", log, tmp_path / "loop"], check=True, cwd=tmp_path
+        )
+        with log.open("rb") as lines:
+            counts.append(executed(lines))
+    assert counts[1] - counts[0] == 3 * 3000
