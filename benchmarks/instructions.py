@@ -106,7 +106,7 @@ def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[
 
 
 def tuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[Library, Lowered]:
-    lowered, workspace = lower(imported, (*TVM_DEFAULT, "share", "order"))
+    lowered, workspace = lower(imported, (*TVM_DEFAULT, "share", "order"), target)
     plan = api.plan_of(lowered, target)
     return api.build_library(imported.name, lowered, plan, workspace, target, folder), lowered
 

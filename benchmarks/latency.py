@@ -30,7 +30,7 @@ from passfit.passes.base import ModulePass
 from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import TVM_DEFAULT, Sequence
 from passfit.search.replay import replay
-from passfit.targets import get_target
+from passfit.targets import Target, get_target
 from passfit.verify.inputs import make_input
 from passfit.verify.reference import Reference
 from passfit.verify.runner import Linked, link
@@ -78,9 +78,9 @@ def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> d
     return found
 
 
-def lower(imported: api.ImportedModel, specs: tuple[str, ...]) -> tuple[Lowered, int]:
+def lower(imported: api.ImportedModel, specs: tuple[str, ...], target: Target = TARGET) -> tuple[Lowered, int]:
     sequence = Sequence(tuple(map(parse_spec, specs)))
-    return replay(sequence, imported.graph, imported.onnx, imported.name)
+    return replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
 
 
 def _median_of(run) -> float:

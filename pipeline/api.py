@@ -282,7 +282,7 @@ def compile_imported(
             chosen = result.sequence
             _write_search(result, folder)
         progress("lowering", 0, 0)
-        lowered, workspace = replay(chosen, imported.graph, imported.onnx, imported.name)
+        lowered, workspace = replay(chosen, imported.graph, imported.onnx, imported.name, target.machine)
         plan = plan_of(lowered, target)
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)
@@ -292,7 +292,9 @@ def compile_imported(
         report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy)
         write_sequence(chosen, folder / "sequence.json")
         _write_report(report, folder)
-        before, _ = replay(chosen.without_arrangement(), imported.graph, imported.onnx, imported.name)
+        before, _ = replay(
+            chosen.without_arrangement(), imported.graph, imported.onnx, imported.name, target.machine
+        )
         _write_pictures(imported, lowered, plan, before, target, folder)
         _write_manifest(imported, lowered, target, chosen, folder)
     return report
@@ -330,7 +332,7 @@ def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, set
 
     here = native_target() or target
     verify = VerifySettings(settings.seed, tolerance=settings.max_error)
-    lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name)
+    lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, here.machine)
     plan = plan_of(lowered, here)
     with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
         try:

@@ -40,7 +40,7 @@ def banded(lowered: Lowered, region: Region) -> Lowered:
     program, weights = repacked(program, lowered.weights, repacks)
     used = {each.kernel for each in program.steps}
     kernels = {name: function for name, function in lowered.kernels.items() if name in used} | {step.kernel: kernel}
-    return Lowered(program, dict(sorted(kernels.items())), weights, {**lowered.layouts, **repacks})
+    return Lowered(program, dict(sorted(kernels.items())), weights, {**lowered.layouts, **repacks}, lowered.machine)
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,11 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
                 made = reading(made, number + 1, layouts[weight])  # the first parameter is the number of the row
                 finish = finish and reading(finish, number, layouts[weight])
         choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
-        schedule = schedules(made, choice, True).within(RULE_WORKSPACE)
+        schedule = schedules(made, choice, lowered.machine, True).within(RULE_WORKSPACE)
         repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
         layouts |= repacks
         if finish is not None:
-            finish = s_tir.renew_defs(schedules(finish, frozenset(), True).within(RULE_WORKSPACE).kernel)
+            finish = s_tir.renew_defs(schedules(finish, frozenset(), lowered.machine, True).within(RULE_WORKSPACE).kernel)
         found.append(_Run(s_tir.renew_defs(schedule.kernel), finish, repacks))
     return found
 

@@ -17,10 +17,11 @@ from tvm.tirx import PrimFunc
 
 from ..graph import Program, Step
 from ..passes.host import HOST
+from ..targets import Machine
 from .laid_out import in_layouts
 from .reader import read_program
 from .repack import Repack, repack_weights, repackable_parameters
-from .scheduling import REGISTERS, Schedule, schedules
+from .scheduling import Schedule, schedules
 from .workspace import workspace_bytes
 
 
@@ -29,12 +30,14 @@ class Lowered:
     """A program with its kernels (TIR functions by name) and its weights (arrays in the order of Program.weights).
 
     `layouts` are those that weights, by their number, are in although kernels that are not scheduled yet do not know.
+    `machine` is what kernels are scheduled for.
     """
 
     program: Program
     kernels: dict[str, PrimFunc]
     weights: tuple[np.ndarray, ...]
     layouts: Mapping[int, Repack] = field(default_factory=dict)
+    machine: Machine = Machine()
 
 
 def to_destination_passing(module: IRModule) -> IRModule:
@@ -49,13 +52,15 @@ def lower(
     inputs: Sequence[str],
     outputs: Sequence[str],
     nodes: Mapping[str, tuple[str, ...]] | None = None,
+    machine: Machine = Machine(),
 ) -> Lowered:
     """Read a legalized module as a program. Kernels are as TVM made them, their workspaces not yet removed.
 
     `inputs` and `outputs` name the model's; `nodes` gives the ONNX nodes behind a Relax variable, where known.
     Raises ModelError where something is left that only TVM's runtime could execute.
     """
-    return Lowered(*read_program(to_destination_passing(module), name, inputs, outputs, nodes or {}))
+    read = read_program(to_destination_passing(module), name, inputs, outputs, nodes or {})
+    return Lowered(*read, machine=machine)
 
 
 def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
@@ -65,17 +70,19 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     the program never needs more than it did; what fits into registers is no workspace. Weights come in the layout their
     kernel reads them in.
     """
+    machine = lowered.machine
     lowered = Lowered(*in_layouts(lowered.program, lowered.kernels, lowered.layouts), lowered.weights)
     private = repackable_parameters(lowered.program)
-    known = {name: schedules(kernel, private[name]) for name, kernel in lowered.kernels.items()}
+    known = {name: schedules(kernel, private[name], machine) for name, kernel in lowered.kernels.items()}
     most = max((each.default for each in known.values()), default=0)
-    chosen = {name: each.within(max(most, REGISTERS)) for name, each in known.items()}
+    chosen = {name: each.within(max(most, machine.register_bytes)) for name, each in known.items()}
     repacks = {name: each.repacks for name, each in chosen.items()}
     program, weights = repack_weights(lowered.program, lowered.weights, repacks)
     program = replace(program, steps=tuple(_with_sharing(step, chosen[step.kernel]) for step in program.steps))
     kernels = {name: each.kernel for name, each in chosen.items()}
     workspace = max((each.workspace for each in chosen.values()), default=0)
-    return Lowered(program, kernels, weights), workspace if workspace > REGISTERS else 0
+    made = Lowered(program, kernels, weights, machine=machine)
+    return made, workspace if workspace > machine.register_bytes else 0
 
 
 def _with_sharing(step: Step, schedule: Schedule) -> Step:

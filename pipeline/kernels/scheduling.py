@@ -9,6 +9,7 @@ from functools import cached_property, partial
 
 from tvm.tirx import PrimFunc
 
+from ..targets import Machine
 from .access import Sharing, sharing
 from .by_structure import by_structure
 from .flatten import flattened, with_shapes_of
@@ -24,8 +25,6 @@ from .workspace import workspace_bytes
 
 #: the most a rule may use to be fast, in bytes
 RULE_WORKSPACE = 4096
-#: bytes of vector registers: 16 of AVX2, 32 of NEON; a tile of no more than that is no memory
-REGISTERS = 512
 _SCHEDULED = "passfit.scheduled"
 
 
@@ -65,7 +64,9 @@ def is_scheduled(kernel: PrimFunc) -> bool:
 
 
 @by_structure
-def schedules(kernel: PrimFunc, repackable: frozenset[int], fixed_shapes: bool = False) -> Schedules:
+def schedules(
+    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool = False
+) -> Schedules:
     """The ways to run `kernel`. `repackable` are the parameters whose layout may be chosen; with `fixed_shapes` the
     kernel goes by the axes it has, as is best where a parameter is to be found elsewhere."""
     if is_scheduled(kernel):
@@ -77,7 +78,7 @@ def schedules(kernel: PrimFunc, repackable: frozenset[int], fixed_shapes: bool =
         flat = ranges if fixed_shapes else flattened(ranges)
         return Schedules(default, (Schedule(with_shapes_of(ranges, flat, flat), 0),))
     flat = kernel if fixed_shapes else flattened(kernel, repackable)
-    ways = [*_fast(flat, repackable)]
+    ways = [*_fast(flat, repackable, machine)]
     if default:
         fused = fuse_loops(flat)
         ways.append(Schedule(fused, workspace_bytes(fused)))
@@ -85,34 +86,36 @@ def schedules(kernel: PrimFunc, repackable: frozenset[int], fixed_shapes: bool =
     return Schedules(default, tuple(replace(way, kernel=with_shapes_of(kernel, flat, way.kernel)) for way in ways))
 
 
-def _fast(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
+def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """What the rules make of the kernel, as far as the workspace is small; the first is the one to take."""
     for rule in (partial(_lane_sums, one_operand=True), _windows, _tiles, _lane_sums):
-        for schedule in rule(kernel, repackable):
+        for schedule in rule(kernel, repackable, machine):
             if schedule.workspace <= RULE_WORKSPACE:
                 yield schedule
                 return
 
 
-def _windows(kernel: PrimFunc, _repackable: frozenset[int]) -> Iterator[Schedule]:
+def _windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     with suppress(Unknown):
-        slid = slide(inlined(kernel))
+        slid = slide(inlined(kernel), machine)
         if slid is not None:
             yield Schedule(slid, workspace_bytes(slid))
 
 
-def _tiles(kernel: PrimFunc, repackable: frozenset[int]) -> Iterator[Schedule]:
+def _tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """Tiles of vectors; where there are none, sums along memory, which are vectors too, go first."""
     for copy_late in (False, True):
-        tiled = tile_reduction(kernel, repackable, copy_late=copy_late)
+        tiled = tile_reduction(kernel, repackable, machine, copy_late=copy_late)
         if tiled is None:
             return
         if tiled.lanes == 1:
-            yield from _lane_sums(kernel, repackable)
+            yield from _lane_sums(kernel, repackable, machine)
         yield Schedule(tiled.kernel, workspace_bytes(tiled.kernel), tiled.repacks)
 
 
-def _lane_sums(kernel: PrimFunc, _repackable: frozenset[int], one_operand: bool = False) -> Iterator[Schedule]:
+def _lane_sums(
+    kernel: PrimFunc, _repackable: frozenset[int], _machine: Machine, one_operand: bool = False
+) -> Iterator[Schedule]:
     along = lane_sums(kernel, one_operand=one_operand)
     if along is not None:
         yield Schedule(along, workspace_bytes(along))

@@ -21,22 +21,23 @@ from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import And, BufferStore, For, IfThenElse, PrimFunc, Stmt
 
+from ..targets import Machine
 from .expressions import is_choice, loads, replaced, uses
 from .grid import Unknown, holds_along
 from .nests import buffer_of, int64, kernel_of, sequence
 from .planes import Plane
-from .tile import LANES, divisors
+from .tile import divisors
 
 _SERIAL, _VECTORIZED = 0, 2
-#: accumulators at a time, and bytes of lines
-_ACCUMULATORS, _LINES = 8, 3072
+#: bytes of lines
+_LINES = 3072
 
 
-def slide(kernel: PrimFunc) -> PrimFunc | None:
+def slide(kernel: PrimFunc, machine: Machine = Machine()) -> PrimFunc | None:
     """`kernel`, whose element-wise producers are inlined (see `window.inlined`), by lines of its planes; None where the
     rule does not match."""
     try:
-        return _ByLines(kernel).kernel()
+        return _ByLines(kernel, machine).kernel()
     except Unknown:
         return None
 
@@ -45,12 +46,13 @@ class _ByLines(Plane):
     """The kernel by padded lines: `chunks` of lanes in a row, `at_once` of them accumulated for `height_at_once` rows;
     the lines that `band` rows of the result need are there at a time."""
 
-    def __init__(self, kernel: PrimFunc):
+    def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel)
-        self.chunks = -(-self.width // LANES)
-        self.at_once = max(divisors(self.chunks, _ACCUMULATORS if self.chunks <= _ACCUMULATORS else _ACCUMULATORS // 2))
-        rows = min(_ACCUMULATORS // self.at_once, self.height)
-        self.phase_width = self.chunks * LANES + (self.columns.taps - 1) * self.columns.step // self.columns.stride
+        self.lanes, most = machine.lanes, machine.registers // 2
+        self.chunks = -(-self.width // self.lanes)
+        self.at_once = max(divisors(self.chunks, most if self.chunks <= most else most // 2))
+        rows = min(most // self.at_once, self.height)
+        self.phase_width = self.chunks * self.lanes + (self.columns.taps - 1) * self.columns.step // self.columns.stride
         most = _LINES // (self.columns.stride * self.phase_width * 4)
         band = next((count for count in range(self.height, 0, -1) if self._lines(count) <= most), None)
         if band is None:
@@ -58,7 +60,7 @@ class _ByLines(Plane):
         self.band = band if band in (self.height, 1) else max(band // rows * rows, 1)
         self.height_at_once = min(rows, self.band)
         self.lines = buffer_of("lines", (self._lines(self.band), self.columns.stride, self.phase_width), "float32")
-        self.acc = buffer_of("acc", (self.height_at_once, self.at_once * LANES), "float32")
+        self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), "float32")
         #: what axes stand for: loops around all of it, or nothing
         around = [axis for axis in self.outer if isinstance(axis, Var) and self.axes[axis] > 1]
         self.loops = {axis: Var("plane", "int64") for axis in around}
@@ -182,7 +184,7 @@ class _ByLines(Plane):
         for row in range(rows):
             for chunk in range(self.at_once):
                 lane = Var("lane", "int64")
-                parts.append(For(lane, int64(0), int64(LANES), _VECTORIZED, made(row, lane + chunk * LANES)))
+                parts.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, made(row, lane + chunk * self.lanes)))
         return sequence(parts)
 
     def _start(self, row: int, at: Expr) -> Stmt:
@@ -192,7 +194,7 @@ class _ByLines(Plane):
     def _update(self, offset: Expr, chunk: Expr, row: int, at: Expr, i: int, j: int) -> Stmt:
         column = j * self.columns.step
         line = offset * self.rows.stride + (row * self.rows.stride + i * self.rows.step)
-        place = at + chunk * LANES + column // self.columns.stride
+        place = at + chunk * self.lanes + column // self.columns.stride
         taps = {var: int64(value) for var, value in ((self.rows.tap, i), (self.columns.tap, j)) if var is not None}
 
         def load(each: TensorLoad) -> Expr:
@@ -211,16 +213,16 @@ class _ByLines(Plane):
         for row in range(rows):
             for number in range(self.at_once):
                 last = self.chunks == self.at_once and number == self.at_once - 1
-                count = self.width - (self.chunks - 1) * LANES if last else LANES
-                if count == LANES or not self._fits_accumulators:
+                count = self.width - (self.chunks - 1) * self.lanes if last else self.lanes
+                if count == self.lanes or not self._fits_accumulators:
                     parts.append(self._store(start, chunk, row, number, count, self._made_of))
                     continue
                 # in whole vectors, of which a part is stored
                 lane = Var("lane", "int64")
-                at = [int64(row), lane + number * LANES]
-                indices = [*map(self._outer, self.outer), start + row, at[1] + chunk * LANES]
+                at = [int64(row), lane + number * self.lanes]
+                indices = [*map(self._outer, self.outer), start + row, at[1] + chunk * self.lanes]
                 value = self._made_of(tirx.BufferLoad(self.acc, at), indices)
-                parts.append(For(lane, int64(0), int64(LANES), _VECTORIZED, BufferStore(self.acc, value, at)))
+                parts.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, BufferStore(self.acc, value, at)))
                 parts.append(self._store(start, chunk, row, number, count, lambda acc, indices: acc))
         return sequence(parts)
 
@@ -228,10 +230,10 @@ class _ByLines(Plane):
         self, start: Expr, chunk: Expr, row: int, number: int, count: int, made: Callable[[Expr, list[Expr]], Expr]
     ) -> Stmt:
         lane = Var("lane", "int64")
-        at = lane + number * LANES
-        indices = [*map(self._outer, self.outer), start + row, at + chunk * LANES]
+        at = lane + number * self.lanes
+        indices = [*map(self._outer, self.outer), start + row, at + chunk * self.lanes]
         store = BufferStore(self.result, made(tirx.BufferLoad(self.acc, [int64(row), at]), indices), indices)
-        return For(lane, int64(0), int64(count), _VECTORIZED if count == LANES else _SERIAL, store)
+        return For(lane, int64(0), int64(count), _VECTORIZED if count == self.lanes else _SERIAL, store)
 
     @property
     def _fits_accumulators(self) -> bool:

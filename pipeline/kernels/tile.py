@@ -8,7 +8,7 @@ of the other (an outer product), so that every loaded value is used several time
      rows   │ acc │ acc │ acc │    rows × groups accumulators stay in registers
             └─────┴─────┴─────┘
 
-The sizes fit 16 registers of 8 floats (AVX2) and 32 registers of 4 (NEON) alike.
+The vectors are those of the machine, and what is needed at a time fits into its registers.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-#: accumulators of 8 lanes; with the operands they fill 16 registers
-ACCUMULATORS, REGISTERS, LANES = 14, 16, 8
+from ..targets import Machine
+
+#: registers that operands take at least
+_OPERANDS = 2
 #: bytes of vectors that one tile after the other finds in the nearest cache, and cycles to load one from there, else
 _NEAR, _NEAR_LOAD, _FAR_LOAD = 16384, 0.5, 1.0
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
@@ -55,7 +57,14 @@ class Rows:
 
 
 def best_tile(
-    width: int, rows: Sequence[Rows], steps: int, *, vectors: bool, scattered: bool, packed: int | None = None
+    width: int,
+    rows: Sequence[Rows],
+    steps: int,
+    *,
+    vectors: bool,
+    scattered: bool,
+    packed: int | None = None,
+    machine: Machine = Machine(),
 ) -> Tile | None:
     """The tile with the fewest estimated cycles per element, the largest of equals; None if units are too large.
 
@@ -65,12 +74,14 @@ def best_tile(
     divides its extent: a remainder would put a condition around every vector.
     """
     side_by_side = width if packed is None else gcd(width, packed)
-    lanes = next(lanes for lanes in (LANES, 4, 2, 1) if side_by_side % lanes == 0) if vectors else 1
+    powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
+    lanes = next(lanes for lanes in powers if side_by_side % lanes == 0) if vectors else 1
+    most = machine.registers - _OPERANDS
     candidates = [
         Tile(lanes, groups, counts, _cycles(lanes, groups, _product(counts), steps, scattered))
-        for groups in divisors(side_by_side // lanes, ACCUMULATORS)
-        for counts in _counts(rows, ACCUMULATORS // groups)
-        if groups * _product(counts) + min(groups, _product(counts)) < REGISTERS
+        for groups in divisors(side_by_side // lanes, most)
+        for counts in _counts(rows, most // groups)
+        if groups * _product(counts) + min(groups, _product(counts)) < machine.registers
     ]
     return min(
         candidates, default=None, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, tile.groups, tile.rows)

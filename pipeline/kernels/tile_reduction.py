@@ -20,6 +20,7 @@ from tvm.s_tir import SBlock
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import IntImm, PrimFunc
 
+from ..targets import Machine
 from .expressions import loads, uses
 from .inlining import (
     REFUSALS,
@@ -47,7 +48,11 @@ class Tiled:
 
 
 def tile_reduction(
-    kernel: PrimFunc, repackable: frozenset[int] = frozenset(), *, copy_late: bool = False
+    kernel: PrimFunc,
+    repackable: frozenset[int] = frozenset(),
+    machine: Machine = Machine(),
+    *,
+    copy_late: bool = False,
 ) -> Tiled | None:
     """`kernel` with its reduction in register tiles, or None where the rule does not match or a step is refused.
 
@@ -56,12 +61,14 @@ def tile_reduction(
     """
     schedule = new_schedule(kernel)
     try:
-        return _tile(schedule, kernel, repackable, copy_late)
+        return _tile(schedule, kernel, repackable, machine, copy_late)
     except REFUSALS:
         return None
 
 
-def _tile(schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], copy_late: bool) -> Tiled | None:
+def _tile(
+    schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, copy_late: bool
+) -> Tiled | None:
     inline_producers(schedule, keep_padding_of_reductions=True)
     blocks = _roles(schedule)
     if blocks is None:
@@ -76,6 +83,7 @@ def _tile(schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], copy
         tuple(kernel.params[number] for number in sorted(repackable)),
         _contiguous(schedule, consumer, places),
         {axis: place.rows for axis, place in places.items()},
+        machine,
     )
     if tiling is None:
         return None

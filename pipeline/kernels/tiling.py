@@ -19,6 +19,7 @@ from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, FloorDiv, FloorMod, const
 
+from ..targets import Machine
 from .expressions import has_condition, is_contiguous, loads, uses
 from .tile import Rows, Tile, best_tile
 
@@ -48,6 +49,7 @@ def best_tiling(
     repackable: tuple[Var, ...],
     contiguous_result: int | None,
     tileable: Mapping[int, Rows],
+    machine: Machine,
 ) -> Tiling | None:
     """The cheapest way to tile `block`, or None if it is no float32 reduction of that form.
 
@@ -61,7 +63,7 @@ def best_tiling(
     found = [
         candidate
         for vector, scalar in (operands, operands[::-1])
-        for candidate in _tilings(block, vector, scalar, padded, repackable, contiguous_result, tileable)
+        for candidate in _tilings(block, vector, scalar, padded, repackable, contiguous_result, tileable, machine)
     ]
     return min(found, key=lambda candidate: candidate.cycles, default=None)
 
@@ -92,6 +94,7 @@ def _tilings(
     repackable: tuple[Var, ...],
     contiguous_result: int | None,
     tileable: Mapping[int, Rows],
+    machine: Machine,
 ) -> Iterator[Tiling]:
     """Every spatial axis that moves `vector` alone, along lanes."""
     axes = [axis.var for axis in block.iter_vars]
@@ -117,6 +120,7 @@ def _tilings(
             vectors=vectors or repack is not None,
             scattered=lane != contiguous_result,
             packed=packed,
+            machine=machine,
         )
         if tile is None:
             continue

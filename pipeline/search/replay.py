@@ -13,10 +13,13 @@ from ..kernels.placed import placed_kernels
 from ..passes.base import ModulePass
 from ..passes.fuse_operators import FuseOperators
 from ..passes.sequence import Sequence
+from ..targets import Machine
 from .scoring import FAILURES
 
 
-def replay(sequence: Sequence, module: IRModule, model: onnx.ModelProto, name: str) -> tuple[Lowered, int]:
+def replay(
+    sequence: Sequence, module: IRModule, model: onnx.ModelProto, name: str, machine: Machine = Machine()
+) -> tuple[Lowered, int]:
     """The lowered program of `module`, which `model` was imported as, and the largest workspace in bytes.
 
     Raises SequenceError where a pass of the sequence does not take the graph.
@@ -39,7 +42,7 @@ def replay(sequence: Sequence, module: IRModule, model: onnx.ModelProto, name: s
             ) from error
     nodes = provenance(model, before, grouped)
     inputs, outputs = port_names(model)
-    lowered, workspace = arranged(lower(module, name, inputs, outputs, nodes), sequence.passes)
+    lowered, workspace = arranged(lower(module, name, inputs, outputs, nodes, machine), sequence.passes)
     return placed_kernels(lowered), workspace
 
 

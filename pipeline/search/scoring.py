@@ -133,7 +133,7 @@ class Scorer:
         return best
 
     def _lowered(self, module: IRModule) -> Lowered:
-        return lower(module, self._name, self._inputs, self._outputs)
+        return lower(module, self._name, self._inputs, self._outputs, machine=self._target.machine)
 
     def _account(self, program: Program, workspace: int) -> Footprint:
         plan = plan_arena(program, self._target.alignment)

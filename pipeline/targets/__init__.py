@@ -2,8 +2,20 @@
 
 from .catalogue import get_target, load_catalogue
 from .emulator import Runner, how_to_run
+from .machine import Machine
 from .native import native_target
 from .target import Target
 from .toolchain import toolchain_version, zig_ar, zig_cc
 
-__all__ = ["Runner", "Target", "get_target", "how_to_run", "load_catalogue", "native_target", "toolchain_version", "zig_ar", "zig_cc"]
+__all__ = [
+    "Machine",
+    "Runner",
+    "Target",
+    "get_target",
+    "how_to_run",
+    "load_catalogue",
+    "native_target",
+    "toolchain_version",
+    "zig_ar",
+    "zig_cc",
+]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from .machine import Machine, machine_of
+
 
 @dataclass(frozen=True)
 class Target:
@@ -30,6 +32,10 @@ class Target:
     weights: Literal["in-place", "copied"] = "in-place"
     alignment: int = 64
     emulator: str | None = None
+
+    @property
+    def machine(self) -> Machine:
+        return machine_of(self.architecture, self.features)
 
     def tvm_config(self) -> dict:
         """The dict `tvm.target.Target` takes."""

@@ -13,6 +13,7 @@ from passfit.kernels.scheduling import RULE_WORKSPACE
 from passfit.kernels.sliding import slide
 from passfit.kernels.window import inlined
 from passfit.kernels.workspace import workspace_bytes
+from passfit.targets import Machine
 
 from .programs import lowered, random_inputs, run, weight
 
@@ -21,9 +22,9 @@ _FEW = settings(max_examples=30, deadline=None, derandomize=True)
 _SIDES = st.sampled_from([1, 2, 5, 7, 8, 9, 13, 14, 16, 23, 31])
 
 
-def agrees(program):
+def agrees(program, machine=Machine()):
     """Every kernel of `program` slides, and the program computes what it did."""
-    slid = {name: slide(inlined(kernel)) for name, kernel in program.kernels.items()}
+    slid = {name: slide(inlined(kernel), machine) for name, kernel in program.kernels.items()}
     assert None not in slid.values()
     assert all(workspace_bytes(kernel) <= RULE_WORKSPACE for kernel in slid.values())
     inputs = random_inputs(program)
@@ -79,6 +80,16 @@ def test_an_operand_that_goes_along_with_the_result_is_read_only_where_the_resul
         return relax.op.add(relax.op.nn.conv2d(x, weight(2, 1, 3, 3), padding=1, groups=2), y)
 
     agrees(lowered([(1, 2, 5, 7), (1, 2, 5, 7)], body, ("legalize", "fold-constant", "fuse-operators")))
+
+
+@pytest.mark.parametrize("machine", [Machine(4, 16), Machine(1, 20)])
+@pytest.mark.parametrize("side", [5, 16])
+def test_vectors_may_be_shorter_and_fewer(side, machine):
+    def body(x):
+        return relax.op.nn.relu(relax.op.nn.conv2d(x, weight(3, 1, 3, 3), padding=1, groups=3))
+
+    program = lowered([(1, 3, side, side)], body, ("legalize", "fold-constant", "fuse-operators"))
+    agrees(program, machine)
 
 
 @pytest.mark.parametrize("side", [7, 16])

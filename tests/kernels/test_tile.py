@@ -3,18 +3,27 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.kernels.tile import ACCUMULATORS, Rows, best_tile, divisors
+from passfit.kernels.tile import Rows, best_tile, divisors
+from passfit.targets import Machine
 
 _EXTENTS = st.integers(1, 200)
 
 
-@given(_EXTENTS, st.lists(_EXTENTS, max_size=2), st.integers(1, 1000), st.booleans(), st.booleans())
-def test_a_tile_divides_its_extents_and_fits_the_registers(width, extents, steps, vectors, scattered):
-    tile = best_tile(width, [Rows(extent) for extent in extents], steps, vectors=vectors, scattered=scattered)
+@given(
+    _EXTENTS,
+    st.lists(_EXTENTS, max_size=2),
+    st.integers(1, 1000),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([Machine(), Machine(4, 16), Machine(1, 20)]),
+)
+def test_a_tile_divides_its_extents_and_fits_the_registers(width, extents, steps, vectors, scattered, machine):
+    rows = [Rows(extent) for extent in extents]
+    tile = best_tile(width, rows, steps, vectors=vectors, scattered=scattered, machine=machine)
     assert tile is not None and width % tile.width == 0
     assert all(extent % rows == 0 for extent, rows in zip(extents, tile.rows, strict=True))
-    assert tile.accumulators <= ACCUMULATORS
-    assert tile.lanes in ((1, 2, 4, 8) if vectors else (1,))
+    assert tile.accumulators <= machine.registers - 2
+    assert tile.lanes in ((1, 2, 4, 8) if vectors else (1,)) and tile.lanes <= machine.lanes
 
 
 def test_a_convolution_of_common_size_fills_the_registers():
