@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..graph import Program
 from .canonical import lower
 from .greedy import Box, Placement, loads, neighbours, orders, place, promote
-from .liveness import ALIGNMENT, Lifetime, Parts, aligned, bound, floor, lifetimes
+from .liveness import ALIGNMENT, Lifetime, Parts, aligned, lifetimes
 from .ragged import Piece, Shape, lowest_shapes
 from .skyline import settled
 
@@ -53,14 +53,14 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
     boxes = _compressed([lives[index] for index in placed], [size // unit for size in sizes])
     offsets = [0] * len(program.buffers)
     placement = lowest(boxes, work)
-    least = bound(program, alignment)
+    least = max(parts.alive_bytes())
     if placement.height * unit > least:
-        shapes = _shapes(parts, unit)
-        placement = lowest_shapes([shapes[index] for index in placed], placement, least // unit, PROMOTIONS)
+        shapes = [_shape(parts, index, unit) for index in placed]
+        placement = lowest_shapes(shapes, placement, least // unit, PROMOTIONS)
     for index, offset in zip(placed, placement.offsets, strict=True):
         offsets[index] = offset * unit
     arena = placement.height * unit
-    return ArenaPlan(tuple(offsets), arena, least, floor(program, alignment), arena == least)
+    return ArenaPlan(tuple(offsets), arena, least, max(parts.working_sets(), default=0), arena == least)
 
 
 def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
@@ -103,14 +103,13 @@ def _promoted(
     return best
 
 
-def _shapes(parts: Parts, unit: int) -> dict[int, Shape]:
-    """The parts that are ever alive, by buffer."""
-    found: dict[int, Shape] = {}
-    for buffer, low, size, life in zip(parts.buffers, parts.lowers, parts.sizes, parts.lives, strict=True):
-        if size and life.end > life.start:
-            piece = Piece(life.start, life.end, low // unit, (low + size) // unit)
-            found[buffer] = (*found.get(buffer, ()), piece)
-    return found
+def _shape(parts: Parts, buffer: int, unit: int) -> Shape:
+    """The parts of a buffer that are ever alive."""
+    return tuple(
+        Piece(life.start, life.end, parts.lowers[part] // unit, (parts.lowers[part] + parts.sizes[part]) // unit)
+        for part in parts.of_buffer(buffer)
+        if parts.sizes[part] and (life := parts.lives[part]).end > life.start
+    )
 
 
 def _compressed(lives: Sequence[Lifetime], sizes: Sequence[int]) -> list[Box]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from ..errors import PlanError
 from ..graph import Program
-from .liveness import ALIGNMENT, Parts
+from .liveness import ALIGNMENT, Parts, lives_of, summed
 
 
 @dataclass(frozen=True)
@@ -47,20 +46,11 @@ class StepGraph:
         dead = sum(self.sizes[p] for p in self.touches[step] if not self.touched_by[p] & left and p not in self.kept)
         return dead if done else dead + self.unread
 
-
     def alive(self, order: Sequence[int]) -> list[int]:
         """The bytes alive at each step of an order; one entry where there are no steps. See liveness.alive_bytes."""
-        start, end = dict.fromkeys(self.given, 0), dict.fromkeys(self.given, 1)
-        for position, step in enumerate(order):
-            for part in self.touches[step]:
-                start.setdefault(part, position)
-                end[part] = position + 1
-        last = max(1, len(order))
-        change = [0] * (last + 1)
-        for part, first in start.items():
-            change[first] += self.sizes[part]
-            change[last if part in self.kept else end[part]] -= self.sizes[part]
-        return list(accumulate(change[:-1]))
+        moments = max(1, len(order))
+        touched = (self.touches[step] for step in order)
+        return summed(self.sizes, lives_of(len(self.sizes), self.given, touched, self.kept, moments), moments)
 
 
 def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:

@@ -43,7 +43,7 @@ def _gaps(program: Program, alignment: int) -> dict[int, list[str]]:
     parts, found = Parts(program, alignment), {}
     lives = parts.lives
     for buffer, life in enumerate(lifetimes(program)):
-        own = [number for number, each in enumerate(parts.buffers) if each == buffer]
+        own = parts.of_buffer(buffer)
         if len({lives[number] for number in own}) < 2:
             continue
         size = aligned(program.buffers[buffer].nbytes, alignment)

@@ -12,8 +12,10 @@ place of an operand that is not there yet is free.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from ..graph import Program
 
@@ -50,6 +52,35 @@ def lifetimes(program: Program) -> tuple[Lifetime, ...]:
     reads it. Views are tensors on one buffer and share its lifetime.
     """
     return _lives(program, len(program.buffers), program.buffers_of)
+
+
+def lives_of(
+    count: int, given: Iterable[int], touched: Iterable[Iterable[int]], kept: Iterable[int], moments: int
+) -> tuple[Lifetime, ...]:
+    """The lifetimes of `count` places: those `given` are alive at the start, those `kept` to the end of `moments`,
+    if they are used at all, and all of them from the first step at which they are `touched` to the last."""
+    start: list[int | None] = [None] * count
+    end = [0] * count
+    for place in given:
+        start[place], end[place] = 0, 1
+    for number, places in enumerate(touched):
+        for place in places:
+            if start[place] is None:
+                start[place] = number
+            end[place] = number + 1
+    for place in kept:
+        if start[place] is not None:
+            end[place] = moments
+    return tuple(Lifetime(0 if first is None else first, last) for first, last in zip(start, end, strict=True))
+
+
+def summed(sizes: Iterable[int], lives: Iterable[Lifetime], moments: int) -> list[int]:
+    """The sizes alive at each moment."""
+    change = [0] * (moments + 1)
+    for size, life in zip(sizes, lives, strict=True):
+        change[life.start] += size
+        change[life.end] -= size
+    return list(accumulate(change[:-1]))
 
 
 class Parts:
@@ -93,41 +124,34 @@ class Parts:
             found.update(dict.fromkeys(range(self._first[buffer] + first, self._first[buffer] + last)))
         return tuple(found)
 
-    @property
+    def of_buffer(self, buffer: int) -> range:
+        """The parts of a buffer, from its beginning on."""
+        return range(self._first[buffer], self._first[buffer] + max(len(self._cuts[buffer]) - 1, 1))
+
+    @cached_property
     def lives(self) -> tuple[Lifetime, ...]:
         """Of each part, as `lifetimes` are of buffers: from where it is first used to where it is last."""
         return _lives(self._program, len(self.buffers), self.of)
 
+    def alive_bytes(self) -> list[int]:
+        """At each step; one entry where there are no steps."""
+        return summed(self.sizes, self.lives, timeline(self._program))
+
+    def working_sets(self) -> list[int]:
+        """The bytes of the parts that each step reads or writes."""
+        return [sum(self.sizes[part] for part in self.of((*each.reads, *each.writes))) for each in self._program.steps]
+
 
 def _lives(program: Program, count: int, of: Callable[[tuple[int, ...]], Sequence[int]]) -> tuple[Lifetime, ...]:
-    start: list[int | None] = [None] * count
-    end = [0] * count
-    for place in of(tuple(port.tensor for port in program.inputs)):
-        start[place], end[place] = 0, 1
-    for number, step in enumerate(program.steps):
-        for place in of((*step.reads, *step.writes)):
-            if start[place] is None:
-                start[place] = number
-            end[place] = number + 1
-    for place in of(tuple(port.tensor for port in program.outputs)):
-        if start[place] is not None:
-            end[place] = timeline(program)
-    return tuple(Lifetime(0 if first is None else first, last) for first, last in zip(start, end, strict=True))
+    given, kept = (of(tuple(port.tensor for port in ports)) for ports in (program.inputs, program.outputs))
+    touched = (of((*step.reads, *step.writes)) for step in program.steps)
+    return lives_of(count, given, touched, kept, timeline(program))
 
 
 def alive_bytes(program: Program, alignment: int = 1) -> list[int]:
     """The bytes alive at each step, parts of buffers rounded outwards to `alignment`; one entry where there are no
     steps."""
-    parts = Parts(program, alignment)
-    change = [0] * (timeline(program) + 1)
-    for size, life in zip(parts.sizes, parts.lives, strict=True):
-        change[life.start] += size
-        change[life.end] -= size
-    total, totals = 0, []
-    for delta in change[:-1]:
-        total += delta
-        totals.append(total)
-    return totals
+    return Parts(program, alignment).alive_bytes()
 
 
 def bound(program: Program, alignment: int = ALIGNMENT) -> int:
@@ -135,15 +159,9 @@ def bound(program: Program, alignment: int = ALIGNMENT) -> int:
     return max(alive_bytes(program, alignment))
 
 
-def working_sets(program: Program, alignment: int = ALIGNMENT) -> list[int]:
-    """The bytes of the parts of buffers that each step reads or writes."""
-    parts = Parts(program, alignment)
-    return [sum(parts.sizes[part] for part in parts.of((*step.reads, *step.writes))) for step in program.steps]
-
-
 def floor(program: Program, alignment: int = ALIGNMENT) -> int:
     """The largest working set of one kernel: no order of the steps can need less. 0 where there are no steps."""
-    return max(working_sets(program, alignment), default=0)
+    return max(Parts(program, alignment).working_sets(), default=0)
 
 
 def shared_floor(program: Program) -> int:

@@ -38,6 +38,7 @@ def orders(program: Program) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def orders_of(graph: StepGraph) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The same, of a program whose graph is at hand."""
     made = (tuple(range(len(graph.before))), depth_first(graph), on_demand(graph), greedy(graph))
     return zip(CHEAP_ORDERS, made, strict=True)
 

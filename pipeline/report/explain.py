@@ -12,7 +12,7 @@ from typing import Literal
 from ..graph import Program, Step
 from ..graph.sizes import format_bytes
 from ..memory import ALIGNMENT, ArenaPlan, Lifetime, alive_bytes, lifetimes
-from ..memory.liveness import Parts, aligned, working_sets
+from ..memory.liveness import Parts, aligned
 from .levers import LeversFound, percent
 
 #: what holds the arena up: the placement, the order of the steps, one kernel, or the inputs or outputs of the model
@@ -90,12 +90,13 @@ def explain(
     """Explains the arena that `plan` gives `program`; `alignment` is the one it was planned with, `levers` are what the
     search that led to it found."""
     lives = lifetimes(program)
-    totals = alive_bytes(program, alignment)
+    parts = Parts(program, alignment)
+    totals = parts.alive_bytes()
     fullest = max(range(len(totals)), key=lambda step: (totals[step], -step))
     peak = peak_step(program, plan, lives, alignment)
     steps = range(len(program.steps))
-    sets = working_sets(program, alignment)
-    held = _held(program, peak, alignment)
+    sets = parts.working_sets()
+    held = _held(program, parts, peak)
     widest = max(steps, key=lambda step: (sets[step], -step), default=None)
     ports = max(_nbytes(program, group, alignment) for group in (program.input_buffers(), program.output_buffers()))
     held_by = None if widest is None else _kernel(program, widest, sets, alignment)
@@ -128,9 +129,8 @@ def peak_step(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], al
     return max(at_top or range(len(totals)), key=lambda step: (totals[step], -step))
 
 
-def _held(program: Program, step: int, alignment: int) -> dict[int, int]:
+def _held(program: Program, parts: Parts, step: int) -> dict[int, int]:
     """The bytes of each buffer that are alive at a step: all of it, or of some parts."""
-    parts = Parts(program, alignment)
     found: dict[int, int] = {}
     for buffer, size, life in zip(parts.buffers, parts.sizes, parts.lives, strict=True):
         if life.start <= step < life.end:

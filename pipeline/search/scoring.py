@@ -14,8 +14,9 @@ from ..errors import ModelError, SequenceError
 from ..graph import Program
 from ..kernels.arranging import arranged
 from ..kernels.lowering import Lowered, lower, without_workspaces
-from ..memory import Footprint, account, orders, plan_arena
+from ..memory import ALIGNMENT, Footprint, account, plan_arena
 from ..memory.dependencies import step_graph
+from ..memory.schedule import orders_of
 from ..passes.base import Pass
 from ..passes.order import Order
 from ..passes.registry import parse_spec
@@ -160,8 +161,10 @@ def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangemen
         shared = program if not sharing else sharing[0].apply(program)
         if shared in found:
             continue
-        graph = step_graph(shared, alignment)
-        ways = [(max(graph.alive(order)), name, order) for name, order in orders(shared)]
+        graph = named = step_graph(shared)  # an order is told by its name, whatever the alignment
+        if alignment != ALIGNMENT:
+            graph = step_graph(shared, alignment)
+        ways = [(max(graph.alive(order)), name, order) for name, order in orders_of(named)]
         least, name, order = min(ways, key=lambda way: way[0])
         found[shared] = (least, (*sharing, Order(by=name)), shared.reordered(order))
     return sorted(found.values(), key=lambda each: (each[0], len(each[2].steps)))
