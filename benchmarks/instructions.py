@@ -21,15 +21,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import tvm
 from entries import HERE, Entry, alone, entries, geometric_mean
 from latency import lower
-from tvm.ir import IRModule
 
 from passfit import api
 from passfit.codegen import c_identifier, symbol, write_library
 from passfit.codegen.library import Library
 from passfit.graph.files import write_text
+from passfit.kernels.build import build_module
 from passfit.kernels.lowering import Lowered
 from passfit.kernels.placed import placed_kernels
 from passfit.kernels.workspace import workspace_bytes
@@ -92,11 +91,8 @@ def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[
     scorer = Scorer(imported.graph, imported.name, target, *port_names(imported.onnx))
     lowered = placed_kernels(scorer.lowered(TVM_DEFAULT))
     prefix = c_identifier(imported.name)
-    kernels = {symbol(prefix, name): kernel for name, kernel in sorted(lowered.kernels.items())}
-    named = {name: kernel.with_attr("global_symbol", name) for name, kernel in kernels.items()}
-    device = tvm.target.Target(target.tvm_config())
-    built = tvm.tirx.build(IRModule(named), target=tvm.target.Target(device, host=device))
-    built.write_to_file(str(folder / "kernels.o"), "o")
+    kernels = {symbol(prefix, name): kernel for name, kernel in lowered.kernels.items()}
+    build_module(kernels, target.tvm_config(), "default").write_to_file(str(folder / "kernels.o"), "o")
     workspace = sum(map(workspace_bytes, lowered.kernels.values()))
     plan = api.plan_of(lowered, target)
     library = write_library(
@@ -112,7 +108,7 @@ def tuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[Li
 
 
 def measure(entry: Entry, name: str) -> dict:
-    """Instructions a run of both libraries, and the larger of their errors."""
+    """Instructions a run of each library, and its error."""
     imported, target = entry.load(entry.fetched()), get_target(name)
     cases = choose_cases(imported.onnx, 0, 1, TOLERANCE)
     found: dict = {}

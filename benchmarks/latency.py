@@ -65,7 +65,7 @@ def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> d
             library = api.build_library(imported.name, lowered, plan, workspace, TARGET, folder)
             seconds = round(time.monotonic() - started, 1)
             programs[column] = link(library, lowered.program, TARGET, folder)
-            ram = api.footprint_of(lowered, plan, workspace, 0, TARGET).ram
+            ram = api.footprint_of(lowered.program, plan, workspace, 0, TARGET).ram
             found[column] = {"ram": ram, "workspace": workspace, "seconds": seconds, "ms": []}
         found["onnxruntime"] = {"ms": []}
         for _ in range(ROUNDS):

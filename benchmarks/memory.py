@@ -28,7 +28,7 @@ from passfit.graph import Program
 from passfit.graph.files import write_text
 from passfit.kernels.arranging import arranged
 from passfit.kernels.splits import splits_of
-from passfit.memory import Footprint, account, best_order, plan_arena
+from passfit.memory import Footprint, best_order, plan_arena
 from passfit.memory.segments import all_joined, best_segments
 from passfit.passes.base import ModulePass
 from passfit.passes.registry import parse_spec
@@ -89,7 +89,7 @@ def lever(*arrangement: str) -> Callable[[Setting], dict]:
             program = parse_spec(spec).apply(program)
         plan = plan_arena(program, TARGET.alignment)
         seconds = _since(started)
-        found = account(program, plan, workspace=workspace, code=0, weights_in_place=TARGET.weights == "in-place")
+        found = api.footprint_of(program, plan, workspace, 0, TARGET)
         return _row(setting, found, (*TVM_DEFAULT, *arrangement), seconds)
 
     return column
@@ -115,7 +115,7 @@ def split(setting: Setting) -> dict:
     program = all_joined(program, splits, segments, TARGET.alignment)
     plan = plan_arena(program, TARGET.alignment)
     seconds = _since(started)
-    found = account(program, plan, workspace=setting.plain.workspace, code=0, weights_in_place=True)
+    found = api.footprint_of(program, plan, setting.plain.workspace, 0, TARGET)
     return _row(setting, found, TVM_DEFAULT, seconds)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
 
     from .codegen.library import Library
+    from .graph import Program
     from .kernels.lowering import Lowered
     from .memory import ArenaPlan
     from .passes.sequence import Sequence as PassSequence
@@ -287,7 +288,7 @@ def compile_imported(
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)
         measured, code = _build_and_run(imported, lowered, plan, workspace, target, folder, checked, progress)
-        best = footprint_of(lowered, plan, workspace, code, target)
+        best = footprint_of(lowered.program, plan, workspace, code, target)
         baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
         report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy)
         write_sequence(chosen, folder / "sequence.json")
@@ -403,12 +404,12 @@ def build_library(
         return write_library(name, lowered.program, plan, workspace, lowered.weights, kernels, target, folder)
 
 
-def footprint_of(lowered: Lowered, plan: ArenaPlan, workspace: int, code: int, target: Target) -> Footprint:
-    """What the library of a lowered program takes, its `workspace` and `code` being known; in bytes."""
+def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target) -> Footprint:
+    """What the library of a program takes, its `workspace` and `code` being known; in bytes."""
     from .memory import account
 
     in_place = target.weights == "in-place"
-    return account(lowered.program, plan, workspace=workspace, code=code, weights_in_place=in_place)
+    return account(program, plan, workspace=workspace, code=code, weights_in_place=in_place)
 
 
 def _report(

@@ -101,6 +101,22 @@ def programs(
     )
 
 
+def two_parts() -> Program:
+    """Two results side by side on one buffer of 192 bytes, the first of 64; the second is made a step later."""
+    return Program(
+        name="concat",
+        steps=(Step("left", (0,), (1,)), Step("right", (0,), (2,)), Step("last", (1, 2), (3,))),
+        tensors=tuple(
+            Tensor((nbytes,), "uint8", buffer=buffer, offset=offset)
+            for buffer, offset, nbytes in ((0, 0, 64), (1, 0, 64), (1, 64, 128), (2, 0, 64))
+        ),
+        buffers=(Buffer("x", 64), Buffer("both", 192), Buffer("y", 64)),
+        weights=(),
+        inputs=(Port("x", 0),),
+        outputs=(Port("y", 3),),
+    )
+
+
 def chain(*sizes: int) -> Program:
     """A chain of kernels: the first size is the input, each further one the result of a step; bytes."""
     last = len(sizes) - 1

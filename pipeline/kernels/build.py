@@ -22,11 +22,14 @@ def build_object(kernels: Mapping[str, PrimFunc], target: Target, symbol: Callab
     built.write_to_file(str(path), "o")
 
 
-def build_module(kernels: Mapping[str, PrimFunc], machine: Mapping[str, object]) -> tvm.runtime.Module:
-    """The kernels under their names; `machine` is what TVM's LLVM target is made of."""
+def build_module(
+    kernels: Mapping[str, PrimFunc], machine: Mapping[str, object], pipeline: str = _PIPELINE
+) -> tvm.runtime.Module:
+    """The kernels under their names; `machine` is what TVM's LLVM target is made of, `pipeline` TVM's name of a way
+    from kernels to what LLVM is given."""
     device = tvm.target.Target(machine)
     functions = {name: kernel.with_attr("global_symbol", name) for name, kernel in sorted(kernels.items())}
-    return tvm.tirx.build(IRModule(functions), target=tvm.target.Target(device, host=device), pipeline=_PIPELINE)
+    return tvm.tirx.build(IRModule(functions), target=tvm.target.Target(device, host=device), pipeline=pipeline)
 
 
 @tvm.tirx.transform.prim_func_pass(opt_level=0)

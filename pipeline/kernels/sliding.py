@@ -8,7 +8,7 @@
                 acc[r, 0:8] += lines[r · stride + i, …] * weight[i, j]
             result[rows] = epilogue(acc)                   of the plane alone
 
-What is computed past the end of the plane is not stored. A plane of 7 × 7 is done in vectors of 8 like any other.
+What is computed past the end of the plane is not stored. With 8 lanes a plane of 7 × 7 is done in vectors like any other.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from tvm import tirx
 from tvm.ir import Call, Expr, Op, register_op_attr
 from tvm.tirx import AllocBuffer, Bind, BufferStore, IfThenElse, Let, PrimFunc, Select, SeqStmt, Stmt
 
-from .expressions import is_choice, walk
+from .expressions import is_choice
 
 _LOG2_E = 1.44269504088896341
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
@@ -39,7 +39,6 @@ _ERF_P = (
 _ERF_Q = (
     -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02,
 )  # fmt: skip
-
 
 #: TVM's own erf is none of the functions that its vectoriser makes vectors of; effect 1 is a value and nothing else
 _ERF = "passfit.erf"
@@ -57,7 +56,7 @@ def with_vector_math(kernel: PrimFunc) -> PrimFunc:
 
     def written(stmt: BufferStore | Bind) -> Stmt:
         # what is bound within an expression is not known before its statement
-        if not any(_function(each) for each in walk(stmt.value)) or _binds(stmt.value):
+        if not _contains(stmt.value, Call, _function) or _binds(stmt.value):
             return stmt
         registers = _Registers()
         value = registers.written(stmt.value)
@@ -81,9 +80,14 @@ def _renamed(kernel: PrimFunc, function: str, other: str) -> PrimFunc:
 
 def _binds(part: Stmt | Expr) -> bool:
     """Whether an expression in `part` gives a name to a value."""
-    found = []
-    tvm_ffi.structural_walk(part, (Let, found.append))
-    return bool(found)
+    return _contains(part, Let, lambda let: True)
+
+
+def _contains(part: Stmt | Expr, kind: type, wanted: Callable[[Expr], object]) -> bool:
+    """Whether there is a wanted expression of a kind; those of other kinds never come to Python."""
+    found: list[bool] = []
+    tvm_ffi.structural_walk(part, (kind, lambda each: found.append(bool(wanted(each)))))
+    return any(found)
 
 
 class _Registers:

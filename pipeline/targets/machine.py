@@ -32,4 +32,3 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
     if architecture == "arm":
         return Machine(lanes=4, registers=16) if "+neon" in features else _SCALAR
     return Machine()
-

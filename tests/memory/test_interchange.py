@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 
 from passfit.errors import ConfigError
-from passfit.graph import Buffer, Port, Program, Step, Tensor
 from passfit.memory import alive_bytes, plan_arena, share
 from passfit.memory.interchange import read_minimalloc, write_minimalloc
 from passfit.memory.planfile import SavedPlan
@@ -68,20 +67,7 @@ def test_gaps_say_where_a_buffer_holds_nothing(tmp_path_factory, program):
 
 
 def test_the_part_of_a_concatenation_that_is_not_there_yet_is_a_gap(tmp_path):
-    program = Program(
-        name="concat",
-        steps=(Step("left", (0,), (1,)), Step("right", (0,), (2,)), Step("last", (1, 2), (3,))),
-        tensors=(
-            Tensor((64,), "uint8", buffer=0),
-            Tensor((64,), "uint8", buffer=1),
-            Tensor((128,), "uint8", buffer=1, offset=64),
-            Tensor((64,), "uint8", buffer=2),
-        ),
-        buffers=(Buffer("x", 64), Buffer("both", 192), Buffer("y", 64)),
-        weights=(),
-        inputs=(Port("x", 0),),
-        outputs=(Port("y", 3),),
-    )
+    program = strategies.two_parts()
     write_minimalloc(SavedPlan(program, plan_arena(program), 64), tmp_path / "buffers.csv")
     assert [row["gaps"] for row in rows(tmp_path / "buffers.csv")] == ["", "0-1@0:64", ""]
 

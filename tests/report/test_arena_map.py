@@ -4,11 +4,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from passfit.graph import Buffer, Port, Program, Step, Tensor
+from passfit.graph import Buffer
 from passfit.memory import lifetimes, plan_arena
 from passfit.report.arena_map import arena_svg, common_scale
 
-from ..strategies import chain, programs
+from ..strategies import chain, programs, two_parts
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -71,18 +71,7 @@ def test_a_rectangle_tells_name_size_offset_and_steps():
 
 
 def test_parts_that_are_alive_at_different_times_are_rectangles_of_their_own():
-    program = Program(
-        name="concat",
-        steps=(Step("left", (0,), (1,)), Step("right", (0,), (2,)), Step("last", (1, 2), (3,))),
-        tensors=tuple(
-            Tensor((nbytes,), "uint8", buffer=buffer, offset=offset)
-            for buffer, offset, nbytes in ((0, 0, 64), (1, 0, 64), (1, 64, 128), (2, 0, 64))
-        ),
-        buffers=(Buffer("x", 64), Buffer("both", 192), Buffer("y", 64)),
-        weights=(),
-        inputs=(Port("x", 0),),
-        outputs=(Port("y", 3),),
-    )
+    program = two_parts()
     svg = arena_svg(program, plan_arena(program), "concat")
     assert sorted(tip.partition(" at")[0] for tip in tips(svg)) == ["both: 128 B", "both: 64 B", "x: 64 B", "y: 64 B"]
     assert "3 buffers" in svg
