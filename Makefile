@@ -3,6 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.passfit-ready
 
+# Python keeps what it compiles: without that, each stage and each test in a process of its own compiles TVM and MLflow
+# again, which takes 7 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-fast lint clean
 
 help: ## this list

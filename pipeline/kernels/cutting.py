@@ -15,7 +15,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc, Stmt
 
 from ..graph import Buffer, Program, Step, Tensor
-from .by_structure import by_structure
+from ..passes.by_structure import by_structure
 from .expressions import loads
 from .grid import Unknown
 from .lowering import Lowered

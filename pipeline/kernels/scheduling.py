@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from tvm.tirx import PrimFunc
 
+from ..passes.by_structure import by_structure
 from ..targets import Machine
 from .access import Sharing, sharing
-from .by_structure import by_structure
 from .flatten import flattened, with_shapes_of
 from .fuse_loops import fuse_loops
 from .grid import Unknown
@@ -21,7 +21,7 @@ from .repack import Repack
 from .sliding import slide
 from .tile_reduction import tile_reduction
 from .window import inlined
-from .workspace import workspace_bytes
+from .workspace import held_bytes, workspace_bytes
 
 #: the most a rule may use to be fast, in bytes
 RULE_WORKSPACE = 4096
@@ -41,17 +41,25 @@ class Schedule:
         return Sharing() if is_scheduled(self.kernel) else sharing(self.kernel)
 
 
-@dataclass(frozen=True)
 class Schedules:
-    """The ways to run a kernel, the fastest first; `default` is the workspace of the kernel as TVM made it, in bytes."""
+    """The ways to run a kernel, the fastest first, each worked out when it is asked for; `default` is the workspace of
+    the kernel as TVM made it, in bytes."""
 
-    default: int
-    ways: tuple[Schedule, ...]
+    def __init__(self, default: int, ways: Iterable[Schedule]):
+        self.default = default
+        self._known: list[Schedule] = []
+        self._more = iter(ways)
 
     def within(self, most: int) -> Schedule:
         """The fastest way that needs at most `most` bytes, else the one that needs least."""
-        smallest = min(self.ways, key=lambda way: way.workspace)
-        return next((way for way in self.ways if way.workspace <= most), smallest)
+        fitting = next((way for way in self._ways() if way.workspace <= most), None)
+        return fitting or min(self._known, key=lambda way: way.workspace)
+
+    def _ways(self) -> Iterator[Schedule]:
+        yield from self._known
+        for way in self._more:
+            self._known.append(way)
+            yield way
 
 
 def as_it_is(kernel: PrimFunc) -> PrimFunc:
@@ -78,12 +86,16 @@ def schedules(
         flat = ranges if fixed_shapes else flattened(ranges)
         return Schedules(default, (Schedule(with_shapes_of(ranges, flat, flat), 0),))
     flat = kernel if fixed_shapes else flattened(kernel, repackable)
-    ways = [*_fast(flat, repackable, machine)]
+    ways = _ways(flat, repackable, machine, default)
+    return Schedules(default, (replace(way, kernel=with_shapes_of(kernel, flat, way.kernel)) for way in ways))
+
+
+def _ways(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, default: int) -> Iterator[Schedule]:
+    yield from _fast(kernel, repackable, machine)
     if default:
-        fused = fuse_loops(flat)
-        ways.append(Schedule(fused, workspace_bytes(fused)))
-    ways.append(Schedule(flat, default))
-    return Schedules(default, tuple(replace(way, kernel=with_shapes_of(kernel, flat, way.kernel)) for way in ways))
+        fused = fuse_loops(kernel)
+        yield Schedule(fused, workspace_bytes(fused))
+    yield Schedule(kernel, default)
 
 
 def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
@@ -99,7 +111,7 @@ def _windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) ->
     with suppress(Unknown):
         slid = slide(inlined(kernel), machine)
         if slid is not None:
-            yield Schedule(slid, workspace_bytes(slid))
+            yield Schedule(slid, held_bytes(slid))
 
 
 def _tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:

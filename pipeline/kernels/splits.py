@@ -6,7 +6,7 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
 from ..graph import Splits
-from .by_structure import by_structure
+from ..passes.by_structure import by_structure
 from .lowering import Lowered
 from .partial_sum import sums_over
 from .window import rows_of

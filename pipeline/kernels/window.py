@@ -20,7 +20,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IntImm, PrimFunc, Stmt
 
 from ..graph import Follows, Rows
-from .by_structure import by_structure
+from ..passes.by_structure import by_structure
 from .expressions import loads, uses
 from .grid import RoughGrid, Unknown
 from .inlining import REFUSALS, inline_producers, new_schedule, scheduled_kernel

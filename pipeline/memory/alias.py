@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from ..graph import Overlay, Program, Step, View
 from .cuts import ancestors
 from .dependencies import step_graph
-from .liveness import ALIGNMENT, aligned, lifetimes
+from .liveness import ALIGNMENT, aligned
 from .schedule import orders_of
-from .storage import compacted, keeps_contents, laid_together
+from .storage import compacted, keeps_contents, laid_together, tensors_on, touching
 
 #: what a program costs: bytes at the peak, kernels, and bytes × steps; smaller is better
 _Cost = tuple[int, int, int]
@@ -149,11 +149,12 @@ def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int
     whole = ((step.reads[overlay.read], read), (step.writes[overlay.write], write))
     if any(program.tensors[tensor].nbytes != program.buffers[buffer].nbytes for tensor, buffer in whole):
         return False
-    lives = lifetimes(program)
-    if lives[read].end != number + 1 or lives[write].start != number:
+    if read in program.output_buffers() or write in program.input_buffers():
         return False
-    touching = (n for n, each in enumerate(program.steps) if read in program.buffers_of(each.reads + each.writes))
-    return all(n == number or earlier >> n & 1 for n in touching)
+    if touching(program, tensors_on(program, write))[0] != number:
+        return False
+    users = touching(program, tensors_on(program, read))
+    return users[-1] == number and all(earlier >> user & 1 for user in users[:-1])
 
 
 def _cost(program: Program, alignment: int) -> _Cost:

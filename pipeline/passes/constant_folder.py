@@ -10,13 +10,16 @@ from tvm.ir import GenericConst, IRModule, Op
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import PrimFunc
 
+from .by_structure import by_structure
+from .host import HOST
 
-def fold(module: IRModule, host: dict, *, may_grow: bool) -> IRModule:
+
+def fold(module: IRModule, *, may_grow: bool) -> IRModule:
     """`module` with every foldable call of `main` replaced by its value; kernels nothing calls any more stay."""
     calls = _foldable_calls(module, may_grow)
     if not calls:
         return module
-    values = _evaluate(module, calls, host)
+    values = _evaluate(module, calls)
     folded = _Replace(values).visit_expr(module["main"])
     result = IRModule(module.functions, attrs=module.attrs)
     result.update_func(module.get_global_var("main"), folded)
@@ -48,21 +51,23 @@ def _nbytes(kind: relax.TensorType) -> int:
     return math.prod(int(extent) for extent in kind.shape) * -(-tvm.DataType(str(kind.dtype)).bits // 8)
 
 
-def _evaluate(module: IRModule, calls: dict[relax.Var, relax.Call], host: dict) -> dict[relax.Var, GenericConst]:
-    names = {call.args[0] for call in calls.values()}
-    kernels = {var.name_hint: module[var].with_attr("global_symbol", var.name_hint) for var in names}
-    target = tvm.target.Target(host)
-    built = tvm.tirx.build(
-        IRModule(dict(sorted(kernels.items()))), target=tvm.target.Target(target, host=target)
-    )
+def _evaluate(module: IRModule, calls: dict[relax.Var, relax.Call]) -> dict[relax.Var, GenericConst]:
     values: dict[relax.Var, GenericConst] = {}
     for var, call in calls.items():
         shape = tuple(int(extent) for extent in call.ty.shape)
         result = tvm.runtime.empty(shape, str(call.ty.dtype))
         arguments = [a.value if isinstance(a, GenericConst) else values[a].value for a in call.args[1].fields]
-        built[call.args[0].name_hint](*arguments, result)
+        _compiled(module[call.args[0]])(*arguments, result)
         values[var] = relax.const(result)
     return values
+
+
+@by_structure
+def _compiled(kernel: PrimFunc) -> tvm.runtime.Function:
+    """`kernel`, to be called. A search folds the same kernels in many graphs."""
+    target = tvm.target.Target(HOST)
+    named = IRModule({"main": kernel.with_attr("global_symbol", "main")})
+    return tvm.tirx.build(named, target=tvm.target.Target(target, host=target))["main"]
 
 
 @mutator

@@ -1,7 +1,7 @@
 """`fold-constant`: kernels that read only constants are run now, and their results stored as weights.
 
 The same as TVM's FoldConstant, which compiles and loads every folded call by itself (0.3–7.5 s on real models): here
-all the kernels of one module are compiled together, and each distinct one once.
+each distinct kernel is compiled once, for all the graphs of a search.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .base import Level, ModulePass
-from .host import HOST
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -29,4 +28,4 @@ class FoldConstant(ModulePass):
     def apply(self, module: IRModule) -> IRModule:
         from .constant_folder import fold
 
-        return fold(module, HOST, may_grow=bool(self.grow))
+        return fold(module, may_grow=bool(self.grow))

@@ -12,7 +12,7 @@ from tvm import relax
 from passfit.kernels.scheduling import RULE_WORKSPACE
 from passfit.kernels.sliding import slide
 from passfit.kernels.window import inlined
-from passfit.kernels.workspace import workspace_bytes
+from passfit.kernels.workspace import held_bytes, workspace_bytes
 from passfit.targets import Machine
 
 from .programs import lowered, random_inputs, run, weight
@@ -26,7 +26,7 @@ def agrees(program, machine=Machine()):
     """Every kernel of `program` slides, and the program computes what it did."""
     slid = {name: slide(inlined(kernel), machine) for name, kernel in program.kernels.items()}
     assert None not in slid.values()
-    assert all(workspace_bytes(kernel) <= RULE_WORKSPACE for kernel in slid.values())
+    assert all(held_bytes(kernel) == workspace_bytes(kernel) <= RULE_WORKSPACE for kernel in slid.values())
     inputs = random_inputs(program)
     after = type(program)(program.program, slid, program.weights)
     for ours, reference in zip(run(after, inputs), run(program, inputs), strict=True):
