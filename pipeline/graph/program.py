@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 #: bytes of one element
 DTYPE_BYTES = {
@@ -30,7 +31,7 @@ class Tensor:
     weight: int | None = None
     offset: int = 0
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
 

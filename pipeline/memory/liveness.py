@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from ..graph import Program
 
@@ -93,40 +93,36 @@ class Parts:
     def __init__(self, program: Program, alignment: int = ALIGNMENT):
         self._program = program
         cuts = [{0, aligned(buffer.nbytes, alignment)} for buffer in program.buffers]
-        self._ranges: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
         for tensor in program.tensors:
             low, high = tensor.offset // alignment * alignment, aligned(tensor.offset + tensor.nbytes, alignment)
-            self._ranges.append((low, high))
+            ranges.append((low, high))
             if tensor.buffer is not None:
-                cuts[tensor.buffer] |= {low, high}
-        self._cuts = [sorted(each) for each in cuts]
-        self._first: list[int] = []
+                cuts[tensor.buffer].update((low, high))
+        ordered = list(map(sorted, cuts))
+        self._of_buffer: list[range] = []
         self.buffers: list[int] = []
         self.lowers: list[int] = []
         self.sizes: list[int] = []
-        for buffer, each in enumerate(self._cuts):
-            self._first.append(len(self.buffers))
+        for buffer, each in enumerate(ordered):
+            first = len(self.buffers)
             for low, high in zip(each, each[1:] or [0]):  # an empty buffer is a part as well
                 self.buffers.append(buffer)
                 self.lowers.append(low)
                 self.sizes.append(high - low)
+            self._of_buffer.append(range(first, len(self.buffers)))
+        self._of_tensor = [
+            range(0) if tensor.buffer is None else _under(ordered[tensor.buffer], self._of_buffer[tensor.buffer], *ends)
+            for tensor, ends in zip(program.tensors, ranges, strict=True)
+        ]
 
     def of(self, tensors: Sequence[int]) -> tuple[int, ...]:
         """The distinct parts under `tensors`, in order; of an empty tensor the one where it lies. Weights have none."""
-        found: dict[int, None] = {}
-        for tensor in tensors:
-            buffer = self._program.tensors[tensor].buffer
-            if buffer is None:
-                continue
-            cuts, (low, high) = self._cuts[buffer], self._ranges[tensor]
-            first = min(bisect_left(cuts, low), max(len(cuts) - 2, 0))
-            last = max(bisect_left(cuts, high), first + 1)
-            found.update(dict.fromkeys(range(self._first[buffer] + first, self._first[buffer] + last)))
-        return tuple(found)
+        return tuple(dict.fromkeys(chain.from_iterable(self._of_tensor[tensor] for tensor in tensors)))
 
     def of_buffer(self, buffer: int) -> range:
         """The parts of a buffer, from its beginning on."""
-        return range(self._first[buffer], self._first[buffer] + max(len(self._cuts[buffer]) - 1, 1))
+        return self._of_buffer[buffer]
 
     @cached_property
     def lives(self) -> tuple[Lifetime, ...]:
@@ -140,6 +136,14 @@ class Parts:
     def working_sets(self) -> list[int]:
         """The bytes of the parts that each step reads or writes."""
         return [sum(self.sizes[part] for part in self.of((*each.reads, *each.writes))) for each in self._program.steps]
+
+
+def _under(cuts: list[int], parts: range, low: int, high: int) -> range:
+    """Those of the parts of a buffer, between its cuts, that the bytes from `low` up to `high` lie on."""
+    if len(parts) == 1:
+        return parts
+    first = min(bisect_left(cuts, low), len(parts) - 1)
+    return parts[first : max(bisect_left(cuts, high), first + 1)]
 
 
 def _lives(program: Program, count: int, of: Callable[[tuple[int, ...]], Sequence[int]]) -> tuple[Lifetime, ...]:
