@@ -3,24 +3,17 @@
     .venv/bin/python benchmarks/instructions.py                       results in benchmarks/results/instructions.md
     .venv/bin/python benchmarks/instructions.py --model mtcnn-rnet --target rpi4
 
-qemu notes every block of instructions that it executes; one run more in the same process is the difference of two
-counts. Both libraries are of the graph after tvm-default's passes; their outputs are compared with ONNX Runtime's.
+Both libraries are of the graph after tvm-default's passes; their outputs are compared with ONNX Runtime's.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
 import sys
 import tempfile
-import threading
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 from entries import HERE, Entry, alone, entries, geometric_mean
 from latency import lower
 
@@ -38,7 +31,8 @@ from passfit.search.scoring import Scorer
 from passfit.targets import Target, get_target
 from passfit.verify.cases import choose_cases
 from passfit.verify.compare import compare
-from passfit.verify.runner import Linked, link
+from passfit.verify.instructions import instructions
+from passfit.verify.runner import link
 
 TARGETS = ("rpi4", "beaglebone", "visionfive2")
 #: small enough for an emulator that notes every block: minutes each
@@ -47,43 +41,6 @@ MODELS = (
 )  # fmt: skip
 RESULTS = HERE / "results" / "instructions"
 TOLERANCE = 1e-4
-_EXECUTED = re.compile(rb"Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/")
-
-
-def executed(log: Iterable[bytes]) -> int:
-    """The instructions that a log of `-d nochain,exec,in_asm` says were executed."""
-    lengths: dict[int, int] = {}
-    total, start = 0, None
-    for line in log:
-        if line.startswith(b"Trace"):
-            found = _EXECUTED.match(line)
-            if found:
-                total += lengths[int(found[1], 16)]
-        elif line.startswith(b"0x"):
-            if start is None:
-                start = int(line.partition(b":")[0], 16)
-                lengths[start] = 0
-            lengths[start] += 1
-        else:
-            start = None
-    return total
-
-
-def instructions(linked: Linked, inputs: dict[str, np.ndarray]) -> int:
-    """Of one run."""
-    counts = []
-    for repeats in (1, 2):
-        fifo = linked.folder / "blocks"
-        os.mkfifo(fifo)
-        found: list[int] = []
-        reader = threading.Thread(target=lambda: found.append(executed(fifo.open("rb"))))  # noqa: B023
-        reader.start()
-        command = [*linked.runner.command, "-d", "nochain,exec,in_asm", "-D", str(fifo)]
-        replace(linked, runner=replace(linked.runner, command=command)).run([inputs], repeats, 1e6)
-        reader.join()
-        fifo.unlink()
-        counts.append(found[0])
-    return counts[1] - counts[0]
 
 
 def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[Library, Lowered]:
@@ -118,7 +75,7 @@ def measure(entry: Entry, name: str) -> dict:
             linked = link(library, lowered.program, target, Path(scratch))
             _, outputs = linked.run([case.inputs for case in cases])
             error = compare(outputs, cases, TOLERANCE).relative
-            found[kind] = {"instructions": instructions(linked, cases[0].inputs), "error": error}
+            found[kind] = {"instructions": instructions(linked, cases[0].inputs, sys.maxsize), "error": error}
     return found
 
 

@@ -17,6 +17,7 @@ from .frontend.source import resolve_source
 from .graph.files import write_text
 from .graph.serial import json_lines
 from .memory.footprint import Budget, Footprint, FootprintReport, Measured, Start
+from .memory.latency import LatencyLimit
 from .output import result_folder
 from .targets import Target, native_target
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .search.scoring import Scorer
     from .search.search import SearchResult
     from .search.workers import Workers
+    from .verify.runner import Linked
 
 #: called with what is being done, how much of it is done, and how much there is (0: not known)
 Progress = Callable[[str, int, int], None]
@@ -68,7 +70,8 @@ class SearchSettings:
     `until` is one of UNTIL: stop at the first sequence that fits, or go on to the least ram. `lossy` admits passes that
     are not exact, as long as the compiled library stays within `max_error`, relative to the range of an output.
     `knowledge` is a file of `passfit learn`, on top of what ships with passfit. `max_extra_compute` is how much more
-    arithmetic there may be for less ram, as a fraction of what there is; None leaves kernels whole.
+    arithmetic there may be for less ram, as a fraction of what there is; None leaves kernels whole. With `max_latency`
+    the least ram is looked for among what runs in that time: see `latency.within`.
     """
 
     strategy: str = "orchestrated"
@@ -79,6 +82,7 @@ class SearchSettings:
     lossy: bool = False
     max_error: float = 0.01
     max_extra_compute: float | None = 0.25
+    max_latency: LatencyLimit | None = None
     knowledge: Path | None = None
     workers: int | None = None
     executor: str | None = None
@@ -219,7 +223,7 @@ def optimize(
     """
     with result_folder(out) as folder:
         imported = load(model, name, shapes, fix)
-        result = _search(imported, target, budget, search, progress)
+        result = _search(imported, target, budget, search, folder, progress)
         not_run = Measured(ran=False, how="not-run: optimized, not compiled")
         exact = not result.sequence.lossy
         report = _report(imported, target, budget, result.best, result.baseline, not_run, exact)
@@ -279,7 +283,7 @@ def compile_imported(
         from .search.replay import port_names, replay
 
         if chosen is None:
-            result = _search(imported, target, budget, search, progress)
+            result = _search(imported, target, budget, search, folder, progress)
             chosen = result.sequence
             _write_search(result, folder)
         progress("lowering", 0, 0)
@@ -302,27 +306,51 @@ def compile_imported(
 
 
 def _search(
-    imported: ImportedModel, target: Target, budget: Budget | None, settings: SearchSettings, progress: Progress
+    imported: ImportedModel,
+    target: Target,
+    budget: Budget | None,
+    settings: SearchSettings,
+    folder: Path,
+    progress: Progress,
 ) -> SearchResult:
+    """What is found within the settings; where latency is limited, front.json in `folder` says what was tried."""
+    from .latency import RUNGS, check_limit, within
     from .search.knowledge import load_knowledge
-    from .search.replay import port_names
+    from .search.replay import port_names, replay
     from .search.search import search
     from .search.strategy import Limits
+    from .verify.runner import link
 
     if settings.until not in UNTIL:
         raise ConfigError(f"search: until is '{settings.until}'.", did_you_mean(settings.until, UNTIL))
     extra = settings.max_extra_compute
     if extra is not None and not 0 <= extra < math.inf:
         raise ConfigError(f"search: max_extra_compute is {extra:g}.", "Give a fraction: 0.25 is a quarter more.")
+    limit = settings.max_latency
+    if limit is not None:
+        check_limit(limit, target)
     allowed = budget or Budget()
     goal = Budget(ram=allowed.ram or target.ram, flash=allowed.flash or target.flash) if settings.until == "fits" else None
-    return search(
+    result = search(
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
         progress=lambda done, best: progress("searching", done, settings.evaluations),
-        workers=_workers(imported, target, settings), extra_compute=extra,
+        workers=_workers(imported, target, settings), extra_compute=extra, rungs=0 if limit is None else RUNGS,
     )  # fmt: skip
+    if limit is None:
+        return result
+
+    def built(sequence: PassSequence, place: Path) -> Linked:
+        lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
+        library = build_library(imported.name, lowered, plan_of(lowered, target), workspace, target, place)
+        return link(library, lowered.program, target, place)
+
+    result, front = within(
+        limit, result, imported.onnx, target, built, lambda done, all: progress("timing", done, all)
+    )
+    write_text(folder / "front.json", json_lines(asdict(front)))
+    return result
 
 
 def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, settings: SearchSettings) -> str:

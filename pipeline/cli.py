@@ -46,6 +46,10 @@ MaxExtraCompute = Annotated[
     float, typer.Option("--max-extra-compute", min=0.0, help="how much more arithmetic for less ram, as a fraction")
 ]
 NoSplits = Annotated[bool, typer.Option("--no-splits", help="leave kernels whole: none is split or run again")]
+MaxLatency = Annotated[
+    Optional[str],
+    typer.Option("--max-latency", help="20ms, or 1.5x what tvm-default's kernels take: the least ram within that"),
+]
 WorkersOption = Annotated[Optional[int], typer.Option("--workers", min=0, help="processes; every core by default")]
 ExecutorOption = Annotated[Optional[str], typer.Option("--executor", help="dask://HOST:PORT, to search on a cluster")]
 KnowledgeFile = Annotated[Optional[Path], typer.Option("--knowledge", help="a file of `passfit learn`, on top of passfit's own")]
@@ -83,6 +87,7 @@ def optimize(
     max_error: MaxError = 0.01,
     max_extra_compute: MaxExtraCompute = 0.25,
     no_splits: NoSplits = False,
+    max_latency: MaxLatency = None,
     knowledge: KnowledgeFile = None,
     seed: Seed = 0,
     workers: WorkersOption = None,
@@ -98,12 +103,12 @@ def optimize(
             model, get_target(target, Path()), options.budget(budget), out=out, name=name,
             search=api.SearchSettings(
                 strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
-                max_extra_compute=None if no_splits else max_extra_compute, knowledge=knowledge, workers=workers,
-                executor=executor,
+                max_extra_compute=None if no_splits else max_extra_compute, max_latency=options.latency(max_latency),
+                knowledge=knowledge, workers=workers, executor=executor,
             ),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
-    _show(report, out)
+    _show(report, out, front=max_latency is not None)
 
 
 @app.command(name="compile")
@@ -123,6 +128,7 @@ def compile_(
     max_error: MaxError = 0.01,
     max_extra_compute: MaxExtraCompute = 0.25,
     no_splits: NoSplits = False,
+    max_latency: MaxLatency = None,
     knowledge: KnowledgeFile = None,
     seed: Seed = 0,
     workers: WorkersOption = None,
@@ -138,13 +144,13 @@ def compile_(
             model, get_target(target, Path()), options.budget(budget), out=out, sequence=sequence, name=name,
             search=api.SearchSettings(
                 strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
-                max_extra_compute=None if no_splits else max_extra_compute, knowledge=knowledge, workers=workers,
-                executor=executor,
+                max_extra_compute=None if no_splits else max_extra_compute, max_latency=options.latency(max_latency),
+                knowledge=knowledge, workers=workers, executor=executor,
             ),
             verify=api.VerifySettings(seed=seed, max_error=max_error),
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
-    _show(report, out, searched=sequence is None)
+    _show(report, out, searched=sequence is None, front=max_latency is not None)
 
 
 @app.command()
@@ -297,15 +303,19 @@ def targets() -> None:
     _print(targets_table(load_catalogue(Path())))
 
 
-def _show(report: FootprintReport, out: Path, searched: bool = True) -> None:
+def _show(report: FootprintReport, out: Path, searched: bool = True, front: bool = False) -> None:
     from .graph.files import decode, read_text
     from .report.footprint_table import footprint_table
+    from .report.front_table import front_table
     from .report.search_table import search_table
 
     _print(footprint_table(report))
     if searched:
         file = out / "search.json"
         _print(search_table(decode(dict, read_text(file, ""), str(file), "")))
+        if front:
+            file = out / "front.json"
+            _print(front_table(decode(dict, read_text(file, ""), str(file), "")))
 
 
 def _print(renderable: object) -> None:

@@ -29,6 +29,7 @@ from pydantic_core import PydanticCustomError
 from .errors import ConfigError, did_you_mean
 from .graph.sizes import parse_size
 from .memory.footprint import Budget
+from .memory.latency import LatencyLimit, parse_latency
 from .yamlfile import read_yaml
 
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
@@ -80,6 +81,16 @@ def _is_fixed(value: object) -> bool:
     return all(map(_is_fixed, value)) if isinstance(value, list) else isinstance(value, (bool, int, float))
 
 
+def _latency(value: object) -> LatencyLimit:
+    """`20ms`, or `1.5x`."""
+    if not isinstance(value, str):
+        raise _refuse(f"{value!r} is no limit of latency. Write it like 20ms, 0.5s, or 1.5x.")
+    try:
+        return parse_latency(value)
+    except ConfigError as error:
+        raise _refuse(str(error)) from error
+
+
 def _text(value: str) -> str:
     if not value.strip():
         raise _refuse("it is empty. Write a name.")
@@ -94,6 +105,7 @@ def _table(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 Text = Annotated[str, AfterValidator(_text)]
 Size = Annotated[int, BeforeValidator(_size)]
 Shape = Annotated[tuple[int, ...], BeforeValidator(_shape)]
+Latency = Annotated[LatencyLimit, BeforeValidator(_latency)]
 Fixed = Annotated[Any, BeforeValidator(_fixed)]
 Fraction = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -151,6 +163,7 @@ class SearchParams(_Section):
     `until` stops at the first sequence that fits, or at the minimum. `lossy` admits passes that are not exact;
     `max_error` is then allowed, relative to the range of an output. `knowledge` is a file of `passfit learn`.
     `max-extra-compute` is how much more arithmetic there may be for less ram, as a fraction; null leaves kernels whole.
+    `max-latency` is how long a run may take: `20ms`, or `1.5x` what the whole kernels of tvm-default do.
     """
 
     strategy: Text = "orchestrated"
@@ -161,6 +174,7 @@ class SearchParams(_Section):
     lossy: bool = False
     max_error: PositiveFloat = 0.01
     max_extra_compute: Fraction | None = Field(0.25, alias="max-extra-compute")
+    max_latency: Latency | None = Field(None, alias="max-latency")
     knowledge: Text | None = None
     workers: NonNegativeInt | None = None
 

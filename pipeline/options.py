@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from .errors import ConfigError, did_you_mean
 from .graph.sizes import parse_size
 from .memory.footprint import Budget
+from .memory.latency import LatencyLimit, parse_latency
 
 
 def shapes(items: Iterable[str] | None) -> dict[str, tuple[int, ...]]:
@@ -49,3 +50,13 @@ def budget(items: Iterable[str] | None) -> Budget:
         except ConfigError as error:
             raise ConfigError(f"--budget {item}: {error.what}", error.hint) from error
     return Budget(**limits)
+
+
+def latency(text: str | None) -> LatencyLimit | None:
+    """`20ms` or `1.5x`."""
+    if text is None:
+        return None
+    try:
+        return parse_latency(text)
+    except ConfigError as error:
+        raise ConfigError(f"--max-latency: {error.what}", error.hint) from error

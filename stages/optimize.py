@@ -15,7 +15,7 @@ from passfit.targets.catalogue import get_target
 def optimize(params: Params, model: str, target: str) -> None:
     """Write out/optimize/MODEL/TARGET/: sequence.json, footprint.json, search.json, trajectory.json."""
     knowledge = None if params.search.knowledge is None else Path(params.search.knowledge)
-    search = api.SearchSettings(**params.search.model_dump() | {"knowledge": knowledge})
+    search = api.SearchSettings(**dict(params.search) | {"knowledge": knowledge})
     with console_progress() as progress:
         api.optimize(
             canonical_model(model),

@@ -34,7 +34,9 @@ class Footprint:
 class Measured:
     """What running the library showed. `ram` is None where it was not measured natively.
 
-    `max_rel_error` is the largest absolute error divided by the range of that output in the reference.
+    `latency_ms` is the median of a run, under an emulator the emulator's. `instructions` are those of one run under an
+    emulator; None natively, and where there are too many to count. `max_rel_error` is the largest absolute error
+    divided by the range of that output in the reference.
     """
 
     ran: bool
@@ -43,6 +45,7 @@ class Measured:
     latency_ms: float | None = None
     max_abs_error: float | None = None
     max_rel_error: float | None = None
+    instructions: int | None = None
 
 
 @dataclass(frozen=True)

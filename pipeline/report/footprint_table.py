@@ -37,6 +37,8 @@ def _measured(report: FootprintReport) -> str:
         parts.append(f"measured ram {format_bytes(measured.ram)}")
     if measured.latency_ms is not None:
         parts.append(f"{measured.latency_ms:.2f} ms")
+    if measured.instructions is not None:
+        parts.append(f"{measured.instructions} instructions a run")
     return ", ".join(parts)
 
 

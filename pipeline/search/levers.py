@@ -1,11 +1,13 @@
 """What lowers the arena of a winner: the order, sharing, splits, and what is run again; one lever after the other.
 
     given ─► order ─► share ─► split ─► repeat ─► next: what twice the extra compute would give
+                                 └─► rungs: with fewer and fewer of the splits, for whom speed matters too
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..memory import Footprint
 from ..passes.base import ModulePass
@@ -20,7 +22,7 @@ from .splitting import Splitter, Way, lowest
 class Pulled:
     """The best candidate with all levers that are allowed, what each of them gave, and what failed.
 
-    `next` says why the lever `next` was not tried; it is empty where it was.
+    `tried` are the candidates behind them, with what they run again. `next` says why the lever `next` was not tried; it is empty where it was.
     """
 
     best: Evaluation
@@ -28,12 +30,24 @@ class Pulled:
     extra_compute: float
     next: str
     failures: dict[str, str]
+    tried: tuple[Tried, ...] = ()
+
+
+class Tried(NamedTuple):
+    """A candidate with a footprint, by which lever it was reached, and what it runs again, as a fraction."""
+
+    lever: str
+    evaluation: Evaluation
+    extra_compute: float = 0.0
 
 
 def pull(
-    evaluator: Evaluator, splitter: Splitter, found: Evaluation, max_extra_compute: float | None
+    evaluator: Evaluator, splitter: Splitter, found: Evaluation, max_extra_compute: float | None, rungs: int = 0
 ) -> Pulled:
-    """All levers on the module passes of `found`, whose kernels are whole. None as limit leaves them whole."""
+    """All levers on the module passes of `found`, whose kernels are whole. None as limit leaves them whole.
+
+    As many as `rungs` candidates with fewer splits are tried as well; they are among `tried`, and not the best.
+    """
     pulling = _Pulling(evaluator, splitter, found)
     pulling.pull("given", evaluator.arranged(found, (Order(by="given"),)))
     pulling.pull("order", evaluator.arranged(found, (Order(by="best"),)))
@@ -44,11 +58,13 @@ def pull(
     pulling.split("split", lowest(known))
     repeating = lowest(known, max_extra_compute)
     pulling.split("repeat", repeating)
+    for way in splitter.rungs(lowest(known), rungs):
+        pulling.rung(way)
     reason = _no_next(pulling, repeating, max_extra_compute)
     result = pulling.result(reason)
     if not reason:
         pulling.split("next", lowest(known, 2 * max_extra_compute))
-    return Pulled(result.best, tuple(pulling.levers), result.extra_compute, reason, pulling.failures)
+    return replace(result, levers=tuple(pulling.levers), failures=pulling.failures)
 
 
 def _no_next(pulling: _Pulling, way: Way, limit: float) -> str:
@@ -68,6 +84,7 @@ class _Pulling:
     def __init__(self, evaluator: Evaluator, splitter: Splitter, found: Evaluation):
         self.levers: list[Lever] = []
         self.failures: dict[str, str] = {}
+        self.tried: list[Tried] = []
         self.extra_compute = 0.0
         self._evaluator, self._splitter, self._found = evaluator, splitter, found
         self._best: Evaluation | None = None
@@ -77,6 +94,7 @@ class _Pulling:
             self.failures["; ".join(specs_of(tried.passes))] = tried.failure
         elif tried is not None:
             assert tried.footprint is not None
+            self.tried.append(Tried(lever, tried, extra_compute))
             least = None if self._best is None else _footprint(self._best).ram
             if least is None or tried.footprint.ram < least or (tried is self._found and tried.footprint.ram == least):
                 self._best, self.extra_compute = tried, extra_compute
@@ -87,12 +105,20 @@ class _Pulling:
     def split(self, lever: str, way: Way) -> None:
         best = None
         if way.bound < self.arena:
-            tried = self._splitter.evaluations(self._found, way)
-            worked = [each for each in tried if each.footprint is not None]
-            self.failures |= {"; ".join(specs_of(each.passes)): each.failure for each in tried if each not in worked}
+            worked = self._worked(way)
             if worked:
-                best = self._evaluator.finest_order(sorted(worked, key=lambda each: each.score))
+                best = self._evaluator.finest_order(worked)
         self.pull(lever, best, way.extra_compute)
+
+    def rung(self, way: Way) -> None:
+        self.tried += [Tried("rung", each, way.extra_compute) for each in self._worked(way)[:1]]
+
+    def _worked(self, way: Way) -> list[Evaluation]:
+        """What a way leads to, the best first."""
+        tried = self._splitter.evaluations(self._found, way)
+        worked = [each for each in tried if each.footprint is not None]
+        self.failures |= {"; ".join(specs_of(each.passes)): each.failure for each in tried if each not in worked}
+        return sorted(worked, key=lambda each: each.score)
 
     @property
     def arena(self) -> int:
@@ -101,7 +127,9 @@ class _Pulling:
 
     def result(self, reason: str) -> Pulled:
         assert self._best is not None
-        return Pulled(self._best, tuple(self.levers), self.extra_compute, reason, self.failures)
+        return Pulled(
+            self._best, tuple(self.levers), self.extra_compute, reason, self.failures, tuple(self.tried)
+        )
 
 
 def _footprint(evaluation: Evaluation) -> Footprint:

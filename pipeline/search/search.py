@@ -11,20 +11,24 @@ from tvm.ir import IRModule
 
 from ..errors import ConfigError, ModelError, did_you_mean
 from ..memory import Footprint
-from ..passes.sequence import Sequence
+from ..passes.order import Order
+from ..passes.sequence import TVM_DEFAULT, Sequence
 from ..targets import Target
 from .actions import actions
 from .baseline import tvm_default
 from .evaluation import OBJECTIVES, Evaluator
 from .knowledge.knowledge import Knowledge
 from .lever import Lever
-from .levers import Pulled, pull
+from .levers import Pulled, Tried, pull
 from .minimise import Worth, minimise
 from .scoring import Scorer
 from .splitting import Splitter
 from .strategies import STRATEGIES
 from .strategy import Limits, Trace
 from .workers import InProcess, Workers
+
+#: how the candidate is called whose kernels are those of the baseline
+BASELINE = "tvm-default"
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ class SearchResult:
     `closed` says that every state the actions can reach was evaluated: nothing better exists among them. `ablation`
     is what each pass of the sequence is worth. `rejected` are the lossy sequences that were better and not accepted.
     `levers` are what lowered the arena of the winner, one after the other, `extra_compute` is what it runs again, as a
-    fraction of the arithmetic there is, and `next` why no more of that was tried; see `search.levers`.
+    fraction of the arithmetic there is, and `next` why no more of that was tried; see `search.levers`. `tried` are the
+    candidates to choose from where ram is not all that counts: what each lever led to.
     """
 
     strategy: str
@@ -50,6 +55,7 @@ class SearchResult:
     levers: tuple[Lever, ...]
     extra_compute: float
     next: str
+    tried: tuple[Tried, ...]
 
 
 def search(
@@ -70,6 +76,7 @@ def search(
     workers: Callable[[Scorer], Workers] = InProcess,
     baseline: Footprint | None = None,
     extra_compute: float | None = 0.25,
+    rungs: int = 0,
 ) -> SearchResult:
     """Search with the strategy of that name. Raises ConfigError for an unknown one, ModelError where nothing compiles.
 
@@ -77,7 +84,8 @@ def search(
     a lossy winner, and says why it will not do, or nothing. `knowledge` of other models says what to try first. `progress` is called with the number of evaluations and the
     best ram so far. `workers` says who works: `forked()` on all cores, with limits for each candidate; the result is
     the same. `baseline` is that of the graph, where it is known already. `extra_compute` is how much more
-    arithmetic there may be for less ram, as a fraction; None leaves kernels whole.
+    arithmetic there may be for less ram, as a fraction; None leaves kernels whole. As many as `rungs` candidates with
+    fewer splits than the best are among what was tried then, and the kernels of the baseline, first of all.
     """
     if strategy not in STRATEGIES:
         raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
@@ -95,17 +103,24 @@ def search(
             )
         # what follows tries the winner's own variants: no part of the search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
-        pulled, ablation, rejected = _accepted(trace, refuse, None if trace.fits else extra_compute)
+        pulled, ablation, rejected = _accepted(trace, refuse, None if trace.fits else extra_compute, rungs)
+        tried = pulled.tried if rungs == 0 else (_plain(evaluator), *pulled.tried)
     assert pulled.best.footprint is not None
     return SearchResult(
         strategy, pulled.best.sequence, pulled.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
         evaluations, trace.closed, ablation, tuple(trace.trajectory), failures | pulled.failures, rejected,
-        pulled.levers, pulled.extra_compute, pulled.next,
+        pulled.levers, pulled.extra_compute, pulled.next, tried,
     )  # fmt: skip
 
 
+def _plain(evaluator: Evaluator) -> Tried:
+    """The kernels of tvm-default, whole and in the order given; every strategy begins with them."""
+    default = evaluator.evaluate(Sequence.parse(TVM_DEFAULT).passes)
+    return Tried(BASELINE, evaluator.arranged(default, (Order(by="given"),)))
+
+
 def _accepted(
-    trace: Trace, refuse: Callable[[Sequence], str], extra_compute: float | None
+    trace: Trace, refuse: Callable[[Sequence], str], extra_compute: float | None, rungs: int
 ) -> tuple[Pulled, tuple[Worth, ...], dict[str, str]]:
     """The best candidate that is exact or not refused, made as short as it can be, with all levers on its ram pulled;
     and those that were refused."""
@@ -121,7 +136,7 @@ def _accepted(
                 promising = splitter.most_promising(best, finalists)
                 if promising is not best:
                     best, ablation = minimise(evaluator, promising)
-            pulled = pull(evaluator, splitter, best, extra_compute)
+            pulled = pull(evaluator, splitter, best, extra_compute, rungs)
         failures |= pulled.failures
         reason = refuse(pulled.best.sequence) if pulled.best.loss else ""
         if not reason:

@@ -34,6 +34,7 @@ def metrics(result: Result, trajectory: Sequence[tuple[int, int]]) -> Iterator[t
         "verify/max_rel_error": ran.max_rel_error,
         "verify/max_abs_error": ran.max_abs_error,
         "time/latency_ms": ran.latency_ms,
+        "time/instructions": ran.instructions,
     }
     yield from ((name, value) for name, value in measured.items() if value is not None)
     if trajectory:

@@ -81,6 +81,8 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> Record |
     artifacts = tuple(_artifacts(repo, model, target))
     digests = {path.name: _digest(path) for path in artifacts}
     settings = {"strategy": params.search.strategy, "max-extra-compute": str(params.search.max_extra_compute)}
+    if params.search.max_latency is not None:
+        settings["max-latency"] = str(params.search.max_latency)
     trajectory = tuple(_trajectory(repo, model, target))
     listing = "\n".join(f"{digest} {name}" for name, digest in sorted(digests.items()))
     return Record(
@@ -106,6 +108,7 @@ def _artifacts(repo: Path, model: str, target: str) -> Iterator[Path]:
         repo / optimize_dir(model, target) / "sequence.json",
         repo / optimize_dir(model, target) / "search.json",
         repo / optimize_dir(model, target) / "trajectory.json",
+        repo / optimize_dir(model, target) / "front.json",
         repo / profile_dir(model) / "effects.json",
         repo / profile_dir(model) / "effects.svg",
     ):

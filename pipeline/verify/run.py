@@ -13,6 +13,7 @@ from ..memory.footprint import Measured
 from ..targets import Target
 from .cases import choose_cases
 from .compare import compare
+from .instructions import instructions
 from .runner import link
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def verify_library(
         chosen = choose_cases(model, seed, cases, tolerance)
         repeats = _NATIVE_REPEATS if runner.native else _EMULATED_REPEATS
         report, outputs = linked.run([case.inputs for case in chosen], repeats, _NATIVE_SECONDS)
+        count = None if runner.native else instructions(linked, chosen[0].inputs)
     difference = compare(outputs, chosen, tolerance)
     return Measured(
         ran=True,
@@ -57,6 +59,7 @@ def verify_library(
         latency_ms=report["median_ns"] / 1e6,
         max_abs_error=difference.absolute,
         max_rel_error=difference.relative,
+        instructions=count,
     )
 
 

@@ -36,17 +36,12 @@ class Linked:
 
         Raises NumericError where the library fails, ToolchainError where it cannot be started.
         """
-        with (self.folder / "inputs.bin").open("wb") as file:
-            for case in inputs:
-                for port in self.program.inputs:
-                    file.write(_checked(case, port, self.program).tobytes())
-        arguments = ["inputs.bin", "outputs.bin", str(len(inputs)), str(repeats), str(int(seconds * 1e9))]
+        command = self.command(inputs, repeats, seconds)
         where = f"The library of '{self.library.name}', run by {self.runner.how},"
         try:
             done = subprocess.run(
-                [*(self.runner.command or []), str(self.folder / "runner"), *arguments],
-                cwd=self.folder, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_SECONDS,
-            )  # fmt: skip
+                command, cwd=self.folder, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_SECONDS
+            )
         except subprocess.TimeoutExpired as error:
             raise ToolchainError(
                 f"{where} did not finish in {_TIMEOUT_SECONDS} s.", "Try a smaller input shape."
@@ -61,6 +56,15 @@ class Linked:
             last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
             raise NumericError(f"{where} failed: {last}")
         return json.loads(done.stdout), _outputs(self.folder / "outputs.bin", self.program, len(inputs))
+
+    def command(self, inputs: list[dict[str, np.ndarray]], repeats: int, seconds: float) -> list[str]:
+        """What `run` starts in `folder`, where it finds the inputs."""
+        with (self.folder / "inputs.bin").open("wb") as file:
+            for case in inputs:
+                for port in self.program.inputs:
+                    file.write(_checked(case, port, self.program).tobytes())
+        arguments = ["inputs.bin", "outputs.bin", str(len(inputs)), str(repeats), str(int(seconds * 1e9))]
+        return [*(self.runner.command or []), str(self.folder / "runner"), *arguments]
 
 
 def link(library: Library, program: Program, target: Target, folder: Path) -> Linked:

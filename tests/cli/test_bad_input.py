@@ -128,6 +128,16 @@ def test_an_extra_compute_without_limit(refused: Refused, cnn: Path):
     assert "inf" in refused("optimize", cnn, "--target", "x86-64", "--max-extra-compute", "inf", "--out", "out")
 
 
+@pytest.mark.parametrize("limit", ["20", "0ms", "fast"])
+def test_a_malformed_latency(refused: Refused, cnn: Path, limit: str):
+    assert limit in refused("optimize", cnn, "--target", "x86-64", "--max-latency", limit, "--out", "out")
+
+
+@pytest.mark.tvm
+def test_no_milliseconds_of_another_machine(refused: Refused, cnn: Path):
+    assert "1.5x" in refused("optimize", cnn, "--target", "visionfive2", "--max-latency", "20ms", "--out", "out")
+
+
 @pytest.mark.parametrize(
     "content, said",
     [

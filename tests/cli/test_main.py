@@ -79,6 +79,16 @@ def test_the_extra_compute_reaches_the_search(
     assert done.code == 2 and f"extra compute {extra}\n" in done.err
 
 
+@pytest.mark.parametrize("command, step", [("optimize", "optimize"), ("compile", "compile_model")])
+def test_the_latency_reaches_the_search(passfit: Passfit, monkeypatch: pytest.MonkeyPatch, command: str, step: str):
+    def stop(*_: object, search: api.SearchSettings, **__: object) -> None:
+        raise ConfigError(f"latency {search.max_latency}")
+
+    monkeypatch.setattr(api, step, stop)
+    for arguments, said in (((), "None"), (("--max-latency", "0.5s"), "500ms"), (("--max-latency", "1.5x"), "1.5x")):
+        assert f"latency {said}\n" in passfit(command, "m.onnx", "--target", "rpi4", "--out", "o", *arguments).err
+
+
 def test_the_catalogues_are_listed_without_heavy_imports():
     code = (
         "import sys; sys.argv = ['passfit', sys.argv[1]]\n"

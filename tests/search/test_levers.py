@@ -13,7 +13,7 @@ from passfit.frontend.canonical import canonicalize
 from passfit.frontend.relax import to_relax
 from passfit.kernels import arranging
 from passfit.memory import plan_arena
-from passfit.passes.sequence import Sequence
+from passfit.passes.sequence import TVM_DEFAULT, Sequence
 from passfit.search.replay import port_names, replay
 from passfit.search.search import SearchResult, search
 from passfit.targets import get_target
@@ -101,3 +101,40 @@ def test_a_split_that_fails_is_a_recorded_failure(monkeypatch):
     result = found.__wrapped__(0.0)
     assert any("split-" in specs and "no such window" in why for specs, why in result.failures.items())
     assert arenas(result)["split"] == arenas(result)["share"] == result.best.arena
+
+
+def test_what_was_tried_is_what_it_says_and_rungs_lie_between_whole_kernels_and_all_splits():
+    model = ladder()
+    result = search(to_relax(model), "ladder", TARGET, *port_names(model), rungs=2)
+    for lever, evaluation, _ in result.tried:
+        lowered, _ = replay(evaluation.sequence, to_relax(model), model, "ladder", TARGET.machine)
+        assert plan_arena(lowered.program, TARGET.alignment).arena == evaluation.footprint.arena, lever
+    assert result.tried[0].lever == "tvm-default" and result.tried[0].evaluation.sequence.specs[:3] == TVM_DEFAULT
+    arena = {lever: evaluation.footprint.arena for lever, evaluation, _ in result.tried}
+    rungs = [evaluation for lever, evaluation, _ in result.tried if lever == "rung"]
+    assert rungs and all(arena["split"] < each.footprint.arena < arena["share"] for each in rungs)
+    assert result.best.arena == arena["split"]
+
+
+def test_without_rungs_none_is_tried():
+    assert not {"tvm-default", "rung"} & {each.lever for each in found(0.0).tried}
+
+
+def ladder() -> onnx.ModelProto:
+    """Two wide tensors of different size, each between narrow ones, and only narrow ones in the middle."""
+    random = np.random.default_rng(0)
+    nodes, weights = [], []
+
+    def conv(x: str, taken: int, given: int, y: str, stride: int = 1) -> None:
+        values = random.normal(0, 0.2, (given, taken, 3, 3)).astype(np.float32)
+        weights.append(numpy_helper.from_array(values, f"w{y}"))
+        nodes.append(helper.make_node("Conv", [x, f"w{y}"], [y], pads=[1] * 4, strides=[stride] * 2))
+
+    conv("x", 1, 12, "a")
+    conv("a", 12, 2, "b", 2)
+    conv("b", 2, 24, "c")
+    conv("c", 24, 1, "y", 2)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 32, 32])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", [x], [y], weights)
+    return canonicalize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))

@@ -6,6 +6,7 @@ import pytest
 
 from passfit import api
 from passfit.config import load_params
+from passfit.memory.latency import LatencyLimit
 from passfit.stages.optimize import optimize
 
 
@@ -15,6 +16,7 @@ from passfit.stages.optimize import optimize
         ("", api.SearchSettings()),
         ("{max-extra-compute: 0.5}", api.SearchSettings(max_extra_compute=0.5)),
         ("{max-extra-compute: null, lossy: true}", api.SearchSettings(max_extra_compute=None, lossy=True)),
+        ("{max-latency: 1.5x}", api.SearchSettings(max_latency=LatencyLimit(ratio=1.5))),
         ("{knowledge: k.json}", api.SearchSettings(knowledge=Path("k.json"))),
     ],
 )

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from passfit.config import SearchParams
 from passfit.errors import PassfitError
 from passfit.tracking.record import read_record
 
@@ -34,6 +35,16 @@ def test_the_figure_to_compare_by_comes_first_and_params_are_few(repo):
     assert found.params == {
         "model": "a", "target": "rpi4", "strategy": "orchestrated", "max-extra-compute": "0.25",
     }  # fmt: skip
+
+
+def test_a_limit_of_latency_is_a_param_and_its_front_an_artifact(repo):
+    repo.result()
+    before = record(repo)
+    (repo.path / "out/optimize/a/rpi4/front.json").write_text("{}")
+    search = SearchParams.model_validate({"max-latency": "1.5x"})
+    found = read_record(repo.path, repo.params.model_copy(update={"search": search}), "a", "rpi4")
+    assert found.params["max-latency"] == "1.5x" and "max-latency" not in before.params
+    assert "front.json" in [path.name for path in found.artifacts] and found.content != before.content
 
 
 def test_every_file_of_the_result_is_an_artifact(repo):

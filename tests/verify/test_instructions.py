@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-pytest.importorskip("tvm")
-
 from passfit.targets import get_target, zig_cc
+from passfit.verify.instructions import executed
 
 LOG = b"""----------------
 IN: main
@@ -28,21 +26,18 @@ Linking TBs 0x7f0000000200 index 0 -> 0x7f0000000200
 """
 
 
-@pytest.fixture
-def executed(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
-    from instructions import executed
-
-    return executed
-
-
-def test_every_execution_of_a_block_counts_its_instructions(executed):
+def test_every_execution_of_a_block_counts_its_instructions():
     assert executed(LOG.splitlines(keepends=True)) == 2 + 1 + 1
+
+
+def test_more_blocks_than_are_counted_have_no_count():
+    lines = LOG.splitlines(keepends=True)
+    assert executed(lines, most=3) == 4 and executed(lines, most=2) is None
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("qemu-aarch64-static") is None, reason="qemu is not installed")
-def test_a_loop_takes_its_instructions_each_time(executed, tmp_path):
+def test_a_loop_takes_its_instructions_each_time(tmp_path):
     """Three instructions, some number of times: the counts of two numbers differ by three times theirs."""
     loop = '__asm__ volatile("1: nop\\nsubs %0, %0, #1\\nbne 1b" : "+r"(i));'
     end = '__asm__ volatile("mov x0, #0\\nmov x8, #93\\nsvc #0");'
