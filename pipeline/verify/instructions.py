@@ -59,7 +59,7 @@ def _of_process(linked: Linked, inputs: dict[str, np.ndarray], repeats: int, mos
     """Of a process that runs the library once, and then `repeats` times again."""
     assert linked.runner.command, "counted under an emulator only"
     emulator, *options = linked.runner.command
-    command = linked.command([inputs], repeats, 1e6)[len(linked.runner.command) :]
+    command = linked.command([inputs], repeats, -1)[len(linked.runner.command) :]
     try:
         process = subprocess.Popen(
             [emulator, *options, "-d", "nochain,exec,in_asm", *command],

@@ -58,7 +58,7 @@ class Linked:
         return json.loads(done.stdout), _outputs(self.folder / "outputs.bin", self.program, len(inputs))
 
     def command(self, inputs: list[dict[str, np.ndarray]], repeats: int, seconds: float) -> list[str]:
-        """What `run` starts in `folder`, where it finds the inputs."""
+        """What `run` starts in `folder`, where it finds the inputs. With negative `seconds` nothing is timed or told."""
         with (self.folder / "inputs.bin").open("wb") as file:
             for case in inputs:
                 for port in self.program.inputs:
