@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import tvm_ffi
 from tvm.tirx import PrimFunc
@@ -12,18 +12,30 @@ from tvm.tirx import PrimFunc
 _Result = TypeVar("_Result")
 
 
+class ByStructure(Generic[_Result]):
+    """Results that are not None, by the structure of a kernel and by more that is hashable."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Hashable, ...], list[tuple[PrimFunc, _Result]]] = {}
+
+    def get(self, kernel: PrimFunc, *others: Hashable) -> _Result | None:
+        alike = self._known.get((tvm_ffi.structural_hash(kernel), *others), ())
+        return next((result for original, result in alike if tvm_ffi.structural_equal(original, kernel)), None)
+
+    def put(self, result: _Result, kernel: PrimFunc, *others: Hashable) -> None:
+        self._known.setdefault((tvm_ffi.structural_hash(kernel), *others), []).append((kernel, result))
+
+
 def by_structure(make: Callable[..., _Result]) -> Callable[..., _Result]:
     """`make`, a function of a kernel and of more that is hashable, which remembers what it returned for equal ones."""
-    known: dict[tuple[Hashable, ...], list[tuple[PrimFunc, _Result]]] = {}
+    known: ByStructure[tuple[_Result]] = ByStructure()
 
     @wraps(make)
     def remembered(kernel: PrimFunc, *others: Hashable) -> _Result:
-        alike = known.setdefault((tvm_ffi.structural_hash(kernel), *others), [])
-        for original, result in alike:
-            if tvm_ffi.structural_equal(original, kernel):
-                return result
-        result = make(kernel, *others)
-        alike.append((kernel, result))
-        return result
+        found = known.get(kernel, *others)
+        if found is None:
+            found = (make(kernel, *others),)  # of one, since a result may be None
+            known.put(found, kernel, *others)
+        return found[0]
 
     return remembered

@@ -10,8 +10,10 @@ from tvm.ir import GenericConst, IRModule, Op
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import PrimFunc
 
-from .by_structure import by_structure
+from .by_structure import ByStructure
 from .host import HOST
+
+_COMPILED: ByStructure[tvm.runtime.Function] = ByStructure()
 
 
 def fold(module: IRModule, *, may_grow: bool) -> IRModule:
@@ -52,22 +54,27 @@ def _nbytes(kind: relax.TensorType) -> int:
 
 
 def _evaluate(module: IRModule, calls: dict[relax.Var, relax.Call]) -> dict[relax.Var, GenericConst]:
+    compiled = _compiled({call.args[0].name_hint: module[call.args[0]] for call in calls.values()})
     values: dict[relax.Var, GenericConst] = {}
     for var, call in calls.items():
         shape = tuple(int(extent) for extent in call.ty.shape)
         result = tvm.runtime.empty(shape, str(call.ty.dtype))
         arguments = [a.value if isinstance(a, GenericConst) else values[a].value for a in call.args[1].fields]
-        _compiled(module[call.args[0]])(*arguments, result)
+        compiled[call.args[0].name_hint](*arguments, result)
         values[var] = relax.const(result)
     return values
 
 
-@by_structure
-def _compiled(kernel: PrimFunc) -> tvm.runtime.Function:
-    """`kernel`, to be called. A search folds the same kernels in many graphs."""
-    target = tvm.target.Target(HOST)
-    named = IRModule({"main": kernel.with_attr("global_symbol", "main")})
-    return tvm.tirx.build(named, target=tvm.target.Target(target, host=target))["main"]
+def _compiled(kernels: dict[str, PrimFunc]) -> dict[str, tvm.runtime.Function]:
+    """The kernels, to be called. A search folds the same ones in many graphs; those that are new are built together."""
+    new = {name: kernel for name, kernel in sorted(kernels.items()) if _COMPILED.get(kernel) is None}
+    if new:
+        target = tvm.target.Target(HOST)
+        named = {name: kernel.with_attr("global_symbol", name) for name, kernel in new.items()}
+        built = tvm.tirx.build(IRModule(named), target=tvm.target.Target(target, host=target))
+        for name, kernel in new.items():
+            _COMPILED.put(built[name], kernel)
+    return {name: _COMPILED.get(kernel) for name, kernel in kernels.items()}
 
 
 @mutator
