@@ -336,7 +336,7 @@ def _search(
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
         progress=lambda done, best: progress("searching", done, settings.evaluations),
-        workers=_workers(imported, target, settings), extra_compute=extra, rungs=0 if limit is None else RUNGS,
+        workers=_workers(imported, target, settings), extra_compute=extra, rungs=() if limit is None else RUNGS,
     )  # fmt: skip
     if limit is None:
         return result

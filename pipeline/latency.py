@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from .verify.runner import Linked
 
-#: candidates between whole kernels and all splits
-RUNGS = 4
+#: candidates between splits and whole kernels, by the fraction of the bytes between the two
+RUNGS = (0.03, 0.1, 0.25, 0.5)
 _ARITHMETIC = "arithmetic"
 
 

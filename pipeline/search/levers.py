@@ -1,11 +1,12 @@
 """What lowers the arena of a winner: the order, sharing, splits, and what is run again; one lever after the other.
 
     given ─► order ─► share ─► split ─► repeat ─► next: what twice the extra compute would give
-                                 └─► rungs: with fewer and fewer of the splits, for whom speed matters too
+                                 └─► rungs: with less and less of the splits, for whom speed matters too
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -42,11 +43,12 @@ class Tried(NamedTuple):
 
 
 def pull(
-    evaluator: Evaluator, splitter: Splitter, found: Evaluation, max_extra_compute: float | None, rungs: int = 0
+    evaluator: Evaluator, splitter: Splitter, found: Evaluation, max_extra_compute: float | None, rungs: Iterable[float] = ()
 ) -> Pulled:
     """All levers on the module passes of `found`, whose kernels are whole. None as limit leaves them whole.
 
-    As many as `rungs` candidates with fewer splits are tried as well; they are among `tried`, and not the best.
+    `rungs` say which ways between whole kernels and splits are tried as well, as in `Splitter.rungs`; they are among
+    `tried`, and not the best.
     """
     pulling = _Pulling(evaluator, splitter, found)
     pulling.pull("given", evaluator.arranged(found, (Order(by="given"),)))

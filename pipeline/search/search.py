@@ -76,7 +76,7 @@ def search(
     workers: Callable[[Scorer], Workers] = InProcess,
     baseline: Footprint | None = None,
     extra_compute: float | None = 0.25,
-    rungs: int = 0,
+    rungs: Ordered[float] = (),
 ) -> SearchResult:
     """Search with the strategy of that name. Raises ConfigError for an unknown one, ModelError where nothing compiles.
 
@@ -84,8 +84,9 @@ def search(
     a lossy winner, and says why it will not do, or nothing. `knowledge` of other models says what to try first. `progress` is called with the number of evaluations and the
     best ram so far. `workers` says who works: `forked()` on all cores, with limits for each candidate; the result is
     the same. `baseline` is that of the graph, where it is known already. `extra_compute` is how much more
-    arithmetic there may be for less ram, as a fraction; None leaves kernels whole. As many as `rungs` candidates with
-    fewer splits than the best are among what was tried then, and the kernels of the baseline, first of all.
+    arithmetic there may be for less ram, as a fraction; None leaves kernels whole. With `rungs`, what
+    lies between whole kernels and splits is among what was tried (see `Splitter.rungs`), and first of all the kernels of
+    the baseline.
     """
     if strategy not in STRATEGIES:
         raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
@@ -104,7 +105,7 @@ def search(
         # what follows tries the winner's own variants: no part of the search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
         pulled, ablation, rejected = _accepted(trace, refuse, None if trace.fits else extra_compute, rungs)
-        tried = pulled.tried if rungs == 0 else (_plain(evaluator), *pulled.tried)
+        tried = (_plain(evaluator), *pulled.tried) if rungs else pulled.tried
     assert pulled.best.footprint is not None
     return SearchResult(
         strategy, pulled.best.sequence, pulled.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
@@ -120,7 +121,7 @@ def _plain(evaluator: Evaluator) -> Tried:
 
 
 def _accepted(
-    trace: Trace, refuse: Callable[[Sequence], str], extra_compute: float | None, rungs: int
+    trace: Trace, refuse: Callable[[Sequence], str], extra_compute: float | None, rungs: Ordered[float]
 ) -> tuple[Pulled, tuple[Worth, ...], dict[str, str]]:
     """The best candidate that is exact or not refused, made as short as it can be, with all levers on its ram pulled;
     and those that were refused."""

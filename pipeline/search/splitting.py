@@ -63,15 +63,17 @@ class Splitter:
         way = _as_few_as_needed(way)
         return [self._evaluator.arranged(found, (*way.passes, *after)) for _, after, _ in way.arrangements[:2]]
 
-    def rungs(self, way: Way, count: int) -> list[Way]:
-        """Up to `count` ways between this one and whole kernels: the segments without which the bound is lowest go
-        first."""
-        if count == 0:
-            return []
-        way = _as_few_as_needed(way)
-        needed = sorted(way.segments, key=lambda each: _without(way, {each}).bound)
-        steps = {round(place * len(needed) / (count + 1)) for place in range(1, count + 1)} - {0, len(needed)}
-        return [_without(way, set(needed[:step])) for step in sorted(steps)]
+    def rungs(self, way: Way, fractions: Iterable[float]) -> list[Way]:
+        """Ways between this one and whole kernels, which join less and more rows at a time: a fraction of 0.1 allows a
+        tenth of the bytes between the two."""
+        paths = Paths(way.repeated, way.splits, way.alignment)
+        whole = max(paths.alone, default=way.nbytes)
+        found: dict[tuple[Segment, ...], Way] = {}
+        for fraction in fractions:
+            path = paths.coarser(paths.within(way.nbytes + int(fraction * (whole - way.nbytes))))
+            if path.segments and path.segments != way.segments:
+                found.setdefault(path.segments, replace(way, segments=path.segments, nbytes=path.nbytes))
+        return list(found.values())
 
     def _ways(self, found: Evaluation, others: Iterable[Order]) -> Iterator[Way]:
         """In the order of `found`, and in others; the kernels as they are, and cut."""
@@ -196,14 +198,10 @@ def _repeating(way: Way, extra_compute: float) -> Way:
 def _as_few_as_needed(way: Way) -> Way:
     """Without the segments that are not needed once memory is shared, the longest tried first."""
     for segment in sorted(way.segments, key=lambda each: (each.first - each.last, each.first)):
-        fewer = _without(way, {segment})
+        fewer = replace(way, segments=tuple(each for each in way.segments if each is not segment))
         if fewer.bound <= way.bound:
             way = fewer
     return way
-
-
-def _without(way: Way, segments: set[Segment]) -> Way:
-    return replace(way, segments=tuple(each for each in way.segments if each not in segments))
 
 
 def _pass(program: Program, segment: Segment) -> SplitPass:

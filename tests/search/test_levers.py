@@ -105,7 +105,7 @@ def test_a_split_that_fails_is_a_recorded_failure(monkeypatch):
 
 def test_what_was_tried_is_what_it_says_and_rungs_lie_between_whole_kernels_and_all_splits():
     model = ladder()
-    result = search(to_relax(model), "ladder", TARGET, *port_names(model), rungs=2)
+    result = search(to_relax(model), "ladder", TARGET, *port_names(model), rungs=(0.1, 0.5))
     for lever, evaluation, _ in result.tried:
         lowered, _ = replay(evaluation.sequence, to_relax(model), model, "ladder", TARGET.machine)
         assert plan_arena(lowered.program, TARGET.alignment).arena == evaluation.footprint.arena, lever
