@@ -22,8 +22,8 @@ import tvm
 import tvm_ffi
 from tvm import s_tir
 from tvm.ir import Expr, IRModule, TensorLoad, Var
-from tvm.s_tir import SBlock
-from tvm.tirx import For, IntImm, PrimFunc, Stmt
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import For, IntImm, PrimFunc, SeqStmt, Stmt
 from tvm.tirx.analysis import undefined_vars
 
 from .access import takes_address
@@ -46,7 +46,7 @@ def in_parallel(kernel: PrimFunc, threads: int) -> PrimFunc:
     if threads == 1:
         return kernel
     try:
-        for nest in nests_in(kernel):
+        for nest in _nests(kernel):
             kernel = _shared(kernel, nest, threads) or kernel
     except Unknown:
         return kernel
@@ -55,6 +55,13 @@ def in_parallel(kernel: PrimFunc, threads: int) -> PrimFunc:
 
 def is_parallel(kernel: PrimFunc) -> bool:
     return any(int(loop.kind) == _PARALLEL for loop in _all(kernel.body, For))
+
+
+def _nests(kernel: PrimFunc) -> list[Stmt]:
+    body = kernel.body
+    if isinstance(body, SBlockRealize):
+        return nests_in(kernel)
+    return list(body.seq) if isinstance(body, SeqStmt) else [body]
 
 
 def _shared(kernel: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:
