@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from passfit import api
 from passfit.config import Params
 from passfit.report.progress import console_progress
