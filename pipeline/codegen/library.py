@@ -70,7 +70,7 @@ def write_library(
     ToolchainError when compiling fails, OutputError when `out` cannot be written.
     """
     kernels = read_object(kernel_object.read_bytes())
-    check_symbols(kernels)
+    check_symbols(kernels, target.threads)
     tables = layout(program, plan)
     values = _values(name, program, plan, workspace, tables, kernels, target)
     identifier = values["m"]

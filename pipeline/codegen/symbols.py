@@ -28,8 +28,10 @@ _PACKED_CALL = "__TVMFFIFunctionCall"
 _RUNTIME_POINTER = re.compile(r"__TVM(FFI|Backend)\w+")
 
 
-def check_symbols(kernels: ElfObject) -> None:
-    """Raises ModelError naming kernel and symbol when kernels need something only TVM's runtime has."""
+def check_symbols(kernels: ElfObject, threads: int = 1) -> None:
+    """Raises ModelError naming kernel and symbol when kernels need something only TVM's runtime has, or that a library
+    of so many threads lacks."""
+    supplied = (*WORKSPACE_POINTERS, *([PARALLEL_POINTER] if threads > 1 else []))
     for found in kernels.symbols:
         packed = _PACKED.fullmatch(found.name)
         if packed and found.section:
@@ -38,8 +40,7 @@ def check_symbols(kernels: ElfObject) -> None:
         if not _is_supplied(name):
             raise _refused(f"the symbol '{name}'", kernels.users.get(name, ()))
     for found in kernels.symbols:
-        supplied = found.name in (*WORKSPACE_POINTERS, PARALLEL_POINTER)
-        if _RUNTIME_POINTER.fullmatch(found.name) and found.section and not supplied:
+        if _RUNTIME_POINTER.fullmatch(found.name) and found.section and found.name not in supplied:
             raise _refused(f"'{found.name[2:]}' of TVM's runtime", kernels.users.get(found.name, ()))
 
 
