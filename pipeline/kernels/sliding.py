@@ -167,17 +167,25 @@ class _ByLines(Plane):
     # --- rows
 
     def _rows(self, start: Expr, offset: Expr, rows: int) -> Stmt:
-        """`rows` rows of a band, from `offset` on."""
+        """`rows` rows of a band, from `offset` on; the last chunks apart where a part of the last one is past the end."""
         group = Var("group", "int64")
-        chunk = group * self.at_once if self.chunks > self.at_once else int64(0)
+        last = self.chunks // self.at_once - 1
+        if self.width % self.lanes == 0 or last == 0:
+            chunk = group * self.at_once if last else int64(0)
+            return _loop(group, last + 1, self._chunks(start, offset, rows, chunk, last == 0))
+        whole = _loop(group, last, self._chunks(start, offset, rows, group * self.at_once, False))
+        return sequence([whole, self._chunks(start, offset, rows, int64(last * self.at_once), True)])
+
+    def _chunks(self, start: Expr, offset: Expr, rows: int, chunk: Expr, ends: bool) -> Stmt:
+        """As many chunks as are accumulated at once, from `chunk` on; `ends`: of which the last ends the row."""
         parts = [self._each(rows, lambda row, at: self._start(row, at))]
         parts += [
             self._each(rows, lambda row, at, i=i, j=j: self._update(offset, chunk, row, at, i, j))
             for i in range(self.rows.taps)
             for j in range(self.columns.taps)
         ]
-        parts.append(self._stored(start + offset, chunk, rows))
-        return _loop(group, self.chunks // self.at_once, sequence(parts))
+        parts.append(self._stored(start + offset, chunk, rows, ends))
+        return sequence(parts)
 
     def _each(self, rows: int, made: Callable[[int, Expr], Stmt]) -> Stmt:
         parts = []
@@ -207,12 +215,12 @@ class _ByLines(Plane):
         value = tvm_ffi.structural_map(self.window.body.value, [(TensorLoad, load)])
         return BufferStore(self.acc, replaced(value, {**self.values, **taps}), [int64(row), at])
 
-    def _stored(self, start: Expr, chunk: Expr, rows: int) -> Stmt:
+    def _stored(self, start: Expr, chunk: Expr, rows: int, ends: bool) -> Stmt:
         """What is made of the accumulators, of those that are elements of the plane."""
         parts: list[Stmt] = []
         for row in range(rows):
             for number in range(self.at_once):
-                last = self.chunks == self.at_once and number == self.at_once - 1
+                last = ends and number == self.at_once - 1
                 count = self.width - (self.chunks - 1) * self.lanes if last else self.lanes
                 if count == self.lanes or not self._fits_accumulators:
                     parts.append(self._store(start, chunk, row, number, count, self._made_of))
