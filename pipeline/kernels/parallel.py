@@ -33,8 +33,8 @@ from .nests import int64, iterations, nests_in
 from .stores import Store, stores
 
 _SERIAL, _PARALLEL = 0, 1
-#: innermost statements that are worth waking threads for: some 10 µs of one thread, where that takes 1 to 10 µs
-MIN_WORK = 1 << 17
+#: innermost statements that are worth waking threads for: some 10 to 20 µs of one thread, where that takes 1 to 10 µs
+MIN_WORK = 1 << 18
 #: how much longer than its share the busiest thread may take before loops are made one
 _UNEVEN = 1.05
 #: values of the loops around a loop that are looked at, one by one
@@ -142,8 +142,10 @@ def _placed_inside(kernel: PrimFunc, loop: For) -> set[Var]:
     module = IRModule({"main": kernel.with_attr("global_symbol", "main")})
     passes = [s_tir.transform.LowerInitBlock(), s_tir.transform.PlanAndUpdateBufferAllocationLocation()]
     placed = tvm.transform.Sequential(passes)(module)["main"]
-    (same,) = [each for each in _all(placed.body, For) if each.loop_var.same_as(loop.loop_var)]
-    return {buffer for block in _all(same.body, SBlock) for buffer in block.alloc_buffers}
+    same = [each for each in _all(placed.body, For) if each.loop_var.same_as(loop.loop_var)]
+    if len(same) != 1:
+        raise Unknown("a loop that is there twice")
+    return {buffer for block in _all(same[0].body, SBlock) for buffer in block.alloc_buffers}
 
 
 def _all(stmt: Stmt, kind: type) -> list:
