@@ -524,6 +524,8 @@ def _write_manifest(
         "io": {"name": c_identifier(imported.name), "inputs": ports(program.inputs), "outputs": ports(program.outputs)},
         "files": files,
     }
+    if target.threads > 1:
+        manifest |= {"threads": target.threads, "link": ["-lpthread"]}
     write_text(folder / "manifest.json", json_lines(manifest))
 
 

@@ -37,6 +37,7 @@ FixOption = Annotated[Optional[list[str]], typer.Option("--fix", help="INPUT=VAL
 BudgetOption = Annotated[Optional[list[str]], typer.Option("--budget", help="ram=8MiB or flash=16MiB")]
 Out = Annotated[Path, typer.Option("--out", help="the folder the results are written to")]
 NameOption = Annotated[Optional[str], typer.Option("--name", help="what the model is called; its file by default")]
+Threads = Annotated[int, typer.Option("--threads", help="how many run the library; 1 by default")]
 Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="candidates the search may evaluate")]
 Strategy = Annotated[str, typer.Option("--strategy", help="orchestrated, or one of the literature's to compare with")]
 Until = Annotated[str, typer.Option("--until", help="minimum, or fits: stop at the first sequence that does")]
@@ -80,6 +81,7 @@ def optimize(
     fix: FixOption = None,
     budget: BudgetOption = None,
     name: NameOption = None,
+    threads: Threads = 1,
     strategy: Strategy = "orchestrated",
     evaluations: Evaluations = 256,
     until: Until = "minimum",
@@ -100,7 +102,7 @@ def optimize(
 
     with console_progress() as progress:
         report = api.optimize(
-            model, get_target(target, Path()), options.budget(budget), out=out, name=name,
+            model, get_target(target, Path()).with_threads(threads), options.budget(budget), out=out, name=name,
             search=api.SearchSettings(
                 strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
                 max_extra_compute=None if no_splits else max_extra_compute, max_latency=options.latency(max_latency),
@@ -120,6 +122,7 @@ def compile_(
     fix: FixOption = None,
     budget: BudgetOption = None,
     name: NameOption = None,
+    threads: Threads = 1,
     sequence: Annotated[Optional[Path], typer.Option("--sequence", help="sequence.json; searched for if not given")] = None,
     strategy: Strategy = "orchestrated",
     evaluations: Evaluations = 256,
@@ -141,7 +144,8 @@ def compile_(
 
     with console_progress() as progress:
         report = api.compile_model(
-            model, get_target(target, Path()), options.budget(budget), out=out, sequence=sequence, name=name,
+            model, get_target(target, Path()).with_threads(threads), options.budget(budget), out=out,
+            sequence=sequence, name=name,
             search=api.SearchSettings(
                 strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
                 max_extra_compute=None if no_splits else max_extra_compute, max_latency=options.latency(max_latency),

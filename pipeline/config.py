@@ -149,10 +149,11 @@ class ModelParams(_Section):
 
 
 class TargetParams(_Section):
-    """One target: its budget, and budgets for single models, which win over it."""
+    """One target: its budget, budgets for single models, which win over it, and how many threads run a library."""
 
     budget: Annotated[BudgetParams, Section] = BudgetParams()
     budgets: Annotated[dict[str, Annotated[BudgetParams, Section]], Section] = Field(default_factory=dict)
+    threads: PositiveInt = 1
 
 
 class SearchParams(_Section):

@@ -14,6 +14,8 @@ from pathlib import Path
 from passfit.config import Params, load_params
 from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean
 from passfit.memory.footprint import Budget
+from passfit.targets import Target
+from passfit.targets.catalogue import get_target
 
 #: where the results of all stages are, relative to the repo
 OUT = Path("out")
@@ -53,6 +55,11 @@ def budget_of(params: Params, model: str, target: str) -> Budget:
     entry(params, "models", model)
     entry(params, "targets", target)
     return params.budget(model, target)
+
+
+def target_of(params: Params, name: str) -> Target:
+    """The device called `name`, as params.yaml uses it. Raises TargetError, and ConfigError where threads cannot be."""
+    return get_target(name, Path()).with_threads(entry(params, "targets", name).threads)
 
 
 def canonical_model(model: str) -> Path:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from passfit import api
 from passfit.config import Params
 from passfit.report.progress import console_progress
 from passfit.results import compile_dir, kept_footprint, optimize_dir
-from passfit.stages._common import budget_of, canonical_model, copy_file, run_stage
-from passfit.targets.catalogue import get_target
+from passfit.stages._common import budget_of, canonical_model, copy_file, run_stage, target_of
 
 
 def compile_library(params: Params, model: str, target: str) -> None:
@@ -19,7 +16,7 @@ def compile_library(params: Params, model: str, target: str) -> None:
     with console_progress() as progress:
         api.compile_model(
             canonical_model(model),
-            get_target(target, Path()),
+            target_of(params, target),
             budget_of(params, model, target),
             out=out,
             sequence=optimize_dir(model, target) / "sequence.json",

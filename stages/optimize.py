@@ -8,8 +8,7 @@ from passfit import api
 from passfit.config import Params
 from passfit.report.progress import console_progress
 from passfit.results import optimize_dir
-from passfit.stages._common import budget_of, canonical_model, run_stage
-from passfit.targets.catalogue import get_target
+from passfit.stages._common import budget_of, canonical_model, run_stage, target_of
 
 
 def optimize(params: Params, model: str, target: str) -> None:
@@ -19,7 +18,7 @@ def optimize(params: Params, model: str, target: str) -> None:
     with console_progress() as progress:
         api.optimize(
             canonical_model(model),
-            get_target(target, Path()),
+            target_of(params, target),
             budget_of(params, model, target),
             out=optimize_dir(model, target),
             name=model,

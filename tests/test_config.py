@@ -67,6 +67,11 @@ def test_the_extra_compute_is_a_fraction_or_null_which_leaves_kernels_whole(load
     assert load(f"search: {text}").search.max_extra_compute == read
 
 
+def test_a_target_has_one_thread_unless_it_says_more(load):
+    params = load("targets: {rpi4: {threads: 4}, beaglebone: {}}")
+    assert [params.targets[name].threads for name in ("rpi4", "beaglebone")] == [4, 1]
+
+
 def test_params_cannot_be_changed(load):
     with pytest.raises(ValueError, match="frozen"):
         load(FULL).search.seed = 3
@@ -77,6 +82,10 @@ def test_params_cannot_be_changed(load):
     [
         ("modls: {}", "modls is unknown. Did you mean 'models'?"),
         ("models: {a: {source: x, shape: {x: [1]}}}", "models.a.shape is unknown. Did you mean 'shapes'?"),
+        ("targets: {rpi4: {threads: 0}}", "targets.rpi4.threads should be greater than 0, not 0."),
+        ("targets: {rpi4: {threads: -2}}", "targets.rpi4.threads should be greater than 0, not -2."),
+        ("targets: {rpi4: {threads: two}}", "targets.rpi4.threads should be a valid integer, not 'two'."),
+        ("targets: {rpi4: {threads: 1.5}}", "targets.rpi4.threads should be a valid integer"),
         ("targets: {rpi4: {budgte: {ram: 1MiB}}}", "targets.rpi4.budgte is unknown. Did you mean 'budget'?"),
         ("targets: {rpi4: {budget: {rom: 1MiB}}}", "targets.rpi4.budget.rom is unknown. Did you mean 'ram'?"),
         ("targets: {t: {budgets: {m: {falsh: 1MiB}}}}", "targets.t.budgets.m.falsh is unknown. Did you mean 'flash'?"),

@@ -18,7 +18,7 @@ from .elf import ElfObject, archive_members, read_object
 from .layout import Layout, layout
 from .names import c_identifier, entry
 from .shared import link_shared
-from .symbols import check_symbols, uses_workspace
+from .symbols import check_symbols, uses_threads, uses_workspace
 from .template import render
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ COMPILE_FLAGS = (
 class Library:
     """A compiled model: `archive` lib<name>.a, `header` <name>.h; `shared` lib<name>.so where the host runs it.
 
-    `name` is the C prefix of everything in it. `code_bytes` is the text and read-only data of the archive without
+    `name` is the C prefix of everything in it; it wants -lpthread where `threads` is more than 1. `code_bytes` is the text and read-only data of the archive without
     the weights, `weight_bytes` the section of the weights.
     """
 
@@ -49,6 +49,7 @@ class Library:
     code_bytes: int
     weight_bytes: int
     shared: Path | None = None
+    threads: int = 1
 
 
 def write_library(
@@ -64,12 +65,12 @@ def write_library(
     """Writes lib<identifier>.a and <identifier>.h into the folder `out`, replacing what is there at the end.
 
     `plan` gives each buffer's offset in the arena; `workspace` is the bytes of the kernels' scratch, each allocation
-    rounded up to 64; `weights` are the contents of program.weights; `kernel_object` holds each kernel of the program
+    rounded up to 64, with `Machine.thread_bytes` where kernels have loops for threads; `weights` are the contents of program.weights; `kernel_object` holds each kernel of the program
     under names.symbol(c_identifier(name), kernel). Raises ModelError when a kernel needs TVM's runtime,
     ToolchainError when compiling fails, OutputError when `out` cannot be written.
     """
     kernels = read_object(kernel_object.read_bytes())
-    check_symbols(kernels)
+    check_symbols(kernels, target.threads)
     tables = layout(program, plan)
     values = _values(name, program, plan, workspace, tables, kernels, target)
     identifier = values["m"]
@@ -80,13 +81,15 @@ def write_library(
             code_bytes = _code_bytes(built / f"lib{identifier}.a", identifier)
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
-                made.append(link_shared(identifier, bool(tables.weight_offsets), built, target))
+                made.append(link_shared(identifier, bool(tables.weight_offsets), values["threads"], built, target))
             for file in made:
                 os.replace(built / file, out / file)
     except OSError as error:
         raise OutputError(f"The library cannot be written to {out}: {error.strerror}.", "Check the folder.") from error
     shared = out / made[2] if len(made) > 2 else None
-    return Library(identifier, out / made[0], out / made[1], code_bytes, tables.weight_bytes, shared)
+    return Library(
+        identifier, out / made[0], out / made[1], code_bytes, tables.weight_bytes, shared, values["threads"]
+    )
 
 
 def _values(
@@ -100,9 +103,12 @@ def _values(
         kind: [_port(program, port.name, port.tensor) for port in group]
         for kind, group in (("inputs", program.inputs), ("outputs", program.outputs))
     }
+    threads = target.threads if uses_threads(kernels) else 1
+    scratch = workspace - (target.machine.thread_bytes if threads > 1 else 0)
     return {
         "model": name, "m": identifier, "M": identifier.upper(), "arena": plan.arena, "alignment": target.alignment,
-        "workspace": workspace, "uses_workspace": uses_workspace(kernels), "weight_bytes": tables.weight_bytes,
+        "workspace": scratch, "uses_workspace": uses_workspace(kernels), "weight_bytes": tables.weight_bytes,
+        "threads": threads,
         "has_weights": bool(program.weights),
         "places": tables.places, "shapes": tables.shapes, "arguments": tables.arguments, "steps": steps,
         "entries": list(dict.fromkeys(s["entry"] for s in steps)), "widest": max((1, *tables.argument_count)),

@@ -11,7 +11,7 @@ from ..targets import Target, zig_cc
 _GLIBC = "gnu.2.28"
 
 
-def link_shared(identifier: str, has_weights: bool, folder: Path, target: Target) -> str:
+def link_shared(identifier: str, has_weights: bool, threads: int, folder: Path, target: Target) -> str:
     """Links the members in `folder` into lib<identifier>.so and returns that name.
 
     It exports the five functions of the header and nothing else: the process may hold TVM itself, or other models.
@@ -22,7 +22,8 @@ def link_shared(identifier: str, has_weights: bool, folder: Path, target: Target
     library = f"lib{identifier}.so"
     members = [f"{identifier}_{part}.o" for part in parts]
     options = ["-shared", "-g0", "-Wl,-s", "-Wl,--gc-sections", "-Wl,--version-script=exports.map"]
-    zig_cc([*options, *members, "-lm", "-o", library], target, folder, zig_target=_host_libc(target))
+    libraries = ["-lm", *(["-lpthread"] if threads > 1 else [])]
+    zig_cc([*options, *members, *libraries, "-o", library], target, folder, zig_target=_host_libc(target))
     return library
 
 

@@ -11,6 +11,7 @@ from .elf import ElfObject
 ERROR_SETTERS = ("TVMFFIErrorSetRaisedFromCStrParts", "TVMFFIErrorSetRaisedFromCStr")
 #: pointers TVM defines as NULL in the object; the generated C sets them before it runs
 WORKSPACE_POINTERS = ("__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace")
+PARALLEL_POINTER = "__TVMBackendParallelLaunch"
 
 _LIBC = frozenset({"memcpy", "memmove", "memset", "memcmp", "abort"})
 _LIBM = re.compile(
@@ -27,8 +28,10 @@ _PACKED_CALL = "__TVMFFIFunctionCall"
 _RUNTIME_POINTER = re.compile(r"__TVM(FFI|Backend)\w+")
 
 
-def check_symbols(kernels: ElfObject) -> None:
-    """Raises ModelError naming kernel and symbol when kernels need something only TVM's runtime has."""
+def check_symbols(kernels: ElfObject, threads: int = 1) -> None:
+    """Raises ModelError naming kernel and symbol when kernels need something only TVM's runtime has, or that a library
+    of so many threads lacks."""
+    supplied = (*WORKSPACE_POINTERS, *([PARALLEL_POINTER] if threads > 1 else []))
     for found in kernels.symbols:
         packed = _PACKED.fullmatch(found.name)
         if packed and found.section:
@@ -37,13 +40,18 @@ def check_symbols(kernels: ElfObject) -> None:
         if not _is_supplied(name):
             raise _refused(f"the symbol '{name}'", kernels.users.get(name, ()))
     for found in kernels.symbols:
-        if _RUNTIME_POINTER.fullmatch(found.name) and found.section and found.name not in WORKSPACE_POINTERS:
+        if _RUNTIME_POINTER.fullmatch(found.name) and found.section and found.name not in supplied:
             raise _refused(f"'{found.name[2:]}' of TVM's runtime", kernels.users.get(found.name, ()))
 
 
 def uses_workspace(kernels: ElfObject) -> bool:
     """Whether some kernel asks for workspace while it runs."""
     return any(s.name == WORKSPACE_POINTERS[0] for s in kernels.symbols)
+
+
+def uses_threads(kernels: ElfObject) -> bool:
+    """Whether some kernel has loops that threads share."""
+    return any(s.name == PARALLEL_POINTER for s in kernels.symbols)
 
 
 def _is_supplied(name: str) -> bool:

@@ -60,7 +60,7 @@ class _Kernel:
         self.operands, self.results, self.stores = operands, results, found
         self.loads = [(store, load) for store in found for load in _loads_in(store.value, store.masks)]
         self.steering = [load for store in found for load in _steering(store)]
-        self.opaque = any(_takes_address(store) for store in found)
+        self.opaque = any(takes_address(store) for store in found)
         self._writes_once: dict[int, int | None] = {}
 
     def in_place(self) -> Iterator[Overlay]:
@@ -161,7 +161,8 @@ def _only_copies(store: Store) -> bool:
     return copies(store.value) and next(_steering(store), None) is None
 
 
-def _takes_address(store: Store) -> bool:
+def takes_address(store: Store) -> bool:
+    """Whether a store has to do with more of memory than its elements."""
     everything = [each for expr in (store.value, *store.indices) for each in walk(expr)]
     names = [str(getattr(each.op, "name", each.op)) for each in everything if isinstance(each, Call)]
     return any(word in name for name in names for word in _ADDRESSES) or any(

@@ -126,11 +126,11 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
                 made = reading(made, number + 1, layouts[weight])  # the first parameter is the number of the row
                 finish = finish and reading(finish, number, layouts[weight])
         choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
-        schedule = schedules(made, choice, lowered.machine, True).within(RULE_WORKSPACE)
+        schedule = schedules(made, choice, lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
         repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
         layouts |= repacks
         if finish is not None:
-            finish = s_tir.renew_defs(schedules(finish, frozenset(), lowered.machine, True).within(RULE_WORKSPACE).kernel)
+            finish = s_tir.renew_defs(schedules(finish, frozenset(), lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE).kernel)
         found.append(_Run(s_tir.renew_defs(schedule.kernel), finish, repacks))
     return found
 

@@ -67,22 +67,24 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     """The same program with its kernels scheduled, what they may share, and the largest workspace left, in bytes.
 
     Fast schedules use a little workspace; none may use more than the largest of the kernels as TVM made them, so that
-    the program never needs more than it did; what fits into registers is no workspace. Weights come in the layout their
-    kernel reads them in.
+    the program never needs more than it did; what fits into registers is no workspace. What threads need to be there is
+    (see `Machine.thread_bytes`). Weights come in the layout their kernel reads them in.
     """
     machine = lowered.machine
     lowered = Lowered(*in_layouts(lowered.program, lowered.kernels, lowered.layouts), lowered.weights)
     private = repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name], machine) for name, kernel in lowered.kernels.items()}
     most = max((each.default for each in known.values()), default=0)
-    chosen = {name: each.within(max(most, machine.register_bytes)) for name, each in known.items()}
+    chosen = {name: each.within(most, machine.register_bytes) for name, each in known.items()}
     repacks = {name: each.repacks for name, each in chosen.items()}
     program, weights = repack_weights(lowered.program, lowered.weights, repacks)
     program = replace(program, steps=tuple(_with_sharing(step, chosen[step.kernel]) for step in program.steps))
     kernels = {name: each.kernel for name, each in chosen.items()}
-    workspace = max((each.workspace for each in chosen.values()), default=0)
-    made = Lowered(program, kernels, weights, machine=machine)
-    return made, workspace if workspace > machine.register_bytes else 0
+    needed = [each.workspace for each in chosen.values() if each.workspace > machine.register_bytes * each.threads]
+    workspace = max(needed, default=0)
+    if any(each.threads > 1 for each in chosen.values()):
+        workspace += machine.thread_bytes
+    return Lowered(program, kernels, weights, machine=machine), workspace
 
 
 def _with_sharing(step: Step, schedule: Schedule) -> Step:

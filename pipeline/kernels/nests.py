@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tvm import sym, tirx
 from tvm.ir import Expr, Range, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import BufferStore, For, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import BufferStore, For, IfThenElse, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 
 from .expressions import is_true, loads
 from .grid import Unknown
@@ -27,6 +27,19 @@ def nests_in(kernel: PrimFunc) -> list[Stmt]:
         raise Unknown("no plain kernel")
     inner = body.block.body
     return list(inner.seq) if isinstance(inner, SeqStmt) else [inner]
+
+
+def iterations(stmt: Stmt, around: int = 1) -> int:
+    """How often the innermost statements run; of a loop whose extent is not a constant, one iteration is counted."""
+    if isinstance(stmt, For):
+        return iterations(stmt.body, around * (int(stmt.extent) if isinstance(stmt.extent, IntImm) else 1))
+    if isinstance(stmt, SeqStmt):
+        return sum(iterations(part, around) for part in stmt.seq)
+    if isinstance(stmt, SBlockRealize):
+        return iterations(stmt.block.body, around)
+    if isinstance(stmt, IfThenElse):
+        return iterations(stmt.then_case, around) + (iterations(stmt.else_case, around) if stmt.else_case else 0)
+    return around
 
 
 def kernel_of(params: Sequence[Var], nests: Sequence[Stmt], own: Sequence[Var], attrs: object) -> PrimFunc:

@@ -16,6 +16,7 @@ from .flatten import flattened, with_shapes_of
 from .fuse_loops import fuse_loops
 from .grid import Unknown
 from .lane_sums import lane_sums
+from .parallel import in_parallel, is_parallel
 from .ranges import by_ranges
 from .repack import Repack
 from .sliding import slide
@@ -23,18 +24,20 @@ from .tile_reduction import tile_reduction
 from .window import inlined
 from .workspace import held_bytes, workspace_bytes
 
-#: the most a rule may use to be fast, in bytes
+#: the most a rule may use to be fast, in bytes a thread
 RULE_WORKSPACE = 4096
 _SCHEDULED = "passfit.scheduled"
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A way to run a kernel: the scheduled function, its workspace in bytes, and the layouts of weights it wants."""
+    """A way to run a kernel: the scheduled function, its workspace in bytes, the layouts of weights it wants, and how
+    many threads run it."""
 
     kernel: PrimFunc
     workspace: int
     repacks: tuple[Repack, ...] = ()
+    threads: int = 1
 
     @cached_property
     def sharing(self) -> Sharing:
@@ -50,9 +53,10 @@ class Schedules:
         self._known: list[Schedule] = []
         self._more = iter(ways)
 
-    def within(self, most: int) -> Schedule:
-        """The fastest way that needs at most `most` bytes, else the one that needs least."""
-        fitting = next((way for way in self._ways() if way.workspace <= most), None)
+    def within(self, most: int, per_thread: int = 0) -> Schedule:
+        """The fastest way that needs at most `most` bytes, or `per_thread` for each of its threads; else the one that
+        needs least."""
+        fitting = next((way for way in self._ways() if way.workspace <= max(most, per_thread * way.threads)), None)
         return fitting or min(self._known, key=lambda way: way.workspace)
 
     def _ways(self) -> Iterator[Schedule]:
@@ -78,16 +82,38 @@ def schedules(
     """The ways to run `kernel`. `repackable` are the parameters whose layout may be chosen; with `fixed_shapes` the
     kernel goes by the axes it has, as is best where a parameter is to be found elsewhere."""
     if is_scheduled(kernel):
-        size = workspace_bytes(kernel)
-        return Schedules(max(size, RULE_WORKSPACE), (Schedule(kernel, size),))
+        way = _scheduled(kernel, machine)
+        return Schedules(max(way.workspace, RULE_WORKSPACE * way.threads), (way,))
+    default, ways = _serial(kernel, repackable, machine, fixed_shapes)
+    return Schedules(default, (each for way in ways for each in _threaded(way, machine)))
+
+
+def _scheduled(kernel: PrimFunc, machine: Machine) -> Schedule:
+    threads = machine.threads if is_parallel(kernel) else 1
+    return Schedule(kernel, workspace_bytes(kernel, threads), threads=threads)
+
+
+def _threaded(way: Schedule, machine: Machine) -> Iterator[Schedule]:
+    """The way with loops that threads share, where there are some, and the way itself."""
+    if machine.threads > 1:
+        kernel = in_parallel(way.kernel, machine.threads)
+        if not kernel.same_as(way.kernel):
+            yield replace(_scheduled(kernel, machine), repacks=way.repacks)
+    yield way
+
+
+def _serial(
+    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool
+) -> tuple[int, Iterator[Schedule]]:
+    """The workspace of `kernel` as TVM made it, and the ways to run it by one thread."""
     default = workspace_bytes(kernel)
     ranges = by_ranges(kernel)
     if ranges is not None:
         flat = ranges if fixed_shapes else flattened(ranges)
-        return Schedules(default, (Schedule(with_shapes_of(ranges, flat, flat), 0),))
+        return default, iter([Schedule(with_shapes_of(ranges, flat, flat), 0)])
     flat = kernel if fixed_shapes else flattened(kernel, repackable)
     ways = _ways(flat, repackable, machine, default)
-    return Schedules(default, (replace(way, kernel=with_shapes_of(kernel, flat, way.kernel)) for way in ways))
+    return default, (replace(way, kernel=with_shapes_of(kernel, flat, way.kernel)) for way in ways)
 
 
 def _ways(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, default: int) -> Iterator[Schedule]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tvm.s_tir import SBlockRealize
-from tvm.tirx import For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import PrimFunc
 
 from ..graph import Splits
 from ..passes.by_structure import by_structure
 from .lowering import Lowered
+from .nests import iterations
 from .partial_sum import sums_over
 from .window import rows_of
 
@@ -32,16 +32,3 @@ def _splits(kernel: PrimFunc, results: int) -> Splits:
         if int(extent) > 1 and sums_over(kernel, number, axis)
     ]
     return Splits(tuple(each for each in rows if each is not None), tuple(sums), work)
-
-
-def iterations(stmt: Stmt, around: int = 1) -> int:
-    """How often the innermost statements run; of a loop whose extent is not a constant, one iteration is counted."""
-    if isinstance(stmt, For):
-        return iterations(stmt.body, around * (int(stmt.extent) if isinstance(stmt.extent, IntImm) else 1))
-    if isinstance(stmt, SeqStmt):
-        return sum(iterations(part, around) for part in stmt.seq)
-    if isinstance(stmt, SBlockRealize):
-        return iterations(stmt.block.body, around)
-    if isinstance(stmt, IfThenElse):
-        return iterations(stmt.then_case, around) + (iterations(stmt.else_case, around) if stmt.else_case else 0)
-    return around

@@ -13,15 +13,18 @@ from tvm.tirx import PrimFunc, Stmt
 from ..memory import ALIGNMENT
 from ..memory.liveness import aligned
 
+_PARALLEL = 1
 
-def workspace_bytes(kernel: PrimFunc) -> int:
+
+def workspace_bytes(kernel: PrimFunc, threads: int = 1) -> int:
     """Bytes the kernel allocates while it runs, from the workspace or (the smallest) from the stack.
 
-    Read off after TVM's own storage rewriting; each allocation is rounded up to 64, as the library hands them out.
+    Read off after TVM's own storage rewriting; each allocation is rounded up to 64, as the library hands them out. What
+    is allocated in a parallel loop is there once for each of `threads` threads.
     """
     if not _allocates(kernel):
         return 0
-    return sum(_allocations(_until_storage_rewrite(kernel).body))
+    return sum(_allocations(_until_storage_rewrite(kernel).body, threads))
 
 
 def _allocates(kernel: PrimFunc) -> bool:
@@ -65,16 +68,18 @@ def _until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:
     return tvm.transform.Sequential(passes)(IRModule({"main": bound}))["main"]
 
 
-def _allocations(stmt: Stmt) -> list[int]:
+def _allocations(stmt: Stmt, threads: int) -> list[int]:
     sizes = []
+    if isinstance(stmt, tirx.For) and int(stmt.kind) == _PARALLEL:
+        return [threads * size for size in _allocations(stmt.body, 1)]
     if isinstance(stmt, tirx.AllocBuffer):
         sizes.append(_buffer_bytes(stmt.buffer))
     for part in ("body", "then_case", "else_case"):
         inner = getattr(stmt, part, None)
         if inner is not None:
-            sizes += _allocations(inner)
+            sizes += _allocations(inner, threads)
     for inner in getattr(stmt, "seq", ()):
-        sizes += _allocations(inner)
+        sizes += _allocations(inner, threads)
     return sizes
 
 

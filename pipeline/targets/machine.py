@@ -6,19 +6,28 @@ from dataclasses import dataclass
 
 #: bytes of a float32, which rules count in
 _FLOAT = 4
+#: bytes of memory that a thread of a library takes besides its workspace: the pages it touches of its stack, where libc
+#: keeps what it knows of the thread. Measured: 8 KiB to 16 KiB; the rest of the 64 KiB of its stack is addresses only
+_THREAD = 16384
 
 
 @dataclass(frozen=True)
 class Machine:
     """Vectors of `lanes` float32, of which `registers` are at hand for a tile; or as if: of 32 registers of 4 lanes two
-    make one of 8. The default is AVX2, or NEON on AArch64."""
+    make one of 8. The default is AVX2, or NEON on AArch64. Loops are for as many `threads`."""
 
     lanes: int = 8
     registers: int = 16
+    threads: int = 1
 
     @property
     def register_bytes(self) -> int:
         return self.lanes * self.registers * _FLOAT
+
+    @property
+    def thread_bytes(self) -> int:
+        """Bytes of memory that all threads but the caller's take, their workspaces aside."""
+        return (self.threads - 1) * _THREAD
 
 
 #: 32 registers of one float: with more for a tile, LLVM puts accumulators into memory (counted for mtcnn-rnet on rv64gc)

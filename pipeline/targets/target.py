@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from ..errors import ConfigError
 from .machine import Machine, machine_of
+
+#: more threads than devices have cores
+MOST_THREADS = 64
 
 
 @dataclass(frozen=True)
@@ -15,7 +19,7 @@ class Target:
     `triple`, `cpu`, `features`, `float_abi` and `abi` are LLVM's words and choose TVM's code; `zig_target` chooses
     the C toolchain and libc. `weights` tells how the device reads them: "in-place" from flash or from the mapped
     program file, or "copied" to RAM first. `emulator` is a qemu-user command, with options if it needs any.
-    `source` names where the facts come from.
+    `source` names where the facts come from. `threads` is no fact but a choice: how many run a library's loops.
     """
 
     name: str
@@ -32,10 +36,22 @@ class Target:
     weights: Literal["in-place", "copied"] = "in-place"
     alignment: int = 64
     emulator: str | None = None
+    threads: int = 1
 
     @property
     def machine(self) -> Machine:
-        return machine_of(self.architecture, self.features)
+        return replace(machine_of(self.architecture, self.features), threads=self.threads)
+
+    def with_threads(self, threads: int) -> Target:
+        """The same device, its libraries run by so many threads. Raises ConfigError where that cannot be."""
+        if threads < 1 or threads > MOST_THREADS:
+            raise ConfigError(f"threads is {threads}.", f"Give a number from 1 to {MOST_THREADS}.")
+        if threads > 1 and "linux" not in self.triple.split("-"):
+            raise ConfigError(
+                f"threads is {threads}, but the target '{self.name}' ({self.triple}) has no POSIX threads.",
+                "Leave threads out there.",
+            )
+        return replace(self, threads=threads)
 
     def tvm_config(self) -> dict:
         """The dict `tvm.target.Target` takes."""

@@ -79,7 +79,7 @@ def link(library: Library, program: Program, target: Target, folder: Path) -> Li
     text = render("runner.c.j2", Path(__file__).parent, m=library.name, M=library.name.upper(), **sizes)
     (folder / "runner.c").write_text(text, encoding="utf-8")
     flags = [flag for flag in COMPILE_FLAGS if flag not in ("-std=c11", "-fvisibility=hidden", "-fPIC")]
-    sources = ["runner.c", library.archive.name, "-lm"]
+    sources = ["runner.c", library.archive.name, "-lm", *(["-lpthread"] if library.threads > 1 else [])]
     zig_cc([*flags, "-std=gnu11", "-static", *sources, "-Wl,--gc-sections", "-o", "runner"], target, folder)
     return Linked(library, program, how_to_run(target), folder)
 

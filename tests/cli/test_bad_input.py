@@ -124,6 +124,26 @@ def test_an_unknown_strategy_suggests_the_near_one(refused: Refused, cnn: Path):
 
 
 @pytest.mark.tvm
+@pytest.mark.parametrize("command", ["optimize", "compile"])
+@pytest.mark.parametrize("threads", ["0", "-1", "65"])
+def test_threads_that_are_no_number_of_threads(refused: Refused, cnn: Path, command: str, threads: str):
+    said = refused(command, cnn, "--target", "rpi4", "--threads", threads, "--out", "out")
+    assert said == f"threads is {threads}. Give a number from 1 to 64."
+
+
+@pytest.mark.parametrize("threads", ["two", "1.5", ""])
+def test_threads_that_are_no_number(passfit, cnn: Path, threads: str):
+    done = passfit("compile", cnn, "--target", "rpi4", f"--threads={threads}", "--out", "out")
+    assert done.code == 2 and "--threads" in done.err and "integer" in done.err
+
+
+def test_threads_on_a_device_that_has_none(refused: Refused, cnn: Path, tmp_path: Path):
+    bare = '[tool.passfit.targets.bare]\nbase = "rpi4"\ntriple = "aarch64-none-elf"\n'
+    (tmp_path / "pyproject.toml").write_text(bare)
+    said = refused("compile", cnn, "--target", "bare", "--threads", "2", "--out", "out")
+    assert "'bare' (aarch64-none-elf) has no POSIX threads" in said
+
+
 def test_an_extra_compute_without_limit(refused: Refused, cnn: Path):
     assert "inf" in refused("optimize", cnn, "--target", "x86-64", "--max-extra-compute", "inf", "--out", "out")
 

@@ -1,7 +1,7 @@
 import pytest
 
 from passfit.codegen.elf import ElfObject, Symbol
-from passfit.codegen.symbols import check_symbols, uses_workspace
+from passfit.codegen.symbols import check_symbols, uses_threads, uses_workspace
 from passfit.errors import ModelError
 
 
@@ -40,6 +40,14 @@ def test_other_runtime_pointers_are_refused_and_workspace_is_not():
     check_symbols(kernels(defined=["__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace"]))
     with pytest.raises(ModelError, match="TVMBackendParallelLaunch"):
         check_symbols(kernels(defined=["__TVMBackendParallelLaunch"]))
+
+
+def test_shared_loops_need_a_library_of_threads():
+    found = kernels(defined=["__TVMBackendParallelLaunch"])
+    check_symbols(found, threads=2)
+    assert uses_threads(found) and not uses_threads(kernels(["expf"]))
+    with pytest.raises(ModelError, match="TVMBackendParallelBarrier"):
+        check_symbols(kernels(defined=["__TVMBackendParallelBarrier"]), threads=2)
 
 
 def test_workspace_is_seen():

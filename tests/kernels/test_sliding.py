@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from passfit.kernels.build import build_module
+from passfit.kernels.grid import chunks
 from passfit.kernels.scheduling import RULE_WORKSPACE
 from passfit.kernels.sliding import slide
+from passfit.kernels.stores import stores
 from passfit.kernels.window import inlined
 from passfit.kernels.workspace import held_bytes, workspace_bytes
 from passfit.targets import Machine
@@ -115,6 +117,28 @@ def test_what_is_made_of_a_window_may_be_of_another_dtype(side):
         return relax.op.astype(relax.op.greater(pooled, relax.const(0.5)), "int8")
 
     agrees(lowered([(1, 2, side, side)], body, ("legalize", "fold-constant", "fuse-operators{over=pooling}")))
+
+
+@pytest.mark.parametrize("machine", [Machine(), Machine(4, 16)])
+@pytest.mark.parametrize("width", [34, 67, 75, 100, 150])
+def test_rows_of_several_groups_of_vectors_end_where_the_plane_does(width, machine):
+    """Every element is stored once: nothing is stored past the end of a row, which is another row's or another tensor's."""
+
+    def body(x):
+        return relax.op.nn.relu(relax.op.nn.conv2d(x, weight(3, 1, 3, 3), padding=1, groups=3))
+
+    program = lowered([(1, 3, 9, width)], body, ("legalize", "fold-constant", "fuse-operators"))
+    agrees(program, machine)
+    (kernel,) = program.kernels.values()
+    slid = slide(inlined(kernel), machine)
+    result = slid.params[-1]
+    stored = np.zeros([int(extent) for extent in result.ty.shape], int)
+    for store in stores(slid.body):
+        if store.buffer.same_as(result):
+            for grid in chunks(store.loops, store.bindings):
+                at = np.broadcast_arrays(*map(grid.evaluate, store.indices), np.zeros(grid.shape, int))[:-1]
+                np.add.at(stored, tuple(at), 1)  # an index past the end is an error
+    assert (stored == 1).all()
 
 
 @pytest.mark.parametrize(

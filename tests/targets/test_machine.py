@@ -2,6 +2,7 @@
 
 import pytest
 
+from passfit.errors import ConfigError
 from passfit.targets import Machine, get_target
 
 
@@ -16,6 +17,20 @@ from passfit.targets import Machine, get_target
 )
 def test_vectors_are_those_llvm_may_use(name, machine):
     assert get_target(name).machine == machine
+
+
+def test_a_target_with_threads_is_the_same_device():
+    one, four = get_target("rpi4"), get_target("rpi4").with_threads(4)
+    assert one.machine == Machine() and four.machine == Machine(threads=4)
+    assert one.with_threads(1) == one and one.machine.thread_bytes == 0
+    assert four.machine.thread_bytes == 3 * 16384
+    assert four.tvm_config() == one.tvm_config()
+
+
+@pytest.mark.parametrize("threads", [0, -1, 65])
+def test_a_number_of_threads_that_cannot_be_is_refused(threads):
+    with pytest.raises(ConfigError, match=f"threads is {threads}"):
+        get_target("rpi4").with_threads(threads)
 
 
 def test_registers_hold_that_many_floats():
