@@ -56,10 +56,10 @@ class Schedules:
     def within(self, most: int, per_thread: int = 0) -> Schedule:
         """The fastest way that needs at most `most` bytes, or `per_thread` for each of its threads; else the one that
         needs least."""
-        fitting = next((way for way in self._ways() if way.workspace <= max(most, per_thread * way.threads)), None)
+        fitting = next((way for way in self.ways() if way.workspace <= max(most, per_thread * way.threads)), None)
         return fitting or min(self._known, key=lambda way: way.workspace)
 
-    def _ways(self) -> Iterator[Schedule]:
+    def ways(self) -> Iterator[Schedule]:
         yield from self._known
         for way in self._more:
             self._known.append(way)
