@@ -167,17 +167,26 @@ class _ByLines(Plane):
     # --- rows
 
     def _rows(self, start: Expr, offset: Expr, rows: int) -> Stmt:
-        """`rows` rows of a band, from `offset` on."""
+        """`rows` rows of a band, from `offset` on. The last vectors of a row go by themselves where they reach past it."""
+        groups, ragged = self.chunks // self.at_once, self.width % self.lanes != 0
         group = Var("group", "int64")
-        chunk = group * self.at_once if self.chunks > self.at_once else int64(0)
+        parts = []
+        if groups > ragged:
+            chunk = group * self.at_once if groups > 1 else int64(0)
+            parts.append(_loop(group, groups - ragged, self._group(start, offset, chunk, rows)))
+        if ragged:
+            parts.append(self._group(start, offset, int64((groups - 1) * self.at_once), rows, last=True))
+        return sequence(parts)
+
+    def _group(self, start: Expr, offset: Expr, chunk: Expr, rows: int, last: bool = False) -> Stmt:
         parts = [self._each(rows, lambda row, at: self._start(row, at))]
         parts += [
             self._each(rows, lambda row, at, i=i, j=j: self._update(offset, chunk, row, at, i, j))
             for i in range(self.rows.taps)
             for j in range(self.columns.taps)
         ]
-        parts.append(self._stored(start + offset, chunk, rows))
-        return _loop(group, self.chunks // self.at_once, sequence(parts))
+        parts.append(self._stored(start + offset, chunk, rows, last))
+        return sequence(parts)
 
     def _each(self, rows: int, made: Callable[[int, Expr], Stmt]) -> Stmt:
         parts = []
@@ -207,13 +216,13 @@ class _ByLines(Plane):
         value = tvm_ffi.structural_map(self.window.body.value, [(TensorLoad, load)])
         return BufferStore(self.acc, replaced(value, {**self.values, **taps}), [int64(row), at])
 
-    def _stored(self, start: Expr, chunk: Expr, rows: int) -> Stmt:
+    def _stored(self, start: Expr, chunk: Expr, rows: int, last: bool) -> Stmt:
         """What is made of the accumulators, of those that are elements of the plane."""
         parts: list[Stmt] = []
         for row in range(rows):
             for number in range(self.at_once):
-                last = self.chunks == self.at_once and number == self.at_once - 1
-                count = self.width - (self.chunks - 1) * self.lanes if last else self.lanes
+                partial = last and number == self.at_once - 1
+                count = self.width - (self.chunks - 1) * self.lanes if partial else self.lanes
                 if count == self.lanes or not self._fits_accumulators:
                     parts.append(self._store(start, chunk, row, number, count, self._made_of))
                     continue

@@ -5,17 +5,19 @@ import pytest
 
 pytest.importorskip("tvm")
 
+import tvm_ffi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from passfit.kernels.build import build_module
 from passfit.kernels.scheduling import RULE_WORKSPACE
 from passfit.kernels.sliding import slide
 from passfit.kernels.window import inlined
 from passfit.kernels.workspace import workspace_bytes
 from passfit.targets import Machine
 
-from .programs import lowered, random_inputs, run, weight
+from .programs import HOST, lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
 _FEW = settings(max_examples=30, deadline=None, derandomize=True)
@@ -90,6 +92,20 @@ def test_vectors_may_be_shorter_and_fewer(side, machine):
 
     program = lowered([(1, 3, side, side)], body, ("legalize", "fold-constant", "fuse-operators"))
     agrees(program, machine)
+
+
+@pytest.mark.parametrize("width", [64, 65, 71, 100, 111, 150])
+def test_nothing_is_written_past_the_end_of_the_result(width):
+    program = lowered([(1, 2, 9, width)], lambda x: relax.op.nn.max_pool2d(x, (3, 3), (1, 1), (1, 1)))
+    ((name, kernel),) = program.kernels.items()
+    (reference,) = run(program, inputs := random_inputs(program))
+    library = build_module({name: slide(inlined(kernel))}, HOST)
+    block = np.full(reference.size + 64, 7, np.float32)
+    first = -block.ctypes.data % 64 // 4
+    result = block[first : first + reference.size].reshape(reference.shape)
+    library[name](*(tvm_ffi.from_dlpack(each, require_alignment=0) for each in (inputs[0], result)))
+    np.testing.assert_array_equal(result, reference)
+    assert (block[first + reference.size :] == 7).all()
 
 
 @pytest.mark.parametrize("side", [7, 16])
