@@ -80,7 +80,7 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     known = {name: schedules(kernel, private[name], machine) for name, kernel in lowered.kernels.items()}
     most = max((each.default for each in known.values()), default=0)
     chosen = {name: each.within(max(most, machine.register_bytes)) for name, each in known.items()}
-    # what is planned hangs on the rules' choice alone: a tuning changes no byte of ram
+    # what is planned hangs on the rules' choice alone: a tuning costs no byte of ram
     planned = max((each.workspace for each in chosen.values()), default=0)
     calls = Counter(step.kernel for step in lowered.program.steps)
     taken = {

@@ -20,7 +20,7 @@ from passfit.errors import ConfigError
 from passfit.kernels.choices import choices
 from passfit.kernels.scheduling import Schedule
 from passfit.kernels.tuning import Tuning
-from passfit.memory import read_report
+from passfit.memory import read_plan, read_report
 from passfit.passes.sequence import TVM_DEFAULT
 from passfit.targets import get_target, how_to_run
 from passfit.tuning.database import Database, Tuned, device_of, empty, write_database
@@ -128,9 +128,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @native
 def test_a_slower_choice_is_honoured_and_gives_the_same_bytes_each_time(cnn: Path, sequence: Path, tmp_path: Path):
-    (tmp_path / "t.json").write_text("")
     census = _census_of(cnn, sequence)
-    slow = [Tuned(name, ["?"], 1, 1, 2, "fuse") for name, request in census.items() if request.allows(request.scheduled("fuse"))]
+    allowed = [name for name, request in census.items() if request.allows(request.scheduled("fuse"))]
+    slow = [Tuned(name, ["float32"], 1, 1, 2, "fuse") for name in allowed]
     assert slow
     write_database(Database(HOST.name, device_of(HOST), kernels=tuple(slow)), tmp_path / "t.json")
     write_database(empty(HOST), tmp_path / "none.json")
@@ -142,11 +142,11 @@ def test_a_slower_choice_is_honoured_and_gives_the_same_bytes_each_time(cnn: Pat
     assert plain == nothing
     assert one == other
     assert one["libcnn.a"] != plain["libcnn.a"]
-    assert one["plan.json"] == plain["plan.json"]
+    assert read_plan(tmp_path / "one" / "plan.json").plan == read_plan(tmp_path / "plain" / "plan.json").plan
     assert "tuning" not in json.loads(plain["manifest.json"])
     assert len(json.loads(one["manifest.json"])["tuning"]) == 64
     ours, theirs = (read_report(tmp_path / name / "footprint.json").best for name in ("one", "plain"))
-    assert (ours.ram, ours.arena) == (theirs.ram, theirs.arena)
+    assert ours.ram <= theirs.ram and ours.arena == theirs.arena
 
 
 def _census_of(cnn: Path, sequence: Path):
