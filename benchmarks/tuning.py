@@ -30,7 +30,7 @@ from passfit.passes.sequence import Sequence
 from passfit.search.replay import replay
 from passfit.tuning.census import Census
 from passfit.tuning.database import RULES
-from passfit.tuning.tune import Clock, tune_kernels
+from passfit.tuning.tune import Clock, finds_cold_caches, tune_kernels
 from passfit.verify.cases import choose_cases
 from passfit.verify.compare import compare
 from passfit.verify.reference import Reference
@@ -50,11 +50,12 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...], seconds: float,
         return replay(sequence, imported.graph, imported.onnx, imported.name, TARGET.machine, tuning)
 
     census = Census()
-    lowered(census)
-    kernels = tune_kernels(census, TARGET, Clock(seconds, lambda over: None), 0, trials)
+    cold = finds_cold_caches(lowered(census)[0].program.weight_bytes)
+    kernels = tune_kernels(census, TARGET, Clock(seconds, lambda over: None), 0, trials, cold)
     changed = [each for each in kernels if each.choice != RULES]
     found: dict = {
         "seconds": seconds,
+        "caches": "cold" if cold else "warm",
         "kernels": len(kernels),
         "by rules' parameters": sum(isinstance(each.choice, str) for each in changed),
         "by MetaSchedule": sum(not isinstance(each.choice, str) for each in changed),

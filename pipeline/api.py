@@ -366,14 +366,15 @@ def tune(
     from .kernels.tuning import Tuning
     from .search.replay import replay
     from .tuning.census import Census
-    from .tuning.tune import Clock, tune_kernels, within
+    from .tuning.tune import Clock, finds_cold_caches, tune_kernels, within
 
     progress("lowering", 0, 0)
     census = Census()
     untuned = replay(chosen, imported.graph, imported.onnx, imported.name, target.machine, census)
     clock = Clock(settings.seconds, lambda over: progress("tuning", int(over), math.ceil(settings.seconds)))
-    kernels = tune_kernels(census, target, clock, settings.seed, settings.trials)
-    found = replace(found, how="native", kernels=tuple(kernels))
+    cold = finds_cold_caches(untuned[0].program.weight_bytes)
+    kernels = tune_kernels(census, target, clock, settings.seed, settings.trials, cold)
+    found = replace(found, how=f"native, caches {'cold' if cold else 'warm'}", kernels=tuple(kernels))
     tuned = replay(chosen, imported.graph, imported.onnx, imported.name, target.machine, Tuning(found.choices))
     if tuned[1] > untuned[1]:  # windows in one kernel share their workspaces, in ways that only the whole shows
         found = replace(found, kernels=tuple(within(kernels, census)))

@@ -1,6 +1,6 @@
 """tuning.json: what was tried for each kernel, and what is taken. No TVM: an empty one is written and read at once.
 
-    {"format": 1, "target": "x86-64", "device": {…}, "tvm": "0.27.0.post1", "how": "native", "seed": 0,
+    {"format": 1, "target": "x86-64", "device": {…}, "tvm": "0.27.0.post1", "how": "native, caches warm", "seed": 0,
      "kernels": [{"fingerprint": "…", "operands": ["float32 1x64x56x56", …], "calls": 2, "before_ns": 9, "after_ns": 7,
                   "choice": "tile{along=1,vectors=2,rows=1x6}", "tried": {"rules": 12, "meta-schedule": 0}}]}
 """

@@ -1,11 +1,12 @@
 """A test stand: one kernel by itself, in this process, on made-up operands. How long it takes, and what it computes.
 
-Its operands stay in the caches from run to run, where there is room: an optimistic time, and the same for all schedules.
+Its operands stay in the caches from run to run, unless it is to be `cold`: of a model whose weights no cache holds, each
+kernel finds its own in memory, and a tile that is best with warm caches may be worse than the rules' (ResNet-50: 0.82 ×).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tvm
@@ -20,6 +21,8 @@ from ..verify.runner import numpy_dtype
 
 #: seconds that one measurement takes at least, and how many there are, of which the shortest counts
 _SECONDS, _REPEATS = 1e-3, 5
+#: bytes written before every run with cold caches: as many as the last cache of a desktop or a server's share of it has
+_FLUSHED = 32 << 20
 #: a schedule whose first runs take so many times the best one's is not measured any further
 _HOPELESS = 1.3
 #: largest difference between two schedules' results, relative to their range: sums in another order
@@ -32,7 +35,8 @@ _GUARD, _UNTOUCHED = 4096, 0x5A
 class Stand:
     """What one request's schedules are measured on. `results` are how many of the last parameters are written."""
 
-    def __init__(self, request: Request, target: Target, seed: int):
+    def __init__(self, request: Request, target: Target, seed: int, cold: bool = False):
+        self._flushed = _FLUSHED if cold else 0
         self.request, self._config = request, target.tvm_config()
         self.results = max(request.rules.sharing.results, 1)
         self._cases = [_operands(request, seed, case) for case in range(2)]
@@ -41,23 +45,20 @@ class Stand:
 
     def nanoseconds(self, schedule: Schedule, best: float = float("inf")) -> float:
         """Of a call: the shortest of several measurements, or of the first ones where it will not come near `best`."""
-        run = self._module(schedule).time_evaluator
         arguments = self._arguments(schedule, 0, middle=True)
-        first = min(run(_NAME, tvm.cpu(), number=1, repeat=3)(*arguments).results)
+        first = min(self._timer(schedule, 1, 3)(*arguments).results)
         if first * 1e9 > best * _HOPELESS and first > _SECONDS / 10:
             return first * 1e9
-        number = max(1, round(_SECONDS / max(first, 1e-9)))
-        return min(run(_NAME, tvm.cpu(), number=number, repeat=_REPEATS)(*arguments).results) * 1e9
+        return min(first, *self._timer(schedule, self._number(first), _REPEATS)(*arguments).results) * 1e9
 
-    def duel(self, one: Schedule, other: Schedule, rounds: int = 5) -> tuple[float, float]:
+    def duel(self, one: Schedule, other: Schedule, rounds: int = 7) -> tuple[float, float]:
         """Nanoseconds a call of both, turn by turn, so that whatever else the machine does hits both; the shortest."""
         times: tuple[list[float], list[float]] = [], []
         runs = []
         for schedule in (one, other):
-            module, arguments = self._module(schedule), self._arguments(schedule, 0, middle=True)
-            first = min(module.time_evaluator(_NAME, tvm.cpu(), number=1, repeat=2)(*arguments).results)
-            number = max(1, round(2 * _SECONDS / max(first, 1e-9)))
-            runs.append((module.time_evaluator(_NAME, tvm.cpu(), number=number, repeat=1), arguments))
+            arguments = self._arguments(schedule, 0, middle=True)
+            first = min(self._timer(schedule, 1, 2)(*arguments).results)
+            runs.append((self._timer(schedule, self._number(first), 1), arguments))
         for _ in range(rounds):
             for found, (run, arguments) in zip(times, runs):
                 found.append(min(run(*arguments).results) * 1e9)
@@ -66,6 +67,14 @@ class Stand:
     def agrees(self, schedule: Schedule) -> bool:
         """Whether it computes what the rules' schedule does, up to the order of sums."""
         return all(map(_close, self._outputs(schedule), self._expected))
+
+    def _number(self, seconds: float) -> int:
+        """Runs in a row that are one measurement, of a kernel that takes so long; with cold caches each is one."""
+        return 1 if self._flushed else max(1, round(_SECONDS / max(seconds, 1e-9)))
+
+    def _timer(self, schedule: Schedule, number: int, repeat: int) -> Callable[..., object]:
+        module = self._module(schedule)
+        return module.time_evaluator(_NAME, tvm.cpu(), number=number, repeat=repeat, cache_flush_bytes=self._flushed)
 
     def _module(self, schedule: Schedule) -> tvm.runtime.Module:
         if id(schedule) not in self._built:  # with the schedule, whose id is no other's as long as it is kept

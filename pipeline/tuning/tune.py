@@ -21,6 +21,8 @@ from .stand import Stand
 
 #: a kernel with less of the time than this is left to the rules
 _SHARE = 0.005
+#: bytes of weights that caches are believed to keep from one run of a model to the next
+_KEPT = 8 << 20
 #: what a schedule has to be faster by to be taken: less is noise
 _GAIN = 0.03
 
@@ -60,15 +62,17 @@ class Clock:
         return self.seconds - over
 
 
-def tune_kernels(census: Census, target: Target, clock: Clock, seed: int, trials: int) -> list[Tuned]:
+def tune_kernels(
+    census: Census, target: Target, clock: Clock, seed: int, trials: int, cold: bool = False
+) -> list[Tuned]:
     """The kernels of a program, each with the best choice found for it: measured natively on `target`, which this
-    machine must be. `trials` are what MetaSchedule may measure for each.
+    machine must be, with `cold` caches or warm ones. `trials` are what MetaSchedule may measure for each.
 
     Ctrl-C ends the search as the end of the time does: what was found counts.
     """
     kernels: list[_Kernel] = []
     try:
-        for kernel in _timed(census, target, seed):
+        for kernel in _timed(census, target, seed, cold):
             kernels.append(kernel)
         total = sum(kernel.weight for kernel in kernels)
         kernels.sort(key=lambda kernel: (-kernel.weight, kernel.fingerprint))
@@ -76,17 +80,22 @@ def tune_kernels(census: Census, target: Target, clock: Clock, seed: int, trials
         for kernel in worth:
             if clock.left <= 0:
                 break
-            _by_rules(kernel, Stand(kernel.request, target, seed), clock)
+            _by_rules(kernel, Stand(kernel.request, target, seed, cold), clock)
         worth.sort(key=lambda kernel: (-kernel.weight, kernel.fingerprint))
         for number, kernel in enumerate(worth):
             rest = sum(other.weight for other in worth[number:])
             seconds = clock.left * kernel.weight / rest
             if not trials or seconds <= 0:
                 break
-            _by_traces(kernel, target, seconds, seed, trials)
+            _by_traces(kernel, Stand(kernel.request, target, seed, cold), target, seconds, seed, trials)
     except KeyboardInterrupt:
         pass
     return [_tuned(kernel) for kernel in kernels]
+
+
+def finds_cold_caches(weight_bytes: int) -> bool:
+    """Whether the kernels of a model with such weights find them in memory at each run."""
+    return weight_bytes > _KEPT
 
 
 def within(kernels: list[Tuned], census: Census) -> list[Tuned]:
@@ -101,10 +110,10 @@ def within(kernels: list[Tuned], census: Census) -> list[Tuned]:
     ]
 
 
-def _timed(census: Census, target: Target, seed: int) -> Iterator[_Kernel]:
+def _timed(census: Census, target: Target, seed: int, cold: bool) -> Iterator[_Kernel]:
     """The kernels, timed as the rules schedule them."""
     for fingerprint, request in census.requests.items():
-        taken = Stand(request, target, seed).nanoseconds(request.rules)
+        taken = Stand(request, target, seed, cold).nanoseconds(request.rules)
         yield _Kernel(fingerprint, request, census.calls[fingerprint], taken, taken)
 
 
@@ -132,12 +141,11 @@ def _by_rules(kernel: _Kernel, stand: Stand, clock: Clock) -> None:
     _settle(kernel, stand, found)
 
 
-def _by_traces(kernel: _Kernel, target: Target, seconds: float, seed: int, trials: int) -> None:
+def _by_traces(kernel: _Kernel, stand: Stand, target: Target, seconds: float, seed: int, trials: int) -> None:
     why = cannot(kernel.request)
     if why:
         kernel.note = why
         return
-    stand = Stand(kernel.request, target, seed)
     found, kernel.note = by_meta_schedule(kernel.request, stand, target, seconds, seed, trials, kernel.after)
     kernel.tried["meta-schedule"] = len(found)
     _settle(kernel, stand, found)

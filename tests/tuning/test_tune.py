@@ -19,7 +19,7 @@ from passfit.tuning.census import Census
 from passfit.tuning.database import RULES
 from passfit.tuning.meta import by_meta_schedule
 from passfit.tuning.stand import Stand
-from passfit.tuning.tune import Clock, tune_kernels
+from passfit.tuning.tune import Clock, finds_cold_caches, tune_kernels
 
 from ..kernels.programs import lowered, random_inputs, run, weight
 from .helpers import arranged_with, requests_of
@@ -92,6 +92,12 @@ def test_traces_replay_compute_the_same_and_keep_to_the_limits(traces):
         again = chosen.__wrapped__(request.kernel, request.repackable, request.machine, False, spec)
         assert again.kernel.script() == schedule.kernel.script()
         assert stand.agrees(schedule)
+
+
+def test_caches_are_cold_for_models_that_no_cache_holds():
+    assert finds_cold_caches(100 << 20) and not finds_cold_caches(1 << 20)
+    (request,) = requests_of(lowered([(1, 512)], lambda x: relax.op.matmul(x, weight(512, 512))))
+    assert Stand(request, HOST, 0, cold=True).nanoseconds(request.rules) > 0
 
 
 def test_a_schedule_that_computes_something_else_is_noticed():
