@@ -69,7 +69,7 @@ def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> d
             found[column] = {"ram": ram, "workspace": workspace, "seconds": seconds, "ms": []}
         found["onnxruntime"] = {"ms": []}
         for _ in range(ROUNDS):
-            found["onnxruntime"]["ms"].append(_median_of(lambda: reference(inputs)))
+            found["onnxruntime"]["ms"].append(median_of(lambda: reference(inputs)))
             for column, program in programs.items():
                 report, _ = program.run([inputs], REPEATS, SECONDS)
                 found[column]["ms"].append(report["median_ns"] / 1e6)
@@ -83,7 +83,7 @@ def lower(imported: api.ImportedModel, specs: tuple[str, ...], target: Target = 
     return replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
 
 
-def _median_of(run) -> float:
+def median_of(run) -> float:
     run()
     times, end = [], time.perf_counter() + SECONDS
     while not times or (time.perf_counter() < end and len(times) < REPEATS):

@@ -19,7 +19,7 @@ from .graph.serial import json_lines
 from .memory.footprint import Budget, Footprint, FootprintReport, Measured, Start
 from .memory.latency import LatencyLimit
 from .output import result_folder
-from .targets import Target, native_target
+from .targets import Target, how_to_run, native_target
 
 if TYPE_CHECKING:
     import onnx
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from .codegen.library import Library
     from .graph import Program
     from .kernels.lowering import Lowered
+    from .kernels.tuning import Tuning
     from .memory import ArenaPlan
     from .passes.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
     from .search.scoring import Scorer
     from .search.search import SearchResult
     from .search.workers import Workers
+    from .tuning.database import Database
     from .verify.runner import Linked
 
 #: called with what is being done, how much of it is done, and how much there is (0: not known)
@@ -99,6 +101,18 @@ class VerifySettings:
     cases: int = 3
     tolerance: float = 1e-4
     max_error: float = 0.01
+
+
+@dataclass(frozen=True)
+class TuneSettings:
+    """How long faster schedules are looked for, in seconds of wall time: 0 leaves every kernel to the rules.
+
+    `trials` is what MetaSchedule may measure for each kernel; 0 leaves it out. `seed` is of what is left to chance.
+    """
+
+    seconds: float = 600.0
+    seed: int = 0
+    trials: int = 64
 
 
 def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
@@ -239,6 +253,7 @@ def compile_model(
     *,
     out: Path,
     sequence: Path | None = None,
+    tuning: Path | None = None,
     name: str | None = None,
     search: SearchSettings = SearchSettings(),
     verify: VerifySettings = VerifySettings(),
@@ -248,17 +263,23 @@ def compile_model(
 ) -> FootprintReport:
     """Build the library of a model, run it, compare and measure it, and write everything about it to `out`.
 
-    Without `sequence`, the file of one, the sequence is searched for first. Raises ModelError, SequenceError,
+    Without `sequence`, the file of one, the sequence is searched for first. `tuning` is a file of `tune`: what it says of
+    kernels of this program counts. Raises ModelError, SequenceError, ConfigError where that file is of another target,
     NumericError where the library computes something else than ONNX Runtime, ToolchainError, OutputError.
     """
     from .passes.sequence import read_sequence
 
     # first what is quickly known to be wrong
     chosen = None if sequence is None else read_sequence(sequence)
+    tuned = None
+    if tuning is not None:
+        from .tuning.database import read_tuning
+
+        tuned = read_tuning(tuning, target)
     with result_folder(out):
         imported = load(model, name, shapes, fix)
     return compile_imported(
-        imported, target, budget, out=out, sequence=chosen, search=search, verify=verify, progress=progress
+        imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify, progress=progress
     )
 
 
@@ -269,14 +290,16 @@ def compile_imported(
     *,
     out: Path,
     sequence: PassSequence | None = None,
+    tuning: Tuning | None = None,
     search: SearchSettings = SearchSettings(),
     verify: VerifySettings = VerifySettings(),
     progress: Progress = _silent,
 ) -> FootprintReport:
     """`compile_model` of a model that is imported already."""
+    from .kernels.tuning import Tuning
     from .passes.sequence import write_sequence
 
-    chosen = sequence
+    chosen, tuned = sequence, tuning or Tuning()
     with result_folder(out) as folder:
         # only now: TVM takes a second to import, and bad input need not wait for it
         from .search.baseline import tvm_default
@@ -287,7 +310,7 @@ def compile_imported(
             chosen = result.sequence
             _write_search(result, folder)
         progress("lowering", 0, 0)
-        lowered, workspace = replay(chosen, imported.graph, imported.onnx, imported.name, target.machine)
+        lowered, workspace = replay(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned)
         plan = plan_of(lowered, target)
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)
@@ -301,8 +324,66 @@ def compile_imported(
             chosen.without_arrangement(), imported.graph, imported.onnx, imported.name, target.machine
         )
         _write_pictures(imported, lowered, plan, before, target, folder)
-        _write_manifest(imported, lowered, target, chosen, folder)
+        _write_manifest(imported, lowered, target, chosen, tuned, folder)
     return report
+
+
+def tune(
+    model: str | Path,
+    target: Target,
+    out: Path,
+    *,
+    sequence: Path | None = None,
+    settings: TuneSettings = TuneSettings(),
+    name: str | None = None,
+    search: SearchSettings = SearchSettings(),
+    shapes: Shapes | None = None,
+    fix: Fixed | None = None,
+    progress: Progress = _silent,
+) -> Database:
+    """Time the kernels of a model one by one, look for faster schedules until the time is up, and write tuning.json.
+
+    With 0 seconds, nothing is looked at: the file says that nothing is tuned. Without `sequence`, the sequence is
+    searched for first. Ctrl-C while kernels are tuned ends that early: what was found is written. Raises ModelError,
+    SequenceError, OutputError; ConfigError for a target whose programs do not run here natively.
+    """
+    from .passes.sequence import read_sequence
+    from .tuning.database import empty, write_database
+
+    _check_parent(out)
+    found = empty(target, settings.seed)
+    if settings.seconds <= 0:
+        write_database(found, out)
+        return found
+    runner = how_to_run(target)
+    if not runner.native:
+        raise ConfigError(
+            f"Kernels for {target.name} cannot be timed here ({runner.how}): tuning is for targets that run natively.",
+            "Tune on such a device, or set seconds to 0.",
+        )
+    chosen = None if sequence is None else read_sequence(sequence)
+    imported = load(model, name, shapes, fix)
+    if chosen is None:
+        chosen = _search(imported, target, None, search, progress).sequence
+
+    # only now: TVM takes a second to import, and bad input need not wait for it
+    from .kernels.tuning import Tuning
+    from .search.replay import replay
+    from .tuning.census import Census
+    from .tuning.tune import Clock, finds_cold_caches, tune_kernels, within
+
+    progress("lowering", 0, 0)
+    census = Census()
+    untuned = replay(chosen, imported.graph, imported.onnx, imported.name, target.machine, census)
+    clock = Clock(settings.seconds, lambda over: progress("tuning", int(over), math.ceil(settings.seconds)))
+    cold = finds_cold_caches(untuned[0].program.weight_bytes)
+    kernels = tune_kernels(census, target, clock, settings.seed, settings.trials, cold)
+    found = replace(found, how=f"native, caches {'cold' if cold else 'warm'}", kernels=tuple(kernels))
+    tuned = replay(chosen, imported.graph, imported.onnx, imported.name, target.machine, Tuning(found.choices))
+    if tuned[1] > untuned[1]:  # windows in one kernel share their workspaces, in ways that only the whole shows
+        found = replace(found, kernels=tuple(within(kernels, census)))
+    write_database(found, out)
+    return found
 
 
 def _search(
@@ -500,7 +581,7 @@ def _write_pictures(
 
 
 def _write_manifest(
-    imported: ImportedModel, lowered: Lowered, target: Target, sequence: PassSequence, folder: Path
+    imported: ImportedModel, lowered: Lowered, target: Target, sequence: PassSequence, tuning: Tuning, folder: Path
 ) -> None:
     from .codegen import c_identifier
 
@@ -526,6 +607,8 @@ def _write_manifest(
     }
     if target.threads > 1:
         manifest |= {"threads": target.threads, "link": ["-lpthread"]}
+    if tuning:
+        manifest["tuning"] = tuning.digest
     write_text(folder / "manifest.json", json_lines(manifest))
 
 

@@ -54,6 +54,7 @@ MaxLatency = Annotated[
 WorkersOption = Annotated[Optional[int], typer.Option("--workers", min=0, help="processes; every core by default")]
 ExecutorOption = Annotated[Optional[str], typer.Option("--executor", help="dask://HOST:PORT, to search on a cluster")]
 KnowledgeFile = Annotated[Optional[Path], typer.Option("--knowledge", help="a file of `passfit learn`, on top of passfit's own")]
+SequenceFile = Annotated[Optional[Path], typer.Option("--sequence", help="sequence.json; searched for if not given")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever a strategy leaves to chance")]
 
 
@@ -123,7 +124,8 @@ def compile_(
     budget: BudgetOption = None,
     name: NameOption = None,
     threads: Threads = 1,
-    sequence: Annotated[Optional[Path], typer.Option("--sequence", help="sequence.json; searched for if not given")] = None,
+    sequence: SequenceFile = None,
+    tuning: Annotated[Optional[Path], typer.Option("--tuning", help="tuning.json of `passfit tune`")] = None,
     strategy: Strategy = "orchestrated",
     evaluations: Evaluations = 256,
     until: Until = "minimum",
@@ -145,7 +147,7 @@ def compile_(
     with console_progress() as progress:
         report = api.compile_model(
             model, get_target(target, Path()).with_threads(threads), options.budget(budget), out=out,
-            sequence=sequence, name=name,
+            sequence=sequence, tuning=tuning, name=name,
             search=api.SearchSettings(
                 strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
                 max_extra_compute=None if no_splits else max_extra_compute, max_latency=options.latency(max_latency),
@@ -155,6 +157,34 @@ def compile_(
             shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
         )  # fmt: skip
     _show(report, out, searched=sequence is None, front=max_latency is not None)
+
+
+@app.command()
+def tune(
+    model: Model,
+    target: TargetName,
+    out: Annotated[Path, typer.Option("--out", help="where to write tuning.json")],
+    shape: ShapeOption = None,
+    fix: FixOption = None,
+    name: NameOption = None,
+    sequence: SequenceFile = None,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="how long to look; 0: not at all")] = 600.0,
+    trials: Annotated[int, typer.Option("--trials", min=0, help="schedules MetaSchedule may measure for a kernel")] = 64,
+    seed: Seed = 0,
+) -> None:
+    """Time the kernels that take longest, and look for faster schedules of them: for `compile --tuning`."""
+    from . import api
+    from .report.progress import console_progress
+    from .report.tuning_table import tuning_table
+    from .targets.catalogue import get_target
+
+    with console_progress() as progress:
+        found = api.tune(
+            model, get_target(target, Path()), out, sequence=sequence, settings=api.TuneSettings(seconds, seed, trials),
+            name=name, search=api.SearchSettings(seed=seed), shapes=options.shapes(shape), fix=options.fixed(fix),
+            progress=progress,
+        )  # fmt: skip
+    _print(tuning_table(found))
 
 
 @app.command()

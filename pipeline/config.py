@@ -16,6 +16,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
@@ -180,6 +181,13 @@ class SearchParams(_Section):
     workers: NonNegativeInt | None = None
 
 
+class TuneParams(_Section):
+    """How long faster schedules are looked for, in seconds of wall time for one model × target; 0: not at all."""
+
+    seconds: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
+    seed: NonNegativeInt = 0
+
+
 class VerifyParams(_Section):
     """How a library is compared with ONNX Runtime. `tolerance` is relative to the range of an output."""
 
@@ -200,6 +208,7 @@ class Params(_Section):
     models: Annotated[dict[str, ModelParams], Section] = Field(default_factory=dict)
     targets: Annotated[dict[str, Annotated[TargetParams, Section]], Section] = Field(default_factory=dict)
     search: Annotated[SearchParams, Section] = SearchParams()
+    tune: Annotated[TuneParams, Section] = TuneParams()
     verify: Annotated[VerifyParams, Section] = VerifyParams()
     track: Annotated[TrackParams, Section] = TrackParams()
 

@@ -58,6 +58,11 @@ def optimize_dir(model: str, target: str) -> Path:
     return Path("out") / "optimize" / model / target
 
 
+def tuning_file(model: str, target: str) -> Path:
+    """Where the schedules are that tuning found, relative to the repo."""
+    return Path("out") / "tune" / model / target / "tuning.json"
+
+
 def search_file(folder: Path) -> Path:
     """Where the search is told of that led to the results in `folder`: there, or where the stage before it wrote."""
     there, place = folder / "search.json", folder.absolute()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from passfit import api
 from passfit.config import Params
 from passfit.report.progress import console_progress
-from passfit.results import compile_dir, kept_footprint, optimize_dir
+from passfit.results import compile_dir, kept_footprint, optimize_dir, tuning_file
 from passfit.stages._common import budget_of, canonical_model, copy_file, run_stage, target_of
 
 
@@ -20,6 +20,7 @@ def compile_library(params: Params, model: str, target: str) -> None:
             budget_of(params, model, target),
             out=out,
             sequence=optimize_dir(model, target) / "sequence.json",
+            tuning=tuning_file(model, target),
             name=model,
             verify=verify,
             progress=progress,

@@ -229,8 +229,10 @@ def _written_once(result: Var, found: list[Store]) -> int | None:
 
 
 def _is_plain(param: Var) -> bool:
-    """A compact buffer of a known dtype and shape."""
+    """A compact buffer of a known dtype and shape, and no number."""
     kind = param.ty
+    if not hasattr(kind, "strides"):
+        return False
     if str(getattr(kind, "dtype", "")) not in DTYPE_BYTES or list(kind.strides):
         return False
     return all(hasattr(extent, "value") for extent in kind.shape)

@@ -13,7 +13,7 @@ The rings are results nobody reads: the arena has a place for them while the ker
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tvm_ffi
 from tvm import s_tir, tirx
@@ -28,6 +28,7 @@ from .nests import all_of, buffer_of, int64, kernel_of, sequence
 from .partial_sum import partial_sum
 from .repack import Repack, free_weights, repacked
 from .scheduling import RULE_WORKSPACE, as_it_is, is_scheduled, schedules
+from .tuning import Request
 from .window import window
 
 _SERIAL = 0
@@ -40,7 +41,10 @@ def banded(lowered: Lowered, region: Region) -> Lowered:
     program, weights = repacked(program, lowered.weights, repacks)
     used = {each.kernel for each in program.steps}
     kernels = {name: function for name, function in lowered.kernels.items() if name in used} | {step.kernel: kernel}
-    return Lowered(program, dict(sorted(kernels.items())), weights, {**lowered.layouts, **repacks}, lowered.machine)
+    layouts = {**lowered.layouts, **repacks}
+    return replace(
+        lowered, program=program, kernels=dict(sorted(kernels.items())), weights=weights, layouts=layouts
+    )
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,11 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
                 finish = finish and reading(finish, number, layouts[weight])
         choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
         schedule = schedules(made, choice, lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
+        if stage.operand is None:  # a part of a sum reads what it adds to where it writes, which no analysis here sees
+            ticks = stage.extent // stage.group
+            schedule = lowered.tuning.schedule(
+                Request(made, choice, lowered.machine, True, schedule, schedule.workspace, ticks)
+            )
         repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
         layouts |= repacks
         if finish is not None:

@@ -12,6 +12,8 @@ plane it lost 6 times what ONNX Runtime loses, eight chains do not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import BufferStore, PrimFunc
 
@@ -29,33 +31,34 @@ from .inlining import (
 )
 
 #: partial results, the most that divides the extent; two vectors of AVX2 or four of NEON
-_LANES = (16, 8, 4)
+LANES = (16, 8, 4)
 _REDUCE = 2
 
 
-def lane_sums(kernel: PrimFunc, *, one_operand: bool) -> PrimFunc | None:
+def lane_sums(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int] = LANES) -> PrimFunc | None:
     """`kernel` with its reduction in lanes, or None where the rule does not match or a step is refused.
 
-    With `one_operand`, only where a single tensor is reduced, which no other rule does better.
+    With `one_operand`, only where a single tensor is reduced, which no other rule does better. `lanes` are how many
+    there may be; the first that divides the extent is taken.
     """
     schedule = new_schedule(kernel)
     try:
-        return _schedule(schedule, kernel, one_operand)
+        return _schedule(schedule, kernel, one_operand, lanes)
     except REFUSALS:
         return None
 
 
-def _schedule(schedule: Schedule, kernel: PrimFunc, one_operand: bool) -> PrimFunc | None:
+def _schedule(schedule: Schedule, kernel: PrimFunc, one_operand: bool, lanes: Sequence[int]) -> PrimFunc | None:
     inline_producers(schedule)
     reductions = [block for block in root_blocks(schedule) if is_reduction(schedule, block)]
     if len(reductions) != 1:
         return None
     (total,) = reductions
-    found = _lane_loop(schedule, total, one_operand)
+    found = _lane_loop(schedule, total, one_operand, lanes)
     if found is None:
         return None
-    loop, lanes = found
-    _, inner = schedule.split(loop, [None, lanes])
+    loop, count = found
+    _, inner = schedule.split(loop, [None, count])
     rank = len(schedule.get(total).writes[0].region)
     partial = schedule.rfactor(inner, rank)
     for block in reversed(intermediate_blocks(schedule, result_names(schedule))):
@@ -66,7 +69,9 @@ def _schedule(schedule: Schedule, kernel: PrimFunc, one_operand: bool) -> PrimFu
     return scheduled_kernel(schedule, kernel)
 
 
-def _lane_loop(schedule: Schedule, block: SBlockRV, one_operand: bool) -> tuple[LoopRV, int] | None:
+def _lane_loop(
+    schedule: Schedule, block: SBlockRV, one_operand: bool, lanes: Sequence[int]
+) -> tuple[LoopRV, int] | None:
     """The loop of the reduction along which every load is contiguous, and how many lanes divide it."""
     body = schedule.get(block)
     if not isinstance(body.body, BufferStore):
@@ -82,9 +87,9 @@ def _lane_loop(schedule: Schedule, block: SBlockRV, one_operand: bool) -> tuple[
     for loop, axis in reversed(list(zip(loops, body.iter_vars))):
         if int(axis.iter_type) != _REDUCE or not any(uses(index, axis.var) for load in read for index in load.indices):
             continue
-        lanes = next((each for each in _LANES if int(axis.dom.extent) % each == 0), None)
-        if lanes is not None and is_contiguous(update, axis.var):
-            return loop, lanes
+        count = next((each for each in lanes if int(axis.dom.extent) % each == 0), None)
+        if count is not None and is_contiguous(update, axis.var):
+            return loop, count
     return None
 
 

@@ -6,6 +6,7 @@ PrimFuncs that write into what was allocated, and views. That is the form steps 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +23,7 @@ from .laid_out import in_layouts
 from .reader import read_program
 from .repack import Repack, repack_weights, repackable_parameters
 from .scheduling import Schedule, schedules
+from .tuning import Request, Tuning
 from .workspace import workspace_bytes
 
 
@@ -30,7 +32,7 @@ class Lowered:
     """A program with its kernels (TIR functions by name) and its weights (arrays in the order of Program.weights).
 
     `layouts` are those that weights, by their number, are in although kernels that are not scheduled yet do not know.
-    `machine` is what kernels are scheduled for.
+    `machine` is what kernels are scheduled for, `tuning` what is known to be better for them than the rules' choice.
     """
 
     program: Program
@@ -38,6 +40,7 @@ class Lowered:
     weights: tuple[np.ndarray, ...]
     layouts: Mapping[int, Repack] = field(default_factory=dict)
     machine: Machine = Machine()
+    tuning: Tuning = Tuning()
 
 
 def to_destination_passing(module: IRModule) -> IRModule:
@@ -53,6 +56,7 @@ def lower(
     outputs: Sequence[str],
     nodes: Mapping[str, tuple[str, ...]] | None = None,
     machine: Machine = Machine(),
+    tuning: Tuning = Tuning(),
 ) -> Lowered:
     """Read a legalized module as a program. Kernels are as TVM made them, their workspaces not yet removed.
 
@@ -60,7 +64,7 @@ def lower(
     Raises ModelError where something is left that only TVM's runtime could execute.
     """
     read = read_program(to_destination_passing(module), name, inputs, outputs, nodes or {})
-    return Lowered(*read, machine=machine)
+    return Lowered(*read, machine=machine, tuning=tuning)
 
 
 def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
@@ -70,19 +74,28 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     the program never needs more than it did; what fits into registers is no workspace. What threads need to be there is
     (see `Machine.thread_bytes`). Weights come in the layout their kernel reads them in.
     """
-    machine = lowered.machine
+    machine, tuning = lowered.machine, lowered.tuning
     lowered = Lowered(*in_layouts(lowered.program, lowered.kernels, lowered.layouts), lowered.weights)
     private = repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name], machine) for name, kernel in lowered.kernels.items()}
     most = max((each.default for each in known.values()), default=0)
     chosen = {name: each.within(most, machine.register_bytes) for name, each in known.items()}
-    repacks = {name: each.repacks for name, each in chosen.items()}
+    # what is planned hangs on the rules' choice alone: a tuning costs no byte of ram
+    planned = max((each.workspace for each in chosen.values()), default=0)
+    calls = Counter(step.kernel for step in lowered.program.steps)
+    taken = {
+        name: tuning.schedule(
+            Request(kernel, private[name], machine, False, chosen[name], max(planned, machine.register_bytes), calls[name])
+        )
+        for name, kernel in lowered.kernels.items()
+    }
+    repacks = {name: each.repacks for name, each in taken.items()}
     program, weights = repack_weights(lowered.program, lowered.weights, repacks)
     program = replace(program, steps=tuple(_with_sharing(step, chosen[step.kernel]) for step in program.steps))
-    kernels = {name: each.kernel for name, each in chosen.items()}
-    needed = [each.workspace for each in chosen.values() if each.workspace > machine.register_bytes * each.threads]
+    kernels = {name: each.kernel for name, each in taken.items()}
+    needed = [each.workspace for each in taken.values() if each.workspace > machine.register_bytes * each.threads]
     workspace = max(needed, default=0)
-    if any(each.threads > 1 for each in chosen.values()):
+    if any(each.threads > 1 for each in taken.values()):
         workspace += machine.thread_bytes
     return Lowered(program, kernels, weights, machine=machine), workspace
 

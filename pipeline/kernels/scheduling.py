@@ -85,7 +85,7 @@ def schedules(
         way = _scheduled(kernel, machine)
         return Schedules(max(way.workspace, RULE_WORKSPACE * way.threads), (way,))
     default, ways = _serial(kernel, repackable, machine, fixed_shapes)
-    return Schedules(default, (each for way in ways for each in _threaded(way, machine)))
+    return Schedules(default, (each for way in ways for each in threaded(way, machine)))
 
 
 def _scheduled(kernel: PrimFunc, machine: Machine) -> Schedule:
@@ -93,7 +93,7 @@ def _scheduled(kernel: PrimFunc, machine: Machine) -> Schedule:
     return Schedule(kernel, workspace_bytes(kernel, threads), threads=threads)
 
 
-def _threaded(way: Schedule, machine: Machine) -> Iterator[Schedule]:
+def threaded(way: Schedule, machine: Machine) -> Iterator[Schedule]:
     """The way with loops that threads share, where there are some, and the way itself."""
     if machine.threads > 1:
         kernel = in_parallel(way.kernel, machine.threads)

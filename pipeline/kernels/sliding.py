@@ -14,6 +14,7 @@ What is computed past the end of the plane is not stored. With 8 lanes a plane o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import tvm_ffi
@@ -31,34 +32,58 @@ from .tile import divisors
 _SERIAL, _VECTORIZED = 0, 2
 #: bytes of lines
 _LINES = 3072
+#: the most rows at a time, where they are chosen by tuning
+_ROWS = 8
 
 
-def slide(kernel: PrimFunc, machine: Machine = Machine()) -> PrimFunc | None:
+@dataclass(frozen=True)
+class Lines:
+    """How the rule goes over a plane: `at_once` vectors of each of `rows` rows are accumulated at a time, and the lines
+    that `band` rows need are copied at a time."""
+
+    at_once: int
+    rows: int
+    band: int
+
+
+def slide(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines | None = None) -> PrimFunc | None:
     """`kernel`, whose element-wise producers are inlined (see `window.inlined`), by lines of its planes; None where the
-    rule does not match."""
+    rule does not match, or cannot go by `lines`."""
     try:
-        return _ByLines(kernel, machine).kernel()
+        return _ByLines(kernel, machine, lines).kernel()
     except Unknown:
         return None
+
+
+def ways_to_slide(kernel: PrimFunc, machine: Machine) -> list[Lines]:
+    """How the rule may go over the planes of `kernel`, its own choice first; none where it does not match."""
+    try:
+        own = _ByLines(kernel, machine)
+    except Unknown:
+        return []
+    most = machine.registers - 2
+    found = [Lines(own.at_once, own.height_at_once, own.band)]
+    for at_once in divisors(own.chunks, most):
+        for rows in divisors(own.height, min(most // at_once, _ROWS)) + [min(own.height_at_once, most // at_once)]:
+            for band in (own.band, own.band // 2, own.height):
+                found.append(Lines(at_once, rows, max(band // rows * rows, rows)))
+    return list(dict.fromkeys(found))
 
 
 class _ByLines(Plane):
     """The kernel by padded lines: `chunks` of lanes in a row, `at_once` of them accumulated for `height_at_once` rows;
     the lines that `band` rows of the result need are there at a time."""
 
-    def __init__(self, kernel: PrimFunc, machine: Machine):
+    def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
         super().__init__(kernel)
-        self.lanes, most = machine.lanes, machine.registers // 2
+        self.lanes = machine.lanes
         self.chunks = -(-self.width // self.lanes)
-        self.at_once = max(divisors(self.chunks, most if self.chunks <= most else most // 2))
-        rows = min(most // self.at_once, self.height)
         self.phase_width = self.chunks * self.lanes + (self.columns.taps - 1) * self.columns.step // self.columns.stride
-        most = _LINES // (self.columns.stride * self.phase_width * 4)
-        band = next((count for count in range(self.height, 0, -1) if self._lines(count) <= most), None)
-        if band is None:
-            raise Unknown("lines that are too long")
-        self.band = band if band in (self.height, 1) else max(band // rows * rows, 1)
-        self.height_at_once = min(rows, self.band)
+        if lines is None:
+            lines = self._few_lines(machine.registers // 2)
+        if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
+            raise Unknown("lines of another plane")
+        self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
         self.lines = buffer_of("lines", (self._lines(self.band), self.columns.stride, self.phase_width), "float32")
         self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), "float32")
         #: what axes stand for: loops around all of it, or nothing
@@ -66,6 +91,17 @@ class _ByLines(Plane):
         self.loops = {axis: Var("plane", "int64") for axis in around}
         single = {axis.var: int64(0) for axis in self.window.iter_vars if self.axes[axis.var] == 1}
         self.values: dict[Var, Expr] = {**single, **self.loops}
+
+    def _few_lines(self, most: int) -> Lines:
+        """Of `most` accumulators at a time, and no more lines than are near."""
+        at_once = max(divisors(self.chunks, most if self.chunks <= most else most // 2))
+        rows = min(most // at_once, self.height)
+        most = _LINES // (self.columns.stride * self.phase_width * 4)
+        band = next((count for count in range(self.height, 0, -1) if self._lines(count) <= most), None)
+        if band is None:
+            raise Unknown("lines that are too long")
+        band = band if band in (self.height, 1) else max(band // rows * rows, 1)
+        return Lines(at_once, min(rows, band), band)
 
     def kernel(self) -> PrimFunc:
         whole, rest = divmod(self.height, self.band)

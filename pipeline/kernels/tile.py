@@ -66,7 +66,22 @@ def best_tile(
     packed: int | None = None,
     machine: Machine = Machine(),
 ) -> Tile | None:
-    """The tile with the fewest estimated cycles per element, the largest of equals; None if units are too large.
+    """The first of `tiles`; None if units are too large."""
+    found = tiles(width, rows, steps, vectors=vectors, scattered=scattered, packed=packed, machine=machine)
+    return found[0] if found else None
+
+
+def tiles(
+    width: int,
+    rows: Sequence[Rows],
+    steps: int,
+    *,
+    vectors: bool,
+    scattered: bool,
+    packed: int | None = None,
+    machine: Machine = Machine(),
+) -> list[Tile]:
+    """The tiles that fit into registers, by estimated cycles per element, of equals the largest first.
 
     `width` is the extent of the axis along the lanes, `rows` the axes the scalars vary along, `steps` the
     length of the reduction; without `vectors` a lane is a single element; `scattered` says that results next to each
@@ -83,9 +98,7 @@ def best_tile(
         for counts in _counts(rows, most // groups)
         if groups * _product(counts) + min(groups, _product(counts)) < machine.registers
     ]
-    return min(
-        candidates, default=None, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, tile.groups, tile.rows)
-    )
+    return sorted(candidates, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, tile.groups, tile.rows))
 
 
 def divisors(extent: int, largest: int) -> list[int]:

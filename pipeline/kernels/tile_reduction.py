@@ -12,30 +12,18 @@ another layout (see repack.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from tvm import sym
-from tvm.ir import Expr, Var
-from tvm.s_tir import SBlock
+from tvm.ir import Var
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
-from tvm.tirx import IntImm, PrimFunc
+from tvm.tirx import PrimFunc
 
 from ..targets import Machine
-from .expressions import loads, uses
-from .inlining import (
-    REFUSALS,
-    inline_producers,
-    is_reduction,
-    name_of,
-    new_schedule,
-    pads_for_reduction,
-    result_names,
-    root_blocks,
-    scheduled_kernel,
-)
+from .inlining import REFUSALS, new_schedule, scheduled_kernel
 from .repack import Repack
-from .tile import Rows
-from .tiling import Tiling, best_tiling, plain_axes
+from .tile_parts import Parts, Place, parts_of
+from .tiling import Reduced, Tiling, best_tiling, plain_axes, tilings
 
 
 @dataclass(frozen=True)
@@ -53,121 +41,39 @@ def tile_reduction(
     machine: Machine = Machine(),
     *,
     copy_late: bool = False,
+    choose: Callable[[Reduced], Tiling | None] = best_tiling,
 ) -> Tiled | None:
     """`kernel` with its reduction in register tiles, or None where the rule does not match or a step is refused.
 
     `repackable` are the positions of the parameters that are weights no other kernel reads. With `copy_late`, padding
-    is copied for one step of the reduction at a time: slower, and smaller.
+    is copied for one step of the reduction at a time: slower, and smaller. `choose` takes one of the ways to tile.
     """
     schedule = new_schedule(kernel)
     try:
-        return _tile(schedule, kernel, repackable, machine, copy_late)
+        parts = parts_of(schedule, kernel, repackable, machine)
+        tiling = None if parts is None else choose(parts.reduced)
+        if parts is None or tiling is None:
+            return None
+        return _tile(schedule, kernel, parts, tiling, copy_late)
     except REFUSALS:
         return None
 
 
-def _tile(
-    schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, copy_late: bool
-) -> Tiled | None:
-    inline_producers(schedule, keep_padding_of_reductions=True)
-    blocks = _roles(schedule)
-    if blocks is None:
-        return None
-    reduction, consumer, padding = blocks
-    places = _places(schedule, reduction, consumer)
-    if places is None:
-        return None
-    tiling = best_tiling(
-        schedule.get(reduction),
-        tuple(schedule.get(block).writes[0].source for block in padding),
-        tuple(kernel.params[number] for number in sorted(repackable)),
-        _contiguous(schedule, consumer, places),
-        {axis: place.rows for axis, place in places.items()},
-        machine,
-    )
-    if tiling is None:
-        return None
-    repacks = _repack(schedule, kernel, reduction, tiling)
-    _accumulate_along_lanes(schedule, reduction, tiling)
-    inside = _tile_consumer(schedule, consumer, tiling, places)
-    _tile_reduction(schedule, reduction, tiling, inside, padding, copy_late)
+def ways_to_tile(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> tuple[list[Tiling], bool]:
+    """All of them, by estimated cycles, and whether there is padding to copy; none where the rule does not match."""
+    try:
+        parts = parts_of(new_schedule(kernel), kernel, repackable, machine)
+    except REFUSALS:
+        return [], False
+    return ([], False) if parts is None else (tilings(parts.reduced), bool(parts.padding))
+
+
+def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, copy_late: bool) -> Tiled:
+    repacks = _repack(schedule, kernel, parts.reduction, tiling)
+    _accumulate_along_lanes(schedule, parts.reduction, tiling)
+    inside = _tile_consumer(schedule, parts.consumer, tiling, parts.places)
+    _tile_reduction(schedule, parts.reduction, tiling, inside, parts.padding, copy_late)
     return Tiled(scheduled_kernel(schedule, kernel), tiling.tile.lanes, repacks)
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where an axis of the reduction stands among its consumer's axes, and how the consumer walks along it."""
-
-    axis: int
-    rows: Rows
-
-
-def _roles(schedule: Schedule) -> tuple[SBlockRV, SBlockRV, list[SBlockRV]] | None:
-    """The reduction, its one consumer (a copy is made if it has none), and padding; None if there is more."""
-    names = result_names(schedule)
-    reductions = [block for block in root_blocks(schedule) if is_reduction(schedule, block)]
-    inner = [block for block in reductions if name_of(schedule, block) not in names]
-    if len(reductions) == 1 and not inner:
-        inner = reductions
-        schedule.cache_write(reductions[0], 0, "global")
-    if len(inner) != 1:
-        return None
-    consumers = schedule.get_consumers(inner[0])
-    padding = [block for block in schedule.get_producers(inner[0]) if pads_for_reduction(schedule, block)]
-    if len(consumers) != 1 or len(root_blocks(schedule)) != 2 + len(padding):
-        return None
-    return inner[0], consumers[0], padding
-
-
-def _places(schedule: Schedule, reduction: SBlockRV, consumer: SBlockRV) -> dict[int, _Place] | None:
-    """For each axis of the reduction, the consumer's axis that selects it; None where that is not plain to see."""
-    written = plain_axes(schedule.get(reduction))
-    block = schedule.get(consumer)
-    produced = schedule.get(reduction).writes[0].source
-    reads = [load for load in loads(block.body) if load.source.same_as(produced)]
-    if written is None or not reads or plain_axes(block) is None:
-        return None
-    found: dict[int, _Place] = {}
-    for load in reads:
-        places = {}
-        for dimension, axis in written.items():
-            place = _place(block, load.indices[dimension])
-            if place is not None:
-                places[axis] = place
-            elif int(schedule.get(reduction).iter_vars[axis].dom.extent) != 1:
-                return None
-        if found and places != found:
-            return None
-        found = places
-    return found if len({place.axis for place in found.values()}) == len(found) else None
-
-
-def _place(block: SBlock, index: Expr) -> _Place | None:
-    """For an index that is an axis, or a window of a pooling whose windows do not overlap: axis × size + offset."""
-    used = [n for n, axis in enumerate(block.iter_vars) if uses(index, axis.var)]
-    spatial = [n for n in used if int(block.iter_vars[n].iter_type) == 0]
-    if len(spatial) != 1 or len(used) > 2:
-        return None
-    axis = block.iter_vars[spatial[0]]
-    linear = sym.detect_linear_equation(
-        index, [block.iter_vars[n].var for n in (*spatial, *(set(used) - set(spatial)))]
-    )
-    if not linear or any(not isinstance(each, IntImm) for each in linear):
-        return None
-    unit = int(linear[0])
-    window = [int(block.iter_vars[n].dom.extent) for n in used if n not in spatial]
-    steps = [int(each) for each in linear[1:-1]]
-    if int(linear[-1]) != 0 or (window or [1]) != [unit] or any(step != 1 for step in steps):
-        return None
-    return _Place(spatial[0], Rows(int(axis.dom.extent), unit))
-
-
-def _contiguous(schedule: Schedule, consumer: SBlockRV, places: dict[int, _Place]) -> int | None:
-    """The axis of the reduction that the last dimension of the kernel's result follows."""
-    block = schedule.get(consumer)
-    axes = plain_axes(block) or {}
-    last = axes.get(len(block.body.indices) - 1)
-    return next((axis for axis, place in places.items() if place.axis == last), None)
 
 
 def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: Tiling) -> tuple[Repack, ...]:
@@ -191,7 +97,7 @@ def _accumulate_along_lanes(schedule: Schedule, reduction: SBlockRV, tiling: Til
     schedule.transform_layout(reduction, ("write", 0), lanes_last)
 
 
-def _tile_consumer(schedule: Schedule, consumer: SBlockRV, tiling: Tiling, places: dict[int, _Place]) -> LoopRV:
+def _tile_consumer(schedule: Schedule, consumer: SBlockRV, tiling: Tiling, places: dict[int, Place]) -> LoopRV:
     """Split the consumer's loops into tiles; returns the innermost loop around a tile."""
     loops = schedule.get_loops(consumer)
     axes = schedule.get(consumer).iter_vars

@@ -11,7 +11,7 @@ tile (see tile.py). Nothing here looks at names: a block qualifies by the form o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from tvm import sym
@@ -21,7 +21,7 @@ from tvm.tirx import BufferStore, FloorDiv, FloorMod, const
 
 from ..targets import Machine
 from .expressions import has_condition, is_contiguous, loads, uses
-from .tile import Rows, Tile, best_tile
+from .tile import Rows, Tile, tiles
 
 #: copying the padding into vectors costs about as much as the arithmetic
 _PADDED_LANES = 2.0
@@ -42,30 +42,46 @@ class Tiling:
     #: whether walking along the lanes outside of the rows moves less memory
     lanes_outermost: bool
 
+    def turned(self) -> Tiling:
+        """The same tile, walking the other way."""
+        return replace(self, lanes_outermost=not self.lanes_outermost)
 
-def best_tiling(
-    block: SBlock,
-    padded: tuple[Var, ...],
-    repackable: tuple[Var, ...],
-    contiguous_result: int | None,
-    tileable: Mapping[int, Rows],
-    machine: Machine,
-) -> Tiling | None:
-    """The cheapest way to tile `block`, or None if it is no float32 reduction of that form.
+
+@dataclass(frozen=True)
+class Reduced:
+    """What a tiling is chosen by: the block of the reduction, and what is known of its surroundings.
 
     `padded` are buffers computed under a condition; `repackable` the parameters whose layout may be chosen;
     `contiguous_result` the axis along which the kernel's result is contiguous; `tileable` the axes that the kernel's
     result follows, with how far.
     """
-    operands = _operands(block)
-    if operands is None:
-        return None
-    found = [
-        candidate
-        for vector, scalar in (operands, operands[::-1])
-        for candidate in _tilings(block, vector, scalar, padded, repackable, contiguous_result, tileable, machine)
-    ]
+
+    block: SBlock
+    padded: tuple[Var, ...]
+    repackable: tuple[Var, ...]
+    contiguous_result: int | None
+    tileable: Mapping[int, Rows]
+    machine: Machine
+
+
+def best_tiling(reduced: Reduced) -> Tiling | None:
+    """The cheapest way to tile, or None if it is no float32 reduction of that form."""
+    found = [ways[0] for ways in _by_lane(reduced)]
     return min(found, key=lambda candidate: candidate.cycles, default=None)
+
+
+def tilings(reduced: Reduced) -> list[Tiling]:
+    """Every way to tile, by estimated cycles; for tuning."""
+    return sorted((way for ways in _by_lane(reduced) for way in ways), key=lambda candidate: candidate.cycles)
+
+
+def _by_lane(reduced: Reduced) -> list[list[Tiling]]:
+    operands = _operands(reduced.block)
+    if operands is None:
+        return []
+    return [
+        ways for vector, scalar in (operands, operands[::-1]) for ways in _tilings(reduced, vector, scalar) if ways
+    ]
 
 
 def _operands(block: SBlock) -> tuple[Expr, Expr] | None:
@@ -86,17 +102,9 @@ def _operands(block: SBlock) -> tuple[Expr, Expr] | None:
     return None
 
 
-def _tilings(
-    block: SBlock,
-    vector: Expr,
-    scalar: Expr,
-    padded: tuple[Var, ...],
-    repackable: tuple[Var, ...],
-    contiguous_result: int | None,
-    tileable: Mapping[int, Rows],
-    machine: Machine,
-) -> Iterator[Tiling]:
-    """Every spatial axis that moves `vector` alone, along lanes."""
+def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tiling]]:
+    """For every spatial axis that moves `vector` alone, along lanes: the ways to tile, the cheapest first."""
+    block, tileable = reduced.block, reduced.tileable
     axes = [axis.var for axis in block.iter_vars]
     extents = [int(axis.dom.extent) for axis in block.iter_vars]
     spatial = [number for number, axis in enumerate(block.iter_vars) if int(axis.iter_type) == 0]
@@ -111,27 +119,27 @@ def _tilings(
         repack, packed = None, _packed_width(vector, axes[lane])
         vectors = packed is not None or is_contiguous(vector, axes[lane]) and not has_condition(vector)
         if not vectors and extents[lane] > 1:
-            dimension = _repacked_dimension(vector, axes[lane], repackable)
+            dimension = _repacked_dimension(vector, axes[lane], reduced.repackable)
             repack = None if dimension is None else (vector, dimension)
-        tile = best_tile(
+        found = tiles(
             extents[lane],
             [tileable[n] for n in rows],
             steps,
             vectors=vectors or repack is not None,
-            scattered=lane != contiguous_result,
+            scattered=lane != reduced.contiguous_result,
             packed=packed,
-            machine=machine,
+            machine=reduced.machine,
         )
-        if tile is None:
-            continue
-        if tile.lanes == 1:
-            repack = None
-        from_padding = any(load.source.same_as(buffer) for load in loads(vector) for buffer in padded)
-        cycles = tile.cycles * (_PADDED_LANES if from_padding else 1.0) * (_REPACK if repack else 1.0)
-        lane_tiles = extents[lane] // tile.width
-        row_tiles = prod(extents[n] for n in spatial if uses(scalar, axes[n])) // prod(tile.rows)
-        outermost = _elements(vector) * row_tiles > _elements(scalar) * lane_tiles
-        yield Tiling(lane, rows, tile, repack, cycles, outermost)
+        from_padding = any(load.source.same_as(buffer) for load in loads(vector) for buffer in reduced.padded)
+        row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
+        ways = []
+        for tile in found:
+            wanted = None if tile.lanes == 1 else repack
+            cycles = tile.cycles * (_PADDED_LANES if from_padding else 1.0) * (_REPACK if wanted else 1.0)
+            lane_tiles, row_tiles = extents[lane] // tile.width, row_extents // prod(tile.rows)
+            outermost = _elements(vector) * row_tiles > _elements(scalar) * lane_tiles
+            ways.append(Tiling(lane, rows, tile, wanted, cycles, outermost))
+        yield ways
 
 
 def _packed_width(operand: Expr, lane: Var) -> int | None:

@@ -52,6 +52,11 @@ def window(kernel: PrimFunc, axis: int, count: int) -> PrimFunc:
     return kernel_of([first, *(buffers.get(each, each) for each in found.kernel.params)], nests, own, kernel.attrs)
 
 
+def takes_a_row(kernel: PrimFunc) -> bool:
+    """Whether a parameter is a number, as that of the first row is."""
+    return any(getattr(param.ty, "shape", None) is None for param in kernel.params)
+
+
 def _followed(kernel: PrimFunc, axis: int) -> tuple[Following, Var]:
     found = Following(inlined(kernel))
     result = found.kernel.params[-1]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ..config import ModelParams, SearchParams, TrackParams, VerifyParams
+from ..config import ModelParams, SearchParams, TrackParams, TuneParams, VerifyParams
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,8 +47,9 @@ def render_dvc_yaml(models: Mapping[str, str], targets: Iterable[str]) -> str:
 def render_params_yaml(models: Mapping[str, ModelParams], targets: Iterable[str]) -> str:
     """params.yaml for models and targets: no budgets yet, and the defaults of everything else written out."""
     return _template("params.yaml.j2").render(
-        models=models, targets=list(targets), search=SearchParams(), verify=VerifyParams(), track=TrackParams()
-    )
+        models=models, targets=list(targets), search=SearchParams(), tune=TuneParams(), verify=VerifyParams(),
+        track=TrackParams(),
+    )  # fmt: skip
 
 
 def _template(name: str) -> jinja2.Template:

@@ -10,6 +10,7 @@ from ..frontend.provenance import provenance
 from ..kernels.arranging import arranged
 from ..kernels.lowering import Lowered, lower
 from ..kernels.placed import placed_kernels
+from ..kernels.tuning import Tuning
 from ..passes.base import ModulePass
 from ..passes.fuse_operators import FuseOperators
 from ..passes.sequence import Sequence
@@ -18,11 +19,16 @@ from .scoring import FAILURES
 
 
 def replay(
-    sequence: Sequence, module: IRModule, model: onnx.ModelProto, name: str, machine: Machine = Machine()
+    sequence: Sequence,
+    module: IRModule,
+    model: onnx.ModelProto,
+    name: str,
+    machine: Machine = Machine(),
+    tuning: Tuning = Tuning(),
 ) -> tuple[Lowered, int]:
     """The lowered program of `module`, which `model` was imported as, and the largest workspace in bytes.
 
-    Raises SequenceError where a pass of the sequence does not take the graph.
+    Raises SequenceError where a pass of the sequence does not take the graph, ConfigError where the tuning does not.
     """
     # nodes are told by the names of variables, which live until the first fusion
     grouped, before, fused = module, module, False
@@ -42,7 +48,7 @@ def replay(
             ) from error
     nodes = provenance(model, before, grouped)
     inputs, outputs = port_names(model)
-    lowered, workspace = arranged(lower(module, name, inputs, outputs, nodes, machine), sequence.passes)
+    lowered, workspace = arranged(lower(module, name, inputs, outputs, nodes, machine, tuning), sequence.passes)
     return placed_kernels(lowered), workspace
 
 

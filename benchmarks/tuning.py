@@ -1,0 +1,167 @@
+"""What `passfit tune` gains: libraries by the rules and tuned, beside ONNX Runtime, turn by turn in one run.
+
+    .venv/bin/python benchmarks/tuning.py --seconds 120            results in benchmarks/results/tuning/
+    .venv/bin/python benchmarks/tuning.py --model squeezenet1.1 --column whole --seconds 120 --again
+
+As latency.py: one thread each, ROUNDS turns of SECONDS; of each turn the shortest run, on a machine that has other work
+to do. Both libraries are of one sequence: `winner`, the one of least ram, in parts, or `whole`, the same kernels not split.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from entries import HERE, Entry, alone, entries
+from latency import REPEATS, TARGET, passes
+
+from passfit import api
+from passfit.errors import PassfitError
+from passfit.graph.files import write_text
+from passfit.graph.sizes import format_bytes
+from passfit.kernels.tuning import Tuning
+from passfit.passes.registry import parse_spec
+from passfit.passes.sequence import Sequence
+from passfit.search.replay import replay
+from passfit.tuning.census import Census
+from passfit.tuning.database import RULES
+from passfit.tuning.tune import Clock, finds_cold_caches, tune_kernels
+from passfit.verify.cases import choose_cases
+from passfit.verify.compare import compare
+from passfit.verify.reference import Reference
+from passfit.verify.runner import link
+
+#: the worst of latency.py, and some that are not
+MODELS = ("squeezenet1.1", "face-scrfd", "resnet50", "vgg16", "ocr-cls")
+RESULTS = HERE / "results" / "tuning"
+ROUNDS, SECONDS, TOLERANCE = 7, 0.7, 1e-4
+
+
+def measure(imported: api.ImportedModel, specs: tuple[str, ...], seconds: float, trials: int) -> dict:
+    """Milliseconds by rules, tuned, and of ONNX Runtime; ram and error of both libraries; which kernels changed."""
+    sequence = Sequence(tuple(map(parse_spec, specs)))
+
+    def lowered(tuning: Tuning):
+        return replay(sequence, imported.graph, imported.onnx, imported.name, TARGET.machine, tuning)
+
+    census = Census()
+    cold = finds_cold_caches(lowered(census)[0].program.weight_bytes)
+    kernels = tune_kernels(census, TARGET, Clock(seconds, lambda over: None), 0, trials, cold)
+    changed = [each for each in kernels if each.choice != RULES]
+    found: dict = {
+        "seconds": seconds,
+        "caches": "cold" if cold else "warm",
+        "kernels": len(kernels),
+        "by rules' parameters": sum(isinstance(each.choice, str) for each in changed),
+        "by MetaSchedule": sum(not isinstance(each.choice, str) for each in changed),
+        "tried": {kind: sum(each.tried.get(kind, 0) for each in kernels) for kind in ("rules", "meta-schedule")},
+        "kernel ms by rules": sum(each.calls * each.before_ns for each in kernels) / 1e6,
+        "kernel ms tuned": sum(each.calls * each.after_ns for each in kernels) / 1e6,
+    }
+    cases = choose_cases(imported.onnx, 0, 1, TOLERANCE)
+    reference = Reference(imported.onnx, optimized=True)
+    columns = {"rules": Tuning(), "tuned": Tuning({each.fingerprint: each.spec for each in changed})}
+    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+        programs = {}
+        for column, tuning in columns.items():
+            folder = Path(scratch) / column
+            folder.mkdir()
+            made, workspace = lowered(tuning)
+            plan = api.plan_of(made, TARGET)
+            library = api.build_library(imported.name, made, plan, workspace, TARGET, folder)
+            programs[column] = link(library, made.program, TARGET, folder)
+            _, outputs = programs[column].run([case.inputs for case in cases])
+            error = compare(outputs, cases, TOLERANCE).relative
+            ram = api.footprint_of(made.program, plan, workspace, 0, TARGET).ram
+            found[column] = {"ram": ram, "error": error, "ms": []}
+        found["onnxruntime"] = {"ms": []}
+        for _ in range(ROUNDS):
+            found["onnxruntime"]["ms"].append(least_of(lambda: reference(cases[0].inputs)))
+            for column, program in programs.items():
+                report, _ = program.run([cases[0].inputs], REPEATS, SECONDS)
+                found[column]["ms"].append(report["min_ns"] / 1e6)
+    return found
+
+
+def least_of(run: Callable[[], object]) -> float:
+    """Milliseconds of the shortest run, among as many as a library has."""
+    run()
+    times, end = [], time.perf_counter() + SECONDS
+    while not times or (time.perf_counter() < end and len(times) < REPEATS):
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+    return min(times) * 1e3
+
+
+def fill(entry: Entry, column: str, seconds: float, trials: int, file: Path) -> None:
+    """Tune and measure a model, and write its file. What goes wrong is its result."""
+    try:
+        specs = passes(entry, column)
+        found = {"failed": "its winner is not known"}
+        if specs is not None:
+            found = measure(entry.load(entry.fetched()), specs, seconds, trials)
+    except (PassfitError, RuntimeError) as error:
+        found = {"failed": f"{type(error).__name__}: {error}"}
+    write_text(file, json.dumps(found, indent=1) + "\n")
+
+
+def table() -> str:
+    lines = [
+        "# Milliseconds a run, by the rules and tuned, beside ONNX Runtime's",
+        "",
+        "`.venv/bin/python benchmarks/tuning.py`: one thread each, the same machine and instruction set (x86-64-v3), turn",
+        "by turn in one run; the shortest run of 7 turns, and in parentheses that of the worst turn: the two cores were",
+        "busy with other work, which is what lies between them. ×: ÷ ONNX Runtime. Tried: schedules measured, by the rules'",
+        "parameters and by MetaSchedule; taken: the kernels of all that are not as by the rules, of each kind. Ram: of",
+        "the tuned library, never more than by the rules; the sequence is one.",
+        "",
+        "| model | sequence | budget | ONNX Runtime | by rules | tuned | rules ÷ tuned | tried | taken | ram | error tuned |",
+        "| --- | --- |" + " ---: |" * 9,
+    ]
+    for file in sorted(RESULTS.glob("*.json")):
+        model, _, column = file.stem.rpartition("-")
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if "failed" in found:
+            lines.append(f"| {model} | {column} | {found['failed']} | | | | | | | | |")
+            continue
+        runtime = min(found["onnxruntime"]["ms"])
+        times = {each: found[each]["ms"] for each in ("rules", "tuned")}
+        cells = [f"{min(t):.2f} ({max(t):.2f}), {min(t) / runtime:.2f}×" for t in times.values()]
+        tried, taken = found["tried"], (found["by rules' parameters"], found["by MetaSchedule"])
+        lines.append(
+            f"| {model} | {column} | {found['seconds']:g} s | {runtime:.2f} ({max(found['onnxruntime']['ms']):.2f}) "
+            f"| {cells[0]} | {cells[1]} | {min(times['rules']) / min(times['tuned']):.2f} "
+            f"| {tried['rules']} + {tried['meta-schedule']} | {taken[0]} + {taken[1]} of {found['kernels']} "
+            f"| {format_bytes(found['tuned']['ram'])} | {found['tuned']['error']:.1e} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", action="append", help="only this one; repeatable")
+    parser.add_argument("--column", choices=("whole", "winner"), default="winner")
+    parser.add_argument("--seconds", type=float, default=120.0, help="to tune each model in")
+    parser.add_argument("--trials", type=int, default=64, help="of MetaSchedule, for each kernel")
+    parser.add_argument("--again", action="store_true", help="forget earlier results")
+    arguments = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    known = {entry.name: entry for entry in entries()}
+    for model in arguments.model or MODELS:
+        file = RESULTS / f"{model}-{arguments.column}.json"
+        if not file.exists() or arguments.again:
+            if wrong := alone(fill, known[model], arguments.column, arguments.seconds, arguments.trials, file):
+                write_text(file, json.dumps({"failed": wrong}) + "\n")
+            write_text(HERE / "results" / "tuning.md", table())
+        sys.stdout.write(f"{file.stem}: {file.read_text(encoding='utf-8')}")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""tuning.json: what was tried for each kernel, and what is taken. No TVM: an empty one is written and read at once.
+
+    {"format": 1, "target": "x86-64", "device": {…}, "tvm": "0.27.0.post1", "how": "native, caches warm", "seed": 0,
+     "kernels": [{"fingerprint": "…", "operands": ["float32 1x64x56x56", …], "calls": 2, "before_ns": 9, "after_ns": 7,
+                  "choice": "tile{along=1,vectors=2,rows=1x6}", "tried": {"rules": 12, "meta-schedule": 0}}]}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Union
+
+from ..errors import ConfigError
+from ..graph.files import decode, read_text, write_text
+from ..graph.serial import json_lines
+from ..kernels.tuning import Tuning
+from ..targets import Target
+
+#: rises when a file means something else
+FORMAT = 1
+#: the choice of a kernel that keeps the rules' schedule
+RULES = "rules"
+_AGAIN = "Run `passfit tune` again."
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """One kernel: `choice` is a spec (see `kernels.choices`), a trace as JSON, or RULES.
+
+    `operands` are the dtypes and shapes of its parameters as TVM made it, `calls` how often a run calls it; `before_ns`
+    and `after_ns` what a call takes by the rules' choice and by this one, in what `Database.how` counts. `tried` is how
+    many schedules of each kind were measured; a `note` says why there were none.
+    """
+
+    fingerprint: str
+    operands: list[str]
+    calls: int
+    before_ns: int
+    after_ns: int
+    choice: Union[str, list]
+    tried: dict[str, int] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def spec(self) -> str:
+        return self.choice if isinstance(self.choice, str) else json.dumps(self.choice)
+
+
+@dataclass(frozen=True)
+class Database:
+    """The kernels tuned for one target, and `how` they were measured there."""
+
+    target: str
+    device: dict[str, object]
+    how: str = "native"
+    seed: int = 0
+    kernels: tuple[Tuned, ...] = ()
+    format: int = FORMAT
+    tvm: str = field(default_factory=lambda: importlib.metadata.version("apache-tvm"))
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """The specs of kernels that do not keep the rules' schedule, by fingerprint."""
+        return {each.fingerprint: each.spec for each in self.kernels if each.choice != RULES}
+
+
+def device_of(target: Target) -> dict[str, object]:
+    """What kernels are scheduled and compiled for: as the file names it, so that none is used for another. Kernels are
+    tuned for one thread, whatever number shares their loops."""
+    machine = {name: value for name, value in asdict(target.machine).items() if name != "threads"}
+    return {"triple": target.triple, "cpu": target.cpu, "features": list(target.features), **machine}
+
+
+def empty(target: Target, seed: int = 0) -> Database:
+    """Nothing tuned."""
+    return Database(target.name, device_of(target), "not tuned", seed)
+
+
+def write_database(database: Database, path: Path) -> None:
+    """Writes tuning.json, sorted by fingerprint. Raises OutputError."""
+    kernels = sorted((asdict(each) for each in database.kernels), key=lambda each: each["fingerprint"])
+    data = {"format": database.format, **asdict(database), "kernels": kernels}
+    write_text(path, json_lines(data))
+
+
+def read_database(path: Path, target: Target) -> Database:
+    """Reads tuning.json back. Raises ConfigError where it is malformed, or of another format, TVM or target."""
+    text = read_text(path, _AGAIN)
+    where = str(path)
+    known = decode(dict, text, where, _AGAIN)
+    expected: Mapping[str, object] = {
+        "format": FORMAT,
+        "tvm": importlib.metadata.version("apache-tvm"),
+        "target": target.name,
+        "device": device_of(target),
+    }
+    for key, value in expected.items():
+        if key not in known:
+            raise ConfigError(f"'{where}': {key} is missing.", _AGAIN)
+        if known[key] != value:
+            raise ConfigError(f"'{where}': is for the {key} {_said(known[key])}, not {_said(value)}.", _AGAIN)
+    found = decode(Database, text, where, _AGAIN)
+    if len({each.fingerprint for each in found.kernels}) != len(found.kernels):
+        raise ConfigError(f"'{where}': a kernel is there twice.", _AGAIN)
+    return found
+
+
+def read_tuning(path: Path, target: Target) -> Tuning:
+    """The choices in tuning.json. Errors: see `read_database`."""
+    choices = read_database(path, target).choices
+    return Tuning(choices, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def _said(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -1,0 +1,40 @@
+"""Stage `tune`: faster schedules for the kernels of a model on a target; off by default."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from passfit import api
+from passfit.config import Params
+from passfit.report.progress import console_progress
+from passfit.results import optimize_dir, tuning_file
+from passfit.stages._common import canonical_model, entry, run_stage
+from passfit.targets import get_target, how_to_run
+
+
+def tune(params: Params, model: str, target: str) -> None:
+    """Write out/tune/MODEL/TARGET/tuning.json. It says that nothing is tuned while tune.seconds is 0, which takes no
+    time, and for a target whose programs do not run here natively: their kernels cannot be timed."""
+    entry(params, "models", model)
+    entry(params, "targets", target)
+    out, device = tuning_file(model, target), get_target(target, Path())
+    out.parent.mkdir(parents=True, exist_ok=True)
+    seconds, runner = params.tune.seconds, how_to_run(device)
+    if seconds and not runner.native:
+        sys.stderr.write(f"passfit: {target}: kernels cannot be timed here ({runner.how}): they are left to the rules.\n")
+        seconds = 0.0
+    with console_progress() as progress:
+        api.tune(
+            canonical_model(model),
+            device,
+            out,
+            sequence=optimize_dir(model, target) / "sequence.json",
+            settings=api.TuneSettings(seconds, params.tune.seed),
+            name=model,
+            progress=progress,
+        )
+
+
+if __name__ == "__main__":
+    run_stage(tune, "model", "target")

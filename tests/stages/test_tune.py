@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from passfit import api
+from passfit.config import load_params
+from passfit.errors import ConfigError
+from passfit.results import tuning_file
+from passfit.stages.tune import tune
+from passfit.targets import get_target, how_to_run
+from passfit.tuning.database import read_tuning
+
+PARAMS = "models: {ocr: {source: o.onnx}}\ntargets: {x86-64: , rpi4: }\n"
+
+
+@pytest.fixture
+def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def write(tuning: str):
+        (tmp_path / "params.yaml").write_text(f"{PARAMS}tune: {tuning}\n")
+        return load_params(tmp_path / "params.yaml")
+
+    monkeypatch.chdir(tmp_path)
+    return write
+
+
+def test_by_default_it_writes_that_nothing_is_tuned(params):
+    for target in ("x86-64", "rpi4"):
+        tune(params(""), "ocr", target)  # there is no model to read
+        assert not read_tuning(tuning_file("ocr", target), get_target(target))
+
+
+def test_by_default_it_imports_nothing_heavy(params):
+    params("{seconds: 0}")
+    code = (
+        "import sys\nfrom passfit.stages._common import run_stage\nfrom passfit.stages.tune import tune\n"
+        "run_stage(tune, 'model', 'target', argv=['ocr', 'rpi4'])\n"
+        "print([name for name in ('tvm', 'onnx', 'onnxruntime', 'mlflow', 'numpy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_kernels_that_cannot_be_timed_here_are_left_to_the_rules(params, monkeypatch, capsys):
+    got = []
+    monkeypatch.setattr(api, "tune", lambda *_, settings, **__: got.append(settings))
+    for target in ("x86-64", "rpi4"):
+        tune(params("{seconds: 9, seed: 3}"), "ocr", target)
+    here = how_to_run(get_target("x86-64")).native
+    assert got == [api.TuneSettings(9.0 if here else 0.0, 3), api.TuneSettings(0.0, 3)]
+    assert "rpi4: kernels cannot be timed here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tuning", ["{seconds: -1}", "{seconds: .inf}", "{seed: -1}", "{second: 1}", "{seconds: long}"])
+def test_params_that_are_none(params, tuning: str):
+    with pytest.raises(ConfigError, match="tune"):
+        params(tuning)
