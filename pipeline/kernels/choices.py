@@ -18,8 +18,8 @@ from tvm.s_tir.schedule import Trace
 from tvm.tirx import PrimFunc
 
 from ..errors import ConfigError
+from ..passes.by_structure import by_structure
 from ..targets import Machine
-from .by_structure import by_structure
 from .flatten import flattened, with_shapes_of
 from .fuse_loops import fuse_loops
 from .grid import Unknown
