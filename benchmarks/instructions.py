@@ -17,7 +17,7 @@ from pathlib import Path
 from entries import HERE, Entry, alone, entries, geometric_mean
 from latency import lower
 
-from passfit import api
+from passfit import api, building
 from passfit.codegen import c_identifier, symbol, write_library
 from passfit.codegen.library import Library
 from passfit.graph.files import write_text
@@ -51,7 +51,7 @@ def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[
     kernels = {symbol(prefix, name): kernel for name, kernel in lowered.kernels.items()}
     build_module(kernels, target.tvm_config(), "default").write_to_file(str(folder / "kernels.o"), "o")
     workspace = sum(map(workspace_bytes, lowered.kernels.values()))
-    plan = api.plan_of(lowered, target)
+    plan = building.plan_of(lowered, target)
     library = write_library(
         imported.name, lowered.program, plan, workspace, lowered.weights, folder / "kernels.o", target, folder
     )
@@ -60,8 +60,8 @@ def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[
 
 def tuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[Library, Lowered]:
     lowered, workspace = lower(imported, (*TVM_DEFAULT, "share", "order"), target)
-    plan = api.plan_of(lowered, target)
-    return api.build_library(imported.name, lowered, plan, workspace, target, folder), lowered
+    plan = building.plan_of(lowered, target)
+    return building.build_library(imported.name, lowered, plan, workspace, target, folder), lowered
 
 
 def measure(entry: Entry, name: str) -> dict:

@@ -22,7 +22,7 @@ from entries import HERE, Entry, alone, entries
 from latency_table import COLUMNS, RESULTS, row, table
 from memory_table import known_of
 
-from passfit import api
+from passfit import api, building
 from passfit.errors import PassfitError
 from passfit.graph.files import write_text
 from passfit.kernels.lowering import Lowered
@@ -61,11 +61,11 @@ def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> d
             folder.mkdir()
             started = time.monotonic()
             lowered, workspace = lower(imported, each)
-            plan = api.plan_of(lowered, TARGET)
-            library = api.build_library(imported.name, lowered, plan, workspace, TARGET, folder)
+            plan = building.plan_of(lowered, TARGET)
+            library = building.build_library(imported.name, lowered, plan, workspace, TARGET, folder)
             seconds = round(time.monotonic() - started, 1)
             programs[column] = link(library, lowered.program, TARGET, folder)
-            ram = api.footprint_of(lowered.program, plan, workspace, 0, TARGET).ram
+            ram = building.footprint_of(lowered.program, plan, workspace, 0, TARGET).ram
             found[column] = {"ram": ram, "workspace": workspace, "seconds": seconds, "ms": []}
         found["onnxruntime"] = {"ms": []}
         for _ in range(ROUNDS):

@@ -22,7 +22,7 @@ from pathlib import Path
 from entries import HERE, Entry, alone, entries
 from memory_table import BASELINE, RESULTS, cell, file_of, known_of, ratio, table
 
-from passfit import api
+from passfit import api, building
 from passfit.errors import PassfitError
 from passfit.graph import Program
 from passfit.graph.files import write_text
@@ -89,7 +89,7 @@ def lever(*arrangement: str) -> Callable[[Setting], dict]:
             program = parse_spec(spec).apply(program)
         plan = plan_arena(program, TARGET.alignment)
         seconds = _since(started)
-        found = api.footprint_of(program, plan, workspace, 0, TARGET)
+        found = building.footprint_of(program, plan, workspace, 0, TARGET)
         return _row(setting, found, (*TVM_DEFAULT, *arrangement), seconds)
 
     return column
@@ -115,7 +115,7 @@ def split(setting: Setting) -> dict:
     program = all_joined(program, splits, segments, TARGET.alignment)
     plan = plan_arena(program, TARGET.alignment)
     seconds = _since(started)
-    found = api.footprint_of(program, plan, setting.plain.workspace, 0, TARGET)
+    found = building.footprint_of(program, plan, setting.plain.workspace, 0, TARGET)
     return _row(setting, found, TVM_DEFAULT, seconds)
 
 

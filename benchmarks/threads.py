@@ -27,7 +27,7 @@ from entries import HERE, Entry, alone, entries, geometric_mean
 from latency import TARGET, lower, passes
 from latency_table import COLUMNS
 
-from passfit import api
+from passfit import api, building
 from passfit.graph.files import write_text
 from passfit.graph.sizes import format_bytes
 from passfit.kernels.parallel import is_parallel
@@ -77,9 +77,9 @@ def measure(entry: Entry) -> dict:
 def _built(imported: api.ImportedModel, specs: tuple[str, ...], threads: int, folder: Path) -> tuple[Linked, dict]:
     target = TARGET.with_threads(threads)
     lowered, workspace = lower(imported, specs, target)
-    plan = api.plan_of(lowered, target)
-    library = api.build_library(imported.name, lowered, plan, workspace, target, folder)
-    ram = api.footprint_of(lowered.program, plan, workspace, 0, target).ram
+    plan = building.plan_of(lowered, target)
+    library = building.build_library(imported.name, lowered, plan, workspace, target, folder)
+    ram = building.footprint_of(lowered.program, plan, workspace, 0, target).ram
     shared = sum(is_parallel(kernel) for kernel in lowered.kernels.values())
     return link(library, lowered.program, target, folder), {"ram": ram, "kernels": len(lowered.kernels), "shared": shared}
 

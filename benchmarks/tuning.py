@@ -20,7 +20,7 @@ from pathlib import Path
 from entries import HERE, Entry, alone, entries
 from latency import REPEATS, TARGET, passes
 
-from passfit import api
+from passfit import api, building
 from passfit.errors import PassfitError
 from passfit.graph.files import write_text
 from passfit.graph.sizes import format_bytes
@@ -72,12 +72,12 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...], seconds: float,
             folder = Path(scratch) / column
             folder.mkdir()
             made, workspace = lowered(tuning)
-            plan = api.plan_of(made, TARGET)
-            library = api.build_library(imported.name, made, plan, workspace, TARGET, folder)
+            plan = building.plan_of(made, TARGET)
+            library = building.build_library(imported.name, made, plan, workspace, TARGET, folder)
             programs[column] = link(library, made.program, TARGET, folder)
             _, outputs = programs[column].run([case.inputs for case in cases])
             error = compare(outputs, cases, TOLERANCE).relative
-            ram = api.footprint_of(made.program, plan, workspace, 0, TARGET).ram
+            ram = building.footprint_of(made.program, plan, workspace, 0, TARGET).ram
             found[column] = {"ram": ram, "error": error, "ms": []}
         found["onnxruntime"] = {"ms": []}
         for _ in range(ROUNDS):

@@ -19,7 +19,7 @@ from ..errors import ModelError, NumericError, PassfitError
 from ..targets import Target
 
 if TYPE_CHECKING:
-    from ..api import ImportedModel
+    from ..imported import ImportedModel
     from ..search.search import SearchResult
 
 #: the strategy that is compared with the others
@@ -104,7 +104,7 @@ def rebench(
 def _graph(
     file: Path, target: Target, evaluations: int, seeds: int, check: bool, published: dict[str, float]
 ) -> Graph:
-    from ..api import load
+    from ..imported import load
     from ..search.search import OBJECTIVES
     from ..search.strategies import STRATEGIES
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from passfit import api
+from passfit import api, building
 from passfit.kernels import parallel
 from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import Sequence
@@ -39,7 +39,7 @@ def outputs(model: Path, target: Target, passes: tuple[str, ...], folder: Path) 
     sequence = Sequence(tuple(map(parse_spec, passes)))
     lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
     folder.mkdir(parents=True)
-    library = api.build_library(imported.name, lowered, api.plan_of(lowered, target), workspace, target, folder)
+    library = building.build_library(imported.name, lowered, building.plan_of(lowered, target), workspace, target, folder)
     assert library.threads == target.threads
     linked = link(library, lowered.program, target, folder)
     if linked.runner.command is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from passfit.targets import get_target
+from passfit.targets import get_target, how_to_run
 from passfit.tuning.database import empty, write_database
 
 Refused = Callable[..., str]
@@ -56,3 +56,10 @@ def test_compiling_with_a_tuning_of_another_target(refused: Refused, cnn: Path, 
     said = refused("compile", cnn, "--target", "x86-64", "--tuning", "t.json", "--out", "out")
     assert "rpi4" in said and "passfit tune" in said
     assert "none.json" in refused("compile", cnn, "--target", "x86-64", "--tuning", "none.json", "--out", "out")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not how_to_run(get_target("x86-64")).native, reason="the host cannot run x86-64-v3")
+def test_without_a_sequence_one_is_searched_for_first(passfit: Callable, cnn: Path, tmp_path: Path):
+    done = passfit("tune", cnn, "--target", "x86-64", "--seconds", "2", "--trials", "0", "--out", "t.json")
+    assert done.code == 0 and json.loads((tmp_path / "t.json").read_text())["kernels"]

@@ -1,0 +1,73 @@
+"""From a lowered program to a library: its arena, its objects, what running it shows, and what it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .imported import ImportedModel
+from .memory.footprint import Footprint, Measured
+from .settings import Progress, VerifySettings
+from .targets import Target
+
+if TYPE_CHECKING:
+    from .codegen.library import Library
+    from .graph import Program
+    from .kernels.lowering import Lowered
+    from .memory import ArenaPlan
+
+
+def plan_of(lowered: Lowered, target: Target) -> ArenaPlan:
+    """The arena of a lowered program on a target, validated. Raises PlanError, which would be a bug."""
+    from .memory import plan_arena, validate_plan
+
+    plan = plan_arena(lowered.program, target.alignment)
+    validate_plan(lowered.program, plan, target.alignment)
+    return plan
+
+
+def build_library(
+    name: str, lowered: Lowered, plan: ArenaPlan, workspace: int, target: Target, folder: Path
+) -> Library:
+    """The library of a lowered program, in `folder`. Raises ModelError, ToolchainError, OutputError."""
+    import tempfile
+
+    from .codegen import c_identifier, symbol, write_library
+    from .kernels.build import build_object
+
+    prefix = c_identifier(name)
+    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+        kernels = Path(scratch) / "kernels.o"
+        build_object(lowered.kernels, target, lambda kernel: symbol(prefix, kernel), kernels)
+        return write_library(name, lowered.program, plan, workspace, lowered.weights, kernels, target, folder)
+
+
+def build_and_run(
+    imported: ImportedModel,
+    lowered: Lowered,
+    plan: ArenaPlan,
+    workspace: int,
+    target: Target,
+    folder: Path,
+    settings: VerifySettings,
+    progress: Progress,
+) -> tuple[Measured, int]:
+    """Write the library into `folder`; returns what running it showed, and the bytes of its code."""
+    from .verify import verify_library
+
+    progress("compiling", 0, 0)
+    library = build_library(imported.name, lowered, plan, workspace, target, folder)
+    progress("running", 0, 0)
+    measured = verify_library(
+        library, lowered.program, imported.onnx, target,
+        seed=settings.seed, cases=settings.cases, tolerance=settings.tolerance,
+    )  # fmt: skip
+    return measured, library.code_bytes
+
+
+def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target) -> Footprint:
+    """What the library of a program takes, its `workspace` and `code` being known; in bytes."""
+    from .memory import account
+
+    in_place = target.weights == "in-place"
+    return account(program, plan, workspace=workspace, code=code, weights_in_place=in_place)

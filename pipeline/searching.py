@@ -1,0 +1,94 @@
+"""The search for a sequence, as settings say: who works, what a lossy winner has to hold, how fast it has to be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .building import build_and_run, build_library, plan_of
+from .errors import ConfigError, NumericError, did_you_mean
+from .imported import ImportedModel
+from .memory.footprint import Budget
+from .settings import UNTIL, Progress, SearchSettings, VerifySettings, silent
+from .targets import Target, native_target
+
+if TYPE_CHECKING:
+    from .passes.sequence import Sequence as PassSequence
+    from .search.front import Front
+    from .search.scoring import Scorer
+    from .search.search import SearchResult
+    from .search.workers import Workers
+    from .verify.runner import Linked
+
+
+def find_sequence(
+    imported: ImportedModel, target: Target, budget: Budget | None, settings: SearchSettings, progress: Progress
+) -> tuple[SearchResult, Front | None]:
+    """What is found within the settings; where latency is limited, with what was tried for that. Raises ConfigError for
+    settings that cannot be, ModelError where nothing compiles."""
+    from .latency import RUNGS, check_limit, within
+    from .search.knowledge import load_knowledge
+    from .search.replay import port_names, replay
+    from .search.search import search
+    from .search.strategy import Limits
+    from .verify.runner import link
+
+    if settings.until not in UNTIL:
+        raise ConfigError(f"search: until is '{settings.until}'.", did_you_mean(settings.until, UNTIL))
+    extra = settings.max_extra_compute
+    if extra is not None and not 0 <= extra < math.inf:
+        raise ConfigError(f"search: max_extra_compute is {extra:g}.", "Give a fraction: 0.25 is a quarter more.")
+    limit = settings.max_latency
+    if limit is not None:
+        check_limit(limit, target)
+    allowed = budget or Budget()
+    goal = Budget(ram=allowed.ram or target.ram, flash=allowed.flash or target.flash) if settings.until == "fits" else None
+    result = search(
+        imported.graph, imported.name, target, *port_names(imported.onnx),
+        strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
+        lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
+        progress=lambda done, best: progress("searching", done, settings.evaluations),
+        workers=workers_of(imported, target, settings), extra_compute=extra, rungs=() if limit is None else RUNGS,
+    )  # fmt: skip
+    if limit is None:
+        return result, None
+
+    def built(sequence: PassSequence, place: Path) -> Linked:
+        lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
+        library = build_library(imported.name, lowered, plan_of(lowered, target), workspace, target, place)
+        return link(library, lowered.program, target, place)
+
+    return within(limit, result, imported.onnx, target, built, lambda done, all: progress("timing", done, all))
+
+
+def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, settings: SearchSettings) -> str:
+    """Why a lossy sequence will not do: its library, built for this machine where that can be, is too far off."""
+    import tempfile
+
+    from .search.replay import replay
+
+    here = native_target() or target
+    verify = VerifySettings(settings.seed, tolerance=settings.max_error)
+    lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, here.machine)
+    plan = plan_of(lowered, here)
+    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+        try:
+            measured, _ = build_and_run(imported, lowered, plan, workspace, here, Path(scratch), verify, silent)
+        except NumericError as error:
+            return error.what
+    return "" if measured.ran else f"its error is not known: {measured.how}"
+
+
+def workers_of(imported: ImportedModel, target: Target, settings: SearchSettings) -> Callable[[Scorer], Workers]:
+    from .search.child import CandidateLimits
+    from .search.forked import forked
+
+    limits = CandidateLimits(settings.candidate_seconds, settings.candidate_bytes)
+    if settings.executor is None:
+        return forked(settings.workers, limits)
+    from .search.cluster import Problem, on_cluster
+
+    onnx_bytes = imported.onnx.SerializeToString(deterministic=True)
+    return on_cluster(settings.executor, Problem(onnx_bytes, imported.name, target, limits))

@@ -1,0 +1,72 @@
+"""What a run may be told: how a sequence is looked for, a library compared, kernels tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .memory.latency import LatencyLimit
+
+#: called with what is being done, how much of it is done, and how much there is (0: not known)
+Progress = Callable[[str, int, int], None]
+
+#: when a search stops by itself
+UNTIL = ("minimum", "fits")
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """No progress is shown."""
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How a sequence is looked for; see `search.strategy.Limits`, and `search.child.CandidateLimits` for candidates.
+
+    `workers` is a number of processes, None: every core, 0: none but this one, in which candidates are without limits.
+    `executor` is a Dask cluster to use instead, `dask://HOST:PORT`. The result does not depend on either.
+
+    `until` is one of UNTIL: stop at the first sequence that fits, or go on to the least ram. `lossy` admits passes that
+    are not exact, as long as the compiled library stays within `max_error`, relative to the range of an output.
+    `knowledge` is a file of `passfit learn`, on top of what ships with passfit. `max_extra_compute` is how much more
+    arithmetic there may be for less ram, as a fraction of what there is; None leaves kernels whole. With `max_latency`
+    the least ram is looked for among what runs in that time: see `latency.within`.
+    """
+
+    strategy: str = "orchestrated"
+    evaluations: int = 256
+    seconds: float = 600.0
+    seed: int = 0
+    until: str = "minimum"
+    lossy: bool = False
+    max_error: float = 0.01
+    max_extra_compute: float | None = 0.25
+    max_latency: LatencyLimit | None = None
+    knowledge: Path | None = None
+    workers: int | None = None
+    executor: str | None = None
+    candidate_seconds: float = 120.0
+    candidate_bytes: int = 8 << 30
+
+
+@dataclass(frozen=True)
+class VerifySettings:
+    """How a library is compared with ONNX Runtime; `tolerance` is relative to the range of an output, and so is
+    `max_error`, which holds where the sequence has lossy passes."""
+
+    seed: int = 0
+    cases: int = 3
+    tolerance: float = 1e-4
+    max_error: float = 0.01
+
+
+@dataclass(frozen=True)
+class TuneSettings:
+    """How long faster schedules are looked for, in seconds of wall time: 0 leaves every kernel to the rules.
+
+    `trials` is what MetaSchedule may measure for each kernel; 0 leaves it out. `seed` is of what is left to chance.
+    """
+
+    seconds: float = 600.0
+    seed: int = 0
+    trials: int = 64

@@ -1,0 +1,102 @@
+"""The files a run leaves, but for the library: of the search, the footprint, the plan and its pictures, the manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .building import plan_of
+from .graph.files import write_text
+from .graph.serial import json_lines
+from .imported import ImportedModel
+from .memory.footprint import FootprintReport
+from .targets import Target
+
+if TYPE_CHECKING:
+    from .kernels.lowering import Lowered
+    from .kernels.tuning import Tuning
+    from .memory import ArenaPlan
+    from .passes.sequence import Sequence as PassSequence
+    from .search.front import Front
+    from .search.search import SearchResult
+
+
+def write_search(result: SearchResult, front: Front | None, folder: Path) -> None:
+    from .passes.sequence import write_sequence
+
+    write_sequence(result.sequence, folder / "sequence.json")
+    write_text(folder / "trajectory.json", json.dumps(list(result.trajectory), indent=1) + "\n")
+    found = {
+        "strategy": result.strategy,
+        "evaluations": result.evaluations,
+        "closed": result.closed,
+        "ablation": [asdict(worth) for worth in result.ablation],
+        "levers": [asdict(lever) for lever in result.levers],
+        "extra_compute": result.extra_compute,
+        "next": result.next,
+        "failures": result.failures,
+        "rejected": result.rejected,
+    }
+    write_text(folder / "search.json", json_lines(found))
+    if front is not None:
+        write_text(folder / "front.json", json_lines(asdict(front)))
+
+
+def write_footprint(report: FootprintReport, folder: Path) -> None:
+    from .memory import write_report
+
+    write_report(report, folder / "footprint.json")
+
+
+def write_pictures(
+    imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path
+) -> None:
+    """The plan, and its picture beside that of `before`, on one scale."""
+    from .memory import SavedPlan, write_plan
+    from .report.arena_map import arena_svg, common_scale
+
+    write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
+    title = f"{imported.name} @ {target.name}"
+    plan_before = plan_of(before, target)
+    scale = common_scale((lowered.program, plan), (before.program, plan_before))
+    picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
+    write_text(folder / "arena.svg", picture)
+    title += ": order given, nothing shared or split"
+    picture = arena_svg(before.program, plan_before, title, target.alignment, scale)
+    write_text(folder / "arena-before.svg", picture)
+
+
+def write_manifest(
+    imported: ImportedModel, lowered: Lowered, target: Target, sequence: PassSequence, tuning: Tuning, folder: Path
+) -> None:
+    from .codegen import c_identifier
+
+    program = lowered.program
+
+    def ports(group: tuple) -> list[dict]:
+        tensors = [(port.name, program.tensors[port.tensor]) for port in group]
+        return [{"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype} for name, tensor in tensors]
+
+    files = {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(folder.iterdir())
+        if file.is_file() and file.name != "footprint.json"
+    }
+    manifest = {
+        "model": imported.name,
+        "target": target.name,
+        "passes": list(sequence.specs),
+        "exact": not sequence.lossy,
+        "versions": {each: importlib.metadata.version(each) for each in ("passfit", "apache-tvm", "ziglang")},
+        "io": {"name": c_identifier(imported.name), "inputs": ports(program.inputs), "outputs": ports(program.outputs)},
+        "files": files,
+    }
+    if target.threads > 1:
+        manifest |= {"threads": target.threads, "link": ["-lpthread"]}
+    if tuning:
+        manifest["tuning"] = tuning.digest
+    write_text(folder / "manifest.json", json_lines(manifest))
