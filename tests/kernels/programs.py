@@ -18,6 +18,8 @@ from passfit.passes.sequence import TVM_DEFAULT
 from passfit.passes.sequence import Sequence as PassSequence
 
 HOST = {"kind": "llvm"}
+#: bytes around an arena that no kernel may touch, a multiple of the alignment
+_AROUND = 4096
 
 
 def module_of(shapes: Sequence[tuple[int, ...]], body: Callable[..., relax.Expr]) -> IRModule:
@@ -53,22 +55,27 @@ def random_inputs(program: Lowered, seed: int = 1) -> list[np.ndarray]:
 def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The outputs of the program, run in an arena as a library would: kernels get pointers to where their tensors lie.
 
-    The arena starts out full of NaN, so that what no kernel writes is seen.
+    The arena starts out full of NaN, so that what no kernel writes is seen; and no kernel may write anything but its
+    results, in the arena or around it.
     """
     lowered = placed_kernels(lowered)
     library = build_module(lowered.kernels, HOST)
     program = lowered.program
     plan = plan_arena(program)
     validate_plan(program, plan, ALIGNMENT)
-    block = np.full(plan.arena + ALIGNMENT, 0xFF, np.uint8)
-    arena = block[-block.ctypes.data % ALIGNMENT :]
+    block = np.full(plan.arena + 2 * _AROUND + ALIGNMENT, 0xFF, np.uint8)
+    arena = block[-block.ctypes.data % ALIGNMENT + _AROUND :]
+
+    def place(number: int) -> slice:
+        tensor = program.tensors[number]
+        start = plan.offsets[tensor.buffer] + tensor.offset
+        return slice(start, start + tensor.nbytes)
 
     def array(number: int) -> np.ndarray:
         tensor = program.tensors[number]
         if tensor.weight is not None:
             return lowered.weights[tensor.weight].reshape(tensor.shape)
-        start = plan.offsets[tensor.buffer] + tensor.offset
-        return arena[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
+        return arena[place(number)].view(tensor.dtype).reshape(tensor.shape)
 
     def argument(number: int) -> tvm.runtime.Tensor:
         if program.tensors[number].weight is not None:
@@ -78,5 +85,9 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     for port, value in zip(program.inputs, inputs, strict=True):
         array(port.tensor)[...] = value
     for step in program.steps:
+        before = block.copy()
         library[step.kernel](*(argument(number) for number in (*step.reads, *step.writes)))
+        for number in step.writes:
+            before[arena.ctypes.data - block.ctypes.data :][place(number)] = arena[place(number)]
+        np.testing.assert_array_equal(before, block, err_msg=f"{step.kernel} writes what is not its own")
     return [array(port.tensor).copy() for port in program.outputs]
