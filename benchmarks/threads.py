@@ -116,7 +116,7 @@ def table(models: list[Entry]) -> str:
     head = [
         "# One thread and two",
         "",
-        "`.venv/bin/python benchmarks/threads.py` on a busy machine of 2 cores, x86-64-v3: milliseconds a run, turn by turn in",
+        "`.venv/bin/python benchmarks/threads.py` on 2 cores, x86-64-v3: milliseconds a run, turn by turn in",
         "one run. Cores: how much more two programs of one thread get done at once than one alone, in the same rounds: what",
         "others leave of the two cores, and more than that no two threads can gain. Load: of the machine when a model was",
         "begun, others' work included. Kernels: those with a loop that threads share. Same bytes: of all outputs.",
