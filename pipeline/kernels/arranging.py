@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..passes.base import Level, Pass, ProgramPass, SplitPass
@@ -13,10 +13,14 @@ from .lowering import Lowered, without_workspaces
 from .splits import splits_of
 
 
-def arranged(lowered: Lowered, passes: Iterable[Pass]) -> tuple[Lowered, int]:
+def arranged(
+    lowered: Lowered,
+    passes: Iterable[Pass],
+    scheduled: Callable[[Lowered], tuple[Lowered, int]] = without_workspaces,
+) -> tuple[Lowered, int]:
     """`lowered` after the passes on programs among `passes`, scheduled; and its largest workspace in bytes.
 
-    Raises SequenceError where a split does not fit.
+    `scheduled` may be `lowering.planned`, where kernels are not needed. Raises SequenceError where a split does not fit.
     """
     workspace: int | None = None
     for each in passes:
@@ -26,6 +30,6 @@ def arranged(lowered: Lowered, passes: Iterable[Pass]) -> tuple[Lowered, int]:
             lowered = cut_sums(lowered)
         elif isinstance(each, ProgramPass):
             if workspace is None and Level.LOWERED not in each.levels:
-                lowered, workspace = without_workspaces(lowered)
+                lowered, workspace = scheduled(lowered)
             lowered = replace(lowered, program=each.apply(lowered.program))
-    return (lowered, workspace) if workspace is not None else without_workspaces(lowered)
+    return (lowered, workspace) if workspace is not None else scheduled(lowered)

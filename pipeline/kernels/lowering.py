@@ -7,7 +7,7 @@ PrimFuncs that write into what was allocated, and views. That is the form steps 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,7 +19,9 @@ from tvm.tirx import PrimFunc
 from ..graph import Program, Step
 from ..passes.host import HOST
 from ..targets import Machine
+from .access import Sharing
 from .laid_out import in_layouts
+from .outlines import Outline, Outlines
 from .reader import read_program
 from .repack import Repack, repack_weights, repackable_parameters
 from .scheduling import Schedule, schedules
@@ -75,7 +77,7 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     (see `Machine.thread_bytes`). Weights come in the layout their kernel reads them in.
     """
     machine, tuning = lowered.machine, lowered.tuning
-    lowered = Lowered(*in_layouts(lowered.program, lowered.kernels, lowered.layouts), lowered.weights)
+    lowered = _in_layouts(lowered)
     private = repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name], machine) for name, kernel in lowered.kernels.items()}
     most = max((each.default for each in known.values()), default=0)
@@ -91,20 +93,37 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     }
     repacks = {name: each.repacks for name, each in taken.items()}
     program, weights = repack_weights(lowered.program, lowered.weights, repacks)
-    program = replace(program, steps=tuple(_with_sharing(step, chosen[step.kernel]) for step in program.steps))
     kernels = {name: each.kernel for name, each in taken.items()}
-    needed = [each.workspace for each in taken.values() if each.workspace > machine.register_bytes * each.threads]
-    workspace = max(needed, default=0)
-    if any(each.threads > 1 for each in taken.values()):
-        workspace += machine.thread_bytes
-    return Lowered(program, kernels, weights, machine=machine), workspace
+    scheduled = Lowered(_with_sharing(program, chosen), kernels, weights, machine=machine)
+    return scheduled, _workspace(taken.values(), machine)
 
 
-def _with_sharing(step: Step, schedule: Schedule) -> Step:
-    found = schedule.sharing
+def planned(lowered: Lowered, outlines: Outlines) -> tuple[Lowered, int]:
+    """What `without_workspaces` makes of it where there is no tuning, for a plan: kernels and weights stay as they are."""
+    lowered = _in_layouts(lowered)
+    chosen = outlines.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
+    return replace(lowered, program=_with_sharing(lowered.program, chosen)), _workspace(chosen.values(), lowered.machine)
+
+
+def _in_layouts(lowered: Lowered) -> Lowered:
+    program, kernels = in_layouts(lowered.program, lowered.kernels, lowered.layouts)
+    return replace(lowered, program=program, kernels=kernels, layouts={})
+
+
+def _with_sharing(program: Program, chosen: Mapping[str, Schedule | Outline]) -> Program:
+    return replace(program, steps=tuple(_sharing_step(step, chosen[step.kernel].sharing) for step in program.steps))
+
+
+def _sharing_step(step: Step, found: Sharing) -> Step:
     if found.results != len(step.writes):
         return step
     return replace(step, in_place=found.in_place, copies=found.copies)
+
+
+def _workspace(chosen: Collection[Schedule | Outline], machine: Machine) -> int:
+    needed = [each.workspace for each in chosen if each.workspace > machine.register_bytes * each.threads]
+    threads = machine.thread_bytes if any(each.threads > 1 for each in chosen) else 0
+    return max(needed, default=0) + threads
 
 
 def largest_default_workspace(lowered: Lowered) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Protocol
 
 from tvm.tirx import PrimFunc
 
@@ -44,6 +45,19 @@ class Schedule:
         return Sharing() if is_scheduled(self.kernel) else sharing(self.kernel)
 
 
+class _Way(Protocol):
+    @property
+    def workspace(self) -> int: ...
+
+    @property
+    def threads(self) -> int: ...
+
+
+def fits(way: _Way, most: int, per_thread: int) -> bool:
+    """Whether it needs at most `most` bytes, or `per_thread` for each of its threads."""
+    return way.workspace <= max(most, per_thread * way.threads)
+
+
 class Schedules:
     """The ways to run a kernel, the fastest first, each worked out when it is asked for; `default` is the workspace of
     the kernel as TVM made it, in bytes."""
@@ -54,9 +68,8 @@ class Schedules:
         self._more = iter(ways)
 
     def within(self, most: int, per_thread: int = 0) -> Schedule:
-        """The fastest way that needs at most `most` bytes, or `per_thread` for each of its threads; else the one that
-        needs least."""
-        fitting = next((way for way in self.ways() if way.workspace <= max(most, per_thread * way.threads)), None)
+        """The fastest way that fits; else the one that needs least."""
+        fitting = next((way for way in self.ways() if fits(way, most, per_thread)), None)
         return fitting or min(self._known, key=lambda way: way.workspace)
 
     def ways(self) -> Iterator[Schedule]:

@@ -8,6 +8,7 @@ import signal
 import traceback
 import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import NoReturn
@@ -39,9 +40,9 @@ class _InChild(Exception):
 
 
 class Child:
-    """`request` is what it is working on. `fileno` is readable when there is an answer, or a death."""
+    """`request` is what it is working on; `backwards` is for the kernels of each state, see `Outlines`. `fileno` is readable when there is an answer, or a death."""
 
-    def __init__(self, scorer: Scorer, limits: CandidateLimits):
+    def __init__(self, scorer: Scorer, limits: CandidateLimits, backwards: bool = False):
         self.request: Request | None = None
         self.last = Request(())
         self._limits = limits
@@ -54,6 +55,7 @@ class Child:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self._pid = os.fork()
             if self._pid == 0:
+                scorer.outlines.backwards = backwards
                 _live(theirs, scorer, limits)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -107,7 +109,8 @@ def _live(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> No
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, inside C++ too
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _leave_files_to_the_parent(connection.fileno())
+        shared = scorer.outlines.lines
+        _leave_files_to_the_parent(connection.fileno(), *([] if shared is None else [shared.fileno]))
         while True:
             request, known = connection.recv()
             connection.send(_answer(request, known, scorer, limits))
@@ -115,13 +118,13 @@ def _live(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> No
         os._exit(1)
 
 
-def _leave_files_to_the_parent(kept: int) -> None:
+def _leave_files_to_the_parent(*kept: int) -> None:
     """Close every descriptor but `kept`, and the standard ones, which lead nowhere.
 
     A sibling's pipe or a socket that stayed open here would outlive the parent, and nobody would notice its end.
     """
-    os.closerange(3, kept)
-    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    for last, following in pairwise((2, *sorted(kept), os.sysconf("SC_OPEN_MAX"))):
+        os.closerange(last + 1, following)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)

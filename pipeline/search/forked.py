@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
 
+from ..kernels.outlines import Outlines
+from ..kernels.shared_lines import SharedLines
 from .child import CandidateLimits, Child, ChildDied
 from .scoring import Outcome, Request, Scorer
 from .workers import InProcess, Waiting, Workers
@@ -43,10 +45,12 @@ class Forked(Workers):
         self._children: list[Child] = []
         self._suspects: set[Request] = set()
         self._together = math.inf
+        scorer.outlines = Outlines(SharedLines())
 
     def close(self) -> None:
         while self._children:
             self._children.pop().end()
+        self._scorer.outlines.end()
 
     def _advance(self, waiting: Waiting, known: frozenset[int]) -> None:
         while waiting and (child := self._idle()):
@@ -68,7 +72,7 @@ class Forked(Workers):
             self._together = min(self._together, now + ALONE)
         elif len(self._children) == self._count or now < self._together:
             return None
-        self._children.append(Child(self._scorer, self._limits))
+        self._children.append(Child(self._scorer, self._limits, backwards=bool(len(self._children) % 2)))
         return self._children[-1]
 
     def _take(self, child: Child, waiting: Waiting) -> None:

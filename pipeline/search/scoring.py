@@ -13,7 +13,8 @@ from tvm.ir import IRModule
 from ..errors import ModelError, SequenceError
 from ..graph import Program
 from ..kernels.arranging import arranged
-from ..kernels.lowering import Lowered, lower, without_workspaces
+from ..kernels.lowering import Lowered, lower, planned
+from ..kernels.outlines import Outlines
 from ..memory import ALIGNMENT, Footprint, account, plan_arena
 from ..memory.dependencies import step_graph
 from ..memory.schedule import orders_of
@@ -68,10 +69,11 @@ class Outcome:
 
 
 class Scorer:
-    """Modules of one graph by prefix and by transition, footprints by state."""
+    """Modules of one graph by prefix and by transition, footprints by state; `outlines` of all kernels."""
 
     def __init__(self, graph: IRModule, name: str, target: Target, inputs: Ordered[str], outputs: Ordered[str]):
         self._name, self._target, self._inputs, self._outputs = name, target, tuple(inputs), tuple(outputs)
+        self.outlines = Outlines()
         self._modules: dict[Specs, _Reached] = {(): (graph, state_key(graph))}
         self._transitions: dict[tuple[int, str], _Reached | Exception] = {}
         self._scored: dict[int, Outcome] = {}
@@ -97,11 +99,15 @@ class Scorer:
 
     def program(self, specs: Specs) -> Program:
         """The program after the passes, in the order given, nothing shared."""
-        return without_workspaces(self.lowered(specs))[0].program
+        return self.planned(self.lowered(specs))[0].program
 
     def lowered(self, specs: Specs) -> Lowered:
         """The program after the passes with its kernels, nothing scheduled yet. What a pass raises goes through."""
         return self._lowered(self.module(specs))
+
+    def planned(self, lowered: Lowered) -> tuple[Lowered, int]:
+        """See `lowering.planned`."""
+        return planned(lowered, self.outlines)
 
     def _module(self, specs: Specs) -> _Reached:
         """The module after the passes, and its state key. What a pass raises goes through."""
@@ -117,12 +123,12 @@ class Scorer:
         return self._modules[specs]
 
     def _ordered(self, module: IRModule, key: int, order: Arrangement) -> Outcome:
-        lowered, workspace = arranged(self._lowered(module), order)
+        lowered, workspace = arranged(self._lowered(module), order, self.planned)
         return Outcome(key, self._account(lowered.program, workspace), order)
 
     def _score(self, module: IRModule, key: int) -> Outcome:
         """Arranged in the best way that costs next to nothing."""
-        lowered, workspace = without_workspaces(self._lowered(module))
+        lowered, workspace = self.planned(self._lowered(module))
         best: Outcome | None = None
         for least, order, program in arrangements(lowered.program, self._target.alignment):
             if best is not None and least > best.footprint.arena:

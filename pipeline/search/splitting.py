@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ..graph import Program, Splits
 from ..kernels.cutting import cut_sums
-from ..kernels.lowering import Lowered, without_workspaces
+from ..kernels.lowering import Lowered
 from ..kernels.splits import splits_of
 from ..memory import CHEAP_ORDERS
 from ..memory.rematerialise import Repeat, best_repeats, repeated, work_of
@@ -99,8 +99,11 @@ class Splitter:
         if key not in self._forms:
             specs = specs_of(each for each in found.passes if isinstance(each, ModulePass))
             lowered = self._evaluator.scorer.lowered(specs)
-            self._forms[key] = (_form((), lowered), _form((CutSums(),), cut_sums(lowered)))
+            self._forms[key] = (self._form((), lowered), self._form((CutSums(),), cut_sums(lowered)))
         return self._forms[key]
+
+    def _form(self, cut: Arrangement, lowered: Lowered) -> _Form:
+        return _Form(cut, self._evaluator.scorer.planned(lowered)[0].program, splits_of(lowered))
 
 
 @dataclass(frozen=True)
@@ -110,10 +113,6 @@ class _Form:
     cut: Arrangement
     program: Program
     splits: Mapping[str, Splits]
-
-
-def _form(cut: Arrangement, lowered: Lowered) -> _Form:
-    return _Form(cut, without_workspaces(lowered)[0].program, splits_of(lowered))
 
 
 def lowest(ways: Iterable[Way], extra_compute: float = 0.0) -> Way:
