@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 
 import tvm
 from tvm import relax
@@ -17,51 +18,73 @@ _COMPILED: ByStructure[tvm.runtime.Function] = ByStructure()
 
 
 def fold(module: IRModule, *, may_grow: bool) -> IRModule:
-    """`module` with every foldable call of `main` replaced by its value; kernels nothing calls any more stay."""
-    calls = _foldable_calls(module, may_grow)
-    if not calls:
-        return module
-    values = _evaluate(module, calls)
-    folded = _Replace(values).visit_expr(module["main"])
-    result = IRModule(module.functions, attrs=module.attrs)
-    result.update_func(module.get_global_var("main"), folded)
-    return relax.transform.DeadCodeElimination()(result)
+    """`module` with every foldable call of `main` replaced by its value, and without what nothing needs then; kernels
+    nothing calls any more stay."""
+    folded = _foldable(module, may_grow)
+    if folded:
+        replaced = _Replace(_evaluate(module, folded)).visit_expr(module["main"])
+        module = IRModule(module.functions, attrs=module.attrs)
+        module.update_func(module.get_global_var("main"), replaced)
+    return relax.transform.DeadCodeElimination()(module)
 
 
-def _foldable_calls(module: IRModule, may_grow: bool) -> dict[relax.Var, relax.Call]:
-    """Calls of kernels whose arguments are constants, or results of such calls; in order."""
-    found: dict[relax.Var, relax.Call] = {}
-    call_tir = Op.get("relax.call_tir")
+def folds_more(module: IRModule) -> bool:
+    """Whether `fold` replaces more than TVM's FoldConstant, which leaves what is taken out of a folded tuple."""
+    return any(isinstance(value, relax.TupleGetItem) for value in _foldable(module, may_grow=True).values())
+
+
+def _foldable(module: IRModule, may_grow: bool) -> dict[relax.Var, relax.Expr]:
+    """Calls of kernels whose arguments are constants, or results of such calls, and the results taken out of those that
+    have several; in order."""
+    found: dict[relax.Var, relax.Expr] = {}
     for block in module["main"].body.blocks:
         for binding in block.bindings:
-            call = binding.value
-            if not (isinstance(call, relax.Call) and call.op == call_tir and isinstance(call.ty, relax.TensorType)):
-                continue
-            arguments = list(call.args[1].fields)
-            if len(call.args) > 2 or not all(isinstance(a, GenericConst) or a in found for a in arguments):
-                continue
-            if isinstance(module[call.args[0]], PrimFunc) and (may_grow or _shrinks(call, arguments)):
-                found[binding.var] = call
+            value = binding.value
+            if isinstance(value, relax.TupleGetItem):
+                folds = value.tuple_value in found
+            else:
+                folds = _is_foldable(value, module, found, may_grow)
+            if folds:
+                found[binding.var] = value
     return found
 
 
-def _shrinks(call: relax.Call, arguments: list[relax.Expr]) -> bool:
-    return _nbytes(call.ty) <= sum(_nbytes(argument.ty) for argument in arguments)
+def _is_foldable(call: relax.Expr, module: IRModule, found: Container[relax.Var], may_grow: bool) -> bool:
+    if not isinstance(call, relax.Call) or call.op != Op.get("relax.call_tir") or len(call.args) > 2:
+        return False
+    arguments, results = list(call.args[1].fields), _results(call)
+    if not all(isinstance(each, relax.TensorType) for each in results):
+        return False
+    if not all(isinstance(each, GenericConst) or each in found for each in arguments):
+        return False
+    shrinks = sum(map(_nbytes, results)) <= sum(_nbytes(argument.ty) for argument in arguments)
+    return isinstance(module[call.args[0]], PrimFunc) and (may_grow or shrinks)
+
+
+def _results(call: relax.Call) -> list[relax.Type]:
+    return list(call.ty.fields) if isinstance(call.ty, relax.TupleType) else [call.ty]
 
 
 def _nbytes(kind: relax.TensorType) -> int:
     return math.prod(int(extent) for extent in kind.shape) * -(-tvm.DataType(str(kind.dtype)).bits // 8)
 
 
-def _evaluate(module: IRModule, calls: dict[relax.Var, relax.Call]) -> dict[relax.Var, GenericConst]:
-    compiled = _compiled({call.args[0].name_hint: module[call.args[0]] for call in calls.values()})
-    values: dict[relax.Var, GenericConst] = {}
-    for var, call in calls.items():
-        shape = tuple(int(extent) for extent in call.ty.shape)
-        result = tvm.runtime.empty(shape, str(call.ty.dtype))
-        arguments = [a.value if isinstance(a, GenericConst) else values[a].value for a in call.args[1].fields]
-        compiled[call.args[0].name_hint](*arguments, result)
-        values[var] = relax.const(result)
+def _evaluate(module: IRModule, folded: dict[relax.Var, relax.Expr]) -> dict[relax.Var, relax.Expr]:
+    """What each of them is: a constant, a tuple of them for a call with several results."""
+    calls = [value for value in folded.values() if isinstance(value, relax.Call)]
+    compiled = _compiled({call.args[0].name_hint: module[call.args[0]] for call in calls})
+    values: dict[relax.Var, relax.Expr] = {}
+    for var, value in folded.items():
+        if isinstance(value, relax.TupleGetItem):
+            values[var] = values[value.tuple_value].fields[value.index]
+            continue
+        results = [
+            tvm.runtime.empty(tuple(int(extent) for extent in kind.shape), str(kind.dtype)) for kind in _results(value)
+        ]
+        arguments = [(a if isinstance(a, GenericConst) else values[a]).value for a in value.args[1].fields]
+        compiled[value.args[0].name_hint](*arguments, *results)
+        constants = list(map(relax.const, results))
+        values[var] = relax.Tuple(constants) if isinstance(value.ty, relax.TupleType) else constants[0]
     return values
 
 
@@ -81,7 +104,7 @@ def _compiled(kernels: dict[str, PrimFunc]) -> dict[str, tvm.runtime.Function]:
 class _Replace(PyExprMutator):
     """Drops the bindings of folded variables and puts constants where they were read."""
 
-    def __init__(self, values: dict[relax.Var, GenericConst]):
+    def __init__(self, values: dict[relax.Var, relax.Expr]):
         super().__init__()
         self._values = values
 

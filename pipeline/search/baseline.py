@@ -13,7 +13,9 @@ from tvm.relax.backend.cpu_generic import pipeline
 from ..kernels.lowering import largest_default_workspace, lower
 from ..memory import Footprint, sum_of_tensors
 from ..memory.liveness import aligned
+from ..passes.constant_folder import fold, folds_more
 from ..passes.host import HOST
+from ..passes.remembered_rules import remembered_rules
 from ..targets import Target
 
 
@@ -24,9 +26,9 @@ def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs:
     """
     host = tvm.target.Target(HOST)
     with host:
-        legal = tvm.transform.Sequential(
-            [*pipeline.library_dispatch_passes(host), *pipeline.legalize_passes(host)]
-        )(module)
+        legal = tvm.transform.Sequential(pipeline.library_dispatch_passes(host))(module)
+        for each in pipeline.legalize_passes(host):
+            legal = _faster(str(each.info.name), legal) or each(legal)
         lowered = lower(legal, "baseline", inputs, outputs)
         planned = tvm.transform.Sequential(
             [*pipeline.dataflow_lower_passes(host), relax.transform.StaticPlanBlockMemory()]
@@ -49,6 +51,14 @@ def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs:
         kernels=len(program.steps),
         sum=sum_of_tensors(program),
     )
+
+
+def _faster(name: str, module: IRModule) -> IRModule | None:
+    """What TVM's pass of that name makes of the module, by passfit's own where that makes the same and remembers what a
+    search needs again."""
+    if name == "LegalizeOps":
+        return relax.transform.LegalizeOps(remembered_rules(module))(module)
+    return fold(module, may_grow=True) if name == "FoldConstant" and not folds_more(module) else None
 
 
 def _allocated(function: relax.Function) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Ordered
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from tvm.ir import IRModule
@@ -21,7 +21,7 @@ from .knowledge.knowledge import Knowledge
 from .lever import Lever
 from .levers import Pulled, Tried, pull
 from .minimise import Worth, minimise
-from .scoring import Scorer
+from .scoring import FAILURES, Scorer
 from .splitting import Splitter
 from .strategies import STRATEGIES
 from .strategy import Limits, Trace
@@ -92,6 +92,10 @@ def search(
         raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
     if objective not in OBJECTIVES:
         raise ConfigError(f"There is no objective '{objective}'.", did_you_mean(objective, OBJECTIVES))
+    if baseline is None:
+        with suppress(*FAILURES):  # raised below, unless it is known by then what no candidate survives
+            # first, since workers that are forked then know what it took to find it
+            baseline = tvm_default(module, target, inputs, outputs)
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
     with closing(evaluator):
         silent = progress or (lambda done, best: None)

@@ -1,0 +1,93 @@
+"""TVM's rules from operators to kernels, which remember what they made: a search legalizes the same calls in many graphs.
+
+A rule sees the types of its operands, not their values, but for scalars: calls alike in these become calls of one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm import relax
+from tvm.ir import GenericConst, IRModule, Op
+from tvm.tirx import PrimFunc
+
+Rule = Callable[[relax.BlockBuilder, relax.Call], relax.Expr]
+#: rules that look at the values of tensors
+_CURIOUS = ("relax.vision.",)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """The kernel, its name, the call of it, and which operands of the operator are the call's."""
+
+    kernel: PrimFunc
+    name: str
+    call: relax.Call
+    operands: tuple[int, ...]
+
+
+_MADE: dict[tuple[str, int, tuple[int, ...]], _Made | None] = {}
+
+
+def remembered_rules(module: IRModule) -> dict[str, Rule]:
+    """A rule for each operator that `main` calls, for LegalizeOps."""
+    operators = {
+        binding.value.op
+        for block in module["main"].body.blocks
+        for binding in block.bindings
+        if isinstance(binding.value, relax.Call) and isinstance(binding.value.op, Op)
+    }
+    rules = {str(each.name): each.get_attr("FLegalize") for each in operators}
+    return {name: _remembering(rule) for name, rule in rules.items() if rule and not name.startswith(_CURIOUS)}
+
+
+def _remembering(rule: Rule) -> Rule:
+    def legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+        operands = [field for arg in call.args for field in _fields(arg)]
+        seen = tuple(tvm_ffi.structural_hash(each.ty if _is_tensor(each) else each) for each in operands)
+        key = (str(call.op.name), tvm_ffi.structural_hash(call.attrs), seen)
+        if key not in _MADE:
+            _MADE[key] = _made(rule, call)
+        made = _MADE[key]
+        if made is None:
+            return rule(builder, call)
+        kernel = builder.add_func(made.kernel, made.name)
+        arguments = relax.Tuple([operands[number] for number in made.operands])
+        return relax.Call(made.call.op, [kernel, arguments], made.call.attrs, made.call.ty_args)
+
+    return legalize
+
+
+def _made(rule: Rule, call: relax.Call) -> _Made | None:
+    """None where a rule makes more than one call, or one of other operands than it is given."""
+    operands: list[relax.Expr] = []
+
+    def stand_in(operand: relax.Expr) -> relax.Expr:
+        operands.append(relax.Var(f"x{len(operands)}", operand.ty) if _is_tensor(operand) else operand)
+        return operands[-1]
+
+    # of names that hang on nothing that was made before
+    arguments = [relax.Tuple(list(map(stand_in, arg.fields))) if isinstance(arg, relax.Tuple) else stand_in(arg) for arg in call.args]
+    alone = relax.BlockBuilder()
+    result = rule(alone, relax.Call(call.op, arguments, call.attrs, call.ty_args, ret_ty=call.ty))
+    if not isinstance(result, relax.Call) or result.op != Op.get("relax.call_tir") or len(result.args) != 2:
+        return None
+    places = []
+    for argument in result.args[1].fields:
+        found = [number for number, operand in enumerate(operands) if operand.same_as(argument)]
+        if not found:
+            return None
+        places.append(found[0])
+    variable = result.args[0]
+    return _Made(alone.get()[variable], str(variable.name_hint), result, tuple(places))
+
+
+def _fields(argument: relax.Expr) -> list[relax.Expr]:
+    return list(argument.fields) if isinstance(argument, relax.Tuple) else [argument]
+
+
+def _is_tensor(operand: relax.Expr) -> bool:
+    """Whether a rule sees its type only."""
+    return isinstance(operand, relax.Var) or isinstance(operand, GenericConst) and operand.ty.ndim > 0
