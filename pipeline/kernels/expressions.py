@@ -19,19 +19,30 @@ _PARTS = (
 )  # fmt: skip
 
 
+#: those of _PARTS that a type has: to ask an object of TVM's for what it has not takes long
+_HAS: dict[type, tuple[str, ...]] = {}
+
+
 def walk(expr: object) -> Iterator[object]:
     """`expr` and everything below it."""
-    yield expr
-    for part in parts(expr):
-        yield from walk(part)
+    left = [expr]
+    while left:
+        one = left.pop()
+        yield one
+        left.extend(reversed(parts(one)))
 
 
-def parts(expr: object) -> Iterator[object]:
+def parts(expr: object) -> list[object]:
     """What is directly below `expr`."""
-    for name in _PARTS:
-        part = getattr(expr, name, None)
+    kind = type(expr)
+    if kind not in _HAS:
+        _HAS[kind] = tuple(name for name in _PARTS if hasattr(kind, name))
+    found: list[object] = []
+    for name in _HAS[kind]:
+        part = getattr(expr, name)
         if part is not None and not isinstance(part, (str, int, float)):
-            yield from part if hasattr(part, "__len__") else (part,)
+            found.extend(part if hasattr(part, "__len__") else (part,))
+    return found
 
 
 def replaced(part: _Part, values: Mapping[Var, Expr]) -> _Part:

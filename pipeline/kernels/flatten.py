@@ -132,25 +132,34 @@ def _buffers(blocks: Sequence[_Block]) -> list[Var]:
 
 def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
     """The dimensions that become one with the next: those that all accesses walk by two axes which become one."""
-    accesses = [access for block in blocks for access in block.accesses]
-    axes = {(one, other) for block in blocks for one, other in _neighbours(block)}
-    extents = {axis.var: int(axis.dom.extent) for block in blocks for axis in block.axes}
+    # by numbers: to compare objects of TVM's takes long
+    axis_number = {axis.var: number for number, axis in enumerate(axis for block in blocks for axis in block.axes)}
+    extents = [int(axis.dom.extent) for block in blocks for axis in block.axes]
+    buffers = _buffers(blocks)
+    shapes = [[int(extent) for extent in buffer.ty.shape] for buffer in buffers]
+    buffer_number = {buffer: number for number, buffer in enumerate(buffers)}
+    accesses = {
+        (buffer_number[buffer], tuple(axis_number.get(index) if isinstance(index, Var) else None for index in indices))
+        for block in blocks
+        for buffer, indices in block.accesses
+    }
+    axes = {(axis_number[one], axis_number[other]) for block in blocks for one, other in _neighbours(block)}
     pairs = {
-        (buffer, dim)
-        for buffer in _buffers(blocks)
-        for dim in range(len(buffer.ty.shape) - 1)
+        (number, dim)
+        for number, buffer in enumerate(buffers)
+        for dim in range(len(shapes[number]) - 1)
         if not any(buffer.same_as(each) for each in kept)
     }
     for buffer, indices in accesses:
-        partly = [extents.get(index) != int(extent) for index, extent in zip(indices, buffer.ty.shape)]
+        partly = [index is None or extents[index] != extent for index, extent in zip(indices, shapes[buffer])]
         pairs -= {(buffer, dim) for dim in range(len(indices) - 1) if partly[dim] or partly[dim + 1]}
     before = None
     while before != (len(pairs), len(axes)):
         before = len(pairs), len(axes)
         for buffer, indices in accesses:
-            pairs -= {(buffer, dim) for dim in range(len(indices) - 1) if tuple(indices[dim : dim + 2]) not in axes}
+            pairs -= {(buffer, dim) for dim in range(len(indices) - 1) if indices[dim : dim + 2] not in axes}
         axes = {pair for pair in axes if all(_stays(pair, indices, buffer, pairs) for buffer, indices in accesses)}
-    return pairs
+    return {(buffers[number], dim) for number, dim in pairs}
 
 
 def _neighbours(block: _Block) -> Iterator[tuple[Var, Var]]:
@@ -163,10 +172,10 @@ def _neighbours(block: _Block) -> Iterator[tuple[Var, Var]]:
                 yield one, other
 
 
-def _stays(pair: tuple[Var, Var], indices: Sequence[Expr], buffer: Var, pairs: set[_Pair]) -> bool:
+def _stays(pair: tuple[int, int], indices: Sequence[int | None], buffer: int, pairs: set[tuple[int, int]]) -> bool:
     """Whether neither axis of a pair is an index without the other."""
-    ones = [dim for dim, index in enumerate(indices) if index.same_as(pair[0])]
-    others = [dim - 1 for dim, index in enumerate(indices) if index.same_as(pair[1])]
+    ones = [dim for dim, index in enumerate(indices) if index == pair[0]]
+    others = [dim - 1 for dim, index in enumerate(indices) if index == pair[1]]
     return ones == others and all((buffer, dim) in pairs for dim in ones)
 
 

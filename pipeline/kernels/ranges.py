@@ -34,6 +34,8 @@ _Known = list[tuple[Expr, Var, np.ndarray]]
 def by_ranges(kernel: PrimFunc) -> PrimFunc | None:
     """`kernel`, not scheduled yet, as nests without those choices; None where there are none, or more than that."""
     try:
+        if not any(has_condition(block.body.value) for block in blocks_of(kernel)):
+            return None
         kernel = inlined(kernel)  # with parameters of its own
         blocks = blocks_of(kernel)
     except Unknown:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Protocol
 
+import tvm_ffi
+from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc
 
 from ..passes.by_structure import by_structure
@@ -139,11 +141,19 @@ def _ways(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, defaul
 
 def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """What the rules make of the kernel, as far as the workspace is small; the first is the one to take."""
+    if not _reduces(kernel):
+        return  # each of them looks for a reduction
     for rule in (partial(_lane_sums, one_operand=True), _windows, _tiles, _lane_sums):
         for schedule in rule(kernel, repackable, machine):
             if schedule.workspace <= RULE_WORKSPACE:
                 yield schedule
                 return
+
+
+def _reduces(kernel: PrimFunc) -> bool:
+    found: list[bool] = []
+    tvm_ffi.structural_walk(kernel.body, [(SBlock, lambda block: found.append(block.init is not None))])
+    return any(found)
 
 
 def _windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
