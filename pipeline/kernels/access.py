@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import tvm_ffi
-from tvm.ir import Call, TensorLoad, Var
+from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.tirx import PrimFunc, Select
 
 from ..graph import DTYPE_BYTES, Overlay
@@ -58,7 +58,7 @@ class _Kernel:
 
     def __init__(self, operands: list[Var], results: list[Var], found: list[Store]):
         self.operands, self.results, self.stores = operands, results, found
-        self.loads = [(store, load) for store in found for load in _loads_in(store.value, store.masks)]
+        self.loads = [(store, load) for store in found for load in _loads_of(store)]
         self.steering = [load for store in found for load in _steering(store)]
         self.opaque = any(takes_address(store) for store in found)
         self._writes_once: dict[int, int | None] = {}
@@ -127,6 +127,14 @@ def _steering(store: Store) -> Iterator[TensorLoad]:
         yield from (each for each in walk(expr) if isinstance(each, TensorLoad))
 
 
+def _loads_of(store: Store) -> list[_Load]:
+    loads: list[TensorLoad] = []
+    choices: list[bool] = []
+    kinds = [(TensorLoad, loads.append), (Call, lambda call: choices.append(is_choice(call))), (Select, lambda _: choices.append(True))]
+    tvm_ffi.structural_walk(store.value, kinds)
+    return list(_loads_in(store.value, store.masks)) if any(choices) else [(load, store.masks) for load in loads]
+
+
 def _loads_in(expr: object, masks: tuple) -> Iterator[_Load]:
     choice = _choice(expr)
     if choice is not None:
@@ -163,11 +171,19 @@ def _only_copies(store: Store) -> bool:
 
 def takes_address(store: Store) -> bool:
     """Whether a store has to do with more of memory than its elements."""
-    everything = [each for expr in (store.value, *store.indices) for each in walk(expr)]
-    names = [str(getattr(each.op, "name", each.op)) for each in everything if isinstance(each, Call)]
-    return any(word in name for name in names for word in _ADDRESSES) or any(
-        isinstance(each, Var) and hasattr(each.ty, "data_alignment") for each in everything
-    )
+    found: list[bool] = []
+
+    def call(each: Call) -> None:
+        name = str(getattr(each.op, "name", each.op))
+        found.append(any(word in name for word in _ADDRESSES) or any(map(_is_buffer, each.args)))
+
+    for expr in (store.value, *store.indices):
+        tvm_ffi.structural_walk(expr, [(Call, call)])
+    return any(found)
+
+
+def _is_buffer(expr: Expr) -> bool:
+    return isinstance(expr, Var) and hasattr(expr.ty, "data_alignment")
 
 
 def _shift(readers: list[tuple[Store, _Load]], elements: int) -> int | None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import tvm_ffi
 from tvm import sym
-from tvm.ir import Expr, TensorLoad, Var
+from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.tirx import IntImm
 from tvm.tirx.analysis import undefined_vars
 
@@ -51,12 +51,16 @@ def replaced(part: _Part, values: Mapping[Var, Expr]) -> _Part:
 
 
 def loads(expr: object) -> list[TensorLoad]:
-    return [each for each in walk(expr) if isinstance(each, TensorLoad)]
+    found: list[TensorLoad] = []
+    tvm_ffi.structural_walk(expr, (TensorLoad, found.append))
+    return found
 
 
 def has_condition(expr: object) -> bool:
     """Whether a part of `expr` is evaluated under a condition only (`if_then_else`, as padding is written)."""
-    return any(is_choice(each) for each in walk(expr))
+    found: list[bool] = []
+    tvm_ffi.structural_walk(expr, (Call, lambda call: found.append(is_choice(call))))
+    return any(found)
 
 
 def is_choice(expr: object) -> bool:

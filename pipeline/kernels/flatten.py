@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import tvm_ffi
@@ -102,12 +103,13 @@ class _Block:
     def stores(self) -> tuple[BufferStore, ...]:
         return (self.body,) if self.init is None else (self.init, self.body)
 
-    @property
-    def accesses(self) -> Iterator[tuple[Var, Sequence[Expr]]]:
+    @cached_property
+    def accesses(self) -> list[tuple[Var, list[Expr]]]:
+        found = []
         for store in self.stores:
-            yield store.buffer, store.indices
-            for load in loads(store.value):
-                yield load.source, load.indices
+            found.append((store.buffer, list(store.indices)))
+            found += ((load.source, list(load.indices)) for load in loads(store.value))
+        return found
 
 
 def _simplified(block: SBlock) -> _Block:
