@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container
 
+import numpy as np
 import tvm
 from tvm import relax
 from tvm.ir import GenericConst, IRModule, Op
@@ -13,6 +14,7 @@ from tvm.tirx import PrimFunc
 
 from .by_structure import ByStructure
 from .host import HOST
+from .kernel_values import values_of
 
 _COMPILED: ByStructure[tvm.runtime.Function] = ByStructure()
 
@@ -71,33 +73,33 @@ def _nbytes(kind: relax.TensorType) -> int:
 
 def _evaluate(module: IRModule, folded: dict[relax.Var, relax.Expr]) -> dict[relax.Var, relax.Expr]:
     """What each of them is: a constant, a tuple of them for a call with several results."""
-    calls = [value for value in folded.values() if isinstance(value, relax.Call)]
-    compiled = _compiled({call.args[0].name_hint: module[call.args[0]] for call in calls})
     values: dict[relax.Var, relax.Expr] = {}
     for var, value in folded.items():
         if isinstance(value, relax.TupleGetItem):
             values[var] = values[value.tuple_value].fields[value.index]
             continue
-        results = [
-            tvm.runtime.empty(tuple(int(extent) for extent in kind.shape), str(kind.dtype)) for kind in _results(value)
-        ]
         arguments = [(a if isinstance(a, GenericConst) else values[a]).value for a in value.args[1].fields]
-        compiled[value.args[0].name_hint](*arguments, *results)
-        constants = list(map(relax.const, results))
+        constants = list(map(relax.const, _called(module[value.args[0]], arguments, _results(value))))
         values[var] = relax.Tuple(constants) if isinstance(value.ty, relax.TupleType) else constants[0]
     return values
 
 
-def _compiled(kernels: dict[str, PrimFunc]) -> dict[str, tvm.runtime.Function]:
-    """The kernels, to be called. A search folds the same ones in many graphs; those that are new are built together."""
-    new = {name: kernel for name, kernel in sorted(kernels.items()) if _COMPILED.get(kernel) is None}
-    if new:
+def _called(
+    kernel: PrimFunc, arguments: list[tvm.runtime.Tensor], kinds: list[relax.TensorType]
+) -> list[np.ndarray] | list[tvm.runtime.Tensor]:
+    """The results of a kernel, of these kinds. A search folds the same ones in many graphs: what is compiled stays."""
+    simple = values_of(kernel, arguments)
+    if simple is not None:
+        return simple
+    compiled = _COMPILED.get(kernel)
+    if compiled is None:
         target = tvm.target.Target(HOST)
-        named = {name: kernel.with_attr("global_symbol", name) for name, kernel in new.items()}
-        built = tvm.tirx.build(IRModule(named), target=tvm.target.Target(target, host=target))
-        for name, kernel in new.items():
-            _COMPILED.put(built[name], kernel)
-    return {name: _COMPILED.get(kernel) for name, kernel in kernels.items()}
+        named = IRModule({"kernel": kernel.with_attr("global_symbol", "kernel")})
+        compiled = tvm.tirx.build(named, target=tvm.target.Target(target, host=target))["kernel"]
+        _COMPILED.put(compiled, kernel)
+    results = [tvm.runtime.empty(tuple(int(extent) for extent in kind.shape), str(kind.dtype)) for kind in kinds]
+    compiled(*arguments, *results)
+    return results
 
 
 @mutator

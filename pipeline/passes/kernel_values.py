@@ -1,0 +1,153 @@
+"""What simple kernels compute, by numpy, bit for bit as LLVM's code for them: to compile one takes longer than to run it.
+
+Simple are nests of loops with one store each, of sums, products, quotients, comparisons, roots and copies.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+import tvm
+from tvm.ir import Call, Expr, TensorLoad, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import BufferStore, Cast, FloatImm, For, IntImm, IterVar, PrimFunc, Select, SeqStmt, Stmt
+
+#: elements that are looked up one by one, at most; where whole axes are read there is no limit
+_MOST_LOOKED_UP = 1 << 20
+#: dtypes whose arithmetic numpy and LLVM do alike
+_DTYPES = ("bool", "int8", "uint8", "int32", "int64", "float32", "float64")
+_BINARY = {
+    "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "FloorDiv": operator.floordiv, "FloorMod": operator.mod,
+    "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge,
+    "And": np.logical_and, "Or": np.logical_or,
+    "Max": lambda a, b: np.where(a > b, a, b), "Min": lambda a, b: np.where(a < b, a, b),
+}  # fmt: skip
+_UNARY = {"sqrt": np.sqrt, "fabs": np.abs, "isnan": np.isnan}
+
+
+class _NotSimple(Exception):
+    pass
+
+
+def values_of(kernel: PrimFunc, arguments: Sequence[tvm.runtime.Tensor]) -> list[np.ndarray] | None:
+    """The results of `kernel`, its last parameters, for the others; None where it is not simple."""
+    if not all(str(each.dtype) in _DTYPES for each in arguments):
+        return None
+    try:
+        buffers = dict(zip(kernel.params, map(np.from_dlpack, arguments)))
+        results = list(kernel.params)[len(arguments) :]
+        body = kernel.body
+        if not isinstance(body, SBlockRealize) or body.iter_values:
+            return None
+        for buffer in (*results, *body.block.alloc_buffers):
+            buffers[buffer] = np.empty([int(extent) for extent in buffer.ty.shape], _dtype(buffer))
+        inner = body.block.body
+        with np.errstate(all="ignore"):
+            for nest in inner.seq if isinstance(inner, SeqStmt) else [inner]:
+                _run(_block(nest), buffers)
+    except _NotSimple:
+        return None
+    return [buffers[each] for each in results]
+
+
+def _block(stmt: Stmt) -> SBlock:
+    """The block in a nest of loops, one for each of its axes that has more than one value."""
+    extents: dict[Var, int] = {}
+    while isinstance(stmt, For):
+        extents[stmt.loop_var] = int(stmt.extent) if isinstance(stmt.extent, IntImm) else 0
+        stmt = stmt.body
+    if not isinstance(stmt, SBlockRealize) or not isinstance(stmt.block.body, BufferStore):
+        raise _NotSimple
+    block = stmt.block
+    plain = all(
+        int(axis.dom.extent) == (extents.pop(value, 0) if isinstance(value, Var) else int(isinstance(value, IntImm)))
+        for axis, value in zip(block.iter_vars, stmt.iter_values)
+    )
+    if not plain or extents or block.init is not None or not isinstance(stmt.predicate, IntImm) or not int(stmt.predicate):
+        raise _NotSimple
+    return block
+
+
+def _run(block: SBlock, buffers: dict[Var, np.ndarray]) -> None:
+    store, axes = block.body, _Axes(list(block.iter_vars), buffers)
+    value = np.broadcast_to(axes.value(store.value), axes.shape)
+    target = buffers[store.buffer]
+    written = axes.whole(store.indices, target.shape)
+    if written is not None and sorted(written) == list(written) and value.size == target.size:
+        target[...] = value.reshape(target.shape)
+    else:
+        target[axes.looked_up(store.indices)] = value
+
+
+class _Axes:
+    """The values of expressions over all iterations of a block, as arrays that broadcast to `shape`."""
+
+    def __init__(self, axes: list[IterVar], buffers: dict[Var, np.ndarray]):
+        self.shape = tuple(int(axis.dom.extent) for axis in axes)
+        self._buffers = buffers
+        self._number = {axis.var: number for number, axis in enumerate(axes)}
+
+    def value(self, expr: Expr) -> np.ndarray:
+        if isinstance(expr, (IntImm, FloatImm)):
+            return _dtype(expr).type(expr.value)
+        if isinstance(expr, Var) and expr in self._number:
+            number = self._number[expr]
+            along = [1] * len(self.shape)
+            along[number] = self.shape[number]
+            return np.arange(self.shape[number], dtype=np.int64).reshape(along)
+        if isinstance(expr, TensorLoad):
+            return self._load(expr)
+        dtype, name = _dtype(expr), type(expr).__name__
+        if name in _BINARY or name == "Div" and dtype.kind == "f":
+            made = _BINARY.get(name, operator.truediv)(self.value(expr.a), self.value(expr.b))
+        elif isinstance(expr, Select):
+            made = np.where(*map(self.value, (expr.condition, expr.true_value, expr.false_value)))
+        elif isinstance(expr, Cast):
+            made = self.value(expr.value).astype(dtype)
+        elif isinstance(expr, Call) and len(expr.args) == 1 and _dtype(expr.args[0]).kind == "f":
+            function = _UNARY.get(str(getattr(expr.op, "name", "")).rpartition(".")[2])
+            if function is None:
+                raise _NotSimple
+            made = function(self.value(expr.args[0]))
+        else:
+            raise _NotSimple
+        return np.asarray(made, dtype)
+
+    def whole(self, indices: Sequence[Expr], shape: Sequence[int]) -> dict[int, int] | None:
+        """For indices that are axes, each once and from end to end, or 0: by axis the dimension; None for others."""
+        found: dict[int, int] = {}
+        for place, index in enumerate(indices):
+            axis = self._number.get(index) if isinstance(index, Var) else None
+            if axis is not None and axis not in found and self.shape[axis] == shape[place]:
+                found[axis] = place
+            elif not isinstance(index, IntImm) or int(index):
+                return None
+        return found
+
+    def looked_up(self, indices: Sequence[Expr]) -> tuple[np.ndarray, ...]:
+        if np.prod(self.shape) > _MOST_LOOKED_UP:
+            raise _NotSimple
+        return tuple(np.broadcast_to(self.value(index), self.shape) for index in indices)
+
+    def _load(self, load: TensorLoad) -> np.ndarray:
+        if load.source not in self._buffers:
+            raise _NotSimple
+        array = self._buffers[load.source]
+        if _dtype(load) != array.dtype:
+            raise _NotSimple
+        read = self.whole(load.indices, array.shape)
+        if read is None:
+            return array[self.looked_up(load.indices)]
+        array = array[tuple(slice(None) if place in read.values() else 0 for place in range(array.ndim))]
+        kept = sorted(read.values())
+        array = array.transpose([kept.index(read[axis]) for axis in sorted(read)])
+        return array.reshape([extent if axis in read else 1 for axis, extent in enumerate(self.shape)])
+
+
+def _dtype(expr: Expr) -> np.dtype:
+    name = str(expr.ty.dtype)
+    if name not in _DTYPES:
+        raise _NotSimple
+    return np.dtype(name)
