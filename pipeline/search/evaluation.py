@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
-from itertools import tee
+from itertools import repeat, tee
 
 from tvm.ir import IRModule
 
@@ -83,13 +83,16 @@ class Evaluator:
         """The states evaluated, and the sequences that cost a worker its life."""
         return len(self._counted)
 
-    def evaluate(self, passes: Ordered[Pass]) -> Evaluation:
-        """The footprint of the module passes, run in the best of the orders that cost next to nothing."""
-        return next(self.evaluate_all([passes]))
+    def evaluate(self, passes: Ordered[Pass], below: int | None = None) -> Evaluation:
+        """The footprint of the module passes, run in the best of the orders that cost next to nothing; none where
+        their floor says that no arena has fewer bytes than `below`, which is no evaluation."""
+        return next(self.evaluate_all([passes], [below]))
 
-    def evaluate_all(self, sequences: Iterable[Ordered[Pass]]) -> Iterator[Evaluation]:
+    def evaluate_all(
+        self, sequences: Iterable[Ordered[Pass]], below: Iterable[int | None] = repeat(None)
+    ) -> Iterator[Evaluation]:
         """`evaluate` of each, in order; the next ones are worked on meanwhile, which must not depend on the last."""
-        return map(self._evaluation, *self._outcomes(sequences, score=True))
+        return map(self._evaluation, *self._outcomes(sequences, True, below))
 
     def key(self, passes: Ordered[Pass]) -> int | None:
         """The key of the state that `passes` lead to, None where one fails; it counts for nothing."""
@@ -97,7 +100,7 @@ class Evaluator:
 
     def keys(self, sequences: Iterable[Ordered[Pass]]) -> Iterator[int | None]:
         """`key` of each, in order; the next ones are worked on meanwhile."""
-        return map(self._key, *self._outcomes(sequences, score=False))
+        return map(self._key, *self._outcomes(sequences, False))
 
     def with_order(self, evaluation: Evaluation, order: Order) -> Evaluation:
         """The same candidate, sharing the same memory, in another order, or as it was where that fails."""
@@ -125,10 +128,10 @@ class Evaluator:
         self._workers.close()
 
     def _outcomes(
-        self, sequences: Iterable[Ordered[Pass]], score: bool
+        self, sequences: Iterable[Ordered[Pass]], score: bool, below: Iterable[int | None] = repeat(None)
     ) -> tuple[Iterator[tuple[Pass, ...]], Iterator[Outcome]]:
         own, ahead = tee(map(tuple, sequences))
-        requests = (Request(specs_of(passes), score) for passes in ahead)
+        requests = (Request(specs_of(passes), score, (), least) for passes, least in zip(ahead, below))
         return own, self._workers.outcomes(requests)
 
     def _key(self, passes: tuple[Pass, ...], outcome: Outcome) -> int | None:
@@ -138,7 +141,7 @@ class Evaluator:
         return outcome.key
 
     def _evaluation(self, passes: tuple[Pass, ...], outcome: Outcome, arrangement: Arrangement = ()) -> Evaluation:
-        if outcome.key is not None or outcome.died:
+        if outcome.died or outcome.key is not None and not outcome.hopeless:
             self._counted.add(passes if outcome.key is None else outcome.key)
         key = self._key((*passes, *arrangement), outcome)
         if key is None or not outcome.order:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..passes.base import Level, ModulePass
@@ -25,7 +26,9 @@ def minimise(evaluator: Evaluator, best: Evaluation) -> tuple[Evaluation, tuple[
     best = _without_idle(evaluator, best)
     while (shorter := _shorter(evaluator, best)) is not None:
         best = shorter
-    return best, tuple(_worth(evaluator, best, place) for place in _optional(best))
+    passes, places = _module_passes(best), _optional(best)
+    without = _tried(evaluator, best, [passes[:place] + passes[place + 1 :] for place in places])
+    return best, tuple(_worth(passes[place].spec, best, tried) for place, tried in zip(places, without))
 
 
 def _shorter(evaluator: Evaluator, best: Evaluation) -> Evaluation | None:
@@ -37,11 +40,7 @@ def _shorter(evaluator: Evaluator, best: Evaluation) -> Evaluation | None:
         for place, each in enumerate(passes)
         for simpler in each.simpler()
     ]
-    for sequence in less:
-        tried = _tried(evaluator, best, sequence)
-        if tried is not None and tried.cost <= best.cost:
-            return tried
-    return None
+    return next((tried for tried in _tried(evaluator, best, less) if tried is not None and tried.cost <= best.cost), None)
 
 
 def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
@@ -61,21 +60,22 @@ def _optional(evaluation: Evaluation) -> list[int]:
     return [place for place, each in enumerate(_module_passes(evaluation)) if each.level_after(Level.GRAPH) == Level.GRAPH]
 
 
-def _tried(evaluator: Evaluator, best: Evaluation, passes: tuple[ModulePass, ...]) -> Evaluation | None:
-    """Other module passes, in the better of the order of `best` and the named ones."""
-    tried = evaluator.evaluate(passes)
-    if tried.footprint is None:
-        return None
+def _tried(
+    evaluator: Evaluator, best: Evaluation, sequences: Iterable[tuple[ModulePass, ...]]
+) -> Iterator[Evaluation | None]:
+    """Other module passes, each in the better of the order of `best` and the named ones; None where they fail."""
     order = best.passes[-1]
-    if isinstance(order, Order) and order.by in ("beam", "best"):
-        return min(tried, evaluator.with_order(tried, order), key=lambda each: each.cost)
-    return tried
+    for tried in evaluator.evaluate_all(sequences):
+        if tried.footprint is None:
+            yield None
+        elif isinstance(order, Order) and order.by in ("beam", "best"):
+            yield min(tried, evaluator.with_order(tried, order), key=lambda each: each.cost)
+        else:
+            yield tried
 
 
-def _worth(evaluator: Evaluator, best: Evaluation, place: int) -> Worth:
-    passes = _module_passes(best)
-    spec = passes[place].spec
-    without = _tried(evaluator, best, passes[:place] + passes[place + 1 :])
+def _worth(spec: str, best: Evaluation, without: Evaluation | None) -> Worth:
+    """`best` beside what it is without a pass."""
     if without is None or without.footprint is None or best.footprint is None:
         return Worth(spec, None, None, None, None)
     less, full = without.footprint, best.footprint

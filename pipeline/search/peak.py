@@ -10,33 +10,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..graph import Program
-from ..memory import alive_bytes, lifetimes, shared_floor
+from ..memory import alive_bytes, lifetimes
 from ..passes.base import ProgramPass
 from ..passes.fuse_operators import FuseOperators
 from ..passes.keep_apart import groups
 from ..passes.sequence import specs_of
 from .actions import Candidate
 from .evaluation import Evaluation
-from .scoring import FAILURES, Scorer
+from .scoring import Scorer
 
 
 def around_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> Iterator[Candidate]:
-    """`candidate` with one more call kept apart, for each call in a kernel that holds the peak of `found` up.
-
-    Left out are those whose floor is not below the arena of `found`: no order and no plan could make them better.
-    """
+    """`candidate` with one more call kept apart, for each call in a kernel that holds the peak of `found` up."""
     *before, fuse = candidate.tail
     if not isinstance(fuse, FuseOperators) or found.footprint is None:
         return
     for call in _calls_at_peak(scorer, candidate, found):
         kept = replace(fuse, keep="+".join(map(str, sorted({*fuse.kept, call}))))
-        child = Candidate(candidate.prefix, (*before, kept))
-        try:
-            hopeless = shared_floor(scorer.program(specs_of(child.passes))) >= found.footprint.arena
-        except FAILURES:
-            continue
-        if not hopeless:
-            yield child
+        yield Candidate(candidate.prefix, (*before, kept))
 
 
 def _calls_at_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> list[int]:

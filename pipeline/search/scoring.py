@@ -15,7 +15,7 @@ from ..graph import Program
 from ..kernels.arranging import arranged
 from ..kernels.lowering import Lowered, lower, planned
 from ..kernels.outlines import Outlines
-from ..memory import ALIGNMENT, Footprint, account, plan_arena
+from ..memory import ALIGNMENT, Footprint, account, plan_arena, shared_floor
 from ..memory.dependencies import step_graph
 from ..memory.schedule import orders_of
 from ..passes.base import Pass
@@ -45,12 +45,14 @@ class Request(NamedTuple):
     """The specs of module passes; whether more than the key of the state they lead to is asked for, and the passes on
     the program that follow them.
 
-    Without `order`, these are the best of what costs next to nothing: see `arrangements`.
+    Without `order`, these are the best of what costs next to nothing: see `arrangements`. With `below`, a state is left
+    alone whose floor says that no arena has fewer bytes than that.
     """
 
     specs: Specs
     score: bool = True
     order: Arrangement = ()
+    below: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class Outcome:
     """What a request led to: small, picklable, and the same in every process.
 
     `key` is that of the state, None where no state was reached. `footprint` is None where it was not asked for, where
-    the state is known to the asker, and after a failure. `died`: the process that tried it did not survive.
+    the state is known to the asker, and after a failure. `died`: the process that tried it did not survive. `hopeless`:
+    no arena is below what was asked for.
     """
 
     key: int | None = None
@@ -66,6 +69,7 @@ class Outcome:
     order: Arrangement = ()
     failure: str = ""
     died: bool = False
+    hopeless: bool = False
 
 
 class Scorer:
@@ -88,7 +92,10 @@ class Scorer:
             if not request.score or key in known:
                 return Outcome(key)
             if key not in self._scored:
-                self._scored[key] = self._score(module, key)
+                lowered, workspace = self.planned(self._lowered(module))
+                if request.below is not None and shared_floor(lowered.program) >= request.below:
+                    return Outcome(key, hopeless=True)
+                self._scored[key] = self._score(lowered.program, workspace, key)
             return self._scored[key]
         except (*FAILURES, SequenceError) as error:
             return Outcome(key, failure=f"{type(error).__name__}: {_last_line(error)}")
@@ -126,14 +133,13 @@ class Scorer:
         lowered, workspace = arranged(self._lowered(module), order, self.planned)
         return Outcome(key, self._account(lowered.program, workspace), order)
 
-    def _score(self, module: IRModule, key: int) -> Outcome:
+    def _score(self, program: Program, workspace: int, key: int) -> Outcome:
         """Arranged in the best way that costs next to nothing."""
-        lowered, workspace = self.planned(self._lowered(module))
         best: Outcome | None = None
-        for least, order, program in arrangements(lowered.program, self._target.alignment):
+        for least, order, arranged_program in arrangements(program, self._target.alignment):
             if best is not None and least > best.footprint.arena:
                 break  # this one's arena would be larger still
-            outcome = Outcome(key, self._account(program, workspace), order)
+            outcome = Outcome(key, self._account(arranged_program, workspace), order)
             if best is None or _size(outcome.footprint) < _size(best.footprint):
                 best = outcome
         assert best is not None

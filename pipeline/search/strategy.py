@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import tee
+from itertools import repeat, tee
 from typing import Protocol
 
 from ..memory.footprint import Budget
@@ -53,8 +53,8 @@ class Trace:
         """Evaluate `candidate`; returns whether it is the best so far. A failure is only remembered."""
         return self._consider_as(candidate, self.evaluator.evaluate(candidate.passes))
 
-    def evaluate_all(self, candidates: Iterable[Candidate]) -> bool:
-        """Evaluate candidates in this order; returns whether the limits are reached.
+    def evaluate_all(self, candidates: Iterable[Candidate], below: Iterable[int | None] = repeat(None)) -> bool:
+        """Evaluate candidates in this order, each where it may be `below`; returns whether the limits are reached.
 
         The next ones are worked on ahead of time, so none may depend on what came of another. What comes of all of
         them is the same as one by one.
@@ -62,7 +62,7 @@ class Trace:
         if self.finished:
             return True
         own, ahead = tee(candidates)
-        for candidate, found in zip(own, self.evaluator.evaluate_all(each.passes for each in ahead)):
+        for candidate, found in zip(own, self.evaluator.evaluate_all((each.passes for each in ahead), below)):
             self._consider_as(candidate, found)
             if self.finished:
                 return True
@@ -100,6 +100,10 @@ class Trace:
         if self.evaluator.count >= self.limits.evaluations or time.monotonic() - self._started > self.limits.seconds:
             return True
         return self.fits
+
+    def may_end_before(self, candidates: int) -> bool:
+        """Whether the search may be over before so many more are evaluated, so that their order counts."""
+        return self.limits.goal is not None or self.evaluator.count + candidates > self.limits.evaluations
 
     @property
     def fits(self) -> bool:

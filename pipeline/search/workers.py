@@ -48,7 +48,7 @@ class Workers(ABC):
         """
 
     def _keep(self, request: Request, outcome: Outcome) -> None:
-        if request.order:
+        if request.order or outcome.hopeless:
             pass  # not what the state is worth to the others
         elif outcome.key is not None and (outcome.footprint or outcome.failure):
             self._scored[outcome.key] = outcome

@@ -59,12 +59,16 @@ def evaluator():
     return Evaluator(to_relax(model), "held", get_target("x86-64"), *port_names(model))
 
 
-def test_some_proposal_lowers_the_peak_and_none_is_hopeless(evaluator):
+def test_some_proposal_lowers_the_peak_and_what_is_hopeless_is_not_evaluated(evaluator):
     found = evaluator.evaluate(Candidate().passes)
     children = list(around_peak(evaluator.scorer, Candidate(), found))
-    footprints = [evaluator.evaluate(child.passes).footprint for child in children]
-    assert min(footprint.ram for footprint in footprints) < found.footprint.ram
-    assert all(footprint.floor < found.footprint.arena for footprint in footprints)
+    before = evaluator.count
+    below = [evaluator.evaluate(child.passes, found.footprint.arena) for child in children]
+    known = evaluator.count
+    every = [evaluator.evaluate(child.passes) for child in children]
+    assert min(each.footprint.ram for each in every) < found.footprint.ram
+    assert [each.footprint is None for each in below] == [each.footprint.floor >= found.footprint.arena for each in every]
+    assert known - before == len({each.key for each in below if each.footprint})
 
 
 def test_every_call_is_in_one_group_and_kept_calls_are_alone(evaluator):

@@ -39,7 +39,7 @@ def orchestrated(trace: Trace, seed: int) -> None:
         return
     promising = sorted(states, key=lambda prefix: _score(trace, Candidate(prefix, first)))
     rest = [Candidate(prefix, tail) for prefix in promising for tail in TAILS]
-    if len(rest) > RANKED:
+    if len(rest) > RANKED and trace.may_end_before(len(rest)):
         rest = trace.knowledge.ranking(objective, features_of(trace.evaluator))(rest)
     if trace.evaluate_all(rest):
         return
@@ -53,13 +53,14 @@ def _around_peak(trace: Trace) -> None:
     frontier, before = [trace.best_candidate], None
     while frontier and trace.best is not before and not trace.finished:
         before = trace.best
-        children = [
-            child
-            for parent in frontier
-            for child in around_peak(trace.evaluator.scorer, parent, trace.evaluator.evaluate(parent.passes))
-        ]
-        trace.evaluate_all(children)
-        frontier = sorted(dict.fromkeys(children), key=lambda child: _score(trace, child))[:WIDTH]
+        arenas: dict[Candidate, int] = {}
+        for parent in frontier:
+            found = trace.evaluator.evaluate(parent.passes)
+            for child in around_peak(trace.evaluator.scorer, parent, found):
+                arenas[child] = max(found.footprint.arena, arenas.get(child, 0))
+        # nothing is worked out of a child whose arena can be no smaller than its parent's
+        trace.evaluate_all(arenas, arenas.values())
+        frontier = sorted(arenas, key=lambda child: _score(trace, child, arenas[child]))[:WIDTH]
 
 
 def _closure(trace: Trace) -> tuple[list[_Prefix], bool]:
@@ -86,6 +87,6 @@ def _closure(trace: Trace) -> tuple[list[_Prefix], bool]:
     return list(states.values()), True
 
 
-def _score(trace: Trace, candidate: Candidate) -> tuple[int, ...]:
-    found = trace.evaluator.evaluate(candidate.passes)
+def _score(trace: Trace, candidate: Candidate, below: int | None = None) -> tuple[int, ...]:
+    found = trace.evaluator.evaluate(candidate.passes, below)
     return (1,) if found.footprint is None else (0, *found.score)
