@@ -24,7 +24,7 @@ from .laid_out import in_layouts
 from .outlines import Outline, Outlines
 from .reader import read_program
 from .repack import Repack, repack_weights, repackable_parameters
-from .scheduling import Schedule, schedules
+from .scheduling import Schedule, largest_default, schedules
 from .tuning import Request, Tuning
 from .workspace import workspace_bytes
 
@@ -80,7 +80,7 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     lowered = _in_layouts(lowered)
     private = repackable_parameters(lowered.program)
     known = {name: schedules(kernel, private[name], machine) for name, kernel in lowered.kernels.items()}
-    most = max((each.default for each in known.values()), default=0)
+    most = largest_default((lowered.kernels[name], lambda each=each: each.default) for name, each in known.items())
     chosen = {name: each.within(most, machine.register_bytes) for name, each in known.items()}
     # what is planned hangs on the rules' choice alone: a tuning costs no byte of ram
     planned = max((each.workspace for each in chosen.values()), default=0)

@@ -17,7 +17,7 @@ from tvm.tirx import PrimFunc
 from ..graph import Overlay
 from ..targets import Machine
 from .access import Sharing
-from .scheduling import Schedule, Schedules, fits, schedules
+from .scheduling import Schedule, Schedules, fits, largest_default, schedules
 from .shared_lines import SharedLines
 
 
@@ -48,7 +48,10 @@ class Outlines:
             (name, _key(kernels[name], private[name], machine), lambda name=name: schedules(kernels[name], private[name], machine))
             for name in sorted(kernels, reverse=self.backwards)
         ]
-        most = max((self._remembered(f"default {key}", lambda: ways().default) for _, key, ways in asked), default=0)
+        most = largest_default(
+            (kernels[name], lambda key=key, ways=ways: self._remembered(f"default {key}", lambda: ways().default))
+            for name, key, ways in asked
+        )
         return {name: self._within(key, ways, most, machine.register_bytes) for name, key, ways in asked}
 
     def end(self) -> None:

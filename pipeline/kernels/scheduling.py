@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -61,13 +62,17 @@ def fits(way: _Way, most: int, per_thread: int) -> bool:
 
 
 class Schedules:
-    """The ways to run a kernel, the fastest first, each worked out when it is asked for; `default` is the workspace of
-    the kernel as TVM made it, in bytes."""
+    """The ways to run a kernel, the fastest first, each worked out when it is asked for."""
 
-    def __init__(self, default: int, ways: Iterable[Schedule]):
-        self.default = default
+    def __init__(self, default: Callable[[], int], ways: Iterable[Schedule]):
+        self._default = default
         self._known: list[Schedule] = []
         self._more = iter(ways)
+
+    @cached_property
+    def default(self) -> int:
+        """The workspace of the kernel as TVM made it, in bytes."""
+        return self._default()
 
     def within(self, most: int, per_thread: int = 0) -> Schedule:
         """The fastest way that fits; else the one that needs least."""
@@ -98,9 +103,23 @@ def schedules(
     kernel goes by the axes it has, as is best where a parameter is to be found elsewhere."""
     if is_scheduled(kernel):
         way = _scheduled(kernel, machine)
-        return Schedules(max(way.workspace, RULE_WORKSPACE * way.threads), (way,))
-    default, ways = _serial(kernel, repackable, machine, fixed_shapes)
-    return Schedules(default, (each for way in ways for each in threaded(way, machine)))
+        return Schedules(lambda: max(way.workspace, RULE_WORKSPACE * way.threads), (way,))
+    ways = _serial(kernel, repackable, machine, fixed_shapes)
+    return Schedules(lambda: workspace_bytes(kernel), (each for way in ways for each in threaded(way, machine)))
+
+
+def largest_default(kernels: Iterable[tuple[PrimFunc, Callable[[], int]]]) -> int:
+    """Of kernels and what says the workspace of each as TVM made it, the largest, in bytes; few have to be asked."""
+    most = 0
+    for bound, default in sorted(((_at_most(kernel), default) for kernel, default in kernels), key=lambda each: -each[0]):
+        if bound <= most:
+            break
+        most = max(most, default())
+    return most
+
+
+def _at_most(kernel: PrimFunc) -> int:
+    return sys.maxsize if is_scheduled(kernel) else held_bytes(kernel)
 
 
 def _scheduled(kernel: PrimFunc, machine: Machine) -> Schedule:
@@ -119,24 +138,24 @@ def threaded(way: Schedule, machine: Machine) -> Iterator[Schedule]:
 
 def _serial(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool
-) -> tuple[int, Iterator[Schedule]]:
-    """The workspace of `kernel` as TVM made it, and the ways to run it by one thread."""
-    default = workspace_bytes(kernel)
+) -> Iterator[Schedule]:
+    """The ways to run `kernel` by one thread."""
     ranges = by_ranges(kernel)
     if ranges is not None:
         flat = ranges if fixed_shapes else flattened(ranges)
-        return default, iter([Schedule(with_shapes_of(ranges, flat, flat), 0)])
+        yield Schedule(with_shapes_of(ranges, flat, flat), 0)
+        return
     flat = kernel if fixed_shapes else flattened(kernel, repackable)
-    ways = _ways(flat, repackable, machine, default)
-    return default, (replace(way, kernel=with_shapes_of(kernel, flat, way.kernel)) for way in ways)
+    for way in _ways(flat, repackable, machine):
+        yield replace(way, kernel=with_shapes_of(kernel, flat, way.kernel))
 
 
-def _ways(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, default: int) -> Iterator[Schedule]:
+def _ways(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     yield from _fast(kernel, repackable, machine)
-    if default:
+    if held_bytes(kernel):
         fused = fuse_loops(kernel)
         yield Schedule(fused, workspace_bytes(fused))
-    yield Schedule(kernel, default)
+    yield Schedule(kernel, workspace_bytes(kernel))
 
 
 def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:

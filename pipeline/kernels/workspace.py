@@ -22,27 +22,23 @@ def workspace_bytes(kernel: PrimFunc, threads: int = 1) -> int:
     Read off after TVM's own storage rewriting; each allocation is rounded up to 64, as the library hands them out. What
     is allocated in a parallel loop is there once for each of `threads` threads.
     """
-    if not _allocates(kernel):
+    if not held_bytes(kernel):
         return 0
     return sum(_allocations(_until_storage_rewrite(kernel).body, threads))
 
 
-def _allocates(kernel: PrimFunc) -> bool:
-    found: list[bool] = []
+def held_bytes(kernel: PrimFunc) -> int:
+    """Bytes of all buffers that the blocks of `kernel` allocate: the most its workspace can be for one thread, and its
+    workspace where all are in use at once. TVM's own passes take half a second for a kernel that is unrolled."""
+    found: list[int] = []
     tvm_ffi.structural_walk(
         kernel.body,
         [
-            (s_tir.SBlock, lambda block: found.append(len(block.alloc_buffers) > 0)),
-            (tirx.AllocBuffer, lambda _: found.append(True)),
+            (s_tir.SBlock, lambda block: found.extend(map(_buffer_bytes, block.alloc_buffers))),
+            (tirx.AllocBuffer, lambda each: found.append(_buffer_bytes(each.buffer))),
         ],
     )
-    return any(found)
-
-
-def held_bytes(kernel: PrimFunc) -> int:
-    """Bytes of the buffers that the root block of `kernel` allocates: its workspace, where all are in use at once and
-    no other block allocates. TVM's own passes say the same, and take half a second for a kernel that is unrolled."""
-    return sum(map(_buffer_bytes, kernel.body.block.alloc_buffers))
+    return sum(found)
 
 
 def _until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Container
 
-import numpy as np
 import tvm
 from tvm import relax
 from tvm.ir import GenericConst, IRModule, Op
@@ -86,11 +85,11 @@ def _evaluate(module: IRModule, folded: dict[relax.Var, relax.Expr]) -> dict[rel
 
 def _called(
     kernel: PrimFunc, arguments: list[tvm.runtime.Tensor], kinds: list[relax.TensorType]
-) -> list[np.ndarray] | list[tvm.runtime.Tensor]:
+) -> list[tvm.runtime.Tensor]:
     """The results of a kernel, of these kinds. A search folds the same ones in many graphs: what is compiled stays."""
     simple = values_of(kernel, arguments)
     if simple is not None:
-        return simple
+        return list(map(tvm.runtime.tensor, simple))
     compiled = _COMPILED.get(kernel)
     if compiled is None:
         target = tvm.target.Target(HOST)
