@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
 
 
 class SharedLines:
@@ -18,14 +17,12 @@ class SharedLines:
     def append(self, line: str) -> None:
         os.write(self.fileno, f"{line}\n".encode())
 
-    def new(self) -> Iterator[str]:
+    def new(self) -> list[str]:
         """The lines appended since the last call. One that a process died at is part of the next."""
-        while data := os.pread(self.fileno, 1 << 16, self._read):
-            *lines, rest = data.split(b"\n")
-            if not lines:
-                return
-            self._read += len(data) - len(rest)
-            yield from (line.decode() for line in lines)
+        data = os.pread(self.fileno, os.fstat(self.fileno).st_size - self._read, self._read)
+        *lines, rest = data.split(b"\n")
+        self._read += len(data) - len(rest)
+        return [line.decode() for line in lines]
 
     def close(self) -> None:
         os.close(self.fileno)

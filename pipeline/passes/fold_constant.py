@@ -1,7 +1,8 @@
 """`fold-constant`: kernels that read only constants are run now, and their results stored as weights.
 
-The same as TVM's FoldConstant, which compiles and loads every folded call by itself (0.3–7.5 s on real models): here
-each distinct kernel is compiled once, for all the graphs of a search.
+As TVM's FoldConstant, which compiles and loads every folded call by itself (0.3–7.5 s on real models): here simple
+kernels are computed by numpy, and others compiled once for all the graphs of a search. What is taken out of a tuple that
+is folded is folded on, which TVM's does not do.
 """
 
 from __future__ import annotations

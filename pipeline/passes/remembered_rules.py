@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import tvm
 import tvm_ffi
 from tvm import relax
 from tvm.ir import GenericConst, IRModule, Op
@@ -46,6 +47,8 @@ def remembered_rules(module: IRModule) -> dict[str, Rule]:
 def _remembering(rule: Rule) -> Rule:
     def legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
         operands = [field for arg in call.args for field in _fields(arg)]
+        if any(isinstance(each, relax.Var) and not _is_tensor(each) for each in operands):
+            return rule(builder, call)
         seen = tuple(tvm_ffi.structural_hash(each.ty if _is_tensor(each) else each) for each in operands)
         key = (str(call.op.name), tvm_ffi.structural_hash(call.attrs), seen)
         if key not in _MADE:
@@ -71,7 +74,10 @@ def _made(rule: Rule, call: relax.Call) -> _Made | None:
     # of names that hang on nothing that was made before
     arguments = [relax.Tuple(list(map(stand_in, arg.fields))) if isinstance(arg, relax.Tuple) else stand_in(arg) for arg in call.args]
     alone = relax.BlockBuilder()
-    result = rule(alone, relax.Call(call.op, arguments, call.attrs, call.ty_args, ret_ty=call.ty))
+    try:
+        result = rule(alone, relax.Call(call.op, arguments, call.attrs, call.ty_args, ret_ty=call.ty))
+    except tvm.error.InternalError:  # it needs a function to add bindings to, or fails, as it will again
+        return None
     if not isinstance(result, relax.Call) or result.op != Op.get("relax.call_tir") or len(result.args) != 2:
         return None
     places = []
@@ -90,4 +96,5 @@ def _fields(argument: relax.Expr) -> list[relax.Expr]:
 
 def _is_tensor(operand: relax.Expr) -> bool:
     """Whether a rule sees its type only."""
-    return isinstance(operand, relax.Var) or isinstance(operand, GenericConst) and operand.ty.ndim > 0
+    is_constant = isinstance(operand, GenericConst) and operand.ty.ndim > 0
+    return is_constant or isinstance(operand, relax.Var) and isinstance(operand.ty, relax.TensorType)

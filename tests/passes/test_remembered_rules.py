@@ -1,0 +1,33 @@
+"""What a rule remembers is what TVM's own rule makes, whatever was legalized before."""
+
+import pytest
+
+pytest.importorskip("tvm")
+
+import tvm_ffi
+from tvm import relax
+
+from passfit.frontend.canonical import canonicalize
+from passfit.frontend.relax import to_relax
+from passfit.passes.registry import parse_spec
+from passfit.passes.remembered_rules import _MADE, remembered_rules
+
+from .models import MODELS
+
+pytestmark = pytest.mark.tvm
+
+
+def _legal(module):
+    return relax.transform.LegalizeOps(remembered_rules(module))(module)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_kernels_are_those_of_tvm_and_hang_on_nothing_that_was_made_before(name):
+    graph = to_relax(canonicalize(MODELS[name]()))
+    _MADE.clear()
+    first = _legal(graph)
+    assert tvm_ffi.structural_equal(first, relax.transform.LegalizeOps()(graph))
+    assert _MADE
+    for other in sorted(MODELS):
+        _legal(parse_spec("decompose-ops-for-inference").apply(to_relax(canonicalize(MODELS[other]()))))
+    assert _legal(graph).script() == first.script()
