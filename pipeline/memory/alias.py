@@ -49,9 +49,14 @@ def share(program: Program, *, in_place: bool = True, copies: bool = True, align
 
     What is merged first can be in the way of what comes later: both kinds are tried first, and the better way is taken.
     """
-    kinds = [_in_place] * in_place + [_without_copies] * copies
+    kinds = [_in_place] * in_place + [_without_copies] * (copies and has_copies(program))
     found = [_merged(program, way, _Work(alignment, WORK)) for way in (kinds, kinds[::-1])[: len(kinds)]]
     return compacted(min(found, key=lambda each: _cost(each, alignment), default=program))
+
+
+def has_copies(program: Program) -> bool:
+    """Whether a step copies and nothing else, so that it may go away."""
+    return any(step.copies for step in program.steps)
 
 
 def _merged(program: Program, kinds: list[_Kind], work: _Work) -> Program:

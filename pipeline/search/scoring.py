@@ -16,6 +16,7 @@ from ..kernels.arranging import arranged
 from ..kernels.lowering import Lowered, lower, planned
 from ..kernels.outlines import Outlines
 from ..memory import ALIGNMENT, Footprint, account, plan_arena, shared_floor
+from ..memory.alias import has_copies
 from ..memory.dependencies import step_graph
 from ..memory.schedule import orders_of
 from ..passes.base import Pass
@@ -169,15 +170,16 @@ def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangemen
     Bound, passes and program of each, the lowest bound first, of equal ones the one with fewer kernels.
     """
     found: dict[Program, tuple[int, Arrangement, Program]] = {}
-    for sharing in ((), (Share(copies=0),), (Share(),)):
+    ways = ((), (Share(copies=0),), (Share(),))
+    for sharing in ways if has_copies(program) else ways[:2]:
         shared = program if not sharing else sharing[0].apply(program)
         if shared in found:
             continue
         graph = named = step_graph(shared)  # an order is told by its name, whatever the alignment
         if alignment != ALIGNMENT:
             graph = step_graph(shared, alignment)
-        ways = [(max(graph.alive(order)), name, order) for name, order in orders_of(named)]
-        least, name, order = min(ways, key=lambda way: way[0])
+        bounds = [(max(graph.alive(order)), name, order) for name, order in orders_of(named)]
+        least, name, order = min(bounds, key=lambda way: way[0])
         found[shared] = (least, (*sharing, Order(by=name)), shared.reordered(order))
     return sorted(found.values(), key=lambda each: (each[0], len(each[2].steps)))
 
