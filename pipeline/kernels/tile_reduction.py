@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
 from tvm.ir import Var
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import PrimFunc
 
 from ..targets import Machine
+from .grid import Unknown
 from .inlining import REFUSALS, new_schedule, scheduled_kernel
 from .repack import Repack
+from .skipping import is_skippable, skipping
 from .tile_parts import Parts, Place, parts_of
 from .tiling import Reduced, Tiling, best_tiling, plain_axes, tilings
 
@@ -48,15 +51,28 @@ def tile_reduction(
     `repackable` are the positions of the parameters that are weights no other kernel reads. With `copy_late`, padding
     is copied for one step of the reduction at a time: slower, and smaller. `choose` takes one of the ways to tile.
     """
-    schedule = new_schedule(kernel)
-    try:
-        parts = parts_of(schedule, kernel, repackable, machine)
-        tiling = None if parts is None else choose(parts.reduced)
-        if parts is None or tiling is None:
+    for copies in (False, True):
+        schedule = new_schedule(kernel)
+        try:
+            parts = parts_of(schedule, kernel, repackable, machine)
+            tiling = None if parts is None else choose(parts.reduced)
+            if parts is None or tiling is None:
+                return None
+            if not copies and (copy_late or not _skips(schedule, parts)):
+                continue
+            return _tile(schedule, kernel, parts, tiling, copy_late, copies)
+        except REFUSALS:
             return None
-        return _tile(schedule, kernel, parts, tiling, copy_late)
-    except REFUSALS:
-        return None
+        except Unknown:
+            continue
+    return None
+
+
+def _skips(schedule: Schedule, parts: Parts) -> bool:
+    """Whether there is padding, and it need not be copied."""
+    return bool(parts.padding) and is_skippable(
+        schedule.get(parts.reduction), [schedule.get(block) for block in parts.padding]
+    )
 
 
 def ways_to_tile(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> tuple[list[Tiling], bool]:
@@ -68,12 +84,18 @@ def ways_to_tile(kernel: PrimFunc, repackable: frozenset[int], machine: Machine)
     return ([], False) if parts is None else (tilings(parts.reduced), bool(parts.padding))
 
 
-def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, copy_late: bool) -> Tiled:
+def _tile(
+    schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, copy_late: bool, copies: bool
+) -> Tiled:
+    if not copies:
+        for block in parts.padding:
+            schedule.compute_inline(block)
     repacks = _repack(schedule, kernel, parts.reduction, tiling)
     _accumulate_along_lanes(schedule, parts.reduction, tiling)
     inside = _tile_consumer(schedule, parts.consumer, tiling, parts.places)
-    _tile_reduction(schedule, parts.reduction, tiling, inside, parts.padding, copy_late)
-    return Tiled(scheduled_kernel(schedule, kernel), tiling.tile.lanes, repacks)
+    _tile_reduction(schedule, parts.reduction, tiling, inside, parts.padding if copies else [], copy_late)
+    tiled = scheduled_kernel(schedule, kernel)
+    return Tiled(tiled if copies else skipping(tiled), tiling.tile.lanes, repacks)
 
 
 def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: Tiling) -> tuple[Repack, ...]:
@@ -145,7 +167,9 @@ def _tile_reduction(
         for number, (loop, axis) in enumerate(zip(loops, axes))
         if int(axis.iter_type) == 0 and number != tiling.lane and number not in tiling.rows
     ]
-    schedule.reorder(*summing, *single, *rows, groups, lanes)
+    # the operand of which there is less stays in registers while that of which there is more is loaded one by one
+    few_rows = prod(tiling.tile.rows) < tiling.tile.groups
+    schedule.reorder(*summing, *single, *((groups, *rows) if few_rows else (*rows, groups)), lanes)
     for block in padding:
         schedule.compute_at(block, summing[-1 if copy_late else 0], preserve_unit_loops=True)
     _into_registers(schedule, rows, groups, lanes)

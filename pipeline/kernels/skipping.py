@@ -1,0 +1,262 @@
+"""Padding that is skipped: what it would add to a sum is 0, so none of it is copied and none of it is added.
+
+    for x in 0…9:                                             a tile: columns 3 x … 3 x + 2
+        for c, i, j, r: acc[r] += (data[c, y + i - 1, 3 x + r + j - 1] if inside else 0) * weight[c, i, j]
+
+    x = 0: …; for x in 1…8: …; x = 8: …                       only the first and the last tile meet columns of padding
+        for c, i: if 1 <= y + i < 28:                         of rows, one question for all of the tile
+            for j, r: acc[r] += data[…] * weight[…]           of columns, none from the second tile to the last but one
+
+At the ends x is a number and what the questions hang on is unrolled, so that the compiler answers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import tvm_ffi
+from tvm import sym, tirx
+from tvm.ir import Expr, Range, TensorLoad, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import And, BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+
+from .expressions import is_choice, is_true, loads, replaced, uses
+from .grid import Unknown
+from .nests import buffer_of, int64, kernel_of, nests_in, sequence
+
+_SERIAL, _VECTORIZED, _UNROLLED = 0, 2, 3
+#: the longest loop over a window that is unrolled where padding is met, and the most tiles that are told apart there
+_UNROLL, _ENDS = 1, 2
+
+
+def is_skippable(block: SBlock, paddings: Sequence[SBlock]) -> bool:
+    """Whether `block` sums up products of which one factor is what a block of `paddings` makes, 0 in the padding."""
+    total = block.body.value
+    if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
+        return False
+    factors = [each for each in (total.b.a, total.b.b) if isinstance(each, TensorLoad)]
+    for padding in paddings:
+        value = padding.body.value
+        if not is_choice(value) or getattr(value.args[2], "value", None) != 0.0:
+            return False
+        read = [load for load in loads(total) if load.source.same_as(padding.body.buffer)]
+        if len(read) != 1 or not any(read[0].same_as(each) for each in factors):
+            return False
+    return True
+
+
+def skipping(kernel: PrimFunc) -> PrimFunc:
+    """`kernel`, whose reduction is in tiles and has its padding inlined, without it. Its workspace is one tile.
+
+    Raises Unknown for a kernel of another form."""
+    (nest,) = nests_in(kernel)
+    around: list[For] = []
+    while isinstance(nest, For):
+        around.append(nest)
+        nest = nest.body
+    own = list(kernel.body.block.alloc_buffers)
+    if not isinstance(nest, SeqStmt) or len(own) != 1:
+        raise Unknown("more than a tile in a nest of loops")
+    tile = _Tile(nest, around, own[0])
+    return kernel_of(kernel.params, [tile.nest()], [tile.accumulators], kernel.attrs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaf:
+    """A store, done where all questions are answered with yes."""
+
+    store: BufferStore
+    questions: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Loop:
+    var: Var
+    extent: int
+    kind: int
+    body: tuple[_Leaf | _Loop, ...]
+
+
+class _Tile:
+    """What is done for a tile, in the loops `around` it; its sums, in `buffer` so far, are in `accumulators`."""
+
+    def __init__(self, body: Stmt, around: Sequence[For], buffer: Var):
+        self._around = around
+        parts = tuple(_read(body, {}))
+        loops = list(_all(parts, _Loop))
+        self._inner = {loop.var: Range(0, int64(loop.extent)) for loop in loops}
+        self._serial = {loop.var for loop in loops if loop.kind == _SERIAL}
+        self._questions = [question for leaf in _all(parts, _Leaf) for question in leaf.questions]
+        vectors = [loop.var for loop in loops if loop.kind == _VECTORIZED]
+        if any(uses(question, var) for question in self._questions for var in vectors):
+            raise Unknown("questions within a vector")
+        first = {loop.loop_var: int64(0) for loop in around}
+        self.accumulators = buffer_of("acc", _extents(parts, buffer, first, self._inner), "float32")
+        self._body = tuple(_moved(part, buffer, self.accumulators, first) for part in parts)
+
+    def nest(self, ranges: Mapping[Var, Range] = {}, values: Mapping[Var, Expr] = {}) -> Stmt:
+        """The loops around a tile from the first on that has no range yet, in pieces, and the tile."""
+        if len(ranges) == len(self._around):
+            return self._tile(ranges, values)
+        loop = self._around[len(ranges)]
+        parts = []
+        for first, count in self._pieces(loop.loop_var, int(loop.extent), ranges):
+            var = Var(loop.loop_var.name, "int64")
+            value = int64(first) if count == 1 else var if first == 0 else var + first
+            body = self.nest(
+                {**ranges, loop.loop_var: Range.from_min_extent(int64(first), int64(count))},
+                {**values, loop.loop_var: value},
+            )
+            parts.append(body if count == 1 else For(var, int64(0), int64(count), _SERIAL, body))
+        return sequence(parts)
+
+    def _pieces(self, var: Var, extent: int, ranges: Mapping[Var, Range]) -> list[tuple[int, int]]:
+        """First value and count of the pieces of a loop around: the ends, one by one where they are few, and between
+        them the values with which no question is left that hangs on rows of a tile too."""
+        rows = [each for each in self._inner if each not in self._serial]
+        asked = [each for each in self._questions if uses(each, var) and any(uses(each, row) for row in rows)]
+        if not asked:
+            return [(0, extent)]
+
+        def settled(first: int, count: int) -> bool:
+            values = Range.from_min_extent(int64(first), int64(count))
+            analyzer = _knowing({**self._inner, **ranges, var: values})
+            return all(analyzer.can_prove(question) for question in asked)
+
+        start = next((value for value in range(extent) if settled(value, 1)), extent)
+        end = next((value for value in range(extent, start, -1) if settled(value - 1, 1)), start)
+        if start < end and not settled(start, end - start):
+            raise Unknown("padding between tiles")
+        ends = [(start, end - start)] if start < end else []
+        for first, count in ((0, start), (end, extent - end)):
+            ends += [(first + n, 1) for n in range(count)] if count <= _ENDS else [(first, count)]
+        return sorted(ends)
+
+    def _tile(self, ranges: Mapping[Var, Range], values: Mapping[Var, Expr]) -> Stmt:
+        analyzer = _knowing({**self._inner, **ranges})
+        open_ = [question for question in self._questions if not analyzer.can_prove(question)]
+        known = {var for var, range_ in ranges.items() if int(range_.extent) == 1}
+        rows = [each for each in self._inner if each not in self._serial]
+        #: loops over a window with which the compiler can answer all questions about a row
+        answering = [question for question in open_ if any(uses(question, row) for row in rows)]
+        unrolled = {
+            var
+            for var in self._serial
+            if int(self._inner[var].extent) <= _UNROLL
+            and any(uses(question, var) for question in answering)
+            and all(not uses(question, other) or other in known for question in answering for other in ranges)
+        }
+        return sequence([self._made(part, values, open_, unrolled) for part in self._body])
+
+    def _made(self, part: _Leaf | _Loop, values: Mapping[Var, Expr], asked: list[Expr], unrolled: set[Var]) -> Stmt:
+        """A part under the questions it hangs on, each as far outside as can be."""
+        stmt, questions = self._with_questions(part, values, asked, unrolled)
+        return _under(questions, values, stmt)
+
+    def _with_questions(
+        self, part: _Leaf | _Loop, values: Mapping[Var, Expr], asked: list[Expr], unrolled: set[Var]
+    ) -> tuple[Stmt, list[Expr]]:
+        """A part, and the questions about it that no loop of it needs to know."""
+        if isinstance(part, _Leaf):
+            return replaced(part.store, values), [each for each in part.questions if each in asked]
+        var = Var(part.var.name, "int64")
+        values = {**values, part.var: var}
+        made = [self._with_questions(each, values, asked, unrolled) for each in part.body]
+        if len(made) > 1:
+            body, outside = sequence([_under(questions, values, stmt) for stmt, questions in made]), []
+        else:
+            ((body, questions),) = made
+            outside = [each for each in questions if not uses(each, part.var)]
+            body = _under([each for each in questions if uses(each, part.var)], values, body)
+        return For(var, int64(0), int64(part.extent), _UNROLLED if part.var in unrolled else part.kind, body), outside
+
+
+def _read(stmt: Stmt, values: Mapping[Var, Expr]) -> Iterator[_Leaf | _Loop]:
+    """A statement as loops and stores, without blocks and loops of one iteration; padding has become a question."""
+    if isinstance(stmt, SeqStmt):
+        for part in stmt.seq:
+            yield from _read(part, values)
+    elif isinstance(stmt, For) and int(stmt.extent) == 1:
+        yield from _read(stmt.body, {**values, stmt.loop_var: int64(0)})
+    elif isinstance(stmt, For):
+        yield _Loop(stmt.loop_var, int(stmt.extent), int(stmt.kind), tuple(_read(stmt.body, values)))
+    elif isinstance(stmt, SBlockRealize) and isinstance(stmt.block.body, BufferStore) and stmt.block.init is None:
+        bound = {axis.var: replaced(value, values) for axis, value in zip(stmt.block.iter_vars, stmt.iter_values)}
+        store, questions = _without_padding(stmt.block.body)
+        asked = [replaced(each, bound) for each in questions]
+        if not is_true(stmt.predicate):
+            asked += [replaced(each, values) for each in _conjuncts(stmt.predicate)]
+        yield _Leaf(replaced(store, bound), tuple(asked))
+    else:
+        raise Unknown("no nest of loops and plain blocks")
+
+
+def _extents(
+    parts: Sequence[_Leaf | _Loop], buffer: Var, first: Mapping[Var, Expr], inner: Mapping[Var, Range]
+) -> list[int]:
+    """How much of `buffer` the first tile stores."""
+    analyzer, found = _knowing(inner), [1] * len(buffer.ty.shape)
+    for leaf in _all(parts, _Leaf):
+        if leaf.store.buffer.same_as(buffer):
+            bounds = [analyzer.const_int_bound(replaced(index, first)) for index in leaf.store.indices]
+            found = [max(extent, int(bound.max_value) + 1) for extent, bound in zip(found, bounds)]
+    return found
+
+
+def _moved(part: _Leaf | _Loop, buffer: Var, other: Var, first: Mapping[Var, Expr]) -> _Leaf | _Loop:
+    """A part with `other` for `buffer`, in which each tile is where the first one is."""
+    if isinstance(part, _Loop):
+        return replace(part, body=tuple(_moved(each, buffer, other, first) for each in part.body))
+
+    def placed(indices: Sequence[Expr]) -> list[Expr]:
+        return [replaced(index, first) for index in indices]
+
+    def load(each: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(other, placed(each.indices)) if each.source.same_as(buffer) else each
+
+    store = part.store
+    value = tvm_ffi.structural_map(store.value, (TensorLoad, load))
+    if store.buffer.same_as(buffer):
+        return replace(part, store=BufferStore(other, value, placed(store.indices)))
+    return replace(part, store=BufferStore(store.buffer, value, store.indices))
+
+
+def _without_padding(store: BufferStore) -> tuple[BufferStore, list[Expr]]:
+    """A sum of products as it is where there is no padding, and the conditions of that; any other store as it is."""
+    total = store.value
+    if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
+        return store, []
+    factors = [total.b.a, total.b.b]
+    if not any(map(is_choice, factors)):
+        return store, []
+    questions = [each for factor in factors if is_choice(factor) for each in _conjuncts(factor.args[0])]
+    one, other = (factor.args[1] if is_choice(factor) else factor for factor in factors)
+    return BufferStore(store.buffer, total.a + one * other, store.indices), questions
+
+
+def _conjuncts(condition: Expr) -> list[Expr]:
+    if isinstance(condition, And):
+        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
+    return [condition]
+
+
+def _under(questions: Sequence[Expr], values: Mapping[Var, Expr], stmt: Stmt) -> Stmt:
+    if not questions:
+        return stmt
+    return IfThenElse(tirx.all(*(replaced(question, values) for question in questions)), stmt, None)
+
+
+def _all(parts: Sequence[_Leaf | _Loop], kind: type) -> Iterator:
+    for part in parts:
+        if isinstance(part, kind):
+            yield part
+        if isinstance(part, _Loop):
+            yield from _all(part.body, kind)
+
+
+def _knowing(ranges: Mapping[Var, Range]) -> sym.Analyzer:
+    analyzer = sym.Analyzer()
+    for var, values in ranges.items():
+        analyzer.bind(var, values)
+    return analyzer
