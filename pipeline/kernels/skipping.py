@@ -19,7 +19,7 @@ import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, Range, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import And, BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import And, BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
 from .expressions import is_choice, is_true, loads, replaced, uses
 from .grid import Unknown
@@ -83,14 +83,11 @@ class _Tile:
 
     def __init__(self, body: Stmt, around: Sequence[For], buffer: Var):
         self._around = around
-        parts = tuple(_read(body, {}))
+        parts = tuple(_read(body, {}, {}))
         loops = list(_all(parts, _Loop))
         self._inner = {loop.var: Range(0, int64(loop.extent)) for loop in loops}
         self._serial = {loop.var for loop in loops if loop.kind == _SERIAL}
         self._questions = [question for leaf in _all(parts, _Leaf) for question in leaf.questions]
-        vectors = [loop.var for loop in loops if loop.kind == _VECTORIZED]
-        if any(uses(question, var) for question in self._questions for var in vectors):
-            raise Unknown("questions within a vector")
         first = {loop.loop_var: int64(0) for loop in around}
         self.accumulators = buffer_of("acc", _extents(parts, buffer, first, self._inner), "float32")
         self._body = tuple(_moved(part, buffer, self.accumulators, first) for part in parts)
@@ -140,13 +137,7 @@ class _Tile:
         rows = [each for each in self._inner if each not in self._serial]
         #: loops over a window with which the compiler can answer all questions about a row
         answering = [question for question in open_ if any(uses(question, row) for row in rows)]
-        unrolled = {
-            var
-            for var in self._serial
-            if int(self._inner[var].extent) <= _UNROLL
-            and any(uses(question, var) for question in answering)
-            and all(not uses(question, other) or other in known for question in answering for other in ranges)
-        }
+        unrolled = set()
         return sequence([self._made(part, values, open_, unrolled) for part in self._body])
 
     def _made(self, part: _Leaf | _Loop, values: Mapping[Var, Expr], asked: list[Expr], unrolled: set[Var]) -> Stmt:
@@ -172,24 +163,42 @@ class _Tile:
         return For(var, int64(0), int64(part.extent), _UNROLLED if part.var in unrolled else part.kind, body), outside
 
 
-def _read(stmt: Stmt, values: Mapping[Var, Expr]) -> Iterator[_Leaf | _Loop]:
-    """A statement as loops and stores, without blocks and loops of one iteration; padding has become a question."""
+def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> Iterator[_Leaf | _Loop]:
+    """A statement as loops and stores, without blocks and loops of one iteration; padding has become a question.
+    `lanes` are the loops that are vectors, with their extents."""
     if isinstance(stmt, SeqStmt):
         for part in stmt.seq:
-            yield from _read(part, values)
+            yield from _read(part, values, lanes)
     elif isinstance(stmt, For) and int(stmt.extent) == 1:
-        yield from _read(stmt.body, {**values, stmt.loop_var: int64(0)})
+        yield from _read(stmt.body, {**values, stmt.loop_var: int64(0)}, lanes)
     elif isinstance(stmt, For):
-        yield _Loop(stmt.loop_var, int(stmt.extent), int(stmt.kind), tuple(_read(stmt.body, values)))
+        if int(stmt.kind) == _VECTORIZED:
+            lanes = {**lanes, stmt.loop_var: int(stmt.extent)}
+        yield _Loop(stmt.loop_var, int(stmt.extent), int(stmt.kind), tuple(_read(stmt.body, values, lanes)))
     elif isinstance(stmt, SBlockRealize) and isinstance(stmt.block.body, BufferStore) and stmt.block.init is None:
         bound = {axis.var: replaced(value, values) for axis, value in zip(stmt.block.iter_vars, stmt.iter_values)}
         store, questions = _without_padding(stmt.block.body)
         asked = [replaced(each, bound) for each in questions]
         if not is_true(stmt.predicate):
             asked += [replaced(each, values) for each in _conjuncts(stmt.predicate)]
-        yield _Leaf(replaced(store, bound), tuple(asked))
+        yield _Leaf(replaced(store, bound), tuple(_of_vectors(question, lanes) for question in asked))
     else:
         raise Unknown("no nest of loops and plain blocks")
+
+
+def _of_vectors(question: Expr, lanes: Mapping[Var, int]) -> Expr:
+    """The question about a vector that has one answer for all its lanes. Raises Unknown where it has several."""
+    for lane, extent in lanes.items():
+        if uses(question, lane):
+            first = replaced(question, {lane: int64(0)})
+            if type(question).__name__ != "LT" or not isinstance(question.b, IntImm) or int(question.b) % extent:
+                raise Unknown("a question about a lane")
+            known = sym.Analyzer().modular_set(sym.Analyzer().simplify(first.a))
+            step = sym.detect_linear_equation(question.a, [lane])
+            if int(known.coeff) % extent or int(known.base) % extent or not step or int(step[0]) != 1:
+                raise Unknown("a vector that is not aligned")
+            question = first
+    return question
 
 
 def _extents(

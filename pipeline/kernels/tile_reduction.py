@@ -13,7 +13,7 @@ another layout (see repack.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from tvm.ir import Var
@@ -51,16 +51,14 @@ def tile_reduction(
     `repackable` are the positions of the parameters that are weights no other kernel reads. With `copy_late`, padding
     is copied for one step of the reduction at a time: slower, and smaller. `choose` takes one of the ways to tile.
     """
-    for copies in (False, True):
+    for in_pieces in (True, False):
         schedule = new_schedule(kernel)
         try:
-            parts = parts_of(schedule, kernel, repackable, machine)
+            parts = _parts(schedule, kernel, repackable, machine, in_pieces and not copy_late)
             tiling = None if parts is None else choose(parts.reduced)
             if parts is None or tiling is None:
                 return None
-            if not copies and (copy_late or not _skips(schedule, parts)):
-                continue
-            return _tile(schedule, kernel, parts, tiling, copy_late, copies)
+            return _tile(schedule, kernel, parts, tiling, copy_late)
         except REFUSALS:
             return None
         except Unknown:
@@ -68,34 +66,43 @@ def tile_reduction(
     return None
 
 
-def _skips(schedule: Schedule, parts: Parts) -> bool:
-    """Whether there is padding, and it need not be copied."""
-    return bool(parts.padding) and is_skippable(
-        schedule.get(parts.reduction), [schedule.get(block) for block in parts.padding]
-    )
-
-
 def ways_to_tile(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> tuple[list[Tiling], bool]:
     """All of them, by estimated cycles, and whether there is padding to copy; none where the rule does not match."""
     try:
-        parts = parts_of(new_schedule(kernel), kernel, repackable, machine)
+        parts = _parts(new_schedule(kernel), kernel, repackable, machine, True)
     except REFUSALS:
         return [], False
     return ([], False) if parts is None else (tilings(parts.reduced), bool(parts.padding))
 
 
-def _tile(
-    schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, copy_late: bool, copies: bool
-) -> Tiled:
-    if not copies:
-        for block in parts.padding:
+def _parts(
+    schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, in_pieces: bool
+) -> Parts | None:
+    """The parts of a kernel, without padding and for tiles of any size where all can be done `in_pieces`."""
+    parts = parts_of(schedule, kernel, repackable, machine)
+    if parts is None or not in_pieces or parts.padding and not _skips(schedule, parts):
+        return parts
+    return replace(parts, reduced=replace(parts.reduced, uneven=True))
+
+
+def _skips(schedule: Schedule, parts: Parts) -> bool:
+    """Whether the padding there is need not be copied."""
+    return is_skippable(schedule.get(parts.reduction), [schedule.get(block) for block in parts.padding])
+
+
+def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, copy_late: bool) -> Tiled:
+    padding = parts.padding
+    in_pieces = parts.reduced.uneven and (padding or not tiling.tile.even)
+    if in_pieces:
+        for block in padding:
             schedule.compute_inline(block)
+        padding = []
     repacks = _repack(schedule, kernel, parts.reduction, tiling)
     _accumulate_along_lanes(schedule, parts.reduction, tiling)
     inside = _tile_consumer(schedule, parts.consumer, tiling, parts.places)
-    _tile_reduction(schedule, parts.reduction, tiling, inside, parts.padding if copies else [], copy_late)
+    _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
-    return Tiled(tiled if copies else skipping(tiled), tiling.tile.lanes, repacks)
+    return Tiled(skipping(tiled) if in_pieces else tiled, tiling.tile.lanes, repacks)
 
 
 def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: Tiling) -> tuple[Repack, ...]:
@@ -103,7 +110,7 @@ def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: T
         return ()
     load, dimension = tiling.repack
     number = next(n for n, param in enumerate(kernel.params) if param.same_as(load.source))
-    repack = Repack(number, dimension, tiling.tile.width)
+    repack = Repack(number, dimension, tiling.packed)
     schedule.transform_layout(reduction, load.source, repack.index_map)
     return (repack,)
 
@@ -125,7 +132,8 @@ def _tile_consumer(schedule: Schedule, consumer: SBlockRV, tiling: Tiling, place
     axes = schedule.get(consumer).iter_vars
     tile = tiling.tile
     lane = places[tiling.lane].axis
-    lane_outer, groups, lanes = schedule.split(loops[lane], [None, tile.groups, tile.lanes])
+    vectors, lanes = schedule.split(loops[lane], [None, tile.lanes])
+    lane_outer, groups = schedule.split(vectors, [None, tile.groups])
     split = {lane: lane_outer}
     rows = []
     for axis, count in zip(tiling.rows, tile.rows):
@@ -160,7 +168,7 @@ def _tile_reduction(
     axes = schedule.get(reduction).iter_vars
     loops = schedule.get_loops(reduction)[-len(axes) :]
     summing = [loop for loop, axis in zip(loops, axes) if int(axis.iter_type) == 2]
-    groups, lanes = schedule.split(loops[tiling.lane], [tiling.tile.groups, tiling.tile.lanes])
+    groups, lanes = schedule.split(loops[tiling.lane], [None, tiling.tile.lanes])
     rows = [loops[axis] for axis in tiling.rows]
     single = [
         loop
