@@ -23,8 +23,8 @@ from tvm.tirx import PrimFunc
 from ..targets import Machine
 from .grid import Unknown
 from .inlining import REFUSALS, new_schedule, scheduled_kernel
+from .pieces import in_pieces, is_skippable
 from .repack import Repack
-from .skipping import is_skippable, skipping
 from .tile_parts import Parts, Place, parts_of
 from .tiling import Reduced, Tiling, best_tiling, plain_axes, tilings
 
@@ -51,10 +51,10 @@ def tile_reduction(
     `repackable` are the positions of the parameters that are weights no other kernel reads. With `copy_late`, padding
     is copied for one step of the reduction at a time: slower, and smaller. `choose` takes one of the ways to tile.
     """
-    for in_pieces in (True, False):
+    for pieces in (True, False):
         schedule = new_schedule(kernel)
         try:
-            parts = _parts(schedule, kernel, repackable, machine, in_pieces and not copy_late)
+            parts = _parts(schedule, kernel, repackable, machine, pieces and not copy_late)
             tiling = None if parts is None else choose(parts.reduced)
             if parts is None or tiling is None:
                 return None
@@ -76,24 +76,22 @@ def ways_to_tile(kernel: PrimFunc, repackable: frozenset[int], machine: Machine)
 
 
 def _parts(
-    schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, in_pieces: bool
+    schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, pieces: bool
 ) -> Parts | None:
-    """The parts of a kernel, without padding and for tiles of any size where all can be done `in_pieces`."""
+    """The parts of a kernel; with `pieces`, its tiles may be in such where no padding has to be copied."""
     parts = parts_of(schedule, kernel, repackable, machine)
-    if parts is None or not in_pieces or parts.padding and not _skips(schedule, parts):
+    if parts is None or not pieces:
+        return parts
+    paddings = [schedule.get(block) for block in parts.padding]
+    if not is_skippable(schedule.get(parts.reduction), paddings):
         return parts
     return replace(parts, reduced=replace(parts.reduced, uneven=True))
 
 
-def _skips(schedule: Schedule, parts: Parts) -> bool:
-    """Whether the padding there is need not be copied."""
-    return is_skippable(schedule.get(parts.reduction), [schedule.get(block) for block in parts.padding])
-
-
 def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, copy_late: bool) -> Tiled:
     padding = parts.padding
-    in_pieces = parts.reduced.uneven and (padding or not tiling.tile.even)
-    if in_pieces:
+    pieces = parts.reduced.uneven and (bool(padding) or not tiling.tile.even)
+    if pieces:
         for block in padding:
             schedule.compute_inline(block)
         padding = []
@@ -102,7 +100,7 @@ def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, co
     inside = _tile_consumer(schedule, parts.consumer, tiling, parts.places)
     _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
-    return Tiled(skipping(tiled) if in_pieces else tiled, tiling.tile.lanes, repacks)
+    return Tiled(in_pieces(tiled) if pieces else tiled, tiling.tile.lanes, repacks)
 
 
 def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: Tiling) -> tuple[Repack, ...]:

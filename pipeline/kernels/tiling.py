@@ -143,12 +143,13 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         )
         from_padding = _reads(vector, reduced.padded)
         row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
+        moved = _elements(vector), _elements(scalar)
         ways = []
         for tile in found:
             wanted = None if tile.lanes == 1 else repack
             cycles = tile.cycles * (_PADDED_LANES if from_padding else 1.0) * (_REPACK if wanted else 1.0)
             lane_tiles, row_tiles = extents[lane] // tile.width, row_extents // prod(tile.rows)
-            outermost = _elements(vector) * row_tiles > _elements(scalar) * lane_tiles
+            outermost = moved[0] * row_tiles > moved[1] * lane_tiles
             ways.append(Tiling(lane, rows, tile, wanted, cycles, outermost))
         yield ways
 

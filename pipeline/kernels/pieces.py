@@ -1,13 +1,14 @@
-"""Padding that is skipped: what it would add to a sum is 0, so none of it is copied and none of it is added.
+"""Tiles in pieces: those at the ends of a loop, which meet padding or have fewer rows, have code of their own.
 
-    for x in 0…9:                                             a tile: columns 3 x … 3 x + 2
+    for x in 0…10:                                            a tile: columns 3 x … 3 x + 2, as far as there are 29
         for c, i, j, r: acc[r] += (data[c, y + i - 1, 3 x + r + j - 1] if inside else 0) * weight[c, i, j]
 
-    x = 0: …; for x in 1…8: …; x = 8: …                       only the first and the last tile meet columns of padding
+    x = 0: …; for x in 1…9: …; x = 9: …                       only the first and the last meet columns of padding
         for c, i: if 1 <= y + i < 28:                         of rows, one question for all of the tile
             for j, r: acc[r] += data[…] * weight[…]           of columns, none from the second tile to the last but one
 
-At the ends x is a number and what the questions hang on is unrolled, so that the compiler answers them.
+Padding is skipped, not copied: what it would add to a sum is 0. At the ends x is a number, and most of what is asked
+about a row there is answered by the compiler.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from tvm.tirx import And, BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStm
 
 from .expressions import is_choice, is_true, loads, replaced, uses
 from .grid import Unknown
-from .nests import buffer_of, int64, kernel_of, nests_in, sequence
+from .nests import all_of, buffer_of, int64, kernel_of, nests_in, sequence
 
-_SERIAL, _VECTORIZED, _UNROLLED = 0, 2, 3
-#: the longest loop over a window that is unrolled where padding is met, and the most tiles that are told apart there
-_UNROLL, _ENDS = 1, 2
+_SERIAL, _VECTORIZED = 0, 2
+#: the most tiles at an end that have code of their own, each
+_ENDS = 2
 
 
 def is_skippable(block: SBlock, paddings: Sequence[SBlock]) -> bool:
     """Whether `block` sums up products of which one factor is what a block of `paddings` makes, 0 in the padding."""
     total = block.body.value
     if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
-        return False
+        return not paddings
     factors = [each for each in (total.b.a, total.b.b) if isinstance(each, TensorLoad)]
     for padding in paddings:
         value = padding.body.value
@@ -46,8 +47,8 @@ def is_skippable(block: SBlock, paddings: Sequence[SBlock]) -> bool:
     return True
 
 
-def skipping(kernel: PrimFunc) -> PrimFunc:
-    """`kernel`, whose reduction is in tiles and has its padding inlined, without it. Its workspace is one tile.
+def in_pieces(kernel: PrimFunc) -> PrimFunc:
+    """`kernel`, whose reduction is in tiles and has its padding inlined, with its tiles in pieces.
 
     Raises Unknown for a kernel of another form."""
     (nest,) = nests_in(kernel)
@@ -58,8 +59,7 @@ def skipping(kernel: PrimFunc) -> PrimFunc:
     own = list(kernel.body.block.alloc_buffers)
     if not isinstance(nest, SeqStmt) or len(own) != 1:
         raise Unknown("more than a tile in a nest of loops")
-    tile = _Tile(nest, around, own[0])
-    return kernel_of(kernel.params, [tile.nest()], [tile.accumulators], kernel.attrs)
+    return kernel_of(kernel.params, [_Tile(nest, around, own[0]).nest()], [], kernel.attrs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,18 +79,19 @@ class _Loop:
 
 
 class _Tile:
-    """What is done for a tile, in the loops `around` it; its sums, in `buffer` so far, are in `accumulators`."""
+    """What is done for a tile, in the loops `around` it; its sums, in `buffer` so far, are in accumulators of its own."""
 
     def __init__(self, body: Stmt, around: Sequence[For], buffer: Var):
         self._around = around
         parts = tuple(_read(body, {}, {}))
         loops = list(_all(parts, _Loop))
         self._inner = {loop.var: Range(0, int64(loop.extent)) for loop in loops}
-        self._serial = {loop.var for loop in loops if loop.kind == _SERIAL}
+        self._rows = [loop.var for loop in loops if loop.kind != _SERIAL]
         self._questions = [question for leaf in _all(parts, _Leaf) for question in leaf.questions]
         first = {loop.loop_var: int64(0) for loop in around}
-        self.accumulators = buffer_of("acc", _extents(parts, buffer, first, self._inner), "float32")
-        self._body = tuple(_moved(part, buffer, self.accumulators, first) for part in parts)
+        self._extents = _extents(parts, buffer, first, self._inner)
+        self._accumulators = buffer_of("acc", self._extents, "float32")
+        self._body = tuple(_moved(part, buffer, self._accumulators, first) for part in parts)
 
     def nest(self, ranges: Mapping[Var, Range] = {}, values: Mapping[Var, Expr] = {}) -> Stmt:
         """The loops around a tile from the first on that has no range yet, in pieces, and the tile."""
@@ -111,56 +112,51 @@ class _Tile:
     def _pieces(self, var: Var, extent: int, ranges: Mapping[Var, Range]) -> list[tuple[int, int]]:
         """First value and count of the pieces of a loop around: the ends, one by one where they are few, and between
         them the values with which no question is left that hangs on rows of a tile too."""
-        rows = [each for each in self._inner if each not in self._serial]
-        asked = [each for each in self._questions if uses(each, var) and any(uses(each, row) for row in rows)]
+        asked = [each for each in self._questions if uses(each, var) and any(uses(each, row) for row in self._rows)]
         if not asked:
             return [(0, extent)]
 
         def settled(first: int, count: int) -> bool:
-            values = Range.from_min_extent(int64(first), int64(count))
-            analyzer = _knowing({**self._inner, **ranges, var: values})
+            analyzer = _knowing({**self._inner, **ranges, var: Range.from_min_extent(int64(first), int64(count))})
             return all(analyzer.can_prove(question) for question in asked)
 
         start = next((value for value in range(extent) if settled(value, 1)), extent)
         end = next((value for value in range(extent, start, -1) if settled(value - 1, 1)), start)
         if start < end and not settled(start, end - start):
             raise Unknown("padding between tiles")
-        ends = [(start, end - start)] if start < end else []
+        found = [(start, end - start)] if start < end else []
         for first, count in ((0, start), (end, extent - end)):
-            ends += [(first + n, 1) for n in range(count)] if count <= _ENDS else [(first, count)]
-        return sorted(ends)
+            found += [(first + n, 1) for n in range(count)] if count <= _ENDS else [(first, count)]
+        return sorted(found)
 
     def _tile(self, ranges: Mapping[Var, Range], values: Mapping[Var, Expr]) -> Stmt:
         analyzer = _knowing({**self._inner, **ranges})
-        open_ = [question for question in self._questions if not analyzer.can_prove(question)]
-        known = {var for var, range_ in ranges.items() if int(range_.extent) == 1}
-        rows = [each for each in self._inner if each not in self._serial]
-        #: loops over a window with which the compiler can answer all questions about a row
-        answering = [question for question in open_ if any(uses(question, row) for row in rows)]
-        unrolled = set()
-        return sequence([self._made(part, values, open_, unrolled) for part in self._body])
+        settled = [question for question in self._questions if analyzer.can_prove(question)]
+        own = buffer_of("acc", self._extents, "float32")
+        values = {**values, self._accumulators: own}
+        body = sequence([_under(*_made(part, values, settled)) for part in self._body])
+        region = [all_of(own)]
+        return SBlockRealize([], tirx.const(True), SBlock([], region, region, "tile", body, alloc_buffers=[own]))
 
-    def _made(self, part: _Leaf | _Loop, values: Mapping[Var, Expr], asked: list[Expr], unrolled: set[Var]) -> Stmt:
-        """A part under the questions it hangs on, each as far outside as can be."""
-        stmt, questions = self._with_questions(part, values, asked, unrolled)
-        return _under(questions, values, stmt)
 
-    def _with_questions(
-        self, part: _Leaf | _Loop, values: Mapping[Var, Expr], asked: list[Expr], unrolled: set[Var]
-    ) -> tuple[Stmt, list[Expr]]:
-        """A part, and the questions about it that no loop of it needs to know."""
-        if isinstance(part, _Leaf):
-            return replaced(part.store, values), [each for each in part.questions if each in asked]
-        var = Var(part.var.name, "int64")
-        values = {**values, part.var: var}
-        made = [self._with_questions(each, values, asked, unrolled) for each in part.body]
-        if len(made) > 1:
-            body, outside = sequence([_under(questions, values, stmt) for stmt, questions in made]), []
-        else:
-            ((body, questions),) = made
-            outside = [each for each in questions if not uses(each, part.var)]
-            body = _under([each for each in questions if uses(each, part.var)], values, body)
-        return For(var, int64(0), int64(part.extent), _UNROLLED if part.var in unrolled else part.kind, body), outside
+def _made(
+    part: _Leaf | _Loop, values: Mapping[Var, Expr], settled: Sequence[Expr]
+) -> tuple[Stmt, list[Expr], Mapping[Var, Expr]]:
+    """A part with variables of its own, the questions that it hangs on and none of its loops is needed to answer, and
+    what variables stand for in them."""
+    if isinstance(part, _Leaf):
+        open_ = [each for each in part.questions if not any(each.same_as(other) for other in settled)]
+        return replaced(part.store, values), open_, values
+    var = Var(part.var.name, "int64")
+    inside = {**values, part.var: var}
+    made = [_made(each, inside, settled) for each in part.body]
+    outside: list[Expr] = []
+    if len(made) == 1:
+        ((stmt, questions, _),) = made
+        outside = [each for each in questions if not uses(each, part.var)]
+        made = [(stmt, [each for each in questions if uses(each, part.var)], inside)]
+    body = sequence([_under(*each) for each in made])
+    return For(var, int64(0), int64(part.extent), part.kind, body), outside, values
 
 
 def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> Iterator[_Leaf | _Loop]:
@@ -250,7 +246,7 @@ def _conjuncts(condition: Expr) -> list[Expr]:
     return [condition]
 
 
-def _under(questions: Sequence[Expr], values: Mapping[Var, Expr], stmt: Stmt) -> Stmt:
+def _under(stmt: Stmt, questions: Sequence[Expr], values: Mapping[Var, Expr]) -> Stmt:
     if not questions:
         return stmt
     return IfThenElse(tirx.all(*(replaced(question, values) for question in questions)), stmt, None)
