@@ -116,9 +116,10 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
     spatial = [number for number, axis in enumerate(block.iter_vars) if int(axis.iter_type) == 0]
     alone = [n for n in spatial if uses(scalar, axes[n]) and not uses(vector, axes[n]) and n in tileable]
     steps = prod(extents) // prod(extents[n] for n in spatial)
-    scalar_padded = _reads(scalar, reduced.padded)
-    # of padding that is skipped, the tiles at the ends of one axis are enough
-    rows = tuple([n for n in alone if extents[n] > 1][-1 if reduced.uneven and scalar_padded else -2 :])
+    rows = tuple([n for n in alone if extents[n] > 1][-2:])
+    if reduced.uneven and _reads(scalar, reduced.padded):
+        # of padding that is skipped, the tiles at the ends of one axis are enough
+        rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1)
     shared = bool(rows) and _slides(scalar, axes[rows[-1]])
     if any(place.unit > 1 and axis not in rows for axis, place in tileable.items()):
         return
