@@ -24,6 +24,8 @@ from ..targets import Machine
 _OPERANDS = 2
 #: bytes of vectors that one tile after the other finds in the nearest cache, and cycles to load one from there, else
 _NEAR, _NEAR_LOAD, _FAR_LOAD = 16384, 0.5, 1.25
+#: cycles to have one scalar in all lanes
+_SCALAR_LOAD = 0.6
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
 _IN_FLIGHT = 8
 #: cycles to write one vector, and one single element elsewhere
@@ -153,7 +155,7 @@ def _cycles(lanes: int, groups: int, rows: int, steps: int, scattered: bool) -> 
     """Of one tile. Two multiply-adds and two loads start in a cycle."""
     accumulators = groups * rows
     load = _NEAR_LOAD if steps * groups * lanes * 4 <= _NEAR else _FAR_LOAD
-    step = max(accumulators / 2, groups * load + rows / 2, _IN_FLIGHT / 2)
+    step = max(accumulators / 2, groups * load + rows * _SCALAR_LOAD, _IN_FLIGHT / 2)
     return steps * step + (accumulators * lanes * _SCATTER if scattered else accumulators * _VECTOR_STORE)
 
 
