@@ -2,11 +2,12 @@
 
     for … tiles of the result:
         acc[rows, lanes] = 0
-        for … reduction:                      padding, where there is some, copied here: a few rows of the tile
+        for … reduction:                      padding that cannot be skipped copied here: a few rows of the tile
             acc[rows, lanes] += scalar[rows] * vector[lanes]
         result[tile] = epilogue(acc)          or a pooling, whose windows then stay within the tile
 
-The workspace is the tile, and the copied rows. A weight that is not contiguous along the lanes is asked for in
+Where padding of a sum can be skipped, or tiles do not divide the result, the tiles at the ends have code of their own
+(see pieces.py). The workspace is the tile, and the copied rows. A weight that is not contiguous along the lanes is asked for in
 another layout (see repack.py).
 """
 
