@@ -24,8 +24,8 @@ from ..targets import Machine
 _OPERANDS = 2
 #: bytes of vectors that one tile after the other finds in the nearest cache, and cycles to load one from there, else
 _NEAR, _NEAR_LOAD, _FAR_LOAD = 16384, 0.5, 1.25
-#: cycles to have one scalar in all lanes
-_SCALAR_LOAD = 0.6
+#: cycles to have one scalar in all lanes, and where it is an element of a vector
+_SCALAR_LOAD, _ELEMENT = 0.6, 0.5
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
 _IN_FLIGHT = 8
 #: cycles to write one vector, and one single element elsewhere
@@ -95,10 +95,10 @@ def tiles(
     lanes = next(lanes for lanes in powers if side_by_side % lanes == 0) if vectors else 1
     most = machine.registers - _OPERANDS
     candidates = [
-        _tile(lanes, width // lanes, groups, rows, counts, steps, scattered)
+        _tile(lanes, width // lanes, groups, rows, counts, steps, scattered, machine)
         for groups in _sizes(width // lanes, most, uneven)
         for counts in _counts(rows, most // groups, uneven)
-        if _held(groups, _product(counts), shared and machine.lanes > 1) <= machine.registers
+        if _held(groups, _product(counts), shared and _broadcasts(machine)) <= machine.registers
     ]
     return sorted(candidates, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, tile.groups, tile.rows))
 
@@ -110,14 +110,26 @@ def _held(groups: int, rows: int, shared: bool) -> int:
     return max(held, groups * (rows + 1) + rows - 1) if shared and rows > groups else held
 
 
+def _broadcasts(machine: Machine) -> bool:
+    """Whether a scalar takes a vector of its own."""
+    return machine.lanes > 1 and not machine.by_element
+
+
 def _tile(
-    lanes: int, vectors: int, groups: int, rows: Sequence[Rows], counts: tuple[int, ...], steps: int, scattered: bool
+    lanes: int,
+    vectors: int,
+    groups: int,
+    rows: Sequence[Rows],
+    counts: tuple[int, ...],
+    steps: int,
+    scattered: bool,
+    machine: Machine,
 ) -> Tile:
     """The tile, with the cycles per element of all tiles there are: `vectors` by the extents of `rows`."""
     last, extent = (counts[-1], rows[-1].extent * rows[-1].unit) if rows else (1, 1)
     others = _product(counts[:-1])
     total = sum(
-        times * again * _cycles(lanes, width, others * height, steps, scattered)
+        times * again * _cycles(lanes, width, others * height, steps, scattered, machine)
         for width, times in _split(vectors, groups)
         for height, again in _split(extent, last)
     )
@@ -151,11 +163,12 @@ def _counts(axes: Sequence[Rows], largest: int, uneven: bool) -> Iterator[tuple[
             yield (*outer, count)
 
 
-def _cycles(lanes: int, groups: int, rows: int, steps: int, scattered: bool) -> float:
+def _cycles(lanes: int, groups: int, rows: int, steps: int, scattered: bool, machine: Machine) -> float:
     """Of one tile. Two multiply-adds and two loads start in a cycle."""
+    scalar = _SCALAR_LOAD if _broadcasts(machine) else _ELEMENT
     accumulators = groups * rows
     load = _NEAR_LOAD if steps * groups * lanes * 4 <= _NEAR else _FAR_LOAD
-    step = max(accumulators / 2, groups * load + rows * _SCALAR_LOAD, _IN_FLIGHT / 2)
+    step = max(accumulators / 2, groups * load + rows * scalar, _IN_FLIGHT / 2)
     return steps * step + (accumulators * lanes * _SCATTER if scattered else accumulators * _VECTOR_STORE)
 
 
