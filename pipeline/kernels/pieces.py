@@ -32,14 +32,15 @@ _ENDS = 2
 
 
 def is_skippable(block: SBlock, paddings: Sequence[SBlock]) -> bool:
-    """Whether `block` sums up products of which one factor is what a block of `paddings` makes, 0 in the padding."""
+    """Whether `block` sums up products of which one factor is what a block of `paddings` makes: 0 in the padding, else
+    an element as it is. What has to be computed first is better computed once, and copied."""
     total = block.body.value
     if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
         return not paddings
     factors = [each for each in (total.b.a, total.b.b) if isinstance(each, TensorLoad)]
     for padding in paddings:
         value = padding.body.value
-        if not is_choice(value) or getattr(value.args[2], "value", None) != 0.0:
+        if not is_choice(value) or not isinstance(value.args[1], TensorLoad) or getattr(value.args[2], "value", 1) != 0:
             return False
         read = [load for load in loads(total) if load.source.same_as(padding.body.buffer)]
         if len(read) != 1 or not any(read[0].same_as(each) for each in factors):
