@@ -2,25 +2,29 @@
 
     for … tiles of the result:
         acc[rows, lanes] = 0
-        for … reduction:                      padding, where there is some, copied here: a few rows of the tile
+        for … reduction:                      padding that cannot be skipped copied here: a few rows of the tile
             acc[rows, lanes] += scalar[rows] * vector[lanes]
         result[tile] = epilogue(acc)          or a pooling, whose windows then stay within the tile
 
-The workspace is the tile, and the copied rows. A weight that is not contiguous along the lanes is asked for in
+Where padding of a sum can be skipped, or tiles do not divide the result, the tiles at the ends have code of their own
+(see pieces.py). The workspace is the tile, and the copied rows. A weight that is not contiguous along the lanes is asked for in
 another layout (see repack.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
 from tvm.ir import Var
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import PrimFunc
 
 from ..targets import Machine
+from .grid import Unknown
 from .inlining import REFUSALS, new_schedule, scheduled_kernel
+from .pieces import in_pieces, is_skippable
 from .repack import Repack
 from .tile_parts import Parts, Place, parts_of
 from .tiling import Reduced, Tiling, best_tiling, plain_axes, tilings
@@ -48,32 +52,56 @@ def tile_reduction(
     `repackable` are the positions of the parameters that are weights no other kernel reads. With `copy_late`, padding
     is copied for one step of the reduction at a time: slower, and smaller. `choose` takes one of the ways to tile.
     """
-    schedule = new_schedule(kernel)
-    try:
-        parts = parts_of(schedule, kernel, repackable, machine)
-        tiling = None if parts is None else choose(parts.reduced)
-        if parts is None or tiling is None:
+    for pieces in (True, False):
+        schedule = new_schedule(kernel)
+        try:
+            parts = _parts(schedule, kernel, repackable, machine, pieces and not copy_late)
+            tiling = None if parts is None else choose(parts.reduced)
+            if parts is None or tiling is None:
+                return None
+            return _tile(schedule, kernel, parts, tiling, copy_late)
+        except REFUSALS:
             return None
-        return _tile(schedule, kernel, parts, tiling, copy_late)
-    except REFUSALS:
-        return None
+        except Unknown:
+            continue
+    return None
 
 
 def ways_to_tile(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> tuple[list[Tiling], bool]:
     """All of them, by estimated cycles, and whether there is padding to copy; none where the rule does not match."""
     try:
-        parts = parts_of(new_schedule(kernel), kernel, repackable, machine)
+        parts = _parts(new_schedule(kernel), kernel, repackable, machine, True)
     except REFUSALS:
         return [], False
     return ([], False) if parts is None else (tilings(parts.reduced), bool(parts.padding))
 
 
+def _parts(
+    schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, pieces: bool
+) -> Parts | None:
+    """The parts of a kernel; with `pieces`, its tiles may be in such where no padding has to be copied."""
+    parts = parts_of(schedule, kernel, repackable, machine)
+    if parts is None or not pieces:
+        return parts
+    paddings = [schedule.get(block) for block in parts.padding]
+    if not is_skippable(schedule.get(parts.reduction), paddings):
+        return parts
+    return replace(parts, reduced=replace(parts.reduced, uneven=True))
+
+
 def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, copy_late: bool) -> Tiled:
+    padding = parts.padding
+    pieces = parts.reduced.uneven and (bool(padding) or not tiling.tile.even)
+    if pieces:
+        for block in padding:
+            schedule.compute_inline(block)
+        padding = []
     repacks = _repack(schedule, kernel, parts.reduction, tiling)
     _accumulate_along_lanes(schedule, parts.reduction, tiling)
     inside = _tile_consumer(schedule, parts.consumer, tiling, parts.places)
-    _tile_reduction(schedule, parts.reduction, tiling, inside, parts.padding, copy_late)
-    return Tiled(scheduled_kernel(schedule, kernel), tiling.tile.lanes, repacks)
+    _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
+    tiled = scheduled_kernel(schedule, kernel)
+    return Tiled(in_pieces(tiled) if pieces else tiled, tiling.tile.lanes, repacks)
 
 
 def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: Tiling) -> tuple[Repack, ...]:
@@ -81,7 +109,7 @@ def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: T
         return ()
     load, dimension = tiling.repack
     number = next(n for n, param in enumerate(kernel.params) if param.same_as(load.source))
-    repack = Repack(number, dimension, tiling.tile.width)
+    repack = Repack(number, dimension, tiling.packed)
     schedule.transform_layout(reduction, load.source, repack.index_map)
     return (repack,)
 
@@ -103,7 +131,8 @@ def _tile_consumer(schedule: Schedule, consumer: SBlockRV, tiling: Tiling, place
     axes = schedule.get(consumer).iter_vars
     tile = tiling.tile
     lane = places[tiling.lane].axis
-    lane_outer, groups, lanes = schedule.split(loops[lane], [None, tile.groups, tile.lanes])
+    vectors, lanes = schedule.split(loops[lane], [None, tile.lanes])
+    lane_outer, groups = schedule.split(vectors, [None, tile.groups])
     split = {lane: lane_outer}
     rows = []
     for axis, count in zip(tiling.rows, tile.rows):
@@ -138,14 +167,16 @@ def _tile_reduction(
     axes = schedule.get(reduction).iter_vars
     loops = schedule.get_loops(reduction)[-len(axes) :]
     summing = [loop for loop, axis in zip(loops, axes) if int(axis.iter_type) == 2]
-    groups, lanes = schedule.split(loops[tiling.lane], [tiling.tile.groups, tiling.tile.lanes])
+    groups, lanes = schedule.split(loops[tiling.lane], [None, tiling.tile.lanes])
     rows = [loops[axis] for axis in tiling.rows]
     single = [
         loop
         for number, (loop, axis) in enumerate(zip(loops, axes))
         if int(axis.iter_type) == 0 and number != tiling.lane and number not in tiling.rows
     ]
-    schedule.reorder(*summing, *single, *rows, groups, lanes)
+    # the operand of which there is less stays in registers while that of which there is more is loaded one by one
+    few_rows = prod(tiling.tile.rows) < tiling.tile.groups
+    schedule.reorder(*summing, *single, *((groups, *rows) if few_rows else (*rows, groups)), lanes)
     for block in padding:
         schedule.compute_at(block, summing[-1 if copy_late else 0], preserve_unit_loops=True)
     _into_registers(schedule, rows, groups, lanes)

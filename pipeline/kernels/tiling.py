@@ -42,6 +42,11 @@ class Tiling:
     #: whether walking along the lanes outside of the rows moves less memory
     lanes_outermost: bool
 
+    @property
+    def packed(self) -> int:
+        """How many neighbours a repacked weight has side by side."""
+        return self.tile.width if self.tile.even else self.tile.lanes
+
     def turned(self) -> Tiling:
         """The same tile, walking the other way."""
         return replace(self, lanes_outermost=not self.lanes_outermost)
@@ -53,7 +58,7 @@ class Reduced:
 
     `padded` are buffers computed under a condition; `repackable` the parameters whose layout may be chosen;
     `contiguous_result` the axis along which the kernel's result is contiguous; `tileable` the axes that the kernel's
-    result follows, with how far.
+    result follows, with how far; `uneven` that sizes of tiles need not divide their extents.
     """
 
     block: SBlock
@@ -62,6 +67,7 @@ class Reduced:
     contiguous_result: int | None
     tileable: Mapping[int, Rows]
     machine: Machine
+    uneven: bool = False
 
 
 def best_tiling(reduced: Reduced) -> Tiling | None:
@@ -111,6 +117,10 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
     alone = [n for n in spatial if uses(scalar, axes[n]) and not uses(vector, axes[n]) and n in tileable]
     steps = prod(extents) // prod(extents[n] for n in spatial)
     rows = tuple([n for n in alone if extents[n] > 1][-2:])
+    if reduced.uneven and _reads(scalar, reduced.padded):
+        # of padding that is skipped, the tiles at the ends of one axis are enough
+        rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1)
+    shared = bool(rows) and _slides(scalar, axes[rows[-1]])
     if any(place.unit > 1 and axis not in rows for axis, place in tileable.items()):
         return
     for lane in spatial:
@@ -129,17 +139,29 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             scattered=lane != reduced.contiguous_result,
             packed=packed,
             machine=reduced.machine,
+            uneven=reduced.uneven,
+            shared=shared,
         )
-        from_padding = any(load.source.same_as(buffer) for load in loads(vector) for buffer in reduced.padded)
+        from_padding = _reads(vector, reduced.padded)
         row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
+        moved = _elements(vector), _elements(scalar)
         ways = []
         for tile in found:
             wanted = None if tile.lanes == 1 else repack
             cycles = tile.cycles * (_PADDED_LANES if from_padding else 1.0) * (_REPACK if wanted else 1.0)
             lane_tiles, row_tiles = extents[lane] // tile.width, row_extents // prod(tile.rows)
-            outermost = _elements(vector) * row_tiles > _elements(scalar) * lane_tiles
+            outermost = moved[0] * row_tiles > moved[1] * lane_tiles
             ways.append(Tiling(lane, rows, tile, wanted, cycles, outermost))
         yield ways
+
+
+def _reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:
+    return any(load.source.same_as(buffer) for load in loads(operand) for buffer in buffers)
+
+
+def _slides(operand: Expr, axis: Var) -> bool:
+    """Whether an index of a load is more than the axis by itself, as that of a window is."""
+    return any(uses(index, axis) and not axis.same_as(index) for load in loads(operand) for index in load.indices)
 
 
 def _packed_width(operand: Expr, lane: Var) -> int | None:

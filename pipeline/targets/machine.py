@@ -14,11 +14,13 @@ _THREAD = 16384
 @dataclass(frozen=True)
 class Machine:
     """Vectors of `lanes` float32, of which `registers` are at hand for a tile; or as if: of 32 registers of 4 lanes two
-    make one of 8. The default is AVX2, or NEON on AArch64. Loops are for as many `threads`."""
+    make one of 8. The default is AVX2. Loops are for as many `threads`. `by_element` says that a vector is multiplied by
+    an element of another, as NEON does: a scalar needs no vector of its own."""
 
     lanes: int = 8
     registers: int = 16
     threads: int = 1
+    by_element: bool = False
 
     @property
     def register_bytes(self) -> int:
@@ -39,5 +41,5 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
     if architecture == "riscv64" and "+v" not in features:
         return _SCALAR
     if architecture == "arm":
-        return Machine(lanes=4, registers=16) if "+neon" in features else _SCALAR
-    return Machine()
+        return Machine(lanes=4, registers=16, by_element=True) if "+neon" in features else _SCALAR
+    return Machine(by_element=architecture == "aarch64")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.kernels.tile import Rows, best_tile, divisors
+from passfit.kernels.tile import Rows, best_tile, divisors, tiles
 from passfit.targets import Machine
 
 _EXTENTS = st.integers(1, 200)
@@ -15,7 +15,7 @@ _EXTENTS = st.integers(1, 200)
     st.integers(1, 1000),
     st.booleans(),
     st.booleans(),
-    st.sampled_from([Machine(), Machine(4, 16), Machine(1, 20)]),
+    st.sampled_from([Machine(), Machine(4, 16, by_element=True), Machine(1, 20)]),
 )
 def test_a_tile_divides_its_extents_and_fits_the_registers(width, extents, steps, vectors, scattered, machine):
     rows = [Rows(extent) for extent in extents]
@@ -24,6 +24,19 @@ def test_a_tile_divides_its_extents_and_fits_the_registers(width, extents, steps
     assert all(extent % rows == 0 for extent, rows in zip(extents, tile.rows, strict=True))
     assert tile.accumulators <= machine.registers - 2
     assert tile.lanes in ((1, 2, 4, 8) if vectors else (1,)) and tile.lanes <= machine.lanes
+
+
+@given(_EXTENTS, st.lists(_EXTENTS, max_size=2), st.integers(1, 1000), st.booleans(), st.booleans())
+def test_what_is_left_over_is_taken_where_it_promises_more(width, extents, steps, scattered, shared):
+    rows, options = [Rows(extent) for extent in extents], {"vectors": True, "scattered": scattered, "shared": shared}
+    even = best_tile(width, rows, steps, **options)
+    for tile in tiles(width, rows, steps, uneven=True, **options):
+        assert tile.width <= width and all(count <= extent for count, extent in zip(tile.rows, extents))
+        assert all(extent % count == 0 for count, extent in zip(tile.rows[:-1], extents))
+        divides = all(extent % count == 0 for count, extent in zip((tile.width, *tile.rows), (width, *extents)))
+        assert tile.even == divides and tile.accumulators <= Machine().registers - 2
+    best = best_tile(width, rows, steps, uneven=True, **options)
+    assert best == even or not best.even and best.cycles < even.cycles
 
 
 def test_a_convolution_of_common_size_fills_the_registers():
