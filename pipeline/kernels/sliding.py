@@ -61,7 +61,7 @@ def ways_to_slide(kernel: PrimFunc, machine: Machine) -> list[Lines]:
         own = _ByLines(kernel, machine)
     except Unknown:
         return []
-    most = machine.registers - 2
+    most = machine.registers_of(own.lanes) - 2
     found = [Lines(own.at_once, own.height_at_once, own.band)]
     for at_once in divisors(own.chunks, most):
         for rows in divisors(own.height, min(most // at_once, _ROWS)) + [min(own.height_at_once, most // at_once)]:
@@ -77,10 +77,12 @@ class _ByLines(Plane):
     def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
         super().__init__(kernel)
         self.lanes = machine.lanes
+        while self.lanes // 2 >= max(self.width, machine.lanes // machine.joined):  # shorter vectors take fewer registers
+            self.lanes //= 2
         self.chunks = -(-self.width // self.lanes)
         self.phase_width = self.chunks * self.lanes + (self.columns.taps - 1) * self.columns.step // self.columns.stride
         if lines is None:
-            lines = self._few_lines(machine.registers // 2)
+            lines = self._few_lines(machine.registers_of(self.lanes) // 2)
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
             raise Unknown("lines of another plane")
         self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band

@@ -91,12 +91,13 @@ def tiles(
     side_by_side = width if packed is None else gcd(width, packed)
     powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
     lanes = next(lanes for lanes in powers if side_by_side % lanes == 0) if vectors else 1
-    most = machine.registers - _OPERANDS
+    registers = machine.registers_of(lanes)
+    most = registers - _OPERANDS
     candidates = [
         Tile(lanes, groups, counts, _cycles(lanes, groups, _product(counts), steps, scattered))
         for groups in divisors(side_by_side // lanes, most)
         for counts in _counts(rows, most // groups)
-        if groups * _product(counts) + min(groups, _product(counts)) < machine.registers
+        if groups * _product(counts) + min(groups, _product(counts)) < registers
     ]
     return sorted(candidates, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, tile.groups, tile.rows))
 
