@@ -60,8 +60,8 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...], seconds: float,
         "by rules' parameters": sum(isinstance(each.choice, str) for each in changed),
         "by MetaSchedule": sum(not isinstance(each.choice, str) for each in changed),
         "tried": {kind: sum(each.tried.get(kind, 0) for each in kernels) for kind in ("rules", "meta-schedule")},
-        "kernel ms by rules": sum(each.calls * each.before_ns for each in kernels) / 1e6,
-        "kernel ms tuned": sum(each.calls * each.after_ns for each in kernels) / 1e6,
+        "kernel ms by rules": sum(each.calls * each.before for each in kernels) / 1e6,
+        "kernel ms tuned": sum(each.calls * each.after for each in kernels) / 1e6,
     }
     cases = choose_cases(imported.onnx, 0, 1, TOLERANCE)
     reference = Reference(imported.onnx, optimized=True)
