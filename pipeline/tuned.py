@@ -42,7 +42,7 @@ def find_tuning(
     how, unit = f"native, caches {'cold' if cold else 'warm'}", "ns"
     if not runner.native:
         how, unit = f"{runner.how}, executed instructions", "instructions"
-    found = Database(target.name, device_of(target), how, unit, settings.seed, tuple(kernels))
+    found = Database(target.name, device_of(target), how, unit, settings.seed, kernels=tuple(kernels))
     tuned = lowered(Tuning(found.choices))
     if tuned[1] > by_rules[1]:  # windows in one kernel share their workspaces, in ways that only the whole shows
         found = replace(found, kernels=tuple(within(kernels, census)))

@@ -74,8 +74,8 @@ class Database:
     how: str = "native"
     unit: str = "ns"
     seed: int = 0
-    kernels: tuple[Tuned, ...] = ()
     whole: Optional[Whole] = None
+    kernels: tuple[Tuned, ...] = ()
     format: int = FORMAT
     tvm: str = field(default_factory=lambda: importlib.metadata.version("apache-tvm"))
 
@@ -96,7 +96,7 @@ def device_of(target: Target) -> dict[str, object]:
 
 def empty(target: Target, seed: int = 0) -> Database:
     """Nothing tuned."""
-    return Database(target.name, device_of(target), "not tuned", seed)
+    return Database(target.name, device_of(target), "not tuned", seed=seed)
 
 
 def write_database(database: Database, path: Path) -> None:

@@ -14,6 +14,7 @@ from passfit.tuning.database import (
     RULES,
     Database,
     Tuned,
+    Whole,
     device_of,
     empty,
     read_database,
@@ -44,6 +45,14 @@ def test_only_what_differs_from_the_rules_is_a_choice(tmp_path: Path):
     assert tuning.choices == {FAST.fingerprint: FAST.choice, TRACE.fingerprint: json.dumps(TRACE.choice)}
     assert tuning and len(tuning.digest) == 64
     assert not read_tuning(written(tmp_path / "none.json", KEPT), HOST)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_choices_count_where_the_whole_library_is_better(tmp_path: Path, taken: bool):
+    database = Database(HOST.name, device_of(HOST), kernels=(FAST,), whole=Whole("ms", 2.0, 1.5, taken))
+    write_database(database, tmp_path / "t.json")
+    assert read_database(tmp_path / "t.json", HOST) == database
+    assert bool(read_tuning(tmp_path / "t.json", HOST)) == taken
 
 
 @pytest.mark.parametrize("name", ["x86-64", "rpi4", "visionfive2"])

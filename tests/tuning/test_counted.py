@@ -1,0 +1,117 @@
+"""Instructions of kernels under the real emulator: the same each time, and nothing wrong is taken for right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+from tvm import relax
+
+import passfit.verify.pace as room
+from passfit import api
+from passfit.kernels.choices import choices
+from passfit.passes.sequence import TVM_DEFAULT
+from passfit.report.tuning_table import tuning_table
+from passfit.targets import Target, get_target, how_to_run
+from passfit.tuning.counted import CountedStand, _Memory
+from passfit.tuning.database import read_tuning
+from passfit.tuning.stand import GUARD, UNTOUCHED
+
+from ..kernels.programs import lowered, weight
+from .helpers import requests_of
+from .test_replay import SPLIT, residual
+
+pytestmark = [pytest.mark.tvm, pytest.mark.slow]
+
+
+def emulated(name: str) -> Target:
+    target = get_target(name)
+    runner = how_to_run(target)
+    if runner.native or runner.command is None:
+        pytest.skip(f"{name} is not emulated here ({runner.how})")
+    return target
+
+
+def requests_for(program, target: Target, passes: tuple[str, ...] = ("share", "order")):
+    return requests_of(replace(program, machine=target.machine), passes)
+
+
+@pytest.mark.parametrize("name", ["rpi4", "beaglebone", "visionfive2", "bpi-f3"])
+def test_every_way_is_counted_and_computes_the_same(name: str):
+    target = emulated(name)
+    request = requests_for(residual(), target)[0]
+    stand = CountedStand(request, target, 0)
+    found = (request.scheduled(choice.spec) for choice in choices(request.kernel, request.repackable, request.machine))
+    ways = [way for way in found if way is not None and request.allows(way)][::6]
+    stand.build(ways)
+    assert len(ways) > 1 and all(stand.agrees(way) for way in ways)
+    counts = [stand.cost(way) for way in ways]
+    assert len(set(counts)) > 1 and counts[:2] == [CountedStand(request, target, 0).cost(way) for way in ways[:2]]
+    assert stand.cost(request.rules, best=1.0) == float("inf")
+
+
+def test_a_window_is_called_with_its_row():
+    target = emulated("rpi4")
+    windows = [each for each in requests_for(residual(), target, SPLIT) if each.fixed_shapes]
+    assert windows
+    for request in windows:
+        stand = CountedStand(request, target, 0)
+        assert stand.agrees(request.rules) and stand.cost(request.rules) > 0
+
+
+def test_what_computes_something_else_is_noticed():
+    target = emulated("rpi4")
+
+    def program(then):
+        return lowered([(1, 8, 9, 9)], lambda x: then(relax.op.nn.conv2d(x, weight(16, 8, 3, 3))))
+
+    (request,), (other,) = (requests_for(program(then), target) for then in (relax.op.nn.relu, relax.op.negative))
+    stand = CountedStand(request, target, 0)
+    assert stand.agrees(request.rules) and not stand.agrees(other.rules)
+
+
+def test_only_results_may_be_written():
+    operand, result = np.arange(5, dtype=np.float32), np.zeros((2, 3), np.float32)
+    memory = _Memory([operand, 7, result], 1)
+    before = memory.block.tobytes()
+    (start,) = (n for n in range(len(before)) if before[n : n + 24 + GUARD] == bytes(24) + bytes([UNTOUCHED]) * GUARD)
+    for place in range(0, len(before), 3):
+        after = bytearray(before)
+        after[place] ^= 1
+        assert (memory.results(bytes(after)) is not None) == (start <= place < start + 24)
+
+
+@pytest.fixture(scope="module")
+def cnn(save_tiny_cnn: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_cnn(tmp_path_factory.mktemp("model") / "cnn.onnx")
+
+
+def tuned(cnn: Path, out: Path) -> api.Database:
+    sequence = out / "sequence.json"
+    sequence.write_text(json.dumps({"passes": [*TVM_DEFAULT, "share", "order"], "exact": True, "catalogue": "1"}))
+    return api.tune(cnn, emulated("rpi4"), out / "t.json", sequence=sequence, settings=api.TuneSettings(8.0))
+
+
+def test_tuning_from_one_end_to_the_other(cnn: Path, tmp_path: Path):
+    found = tuned(cnn, tmp_path)
+    assert (found.unit, found.how) == ("instructions", "qemu-aarch64, executed instructions")
+    assert found.choices and found.whole.taken and found.whole.after < found.whole.before
+    assert "instructions" in tuning_table(found).title
+    report = api.compile_model(
+        cnn, get_target("rpi4"), out=tmp_path / "out", sequence=tmp_path / "sequence.json", tuning=tmp_path / "t.json"
+    )
+    assert report.measured.instructions == found.whole.after and report.measured.max_rel_error <= 1e-4
+
+
+def test_a_tuning_that_is_no_better_as_a_whole_is_not_taken(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(room, "instructions", lambda *_: 1000)
+    found = tuned(cnn, tmp_path)
+    assert not found.whole.taken and not found.choices and "no better" in tuning_table(found).caption
+    assert not read_tuning(tmp_path / "t.json", get_target("rpi4"))
