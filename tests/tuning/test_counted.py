@@ -53,7 +53,11 @@ def test_every_way_is_counted_and_computes_the_same(name: str):
     stand.build(ways)
     assert len(ways) > 1 and all(stand.agrees(way) for way in ways)
     counts = [stand.cost(way) for way in ways]
-    assert len(set(counts)) > 1 and counts[:2] == [CountedStand(request, target, 0).cost(way) for way in ways[:2]]
+    again = CountedStand(request, target, 0)
+    again.build(ways)
+    assert len(set(counts)) > 1 and counts == [again.cost(way) for way in ways]
+    # by itself a kernel may be a few instructions of address arithmetic more or less
+    assert counts[0] == pytest.approx(CountedStand(request, target, 0).cost(ways[0]), abs=8)
     assert stand.cost(request.rules, best=1.0) == float("inf")
 
 
