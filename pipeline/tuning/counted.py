@@ -33,22 +33,21 @@ _MARK, _MEMORY = "mark", "memory.bin"
 _TIMEOUT_SECONDS = 600
 
 
-class CountedStand(Stand):
-    """Instructions a call. Raises ToolchainError where programs cannot be built or started."""
+class Programs:
+    """Kernels as programs for the target's emulator, in a folder that goes with this.
 
-    unit = "instructions"
-    at_once = 8
+    Raises ToolchainError where they cannot be built or started.
+    """
 
-    def __init__(self, request: Request, target: Target, seed: int):
-        super().__init__(request, seed)
+    def __init__(self, target: Target):
         self._target, self._emulator = target, how_to_run(target).command
         self._scratch = tempfile.TemporaryDirectory(prefix="passfit-")
         self._folder = Path(self._scratch.name)
-        #: with the schedule, whose id is no other's as long as it is kept: its program and number there; what it costs
+        #: with the schedule, whose id is no other's as long as it is kept: its program, and its number there
         self._built: dict[int, tuple[Schedule, str, int]] = {}
-        self._counts: dict[int, float] = {}
 
     def build(self, schedules: Sequence[Schedule]) -> None:
+        """Make one program of those there are none of yet: linking takes longer than compiling a kernel."""
         new = [each for each in schedules if id(each) not in self._built]
         if not new:
             return
@@ -60,7 +59,7 @@ class CountedStand(Stand):
         text = render(
             "one_kernel.c.j2",
             entries=[f"__tvm_ffi_{name}" for name in names],
-            operands=len(self.request.kernel.params),
+            operands=max(len(each.kernel.params) for each in new),
             workspace=max(each.workspace for each in new) + ALIGNMENT,
             uses_workspace=uses_workspace(kernels),
             helpers=arithmetic_helpers(kernels, self._target),
@@ -69,22 +68,13 @@ class CountedStand(Stand):
         link_program([f"{program}.c", f"{program}.o"], program, self._target, self._folder)
         self._built |= {id(each): (each, program, number) for number, each in enumerate(new)}
 
-    def cost(self, schedule: Schedule, best: float = float("inf")) -> float:
-        """Infinite where it fails, or executes more than HOPELESS times `best` or than is counted."""
-        if id(schedule) not in self._counts:
-            command = self._command(schedule, _Memory(self._values(schedule), self.results))
-            with log_of(self._emulator, command, self._folder) as log:
-                found = between(log, _MARK, best * HOPELESS)
-            if found is None:
-                return float("inf")
-            self._counts[id(schedule)] = float(found)
-        return self._counts[id(schedule)]
+    def count(self, schedule: Schedule, memory: Memory, limit: float) -> int | None:
+        """The instructions of a call; None where it fails, or executes more than `limit` or than is counted."""
+        with log_of(self._emulator, self._command(schedule, memory), self._folder) as log:
+            return between(log, _MARK, limit)
 
-    def duel(self, one: Schedule, other: Schedule) -> tuple[float, float]:
-        return self.cost(one), self.cost(other)
-
-    def _called(self, schedule: Schedule, values: list[Value]) -> list[np.ndarray] | None:
-        memory = _Memory(values, self.results)
+    def run(self, schedule: Schedule, memory: Memory) -> list[np.ndarray] | None:
+        """The results of a call; None where it fails or writes anything else."""
         command = [*self._emulator, *self._command(schedule, memory)]
         try:
             done = subprocess.run(command, cwd=self._folder, capture_output=True, timeout=_TIMEOUT_SECONDS)
@@ -94,7 +84,7 @@ class CountedStand(Stand):
             raise ToolchainError(f"{command[0]} cannot be started: {error.strerror}.", "Check the emulator.") from error
         return memory.results((self._folder / _MEMORY).read_bytes()) if done.returncode == 0 else None
 
-    def _command(self, schedule: Schedule, memory: _Memory) -> list[str]:
+    def _command(self, schedule: Schedule, memory: Memory) -> list[str]:
         """What runs the schedule on what is written into the memory now, but for the emulator."""
         self.build([schedule])
         _, program, number = self._built[id(schedule)]
@@ -102,7 +92,37 @@ class CountedStand(Stand):
         return [str(self._folder / program), str(number), _MEMORY]
 
 
-class _Memory:
+class CountedStand(Stand):
+    """Instructions a call."""
+
+    unit = "instructions"
+    at_once = 8
+
+    def __init__(self, request: Request, programs: Programs, seed: int):
+        super().__init__(request, seed)
+        self._programs = programs
+        self._counts: dict[int, tuple[Schedule, float]] = {}
+
+    def build(self, schedules: Sequence[Schedule]) -> None:
+        self._programs.build(schedules)
+
+    def cost(self, schedule: Schedule, best: float = float("inf")) -> float:
+        if id(schedule) not in self._counts:
+            memory = Memory(self._values(schedule), self.results)
+            found = self._programs.count(schedule, memory, best * HOPELESS)
+            if found is None:
+                return float("inf")
+            self._counts[id(schedule)] = schedule, float(found)
+        return self._counts[id(schedule)][1]
+
+    def duel(self, one: Schedule, other: Schedule) -> tuple[float, float]:
+        return self.cost(one), self.cost(other)
+
+    def _called(self, schedule: Schedule, values: list[Value]) -> list[np.ndarray] | None:
+        return self._programs.run(schedule, Memory(values, self.results))
+
+
+class Memory:
     """The memory of one call, as one_kernel.c.j2 reads it: its table, and the operands with guards behind them."""
 
     def __init__(self, values: list[Value], results: int):

@@ -18,7 +18,7 @@ from ..kernels.scheduling import Schedule
 from ..kernels.tuning import Request, operands
 from ..targets import Target, how_to_run
 from .census import Census
-from .counted import CountedStand
+from .counted import CountedStand, Programs
 from .database import RULES, Tuned
 from .meta import by_meta_schedule, cannot
 from .stand import Stand
@@ -79,10 +79,14 @@ def tune_kernels(
     native = how_to_run(target).native
     kernels: list[_Kernel] = []
 
+    programs = Programs(target)
+
     def stand_of(request: Request) -> Stand:
-        return TimedStand(request, target, seed, cold) if native else CountedStand(request, target, seed)
+        return TimedStand(request, target, seed, cold) if native else CountedStand(request, programs, seed)
 
     try:
+        if not native and clock.left > 0:
+            programs.build([request.rules for request in census.requests.values()])
         for kernel in _by_the_rules(census, stand_of, clock):
             kernels.append(kernel)
         total = sum(kernel.weight for kernel in kernels)

@@ -20,7 +20,7 @@ from passfit.kernels.choices import choices
 from passfit.passes.sequence import TVM_DEFAULT
 from passfit.report.tuning_table import tuning_table
 from passfit.targets import Target, get_target, how_to_run
-from passfit.tuning.counted import CountedStand, _Memory
+from passfit.tuning.counted import CountedStand, Memory, Programs
 from passfit.tuning.database import read_tuning
 from passfit.tuning.stand import GUARD, UNTOUCHED
 
@@ -47,17 +47,17 @@ def requests_for(program, target: Target, passes: tuple[str, ...] = ("share", "o
 def test_every_way_is_counted_and_computes_the_same(name: str):
     target = emulated(name)
     request = requests_for(residual(), target)[0]
-    stand = CountedStand(request, target, 0)
+    stand = CountedStand(request, Programs(target), 0)
     found = (request.scheduled(choice.spec) for choice in choices(request.kernel, request.repackable, request.machine))
     ways = [way for way in found if way is not None and request.allows(way)][::6]
     stand.build(ways)
     assert len(ways) > 1 and all(stand.agrees(way) for way in ways)
     counts = [stand.cost(way) for way in ways]
-    again = CountedStand(request, target, 0)
+    again = CountedStand(request, Programs(target), 0)
     again.build(ways)
     assert len(set(counts)) > 1 and counts == [again.cost(way) for way in ways]
     # by itself a kernel may be a few instructions of address arithmetic more or less
-    assert counts[0] == pytest.approx(CountedStand(request, target, 0).cost(ways[0]), abs=8)
+    assert counts[0] == pytest.approx(CountedStand(request, Programs(target), 0).cost(ways[0]), abs=8)
     assert stand.cost(request.rules, best=1.0) == float("inf")
 
 
@@ -66,7 +66,7 @@ def test_a_window_is_called_with_its_row():
     windows = [each for each in requests_for(residual(), target, SPLIT) if each.fixed_shapes]
     assert windows
     for request in windows:
-        stand = CountedStand(request, target, 0)
+        stand = CountedStand(request, Programs(target), 0)
         assert stand.agrees(request.rules) and stand.cost(request.rules) > 0
 
 
@@ -77,13 +77,13 @@ def test_what_computes_something_else_is_noticed():
         return lowered([(1, 8, 9, 9)], lambda x: then(relax.op.nn.conv2d(x, weight(16, 8, 3, 3))))
 
     (request,), (other,) = (requests_for(program(then), target) for then in (relax.op.nn.relu, relax.op.negative))
-    stand = CountedStand(request, target, 0)
+    stand = CountedStand(request, Programs(target), 0)
     assert stand.agrees(request.rules) and not stand.agrees(other.rules)
 
 
 def test_only_results_may_be_written():
     operand, result = np.arange(5, dtype=np.float32), np.zeros((2, 3), np.float32)
-    memory = _Memory([operand, 7, result], 1)
+    memory = Memory([operand, 7, result], 1)
     before = memory.block.tobytes()
     (start,) = (n for n in range(len(before)) if before[n : n + 24 + GUARD] == bytes(24) + bytes([UNTOUCHED]) * GUARD)
     for place in range(0, len(before), 3):
