@@ -50,9 +50,11 @@ class Linked:
         except OSError as error:
             raise ToolchainError(f"{where} cannot be started: {error.strerror}.", "Check the emulator.") from error
         if done.returncode < 0:
-            raise NumericError(
-                f"{where} crashed with {signal.Signals(-done.returncode).name}.", "Please report this model."
-            )
+            crashed = f"{where} crashed with {signal.Signals(-done.returncode).name}"
+            last = (done.stderr.strip().splitlines() or [""])[-1]
+            if self.runner.command and last.startswith(Path(self.runner.command[0]).name):  # QEMU's issue 1441, up to 8.0
+                raise NumericError(f"{crashed}, as the emulator failed: {last}", "Install a newer emulator.")
+            raise NumericError(f"{crashed}.", "Please report this model.")
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
             raise NumericError(f"{where} failed: {last}")
