@@ -97,25 +97,33 @@ def cnn(save_tiny_cnn: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
     return save_tiny_cnn(tmp_path_factory.mktemp("model") / "cnn.onnx")
 
 
-def tuned(cnn: Path, out: Path) -> api.Database:
-    sequence = out / "sequence.json"
-    sequence.write_text(json.dumps({"passes": [*TVM_DEFAULT, "share", "order"], "exact": True, "catalogue": "1"}))
-    return api.tune(cnn, emulated("rpi4"), out / "t.json", sequence=sequence, settings=api.TuneSettings(8.0))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tuned")
+    passes = {"passes": [*TVM_DEFAULT, "share", "order"], "exact": True, "catalogue": "1"}
+    (folder / "sequence.json").write_text(json.dumps(passes))
+    return folder
 
 
-def test_tuning_from_one_end_to_the_other(cnn: Path, tmp_path: Path):
-    found = tuned(cnn, tmp_path)
+def tuned(cnn: Path, folder: Path) -> api.Database:
+    """With more time than it takes to try everything."""
+    settings = api.TuneSettings(600.0)
+    return api.tune(cnn, emulated("rpi4"), folder / "t.json", sequence=folder / "sequence.json", settings=settings)
+
+
+def test_tuning_from_one_end_to_the_other(cnn: Path, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    found = tuned(cnn, folder)
     assert (found.unit, found.how) == ("instructions", "qemu-aarch64, executed instructions")
     assert found.choices and found.whole.taken and found.whole.after < found.whole.before
     assert "instructions" in tuning_table(found).title
     report = api.compile_model(
-        cnn, get_target("rpi4"), out=tmp_path / "out", sequence=tmp_path / "sequence.json", tuning=tmp_path / "t.json"
+        cnn, get_target("rpi4"), out=folder / "out", sequence=folder / "sequence.json", tuning=folder / "t.json"
     )
     assert report.measured.instructions == found.whole.after and report.measured.max_rel_error <= 1e-4
 
-
-def test_a_tuning_that_is_no_better_as_a_whole_is_not_taken(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    # what is no better as a whole is not taken
+    monkeypatch.setattr("passfit.tuning.tune.tune_kernels", lambda *_: list(found.kernels))
     monkeypatch.setattr(room, "instructions", lambda *_: 1000)
-    found = tuned(cnn, tmp_path)
+    found = tuned(cnn, folder)
     assert not found.whole.taken and not found.choices and "no better" in tuning_table(found).caption
-    assert not read_tuning(tmp_path / "t.json", get_target("rpi4"))
+    assert not read_tuning(folder / "t.json", get_target("rpi4"))
