@@ -151,4 +151,6 @@ class Memory:
             kept[start : start + value.nbytes] = False
         if not np.array_equal(block[kept], self.block[kept]):
             return None
-        return [block[start : start + value.nbytes].view(value.dtype).reshape(value.shape) for start, value in self._written]
+        return [
+            block[start : start + value.nbytes].view(value.dtype).reshape(value.shape) for start, value in self._written
+        ]

@@ -34,7 +34,7 @@ class Tuned:
     """One kernel: `choice` is a spec (see `kernels.choices`), a trace as JSON, or RULES.
 
     `operands` are the dtypes and shapes of its parameters as TVM made it, `calls` how often a run calls it; `before` and
-    `after` what a call takes by the rules' choice and by this one, in the unit of the database, 0 where that is not known.
+    `after` what a call takes by the rules' choice and by this one, in the unit of the database, 0 where it is not known.
     `tried` is how many schedules of each kind were measured; a `note` says why there were none.
     """
 
@@ -54,7 +54,7 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Whole:
-    """What a run of the whole library takes by the rules and with all choices, in `unit`: they are taken where it is less."""
+    """What a run of the library takes by the rules and with all choices, in `unit`: they are taken where it is less."""
 
     unit: str
     before: float
@@ -81,7 +81,7 @@ class Database:
 
     @property
     def choices(self) -> dict[str, str]:
-        """The specs of kernels that do not keep the rules' schedule, by fingerprint; none where the whole is no better."""
+        """Specs of kernels that do not keep the rules' schedule, by fingerprint; none where the whole is no better."""
         if self.whole is not None and not self.whole.taken:
             return {}
         return {each.fingerprint: each.spec for each in self.kernels if each.choice != RULES}
