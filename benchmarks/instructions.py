@@ -34,7 +34,7 @@ from passfit.verify.compare import compare
 from passfit.verify.instructions import instructions
 from passfit.verify.runner import link
 
-TARGETS = ("rpi4", "beaglebone", "visionfive2")
+TARGETS = ("rpi4", "beaglebone", "visionfive2", "bpi-f3")
 #: small enough for an emulator that notes every block: minutes each
 MODELS = (
     "mtcnn-rnet", "mtcnn-onet", "ocr-cls", "wake-alexa", "wake-marvin", "wake-timer", "wake-embedding", "vad",

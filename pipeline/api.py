@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -19,6 +18,7 @@ from .output import result_folder
 from .searching import find_sequence, workers_of
 from .settings import Progress, SearchSettings, TuneSettings, VerifySettings, silent
 from .targets import Target, how_to_run
+from .tuned import find_tuning
 from .writing import write_footprint, write_manifest, write_pictures, write_search
 
 if TYPE_CHECKING:
@@ -230,11 +230,12 @@ def tune(
     fix: Fixed | None = None,
     progress: Progress = silent,
 ) -> Database:
-    """Time the kernels of a model one by one, look for faster schedules until the time is up, and write tuning.json.
+    """Measure the kernels of a model one by one, look for better schedules until the time is up, and write tuning.json.
 
-    With 0 seconds, nothing is looked at: the file says that nothing is tuned. Without `sequence`, the sequence is
+    They are timed where the target's programs run natively; else the instructions an emulator executes are counted. What
+    is found is taken where the whole library is better with it. With 0 seconds, nothing is looked at: the file says that nothing is tuned. Without `sequence`, the sequence is
     searched for first. Ctrl-C while kernels are tuned ends that early: what was found is written. Raises ModelError,
-    SequenceError, OutputError; ConfigError for a target whose programs do not run here natively.
+    SequenceError, ToolchainError, OutputError; ConfigError for a target whose programs do not run here.
     """
     from .passes.sequence import read_sequence
     from .tuning.database import empty, write_database
@@ -245,32 +246,17 @@ def tune(
         write_database(found, out)
         return found
     runner = how_to_run(target)
-    if not runner.native:
+    if runner.command is None:
         raise ConfigError(
-            f"Kernels for {target.name} cannot be timed here ({runner.how}): tuning is for targets that run natively.",
-            "Tune on such a device, or set seconds to 0.",
+            f"Kernels for {target.name} cannot be measured here: {runner.how}.",
+            "Make its programs run here, or set seconds to 0.",
         )
     chosen = None if sequence is None else read_sequence(sequence)
     imported = load(model, name, shapes, fix)
     if chosen is None:
         chosen = find_sequence(imported, target, None, search, progress)[0].sequence
 
-    # only now: TVM takes a second to import, and bad input need not wait for it
-    from .kernels.tuning import Tuning
-    from .search.replay import replay
-    from .tuning.census import Census
-    from .tuning.tune import Clock, finds_cold_caches, tune_kernels, within
-
-    progress("lowering", 0, 0)
-    census = Census()
-    untuned = replay(chosen, imported.graph, imported.onnx, imported.name, target.machine, census)
-    clock = Clock(settings.seconds, lambda over: progress("tuning", int(over), math.ceil(settings.seconds)))
-    cold = finds_cold_caches(untuned[0].program.weight_bytes)
-    kernels = tune_kernels(census, target, clock, settings.seed, settings.trials, cold)
-    found = replace(found, how=f"native, caches {'cold' if cold else 'warm'}", kernels=tuple(kernels))
-    tuned = replay(chosen, imported.graph, imported.onnx, imported.name, target.machine, Tuning(found.choices))
-    if tuned[1] > untuned[1]:  # windows in one kernel share their workspaces, in ways that only the whole shows
-        found = replace(found, kernels=tuple(within(kernels, census)))
+    found = find_tuning(imported, chosen, target, settings, progress)
     write_database(found, out)
     return found
 

@@ -15,14 +15,14 @@ from passfit.targets import get_target, how_to_run
 
 def tune(params: Params, model: str, target: str) -> None:
     """Write out/tune/MODEL/TARGET/tuning.json. It says that nothing is tuned while tune.seconds is 0, which takes no
-    time, and for a target whose programs do not run here natively: their kernels cannot be timed."""
+    time, and for a target whose programs do not run here."""
     entry(params, "models", model)
     entry(params, "targets", target)
     out, device = tuning_file(model, target), get_target(target, Path())
     out.parent.mkdir(parents=True, exist_ok=True)
     seconds, runner = params.tune.seconds, how_to_run(device)
-    if seconds and not runner.native:
-        sys.stderr.write(f"passfit: {target}: kernels cannot be timed here ({runner.how}): they are left to the rules.\n")
+    if seconds and runner.command is None:
+        sys.stderr.write(f"passfit: {target}: kernels cannot be measured here ({runner.how}): they are left to the rules.\n")
         seconds = 0.0
     with console_progress() as progress:
         api.tune(

@@ -29,6 +29,8 @@ from .nests import buffer_of, int64, kernel_of, sequence
 from .planes import Plane
 from .tile import divisors
 
+#: vectors that are copied one after the other, without a loop
+_UNROLLED = 16
 _SERIAL, _VECTORIZED = 0, 2
 #: bytes of lines
 _LINES = 3072
@@ -61,7 +63,7 @@ def ways_to_slide(kernel: PrimFunc, machine: Machine) -> list[Lines]:
         own = _ByLines(kernel, machine)
     except Unknown:
         return []
-    most = machine.registers - 2
+    most = machine.registers_of(own.lanes) - 2
     found = [Lines(own.at_once, own.height_at_once, own.band)]
     for at_once in divisors(own.chunks, most):
         for rows in divisors(own.height, min(most // at_once, _ROWS)) + [min(own.height_at_once, most // at_once)]:
@@ -77,10 +79,12 @@ class _ByLines(Plane):
     def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
         super().__init__(kernel)
         self.lanes = machine.lanes
+        while self.lanes // 2 >= max(self.width, machine.lanes // machine.joined):  # shorter vectors take fewer registers
+            self.lanes //= 2
         self.chunks = -(-self.width // self.lanes)
         self.phase_width = self.chunks * self.lanes + (self.columns.taps - 1) * self.columns.step // self.columns.stride
         if lines is None:
-            lines = self._few_lines(machine.registers // 2)
+            lines = self._few_lines(machine.registers_of(self.lanes) // 2)
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
             raise Unknown("lines of another plane")
         self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
@@ -157,10 +161,26 @@ class _ByLines(Plane):
             first, end = -(-(low - phase) // stride), -(-(high - phase) // stride)
             if first >= end:
                 continue
-            place = Var("place", "int64")
-            value = element((place + first) * stride + phase)
-            parts.append(_loop(place, end - first, BufferStore(self.lines, value, [line, int64(phase), place + first])))
+
+            def store(place: Expr) -> Stmt:
+                return BufferStore(self.lines, element(place * stride + phase), [line, int64(phase), place])
+
+            parts += self._in_vectors(first, end, store) if stride == 1 else [_each_of(first, end, store)]
         return sequence(parts)
+
+    def _in_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
+        """`store` from `first` up to `end`, in ever shorter vectors: of a loop over single elements, LLVM makes a call of
+        memcpy or memset, which some C libraries do a few bytes at a time."""
+        lanes = self.lanes
+        while first < end:
+            while lanes > max(end - first, 1):
+                lanes //= 2
+            if lanes == 1 or (end - first) // lanes > _UNROLLED:
+                yield _each_of(first, end, store)
+                return
+            lane = Var("lane", "int64")
+            yield For(lane, int64(0), int64(lanes), _VECTORIZED, store(lane + first))
+            first += lanes
 
     def _padded(self, row: Expr, needed: int) -> tuple[Expr | None, int, int, Expr, Callable[[Expr], Expr]]:
         """When a row is there, from and up to which column its elements are, what is elsewhere, and an element."""
@@ -310,6 +330,11 @@ def _conjuncts(condition: Expr) -> Iterator[Expr]:
         yield from _conjuncts(condition.b)
     else:
         yield condition
+
+
+def _each_of(first: int, end: int, store: Callable[[Expr], Stmt]) -> Stmt:
+    place = Var("place", "int64")
+    return _loop(place, end - first, store(place + first))
 
 
 def _loop(var: Var, extent: int, body: Stmt) -> Stmt:

@@ -93,12 +93,13 @@ def tiles(
     side_by_side = width if packed is None else gcd(width, packed)
     powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
     lanes = next(lanes for lanes in powers if side_by_side % lanes == 0) if vectors else 1
-    most = machine.registers - _OPERANDS
+    registers = machine.registers_of(lanes)
+    most = registers - _OPERANDS
     candidates = [
         _tile(lanes, width // lanes, groups, rows, counts, steps, scattered, machine)
         for groups in _sizes(width // lanes, most, uneven)
         for counts in _counts(rows, most // groups, uneven)
-        if _held(groups, _product(counts), shared and _broadcasts(machine)) <= machine.registers
+        if _held(groups, _product(counts), shared and _broadcasts(machine)) <= registers
     ]
     return sorted(candidates, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, tile.groups, tile.rows))
 

@@ -30,6 +30,8 @@ from .expressions import is_choice
 _LOG2_E = 1.44269504088896341
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 _EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+#: 1.5 · 2**23, and its bits
+_ROUND, _ROUND_BITS = 12582912.0, 0x4B400000
 #: beyond these, e**x is no normal float32
 _LARGEST, _SMALLEST = 88.7228317, -87.3365402
 _ERF_P = (
@@ -136,10 +138,11 @@ def _exp(x: Expr, registers: _Registers) -> Expr:
     low, high = _like(x, _SMALLEST), _like(x, _LARGEST)
     # in this form, what is not a number goes through
     clamped = registers.keep(Select(x < low, low, Select(x > high, high, x)))
-    # 127 is the bias of a float's exponent, which makes what is truncated positive; 255 is the exponent of infinity
-    shifted = (clamped * _LOG2_E + 127.5).astype(str(x.ty.dtype).replace("float", "int"))
-    biased = registers.keep(tirx.min(shifted, _like(shifted, 254)))
-    n = registers.keep((biased - 127).astype(x.ty.dtype))
+    # so far from 0 floats are whole numbers: the addition rounds, and the last bits are n; 2**128 would be infinity
+    rounded = registers.keep(tirx.min(clamped * _LOG2_E + _ROUND, _like(x, _ROUND + 127)))
+    n = registers.keep(rounded - _ROUND)
+    # 127 is the bias of a float's exponent
+    biased = tirx.reinterpret(str(x.ty.dtype).replace("float", "int"), rounded) - (_ROUND_BITS - 127)
     two = tirx.reinterpret(x.ty.dtype, tirx.shift_left(biased, _like(biased, 23)))
     r = registers.keep(clamped - n * _LN2_HIGH - n * _LN2_LOW)
     power = (_polynomial(_EXP, r) * r * r + r + 1.0) * two

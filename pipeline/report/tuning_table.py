@@ -8,24 +8,38 @@ from ..tuning.database import RULES, Database
 
 #: characters of a choice: a trace goes on for thousands
 _WIDTH = 60
+#: how the unit of a database is shown, how many make one of that, and digits after the point
+_SHOWN = {"ns": ("µs", 1e3, 1), "instructions": ("instructions", 1, 0)}
 
 
 def tuning_table(database: Database) -> Table:
-    """A row for each kernel, the one that takes longest first: microseconds a call before and after, and the choice."""
-    before = sum(each.calls * each.before_ns for each in database.kernels)
-    after = sum(each.calls * each.after_ns for each in database.kernels)
-    title = f"kernels for {database.target}, {database.how}: {before / 1e6:.3f} ms a run, tuned {after / 1e6:.3f} ms"
-    table = Table(title=title)
+    """A row for each kernel, the one that takes most first: what a call takes before and after, and the choice."""
+    unit, scale, digits = _SHOWN[database.unit]
+    before = sum(each.calls * each.before for each in database.kernels) / scale
+    after = sum(each.calls * each.after for each in database.kernels) / scale
+    title = f"kernels for {database.target}, {database.how}: {before:,.{digits}f} {unit} a run, tuned {after:,.{digits}f}"
+    table = Table(title=title, caption=_said(database))
     for column in ("kernel", "operands", "choice", "tried"):
         table.add_column(column)
-    for column in ("calls", "µs by rules", "µs tuned"):
+    for column in ("calls", f"{unit} by rules", f"{unit} tuned"):
         table.add_column(column, justify="right")
-    for each in sorted(database.kernels, key=lambda each: (-each.calls * each.before_ns, each.fingerprint)):
+    for each in sorted(database.kernels, key=lambda each: (-each.calls * each.before, each.fingerprint)):
         spec = "a trace of MetaSchedule" if isinstance(each.choice, list) else each.choice
         tried = ", ".join(f"{count} {kind}" for kind, count in each.tried.items()) or "nothing"
         choice = "as by rules" if spec == RULES else spec[:_WIDTH]
         table.add_row(
-            each.fingerprint[:8], ", ".join(each.operands), choice, tried, str(each.calls), f"{each.before_ns / 1e3:.1f}",
-            f"{each.after_ns / 1e3:.1f}",
+            each.fingerprint[:8], ", ".join(each.operands), choice, tried, str(each.calls), f"{each.before / scale:,.{digits}f}",
+            f"{each.after / scale:,.{digits}f}",
         )  # fmt: skip
     return table
+
+
+def _said(database: Database) -> str | None:
+    """What became of the whole library."""
+    if not any(each.choice != RULES for each in database.kernels):
+        return None
+    whole = database.whole
+    if whole is None:
+        return "the libraries were not compared: they execute too much to be counted"
+    taken = "" if whole.taken else ": no better, so that the rules' schedules are kept"
+    return f"the whole library: {whole.before:,.6g} {whole.unit} by rules, {whole.after:,.6g} tuned{taken}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from .machine import riscv_vector_bits
 from .target import Target
 
 _CPUINFO = Path("/proc/cpuinfo")
@@ -67,6 +68,8 @@ def _why_not_native(target: Target) -> str:
             return f"it is not known what {target.cpu} needs of the host"
         lacking = sorted(needed - flags)
         return f"the host lacks {', '.join(lacking)}" if lacking else ""
+    if riscv_vector_bits(target.features):
+        return "it is not known how long the host's vectors are"
     if target.cpu in ("generic", "generic-rv64") or target.cpu in parts:
         return ""
     return f"the host is not a {target.cpu}"

@@ -1,7 +1,8 @@
 """tuning.json: what was tried for each kernel, and what is taken. No TVM: an empty one is written and read at once.
 
-    {"format": 1, "target": "x86-64", "device": {…}, "tvm": "0.27.0.post1", "how": "native, caches warm", "seed": 0,
-     "kernels": [{"fingerprint": "…", "operands": ["float32 1x64x56x56", …], "calls": 2, "before_ns": 9, "after_ns": 7,
+    {"format": 2, "target": "x86-64", "device": {…}, "tvm": "0.27.0.post1", "how": "native, caches warm", "unit": "ns",
+     "seed": 0, "whole": {"unit": "ms", "before": 2.3, "after": 1.9, "taken": true},
+     "kernels": [{"fingerprint": "…", "operands": ["float32 1x64x56x56", …], "calls": 2, "before": 9, "after": 7,
                   "choice": "tile{along=1,vectors=2,rows=1x6}", "tried": {"rules": 12, "meta-schedule": 0}}]}
 """
 
@@ -13,7 +14,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Union
+from typing import Optional, Union
 
 from ..errors import ConfigError
 from ..graph.files import decode, read_text, write_text
@@ -22,7 +23,7 @@ from ..kernels.tuning import Tuning
 from ..targets import Target
 
 #: rises when a file means something else
-FORMAT = 1
+FORMAT = 2
 #: the choice of a kernel that keeps the rules' schedule
 RULES = "rules"
 _AGAIN = "Run `passfit tune` again."
@@ -32,16 +33,16 @@ _AGAIN = "Run `passfit tune` again."
 class Tuned:
     """One kernel: `choice` is a spec (see `kernels.choices`), a trace as JSON, or RULES.
 
-    `operands` are the dtypes and shapes of its parameters as TVM made it, `calls` how often a run calls it; `before_ns`
-    and `after_ns` what a call takes by the rules' choice and by this one, in what `Database.how` counts. `tried` is how
-    many schedules of each kind were measured; a `note` says why there were none.
+    `operands` are the dtypes and shapes of its parameters as TVM made it, `calls` how often a run calls it; `before` and
+    `after` what a call takes by the rules' choice and by this one, in the unit of the database, 0 where it is not known.
+    `tried` is how many schedules of each kind were measured; a `note` says why there were none.
     """
 
     fingerprint: str
     operands: list[str]
     calls: int
-    before_ns: int
-    after_ns: int
+    before: int
+    after: int
     choice: Union[str, list]
     tried: dict[str, int] = field(default_factory=dict)
     note: str = ""
@@ -52,20 +53,37 @@ class Tuned:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """What a run of the library takes by the rules and with all choices, in `unit`: they are taken where it is less."""
+
+    unit: str
+    before: float
+    after: float
+    taken: bool
+
+
+@dataclass(frozen=True)
 class Database:
-    """The kernels tuned for one target, and `how` they were measured there."""
+    """The kernels tuned for one target, `how` they were measured there, and the `unit` of that: ns or instructions.
+
+    `whole` is None where libraries were not compared.
+    """
 
     target: str
     device: dict[str, object]
     how: str = "native"
+    unit: str = "ns"
     seed: int = 0
+    whole: Optional[Whole] = None
     kernels: tuple[Tuned, ...] = ()
     format: int = FORMAT
     tvm: str = field(default_factory=lambda: importlib.metadata.version("apache-tvm"))
 
     @property
     def choices(self) -> dict[str, str]:
-        """The specs of kernels that do not keep the rules' schedule, by fingerprint."""
+        """Specs of kernels that do not keep the rules' schedule, by fingerprint; none where the whole is no better."""
+        if self.whole is not None and not self.whole.taken:
+            return {}
         return {each.fingerprint: each.spec for each in self.kernels if each.choice != RULES}
 
 
@@ -78,7 +96,7 @@ def device_of(target: Target) -> dict[str, object]:
 
 def empty(target: Target, seed: int = 0) -> Database:
     """Nothing tuned."""
-    return Database(target.name, device_of(target), "not tuned", seed)
+    return Database(target.name, device_of(target), "not tuned", seed=seed)
 
 
 def write_database(database: Database, path: Path) -> None:

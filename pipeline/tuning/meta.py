@@ -24,7 +24,7 @@ from ..kernels.scheduling import Schedule as Scheduled
 from ..kernels.tuning import Request
 from ..kernels.window import takes_a_row
 from ..targets import Target
-from .stand import Stand
+from .timed import TimedStand
 
 #: candidates between two updates of the cost model, and how many there are to choose them from
 _BATCH, _POPULATION = 8, 64
@@ -40,7 +40,7 @@ def cannot(request: Request) -> str:
 
 
 def by_meta_schedule(
-    request: Request, stand: Stand, target: Target, seconds: float, seed: int, trials: int, best: float
+    request: Request, stand: TimedStand, target: Target, seconds: float, seed: int, trials: int, best: float
 ) -> tuple[Found, str]:
     """What it finds within `seconds` and `trials` that is allowed in place of the rules' choice: nanoseconds, spec and
     schedule of each. And a note: why there is nothing, or which cost model it was."""
@@ -78,12 +78,12 @@ def by_meta_schedule(
     return found, note if found else f"{note}; none of its {tried} schedules is allowed here"
 
 
-def _measured(request: Request, stand: Stand, candidate: MeasureCandidate, best: float) -> tuple[float, str, Scheduled] | None:
+def _measured(request: Request, stand: TimedStand, candidate: MeasureCandidate, best: float) -> tuple[float, str, Scheduled] | None:
     spec = json.dumps(_plain(candidate.sch.trace.as_json()), separators=(",", ":"))
     schedule = request.scheduled(spec)
     if schedule is None or not request.allows(schedule):
         return None
-    return stand.nanoseconds(schedule, best), spec, schedule
+    return stand.cost(schedule, best), spec, schedule
 
 
 def _cost_model(seed: int) -> tuple[ms.CostModel, str]:

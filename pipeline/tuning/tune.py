@@ -1,25 +1,30 @@
 """The search: down the list of kernels, the one that takes longest first, until the time is up.
 
-First the rules' own parameters, which cost a fifth of a second each; then, in the time that is left, MetaSchedule.
+First the rules' own parameters, which cost a fifth of a second each; then, in the time that is left, MetaSchedule, where
+kernels are timed. Costs are nanoseconds a call, or for a target that is emulated here, instructions.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from ..kernels.choices import choices, parse_choice, turned
 from ..kernels.scheduling import Schedule
 from ..kernels.tuning import Request, operands
-from ..targets import Target
+from ..targets import Target, how_to_run
 from .census import Census
+from .counted import CountedStand, Programs
 from .database import RULES, Tuned
 from .meta import by_meta_schedule, cannot
 from .stand import Stand
+from .timed import TimedStand
 
-#: a kernel with less of the time than this is left to the rules
+#: a kernel with less of the cost than this is left to the rules
 _SHARE = 0.005
 #: bytes of weights that caches are believed to keep from one run of a model to the next
 _KEPT = 8 << 20
@@ -32,7 +37,7 @@ Progress = Callable[[float], None]
 
 @dataclass
 class _Kernel:
-    """What is known of one kernel; times are in nanoseconds a call."""
+    """What is known of one kernel; `before` and `after` are costs of a call, 0 where they are not known."""
 
     fingerprint: str
     request: Request
@@ -45,7 +50,7 @@ class _Kernel:
 
     @property
     def weight(self) -> float:
-        """Nanoseconds a run."""
+        """Cost of a run."""
         return self.calls * self.after
 
 
@@ -65,29 +70,39 @@ class Clock:
 def tune_kernels(
     census: Census, target: Target, clock: Clock, seed: int, trials: int, cold: bool = False
 ) -> list[Tuned]:
-    """The kernels of a program, each with the best choice found for it: measured natively on `target`, which this
-    machine must be, with `cold` caches or warm ones. `trials` are what MetaSchedule may measure for each.
+    """The kernels of a program, each with the best choice found for it: timed where this machine runs `target` natively,
+    with `cold` caches or warm ones, else counted. `trials` are what MetaSchedule may measure for each, which is timed.
 
-    Ctrl-C ends the search as the end of the time does: what was found counts.
+    Ctrl-C ends the search as the end of the time does: what was found counts. Raises ToolchainError where programs for
+    the emulator cannot be built.
     """
+    native = how_to_run(target).native
     kernels: list[_Kernel] = []
+
+    programs = Programs(target)
+
+    def stand_of(request: Request) -> Stand:
+        return TimedStand(request, target, seed, cold) if native else CountedStand(request, programs, seed)
+
     try:
-        for kernel in _timed(census, target, seed, cold):
+        if not native and clock.left > 0:
+            programs.build([request.rules for request in census.requests.values()])
+        for kernel in _by_the_rules(census, stand_of, clock):
             kernels.append(kernel)
         total = sum(kernel.weight for kernel in kernels)
         kernels.sort(key=lambda kernel: (-kernel.weight, kernel.fingerprint))
-        worth = [kernel for kernel in kernels if kernel.weight >= _SHARE * total]
+        worth = [kernel for kernel in kernels if kernel.weight and kernel.weight >= _SHARE * total]
         for kernel in worth:
             if clock.left <= 0:
                 break
-            _by_rules(kernel, Stand(kernel.request, target, seed, cold), clock)
+            _by_parameters(kernel, stand_of(kernel.request), clock)
         worth.sort(key=lambda kernel: (-kernel.weight, kernel.fingerprint))
-        for number, kernel in enumerate(worth):
+        for number, kernel in enumerate(worth if native else []):
             rest = sum(other.weight for other in worth[number:])
             seconds = clock.left * kernel.weight / rest
             if not trials or seconds <= 0:
                 break
-            _by_traces(kernel, Stand(kernel.request, target, seed, cold), target, seconds, seed, trials)
+            _by_traces(kernel, TimedStand(kernel.request, target, seed, cold), target, seconds, seed, trials)
     except KeyboardInterrupt:
         pass
     return [_tuned(kernel) for kernel in kernels]
@@ -103,40 +118,52 @@ def within(kernels: list[Tuned], census: Census) -> list[Tuned]:
     windows = {fingerprint for fingerprint, request in census.requests.items() if request.fixed_shapes}
     note = "faster, but together with others it needs more workspace"
     return [
-        replace(each, choice=RULES, after_ns=each.before_ns, note=note)
+        replace(each, choice=RULES, after=each.before, note=note)
         if each.fingerprint in windows and each.choice != RULES
         else each
         for each in kernels
     ]
 
 
-def _timed(census: Census, target: Target, seed: int, cold: bool) -> Iterator[_Kernel]:
-    """The kernels, timed as the rules schedule them."""
+def _by_the_rules(census: Census, stand_of: Callable[[Request], Stand], clock: Clock) -> Iterator[_Kernel]:
+    """The kernels, measured as the rules schedule them."""
     for fingerprint, request in census.requests.items():
-        taken = Stand(request, target, seed, cold).nanoseconds(request.rules)
-        yield _Kernel(fingerprint, request, census.calls[fingerprint], taken, taken)
+        kernel = _Kernel(fingerprint, request, census.calls[fingerprint], 0, 0)
+        if clock.left <= 0:
+            kernel.note = "there was no time to measure it"
+        elif math.isfinite(cost := stand_of(request).cost(request.rules)):
+            kernel.before = kernel.after = cost
+        else:
+            kernel.note = "it executes more instructions than are counted"
+        yield kernel
 
 
-def _by_rules(kernel: _Kernel, stand: Stand, clock: Clock) -> None:
+def _by_parameters(kernel: _Kernel, stand: Stand, clock: Clock) -> None:
     request = kernel.request
     found: list[tuple[float, str, Schedule]] = []
     best = kernel.before
 
-    def measure(spec: str) -> None:
-        nonlocal best
-        schedule = request.scheduled(spec)
-        if schedule is None or not request.allows(schedule):
-            return
-        taken = stand.nanoseconds(schedule, best)
-        best = min(best, taken)
-        found.append((taken, spec, schedule))
+    def allowed(specs: Iterator[str]) -> Iterator[tuple[str, Schedule]]:
+        for spec in specs:
+            schedule = request.scheduled(spec) if clock.left > 0 else None
+            if schedule is not None and request.allows(schedule):
+                yield spec, schedule
 
-    for choice in choices(request.kernel, request.repackable, request.machine, request.fixed_shapes):
-        if clock.left <= 0:
-            break
-        measure(choice.spec)
-    if found and (other := turned(parse_choice(min(found)[1]))) is not None and clock.left > 0:
-        measure(other.spec)
+    def measure(specs: Iterator[str]) -> None:
+        nonlocal best
+        ways = allowed(specs)
+        while batch := list(islice(ways, stand.at_once)):
+            stand.build([schedule for _, schedule in batch])
+            for spec, schedule in batch:
+                if clock.left > 0:
+                    cost = stand.cost(schedule, best)
+                    best = min(best, cost)
+                    found.append((cost, spec, schedule))
+
+    known = choices(request.kernel, request.repackable, request.machine, request.fixed_shapes)
+    measure(choice.spec for choice in known)
+    if found and (other := turned(parse_choice(min(found, key=lambda each: each[:2])[1]))) is not None:
+        measure(iter([other.spec]))
     kernel.tried["rules"] = len(found)
     _settle(kernel, stand, found)
 
@@ -152,11 +179,11 @@ def _by_traces(kernel: _Kernel, stand: Stand, target: Target, seconds: float, se
 
 
 def _settle(kernel: _Kernel, stand: Stand, found: list[tuple[float, str, Schedule]]) -> None:
-    """Take the fastest, if it is that once more beside what was taken so far, and computes the same."""
+    """Take the cheapest, if it is that once more beside what was taken so far, and computes the same."""
     held = kernel.request.rules if kernel.choice == RULES else kernel.request.scheduled(kernel.choice)
     assert held is not None
-    for taken, spec, schedule in sorted(found, key=lambda each: each[:2])[:3]:
-        if taken > kernel.after or not stand.agrees(schedule):
+    for cost, spec, schedule in sorted(found, key=lambda each: each[:2])[:3]:
+        if cost > kernel.after or not stand.agrees(schedule):
             continue
         before, after = stand.duel(held, schedule)
         if after < before * (1 - _GAIN):

@@ -1,14 +1,17 @@
 """How many instructions a run executes, under an emulator.
 
-qemu notes every block of instructions that it executes; one run more in the same process is the difference of two
-counts, so that what starts the process is left out. It takes about a second for each million blocks.
+qemu notes every block of instructions that it executes. Of a library, one run more in the same process is the difference
+of two counts, so that what starts the process is left out; of a kernel, what lies between two marks counts. It takes
+about a second for each million blocks.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +20,7 @@ from .runner import Linked
 
 #: executed blocks that are counted at most; each is a handful of instructions
 MOST_BLOCKS = 8_000_000
-_EXECUTED = re.compile(rb"Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/")
+_EXECUTED = re.compile(rb"Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/[^]]*\] ?(.*)")
 
 
 def instructions(linked: Linked, inputs: dict[str, np.ndarray], most: int = MOST_BLOCKS) -> int | None:
@@ -35,16 +38,63 @@ def instructions(linked: Linked, inputs: dict[str, np.ndarray], most: int = MOST
 
 def executed(log: Iterable[bytes], most: int = MOST_BLOCKS) -> int | None:
     """The instructions that a log of `-d nochain,exec,in_asm` says were executed; None for more than `most` blocks."""
+    total = 0
+    for number, (count, _) in enumerate(_blocks(log)):
+        if number >= most:
+            return None
+        total += count
+    return total
+
+
+def between(log: Iterable[bytes], mark: str, limit: float, most: int = MOST_BLOCKS) -> int | None:
+    """The instructions executed after the function `mark` was called, until it is called again.
+
+    None where that does not happen, or not within `limit` instructions and `most` blocks.
+    """
+    total, first, marked = 0, None, mark.encode()
+    for number, (count, function) in enumerate(_blocks(log)):
+        if function == marked:
+            if first is not None:
+                return total
+            first = number
+        elif first is not None:
+            total += count
+            if total > limit or number - first > most:
+                return None
+    return None
+
+
+@contextmanager
+def log_of(emulator: Sequence[str], command: Sequence[str], folder: Path) -> Iterator[Iterable[bytes]]:
+    """The log of what an emulator executes of a command; it is ended with the context.
+
+    Raises ToolchainError where the emulator cannot be started.
+    """
+    program, *options = emulator
+    try:
+        process = subprocess.Popen(
+            [program, *options, "-d", "nochain,exec,in_asm", *command],
+            cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+    except OSError as error:
+        raise ToolchainError(f"{program} cannot be started: {error.strerror}.", "Check the emulator.") from error
+    assert process.stderr is not None
+    with process:
+        try:
+            yield process.stderr
+        finally:
+            process.kill()
+
+
+def _blocks(log: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Of each block executed: how many instructions it is, and the function it is of, where that has a name."""
     lengths: dict[int, int] = {}
-    total, blocks, start = 0, 0, None
+    start = None
     for line in log:
         if line.startswith(b"Trace"):
             found = _EXECUTED.match(line)
             if found:
-                total += lengths[int(found[1], 16)]
-                blocks += 1
-                if blocks > most:
-                    return None
+                yield lengths[int(found[1], 16)], found[2]
         elif line.startswith(b"0x"):
             if start is None:
                 start = int(line.partition(b":")[0], 16)
@@ -52,24 +102,11 @@ def executed(log: Iterable[bytes], most: int = MOST_BLOCKS) -> int | None:
             lengths[start] += 1
         else:
             start = None
-    return total
 
 
 def _of_process(linked: Linked, inputs: dict[str, np.ndarray], repeats: int, most: int) -> int | None:
     """Of a process that runs the library once, and then `repeats` times again."""
     assert linked.runner.command, "counted under an emulator only"
-    emulator, *options = linked.runner.command
     command = linked.command([inputs], repeats, -1)[len(linked.runner.command) :]
-    try:
-        process = subprocess.Popen(
-            [emulator, *options, "-d", "nochain,exec,in_asm", *command],
-            cwd=linked.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
-    except OSError as error:
-        raise ToolchainError(f"{emulator} cannot be started: {error.strerror}.", "Check the emulator.") from error
-    assert process.stderr is not None
-    with process:
-        try:
-            return executed(process.stderr, most)
-        finally:
-            process.kill()
+    with log_of(linked.runner.command, command, linked.folder) as log:
+        return executed(log, most)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,9 +50,11 @@ class Linked:
         except OSError as error:
             raise ToolchainError(f"{where} cannot be started: {error.strerror}.", "Check the emulator.") from error
         if done.returncode < 0:
-            raise NumericError(
-                f"{where} crashed with {signal.Signals(-done.returncode).name}.", "Please report this model."
-            )
+            crashed = f"{where} crashed with {signal.Signals(-done.returncode).name}"
+            last = (done.stderr.strip().splitlines() or [""])[-1]
+            if self.runner.command and last.startswith(Path(self.runner.command[0]).name):  # QEMU's issue 1441, up to 8.0
+                raise NumericError(f"{crashed}, as the emulator failed: {last}", "Install a newer emulator.")
+            raise NumericError(f"{crashed}.", "Please report this model.")
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
             raise NumericError(f"{where} failed: {last}")
@@ -78,10 +81,14 @@ def link(library: Library, program: Program, target: Target, folder: Path) -> Li
     }
     text = render("runner.c.j2", Path(__file__).parent, m=library.name, M=library.name.upper(), **sizes)
     (folder / "runner.c").write_text(text, encoding="utf-8")
-    flags = [flag for flag in COMPILE_FLAGS if flag not in ("-std=c11", "-fvisibility=hidden", "-fPIC")]
-    sources = ["runner.c", library.archive.name, "-lm", *(["-lpthread"] if library.threads > 1 else [])]
-    zig_cc([*flags, "-std=gnu11", "-static", *sources, "-Wl,--gc-sections", "-o", "runner"], target, folder)
+    link_program(["runner.c", library.archive.name, *(["-lpthread"] if library.threads > 1 else [])], "runner", target, folder)
     return Linked(library, program, how_to_run(target), folder)
+
+
+def link_program(sources: Sequence[str], name: str, target: Target, folder: Path) -> None:
+    """Compiles and links `sources`, files in `folder`, statically into the program `name` there. Raises ToolchainError."""
+    flags = [flag for flag in COMPILE_FLAGS if flag not in ("-std=c11", "-fvisibility=hidden", "-fPIC")]
+    zig_cc([*flags, "-std=gnu11", "-static", *sources, "-lm", "-Wl,--gc-sections", "-o", name], target, folder)
 
 
 def _checked(case: dict[str, np.ndarray], port: Port, program: Program) -> np.ndarray:

@@ -49,7 +49,7 @@ def outputs(model: Path, target: Target, passes: tuple[str, ...], folder: Path) 
     return [each["y"].tobytes() for each in found]
 
 
-@pytest.mark.parametrize("name", ["x86-64", "rpi4", "beaglebone", "visionfive2"])
+@pytest.mark.parametrize("name", ["x86-64", "rpi4", "beaglebone", "visionfive2", "bpi-f3"])
 @pytest.mark.parametrize("tail", TAILS, ids=" ".join)
 def test_the_outputs_are_those_of_one_thread(tmp_path: Path, name: str, tail: tuple[str, ...]):
     model = stack(tmp_path / "stack.onnx")

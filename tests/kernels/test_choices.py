@@ -17,7 +17,7 @@ from passfit.kernels.choices import LaneSums, Slides, Tiles, choices, chosen, pa
 from passfit.kernels.repack import repackable_parameters
 from passfit.kernels.scheduling import RULE_WORKSPACE, schedules
 from passfit.targets import Machine, get_target
-from passfit.tuning.stand import Stand
+from passfit.tuning.timed import TimedStand
 
 from ..tuning.helpers import requests_of
 from .programs import lowered, weight
@@ -32,7 +32,7 @@ _PART = st.integers(0, _PARTS - 1)
 def agree(program, part: int) -> None:
     """Each choice of a part that is possible: the same results, nothing written anywhere else, the spec read back."""
     for request in requests_of(program):
-        stand = Stand(request, HOST, 0)
+        stand = TimedStand(request, HOST, 0)
         found = list(choices(request.kernel, request.repackable, request.machine))
         found = found[part :: _PARTS] or found  # a part of them for each example: each takes a tenth of a second to build
         found += [other for choice in found[:1] if (other := turned(choice)) is not None]
@@ -131,5 +131,5 @@ def test_a_turned_tile_walks_the_other_way():
 def test_results_are_compared_at_all():
     (request,) = requests_of(lowered([(1, 8, 9, 9)], lambda x: relax.op.nn.max_pool2d(x, (3, 3))))
     (other,) = requests_of(lowered([(1, 8, 9, 9)], lambda x: relax.op.nn.avg_pool2d(x, (3, 3))))
-    assert not Stand(request, HOST, 0).agrees(other.rules)
-    assert np.isfinite(Stand(request, HOST, 0).nanoseconds(request.rules))
+    assert not TimedStand(request, HOST, 0).agrees(other.rules)
+    assert np.isfinite(TimedStand(request, HOST, 0).cost(request.rules))

@@ -15,15 +15,15 @@ _EXTENTS = st.integers(1, 200)
     st.integers(1, 1000),
     st.booleans(),
     st.booleans(),
-    st.sampled_from([Machine(), Machine(4, 16, by_element=True), Machine(1, 20)]),
+    st.sampled_from([Machine(), Machine(4, 16, by_element=True), Machine(1, 20), Machine(32, 8, by_element=True, joined=4)]),
 )
 def test_a_tile_divides_its_extents_and_fits_the_registers(width, extents, steps, vectors, scattered, machine):
     rows = [Rows(extent) for extent in extents]
     tile = best_tile(width, rows, steps, vectors=vectors, scattered=scattered, machine=machine)
     assert tile is not None and width % tile.width == 0
     assert all(extent % rows == 0 for extent, rows in zip(extents, tile.rows, strict=True))
-    assert tile.accumulators <= machine.registers - 2
-    assert tile.lanes in ((1, 2, 4, 8) if vectors else (1,)) and tile.lanes <= machine.lanes
+    assert tile.accumulators <= machine.registers_of(tile.lanes) - 2
+    assert tile.lanes in ((1, 2, 4, 8, 16, 32) if vectors else (1,)) and tile.lanes <= machine.lanes
 
 
 @given(_EXTENTS, st.lists(_EXTENTS, max_size=2), st.integers(1, 1000), st.booleans(), st.booleans())

@@ -10,8 +10,9 @@ from passfit import api
 from passfit.config import load_params
 from passfit.errors import ConfigError
 from passfit.results import tuning_file
+from passfit.stages import tune as stage
 from passfit.stages.tune import tune
-from passfit.targets import get_target, how_to_run
+from passfit.targets import Runner, get_target
 from passfit.tuning.database import read_tuning
 
 PARAMS = "models: {ocr: {source: o.onnx}}\ntargets: {x86-64: , rpi4: }\n"
@@ -44,14 +45,14 @@ def test_by_default_it_imports_nothing_heavy(params):
     assert done.stdout.strip() == "[]"
 
 
-def test_kernels_that_cannot_be_timed_here_are_left_to_the_rules(params, monkeypatch, capsys):
+def test_kernels_that_cannot_be_measured_here_are_left_to_the_rules(params, monkeypatch, capsys):
     got = []
     monkeypatch.setattr(api, "tune", lambda *_, settings, **__: got.append(settings))
-    for target in ("x86-64", "rpi4"):
-        tune(params("{seconds: 9, seed: 3}"), "ocr", target)
-    here = how_to_run(get_target("x86-64")).native
-    assert got == [api.TuneSettings(9.0 if here else 0.0, 3), api.TuneSettings(0.0, 3)]
-    assert "rpi4: kernels cannot be timed here" in capsys.readouterr().err
+    for runner in (Runner([], "native"), Runner(["qemu"], "qemu"), Runner(None, "not-run: no emulator")):
+        monkeypatch.setattr(stage, "how_to_run", lambda _, runner=runner: runner)
+        tune(params("{seconds: 9, seed: 3}"), "ocr", "rpi4")
+    assert got == [api.TuneSettings(seconds, 3) for seconds in (9.0, 9.0, 0.0)]
+    assert "rpi4: kernels cannot be measured here (not-run: no emulator)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("tuning", ["{seconds: -1}", "{seconds: .inf}", "{seed: -1}", "{second: 1}", "{seconds: long}"])

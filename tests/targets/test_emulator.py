@@ -43,6 +43,11 @@ def test_an_arm_host_runs_its_own_cores_only(host):
     assert not how_to_run(get_target("rpi-zero2")).native
 
 
+def test_a_riscv_host_is_not_trusted_with_vectors(host):
+    host("riscv64")
+    assert how_to_run(get_target("visionfive2")).native and not how_to_run(get_target("bpi-f3")).native
+
+
 @pytest.mark.parametrize("program", ["qemu-arm-static", "qemu-arm"])
 def test_either_name_of_an_emulator_is_found(host, program):
     host("x86_64", programs=[program])

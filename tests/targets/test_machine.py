@@ -1,5 +1,7 @@
 """What rules are told of a processor."""
 
+from dataclasses import replace
+
 import pytest
 
 from passfit.errors import ConfigError
@@ -13,6 +15,7 @@ from passfit.targets import Machine, get_target
         ("rpi4", Machine(8, 16, by_element=True)),
         ("beaglebone", Machine(4, 16, by_element=True)),
         ("visionfive2", Machine(1, 20)),
+        ("bpi-f3", Machine(32, 8, by_element=True, joined=4)),
     ],
 )
 def test_vectors_are_those_llvm_may_use(name, machine):
@@ -36,3 +39,20 @@ def test_a_number_of_threads_that_cannot_be_is_refused(threads):
 def test_registers_hold_that_many_floats():
     assert Machine().register_bytes == 512
     assert get_target("visionfive2").machine.register_bytes == 20 * 4
+
+
+def test_a_short_vector_leaves_more_registers_where_they_are_joined():
+    joined = get_target("bpi-f3").machine
+    assert [joined.registers_of(lanes) for lanes in (32, 16, 8, 1)] == [8, 16, 16, 16]
+    assert all(Machine().registers_of(lanes) == 16 for lanes in (8, 4, 1))
+
+
+@pytest.mark.parametrize(("word", "lanes"), [("+zba", 16), ("+zvl64b", 16), ("+zvl512b", 64)])
+def test_vectors_of_v_have_128_bits_or_what_is_said(word, lanes):
+    assert replace(get_target("visionfive2"), features=("+v", word)).machine.lanes == lanes
+
+
+def test_tvm_is_not_told_of_v_by_name():
+    """Which would make it write loops for vectors of unknown length."""
+    told = get_target("bpi-f3").tvm_config()["mattr"]
+    assert "+v" not in told and {"+zve64d", "+zvl256b"} <= set(told)

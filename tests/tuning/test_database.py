@@ -14,6 +14,7 @@ from passfit.tuning.database import (
     RULES,
     Database,
     Tuned,
+    Whole,
     device_of,
     empty,
     read_database,
@@ -46,6 +47,14 @@ def test_only_what_differs_from_the_rules_is_a_choice(tmp_path: Path):
     assert not read_tuning(written(tmp_path / "none.json", KEPT), HOST)
 
 
+@pytest.mark.parametrize("taken", [True, False])
+def test_choices_count_where_the_whole_library_is_better(tmp_path: Path, taken: bool):
+    database = Database(HOST.name, device_of(HOST), kernels=(FAST,), whole=Whole("ms", 2.0, 1.5, taken))
+    write_database(database, tmp_path / "t.json")
+    assert read_database(tmp_path / "t.json", HOST) == database
+    assert bool(read_tuning(tmp_path / "t.json", HOST)) == taken
+
+
 @pytest.mark.parametrize("name", ["x86-64", "rpi4", "visionfive2"])
 def test_an_empty_one_is_valid_on_its_target_alone(tmp_path: Path, name: str):
     write_database(empty(get_target(name)), tmp_path / "e.json")
@@ -57,7 +66,7 @@ def test_an_empty_one_is_valid_on_its_target_alone(tmp_path: Path, name: str):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 2}, "format 2, not 1"),
+        ({"format": 1}, "format 1, not 2"),
         ({"tvm": "0.20.0"}, "tvm 0.20.0"),
         ({"device": {"cpu": "x86-64-v4"}}, "device"),
         ({"target": None}, "target null"),
@@ -75,7 +84,7 @@ def test_what_is_of_something_else_is_refused(tmp_path: Path, change: dict, said
     assert "passfit tune" in refused.value.hint
 
 
-@pytest.mark.parametrize("content", ["", "no json", "[]", "{}", '{"format": 1}'])
+@pytest.mark.parametrize("content", ["", "no json", "[]", "{}", '{"format": 2}'])
 def test_what_is_no_database_is_refused(tmp_path: Path, content: str):
     (tmp_path / "t.json").write_text(content)
     with pytest.raises(ConfigError, match="t.json"):

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from passfit.targets import get_target, zig_cc
-from passfit.verify.instructions import executed
+from passfit.verify.instructions import between, executed
 
 LOG = b"""----------------
 IN: main
@@ -33,6 +33,14 @@ def test_every_execution_of_a_block_counts_its_instructions():
 def test_more_blocks_than_are_counted_have_no_count():
     lines = LOG.splitlines(keepends=True)
     assert executed(lines, most=3) == 4 and executed(lines, most=2) is None
+
+
+def test_what_lies_between_two_marks_is_counted():
+    lines = LOG.splitlines(keepends=True)
+    assert between([*lines, *lines], "main", limit=2) == 1 + 1
+    assert between([*lines, *lines], "main", limit=1) is None
+    assert between([*lines, *lines], "main", limit=2, most=1) is None
+    assert between(lines, "main", limit=2) is None and between([*lines, *lines], "none", limit=9) is None
 
 
 @pytest.mark.slow
