@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 import tvm_ffi
-from tvm.tirx import PrimFunc
+from tvm.tirx import IntImm, PrimFunc
 
 from ..graph import Overlay
 from ..targets import Machine
@@ -77,8 +77,11 @@ class Outlines:
 
 
 def _key(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> str:
-    """The same in every process for kernels of one structure."""
-    parts = (tvm_ffi.structural_hash(kernel), sorted(repackable), machine)
+    """The same in every process for kernels of one structure, whatever the names. TVM's hash alone is the same for many
+    that differ in a few extents or offsets only."""
+    numbers: list[int] = []
+    tvm_ffi.structural_walk(kernel, (IntImm, lambda each: numbers.append(each.value)))
+    parts = (tvm_ffi.structural_hash(kernel), numbers, sorted(repackable), machine)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 

@@ -31,6 +31,8 @@ from .tile import divisors
 
 #: vectors that are copied one after the other, without a loop
 _UNROLLED = 16
+#: lanes of the shortest of them: of vectors of two LLVM makes code that its own verifier refuses
+_FEW = 4
 _SERIAL, _VECTORIZED = 0, 2
 #: bytes of lines
 _LINES = 3072
@@ -175,7 +177,7 @@ class _ByLines(Plane):
         while first < end:
             while lanes > max(end - first, 1):
                 lanes //= 2
-            if lanes == 1 or (end - first) // lanes > _UNROLLED:
+            if lanes < _FEW or (end - first) // lanes > _UNROLLED:
                 yield _each_of(first, end, store)
                 return
             lane = Var("lane", "int64")

@@ -29,7 +29,20 @@ class _Made:
     operands: tuple[int, ...]
 
 
-_MADE: dict[tuple[str, int, tuple[int, ...]], _Made | None] = {}
+@dataclass(frozen=True)
+class _Alike:
+    """What a rule sees of a call, and what it made: calls of one hash may differ."""
+
+    attrs: object
+    seen: list[object]
+    made: _Made | None
+
+    def is_of(self, attrs: object, seen: list[object]) -> bool:
+        pairs = zip([self.attrs, *self.seen], [attrs, *seen])
+        return len(self.seen) == len(seen) and all(tvm_ffi.structural_equal(one, other) for one, other in pairs)
+
+
+_MADE: dict[tuple[object, ...], list[_Alike]] = {}
 
 
 def remembered_rules(module: IRModule) -> dict[str, Rule]:
@@ -49,11 +62,14 @@ def _remembering(rule: Rule) -> Rule:
         operands = [field for arg in call.args for field in _fields(arg)]
         if any(isinstance(each, relax.Var) and not _is_tensor(each) for each in operands):
             return rule(builder, call)
-        seen = tuple(tvm_ffi.structural_hash(each.ty if _is_tensor(each) else each) for each in operands)
-        key = (str(call.op.name), tvm_ffi.structural_hash(call.attrs), seen)
-        if key not in _MADE:
-            _MADE[key] = _made(rule, call)
-        made = _MADE[key]
+        seen = [each.ty if _is_tensor(each) else each for each in operands]
+        key = (str(call.op.name), *map(tvm_ffi.structural_hash, (call.attrs, *seen)))
+        alike = _MADE.setdefault(key, [])
+        found = next((each for each in alike if each.is_of(call.attrs, seen)), None)
+        if found is None:
+            found = _Alike(call.attrs, seen, _made(rule, call))
+            alike.append(found)
+        made = found.made
         if made is None:
             return rule(builder, call)
         kernel = builder.add_func(made.kernel, made.name)

@@ -10,8 +10,9 @@ from tvm import relax
 
 from passfit.kernels import outlines as outlines_module
 from passfit.kernels.lowering import planned, without_workspaces
-from passfit.kernels.outlines import Outlines
+from passfit.kernels.outlines import Outlines, _key
 from passfit.kernels.shared_lines import SharedLines
+from passfit.targets import get_target
 
 from .programs import lowered, weight
 
@@ -66,3 +67,14 @@ def test_lines_of_all_are_seen_once_by_each():
     assert lines.new() == ["before", "child", "x" * 100_000]
     assert lines.new() == []
     lines.close()
+
+
+def test_kernels_of_one_hash_are_told_apart():
+    """A slice at (0, 64) and one at (1, 0), whose places differ and shapes do not."""
+    machine, found = get_target("x86-64").machine, []
+    for row, column in ((0, 64), (1, 0)):
+        begin, end = [row, column], [row + 1, column + 1]
+        program = lowered([(2, 128)], lambda x: relax.op.strided_slice(x, [0, 1], begin, end), ("legalize",))
+        (kernel,) = program.kernels.values()
+        found.append(_key(kernel, frozenset(), machine))
+    assert found[0] != found[1]
