@@ -24,7 +24,7 @@ from passfit.kernels.lowering import lower, without_workspaces
 from passfit.kernels.tuning import Request
 from passfit.passes.sequence import TVM_DEFAULT, Sequence
 from passfit.tuning.census import Census
-from passfit.tuning.stand import Stand
+from passfit.tuning.timed import TimedStand
 
 LAYOUTS, ROUNDS = ("NCHW", "blocks", "NHWC"), 5
 _LANES = TARGET.machine.lanes
@@ -179,10 +179,10 @@ def _result(case: Case, x: te.Tensor, bias: te.Tensor, weights: te.Tensor | None
 def measure(case: Case) -> list[float]:
     """Microseconds, by layout."""
     requests = [request_of(case, layout) for layout in LAYOUTS]
-    stands = [Stand(request, TARGET, 0) for request in requests]
+    stands = [TimedStand(request, TARGET, 0) for request in requests]
     found = [float("inf")] * len(stands)
     for _ in range(ROUNDS):
-        taken = [stand.nanoseconds(request.rules) / 1e3 for stand, request in zip(stands, requests)]
+        taken = [stand.cost(request.rules) / 1e3 for stand, request in zip(stands, requests)]
         found = list(map(min, found, taken))
     return found
 
