@@ -9,7 +9,6 @@ is that of all its processes: where it is far from wall time × cores, the machi
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -18,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from entries import HERE, Entry, alone, entries
+from entries import HERE, Entry, alone, entries, missing
 
 from passfit import api
 from passfit.graph.files import write_text
@@ -73,15 +72,7 @@ def table() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", action="append", help="only this one; repeatable")
-    parser.add_argument("--again", action="store_true", help="forget earlier results")
-    arguments = parser.parse_args()
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    for entry in entries():
-        file = RESULTS / f"{entry.name}.json"
-        if arguments.model and entry.name not in arguments.model or file.exists() and not arguments.again:
-            continue
+    for entry, file in missing(__doc__.splitlines()[0], RESULTS):
         if wrong := alone(fill, entry, entry.fetched(), file):
             write_text(file, json.dumps({"failed": wrong}) + "\n")
         sys.stdout.write(f"{entry.name}: {file.read_text(encoding='utf-8')}")

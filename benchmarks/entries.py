@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import multiprocessing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +47,20 @@ def alone(work: Callable[..., None], *arguments: object) -> str | None:
     child.start()
     child.join()
     return f"the process ended with exit code {child.exitcode}" if child.exitcode else None
+
+
+def missing(summary: str, results: Path) -> Iterator[tuple[Entry, Path]]:
+    """The command line of a benchmark with a file for each model in the folder `results`: the models that are asked for
+    and have no file yet, or are to be measured again, each with its file."""
+    parser = argparse.ArgumentParser(description=summary)
+    parser.add_argument("--model", action="append", help="only this one; repeatable")
+    parser.add_argument("--again", action="store_true", help="forget earlier results")
+    arguments = parser.parse_args()
+    results.mkdir(parents=True, exist_ok=True)
+    for entry in entries():
+        file = results / f"{entry.name}.json"
+        if (not arguments.model or entry.name in arguments.model) and (arguments.again or not file.exists()):
+            yield entry, file
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:

@@ -10,7 +10,6 @@ turn counts, and the least of the turns. `winner`: what the memory benchmark fou
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -18,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from entries import HERE, Entry, alone, entries
+from entries import HERE, Entry, alone, entries, missing
 from latency_table import COLUMNS, RESULTS, row, table
 from memory_table import known_of
 
@@ -103,15 +102,7 @@ def fill(entry: Entry, file: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", action="append", help="only this one; repeatable")
-    parser.add_argument("--again", action="store_true", help="forget earlier results")
-    arguments = parser.parse_args()
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    for entry in entries():
-        file = RESULTS / f"{entry.name}.json"
-        if arguments.model and entry.name not in arguments.model or file.exists() and not arguments.again:
-            continue
+    for entry, file in missing(__doc__.splitlines()[0], RESULTS):
         if wrong := alone(fill, entry, file):
             write_text(file, json.dumps({"failed": wrong}) + "\n")
         sys.stdout.write(f"{entry.name}: {row(json.loads(file.read_text(encoding='utf-8')))}\n")
