@@ -58,8 +58,9 @@ def _is_foldable(call: relax.Expr, module: IRModule, found: Container[relax.Var]
         return False
     if not all(isinstance(each, GenericConst) or each in found for each in arguments):
         return False
-    shrinks = sum(map(_nbytes, results)) <= sum(_nbytes(argument.ty) for argument in arguments)
-    return isinstance(module[call.args[0]], PrimFunc) and (may_grow or shrinks)
+    if not isinstance(module[call.args[0]], PrimFunc):
+        return False
+    return may_grow or sum(map(_nbytes, results)) <= sum(_nbytes(argument.ty) for argument in arguments)
 
 
 def _results(call: relax.Call) -> list[relax.Type]:

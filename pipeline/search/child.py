@@ -40,7 +40,8 @@ class _InChild(Exception):
 
 
 class Child:
-    """`request` is what it is working on; `backwards` is for the kernels of each state, see `Outlines`. `fileno` is readable when there is an answer, or a death."""
+    """`request` is what it is working on; `backwards` is for the kernels of each state, see `Outlines`. `fileno` is
+    readable when there is an answer, or a death."""
 
     def __init__(self, scorer: Scorer, limits: CandidateLimits, backwards: bool = False):
         self.request: Request | None = None
