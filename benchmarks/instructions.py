@@ -53,7 +53,7 @@ def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[
     workspace = sum(map(workspace_bytes, lowered.kernels.values()))
     plan = building.plan_of(lowered, target)
     library = write_library(
-        imported.name, lowered.program, plan, workspace, lowered.weights, folder / "kernels.o", target, folder
+        imported.name, lowered.program, plan, workspace, lowered.weights, [folder / "kernels.o"], target, folder
     )
     return library, lowered
 

@@ -33,13 +33,13 @@ def build_library(
     import tempfile
 
     from .codegen import c_identifier, symbol, write_library
-    from .kernels.build import build_object
+    from .kernels.build import build_objects
 
     prefix = c_identifier(name)
     with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
-        kernels = Path(scratch) / "kernels.o"
-        build_object(lowered.kernels, target, lambda kernel: symbol(prefix, kernel), kernels)
-        return write_library(name, lowered.program, plan, workspace, lowered.weights, kernels, target, folder)
+        kernels = {symbol(prefix, kernel): function for kernel, function in lowered.kernels.items()}
+        objects = build_objects(kernels, target, Path(scratch))
+        return write_library(name, lowered.program, plan, workspace, lowered.weights, objects, target, folder)
 
 
 def build_and_run(

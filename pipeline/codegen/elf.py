@@ -7,8 +7,9 @@ Layout: System V ABI, chapter 4 (object files); `ar` members: the common 60-byte
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from ..errors import ToolchainError
 
@@ -43,7 +44,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class ElfObject:
-    """A relocatable object; `users` maps a symbol to the functions that refer to it by name, in file order."""
+    """A relocatable object, or several; `users` maps a symbol to the functions that refer to it by name, in file order."""
 
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
@@ -59,6 +60,15 @@ class ElfObject:
         return sum(
             s.size for s in self.sections if s.flags & SHF_ALLOC and not s.flags & SHF_WRITE and s.name != without
         )
+
+
+def together(objects: Sequence[ElfObject]) -> ElfObject:
+    """What several objects, none of which needs another, hold as one."""
+    users: dict[str, tuple[str, ...]] = {}
+    for each in objects:
+        users |= {symbol: (*users.get(symbol, ()), *functions) for symbol, functions in each.users.items()}
+    sections, symbols = (tuple(chain.from_iterable(parts)) for parts in zip(*((o.sections, o.symbols) for o in objects)))
+    return ElfObject(sections, symbols, users)
 
 
 def archive_members(data: bytes) -> Iterator[tuple[str, bytes]]:

@@ -14,7 +14,7 @@ from ..errors import OutputError
 from ..graph import Program
 from ..targets import Target, how_to_run, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
-from .elf import ElfObject, archive_members, read_object
+from .elf import ElfObject, archive_members, read_object, together
 from .layout import Layout, layout
 from .names import c_identifier, entry
 from .shared import link_shared
@@ -58,18 +58,18 @@ def write_library(
     plan: ArenaPlan,
     workspace: int,
     weights: Sequence[np.ndarray],
-    kernel_object: Path,
+    kernel_objects: Sequence[Path],
     target: Target,
     out: Path,
 ) -> Library:
     """Writes lib<identifier>.a and <identifier>.h into the folder `out`, replacing what is there at the end.
 
     `plan` gives each buffer's offset in the arena; `workspace` is the bytes of the kernels' scratch, each allocation
-    rounded up to 64, with `Machine.thread_bytes` where kernels have loops for threads; `weights` are the contents of program.weights; `kernel_object` holds each kernel of the program
-    under names.symbol(c_identifier(name), kernel). Raises ModelError when a kernel needs TVM's runtime,
+    rounded up to 64, with `Machine.thread_bytes` where kernels have loops for threads; `weights` are the contents of program.weights; `kernel_objects` hold each kernel of the
+    program under names.symbol(c_identifier(name), kernel). Raises ModelError when a kernel needs TVM's runtime,
     ToolchainError when compiling fails, OutputError when `out` cannot be written.
     """
-    kernels = read_object(kernel_object.read_bytes())
+    kernels = together([read_object(path.read_bytes()) for path in kernel_objects])
     check_symbols(kernels, target.threads)
     tables = layout(program, plan)
     values = _values(name, program, plan, workspace, tables, kernels, target)
@@ -77,7 +77,7 @@ def write_library(
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".passfit-", dir=out) as folder:
-            built = _build(Path(folder), identifier, values, weights, tables, kernel_object, target)
+            built = _build(Path(folder), identifier, values, weights, tables, kernel_objects, target)
             code_bytes = _code_bytes(built / f"lib{identifier}.a", identifier)
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
@@ -127,7 +127,7 @@ def _build(
     values: dict,
     weights: Sequence[np.ndarray],
     tables: Layout,
-    kernel_object: Path,
+    kernel_objects: Sequence[Path],
     target: Target,
 ) -> Path:
     """Compiles the members and the archive in `folder`; every name is relative to it."""
@@ -137,8 +137,9 @@ def _build(
         _write_weights(folder / f"{identifier}_weights.bin", weights, tables)
     for file, template in sources.items():
         (folder / file).write_text(render(template, **values), encoding="utf-8")
-    shutil.copyfile(kernel_object, folder / f"{identifier}_kernels.o")
-    members = [f"{identifier}_kernels.o"]
+    members = [f"{identifier}_kernels{number or ''}.o" for number in range(len(kernel_objects))]
+    for path, member in zip(kernel_objects, members):
+        shutil.copyfile(path, folder / member)
     for file in [f for f in sources if not f.endswith(".h")]:
         members.append(f"{identifier}_{file.split('.')[0]}.o")
         flags = COMPILE_FLAGS if file.endswith(".c") else ("-g0",)

@@ -1,13 +1,15 @@
-"""Kernels → one object file for a target, by TVM and LLVM."""
+"""Kernels → object files for a target, by TVM and LLVM."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import tvm
+import tvm_ffi
 from tvm.ir import IRModule
-from tvm.tirx import PrimFunc
+from tvm.tirx import PrimFunc, Stmt
 from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
 from ..targets import Target
@@ -16,10 +18,48 @@ from .vector_math import ready_for_vectors, with_vector_math
 _PIPELINE = "passfit"
 
 
-def build_object(kernels: Mapping[str, PrimFunc], target: Target, symbol: Callable[[str], str], path: Path) -> None:
-    """Writes an ELF object to `path` with each kernel under `symbol(name)`; TVM adds `__tvm_ffi_` in front."""
-    built = build_module({symbol(name): kernel for name, kernel in kernels.items()}, target.tvm_config())
-    built.write_to_file(str(path), "o")
+#: object files at most, each made in a thread of its own; the same on every machine, since bytes hang on it
+_OBJECTS = 2
+#: statements an object file is worth: each repeats a kilobyte or two that kernels in one file share
+_WORTH = 200
+
+
+def build_object(kernels: Mapping[str, PrimFunc], target: Target, path: Path) -> None:
+    """Writes an ELF object to `path` with each kernel under its name; TVM adds `__tvm_ffi_` in front."""
+    build_module(kernels, target.tvm_config()).write_to_file(str(path), "o")
+
+
+def build_objects(kernels: Mapping[str, PrimFunc], target: Target, folder: Path) -> list[Path]:
+    """Writes ELF objects into `folder`, with each kernel under its name in one of them, the same for the same kernels."""
+    groups = _groups(kernels)
+    paths = [folder / f"kernels{number}.o" for number in range(len(groups))]
+    with ThreadPoolExecutor(len(groups)) as threads:  # LLVM, which takes most of the time, runs without Python's lock
+        list(threads.map(lambda group, path: build_object(group, target, path), groups, paths))
+    return paths
+
+
+def _groups(kernels: Mapping[str, PrimFunc]) -> list[dict[str, PrimFunc]]:
+    """The kernels in groups that take about as long as each other: the largest first, each to where there is least."""
+    sizes = {name: _statements(kernel) for name, kernel in kernels.items()}
+    count = max(1, min(_OBJECTS, len(kernels), sum(sizes.values()) // _WORTH))
+    groups: list[dict[str, PrimFunc]] = [{} for _ in range(count)]
+    taken = [0] * count
+    for name in sorted(kernels, key=lambda name: (-sizes[name], name)):
+        least = taken.index(min(taken))
+        groups[least][name] = kernels[name]
+        taken[least] += sizes[name]
+    return groups
+
+
+def _statements(kernel: PrimFunc) -> int:
+    count = 0
+
+    def see(_: Stmt) -> None:
+        nonlocal count
+        count += 1
+
+    tvm_ffi.structural_walk(kernel.body, [(Stmt, see)])
+    return count
 
 
 def build_module(

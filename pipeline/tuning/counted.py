@@ -53,7 +53,7 @@ class Programs:
             return
         program = f"kernels{len(self._built)}"
         names = {f"kernel_{number}": each.kernel for number, each in enumerate(new)}
-        build_object(names, self._target, str, self._folder / f"{program}.o")
+        build_object(names, self._target, self._folder / f"{program}.o")
         kernels = read_object((self._folder / f"{program}.o").read_bytes())
         check_symbols(kernels)
         text = render(

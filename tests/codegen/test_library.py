@@ -23,7 +23,7 @@ def write(model, folder: Path, target=HOST, name: str | None = None, workspace: 
     name = name or model.program.name
     built = models.build_object(model.kernels, name, target, folder / "kernels.o")
     scratch = model.workspace if workspace is None else workspace
-    return write_library(name, model.program, model.plan, scratch, model.weights, built, target, folder)
+    return write_library(name, model.program, model.plan, scratch, model.weights, [built], target, folder)
 
 
 def run_program(folder: Path, source: str, *libraries, flags=()) -> subprocess.CompletedProcess:
@@ -205,4 +205,4 @@ def test_an_output_folder_that_cannot_be_made_is_refused(tmp_path):
     model = models.comparison()
     built = models.build_object(model.kernels, "comparison", HOST, tmp_path / "k.o")
     with pytest.raises(OutputError, match="file"):
-        write_library("comparison", model.program, model.plan, 0, [], built, HOST, tmp_path / "file" / "x")
+        write_library("comparison", model.program, model.plan, 0, [], [built], HOST, tmp_path / "file" / "x")

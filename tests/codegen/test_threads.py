@@ -59,7 +59,7 @@ def library(folder: Path, threads: int, target=HOST, name="rows", workspace: int
     built = models.build_object(model.kernels, name, target, folder / "kernels.o")
     scratch = model.workspace if workspace is None else workspace
     scratch += target.machine.thread_bytes
-    return write_library(name, model.program, model.plan, scratch, [], built, target, folder), model, target
+    return write_library(name, model.program, model.plan, scratch, [], [built], target, folder), model, target
 
 
 @pytest.mark.parametrize("name", load_catalogue())
@@ -92,7 +92,7 @@ def test_one_thread_needs_no_threads(tmp_path):
 def test_a_library_whose_loops_nobody_shares_starts_no_thread(tmp_path):
     model, target = reversed_rows(1), HOST.with_threads(2)
     built = models.build_object(model.kernels, "rows", target, tmp_path / "kernels.o")
-    made = write_library("rows", model.program, model.plan, model.workspace, [], built, target, tmp_path)
+    made = write_library("rows", model.program, model.plan, model.workspace, [], [built], target, tmp_path)
     alone, *_ = library(tmp_path / "1", 1)
     assert made.threads == 1 and made.archive.read_bytes() == alone.archive.read_bytes()
 

@@ -65,8 +65,8 @@ def _run(lowered: list[tuple[NodeCase, Lowered]], workspace: int, folder: Path) 
     plan = plan_arena(program, HOST.alignment)
     validate_plan(program, plan, HOST.alignment)
     kernels = folder / "kernels.o"
-    build_object(merged.kernels, HOST, lambda kernel: symbol(program.name, kernel), kernels)
-    library = write_library(program.name, program, plan, workspace, merged.weights, kernels, HOST, folder)
+    build_object({symbol(program.name, kernel): each for kernel, each in merged.kernels.items()}, HOST, kernels)
+    library = write_library(program.name, program, plan, workspace, merged.weights, [kernels], HOST, folder)
     inputs = {
         port_name(number, name): value
         for number, (case, _) in enumerate(lowered)

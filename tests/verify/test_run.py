@@ -20,7 +20,7 @@ native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot
 def library(model, folder: Path, target=HOST):
     name = model.program.name
     built = models.build_object(model.kernels, name, target, folder / "kernels.o")
-    return write_library(name, model.program, model.plan, model.workspace, model.weights, built, target, folder)
+    return write_library(name, model.program, model.plan, model.workspace, model.weights, [built], target, folder)
 
 
 def verify(model, folder: Path, target=HOST, **options):
