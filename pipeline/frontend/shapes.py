@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError
@@ -9,6 +10,9 @@ from .reading import node_title
 
 if TYPE_CHECKING:
     import onnx
+
+#: elements of a tensor of floats that may say what shape another one has
+_SMALL = 1024
 
 
 def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -18,17 +22,57 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     from onnx import shape_inference
 
-    fresh = type(model)()
-    fresh.CopyFrom(model)
+    fresh = _without_values(model)
     del fresh.graph.value_info[:]
     for value in fresh.graph.output:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
     try:
-        return shape_inference.infer_shapes(fresh, check_type=True, strict_mode=True, data_prop=True)
+        found = shape_inference.infer_shapes(fresh, check_type=True, strict_mode=True, data_prop=True)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
         said = " ".join(str(error).replace("[ShapeInferenceError]", "").split())
         raise ModelError(f"The shapes of the model do not agree: {said}.", "Check the shapes given.") from error
+    return _with_values(found, model)
+
+
+def infer_what_is_open(model: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` with the types of values that it does not declare, as far as ONNX can tell."""
+    from onnx import shape_inference
+
+    return _with_values(shape_inference.infer_shapes(_without_values(model), data_prop=True), model)
+
+
+def _without_values(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy without the values of large weights: inference reads none of them, and takes seconds to pass them around."""
+    from onnx import TensorProto
+
+    copy = type(model)()
+    for field, value in model.ListFields():
+        if field.name != "graph":
+            _set(copy, field.name, value)
+    for field, value in model.graph.ListFields():
+        if field.name != "initializer":
+            _set(copy.graph, field.name, value)
+    for tensor in model.graph.initializer:
+        if tensor.data_type in (TensorProto.INT32, TensorProto.INT64) or math.prod(tensor.dims) <= _SMALL:
+            copy.graph.initializer.add().CopyFrom(tensor)  # it may be a shape
+        else:
+            copy.graph.initializer.add(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
+    return copy
+
+
+def _set(message: onnx.ModelProto | onnx.GraphProto, field: str, value: object) -> None:
+    if isinstance(value, (bool, int, float, str, bytes)):
+        setattr(message, field, value)
+    else:
+        getattr(message, field).MergeFrom(value)
+
+
+def _with_values(inferred: onnx.ModelProto, model: onnx.ModelProto) -> onnx.ModelProto:
+    """`inferred`, made of `model` without values, with its weights."""
+    del inferred.graph.initializer[:]
+    inferred.graph.initializer.extend(model.graph.initializer)
+    return inferred
 
 
 def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:

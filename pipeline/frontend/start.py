@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..memory.footprint import Start
 from .binding import bind_inputs
 from .reading import read_model
-from .shapes import static_shape, value_types
+from .shapes import infer_what_is_open, static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -35,14 +35,12 @@ def start_of(path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, 
 
     Values whose shape cannot be inferred (ONNX leaves some shape arithmetic open) count 0 bytes.
     """
-    from onnx import shape_inference
-
     model = read_model(path)
     kept = {entry.key: entry.value for entry in model.metadata_props}
     if kept.get(_SUM, "").isdigit() and kept.get(_KERNELS, "").isdigit():
         return Start(sum=int(kept[_SUM]), kernels=int(kept[_KERNELS]))
     bind_inputs(model, shapes, fix)
-    model = shape_inference.infer_shapes(model, data_prop=True)
+    model = infer_what_is_open(model)
     graph = model.graph
     types = value_types(graph)
     given = {tensor.name for tensor in graph.initializer}

@@ -28,7 +28,8 @@ def make_input(model: onnx.ModelProto, seed: int, case: int) -> dict[str, np.nda
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in initializers]
-    sizes = index_sizes(model)
+    indexing = any(_dtype(value).kind in "iu" for value in inputs)
+    sizes = index_sizes(model) if indexing else {}
     # arithmetic on an array without axes gives a scalar, which ONNX Runtime does not take
     return {value.name: np.asarray(_values(value, seed, case, sizes.get(value.name))) for value in inputs}
 
@@ -69,14 +70,18 @@ def _shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _values(value: onnx.ValueInfoProto, seed: int, case: int, index_size: int | None) -> np.ndarray:
+def _dtype(value: onnx.ValueInfoProto) -> np.dtype:
     import onnx
 
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
+
+
+def _values(value: onnx.ValueInfoProto, seed: int, case: int, index_size: int | None) -> np.ndarray:
     tensor = value.type.tensor_type
     shape = tuple(dim.dim_value for dim in tensor.shape.dim)
     if any(not dim.HasField("dim_value") for dim in tensor.shape.dim):
         raise ModelError(f"Input '{value.name}' has no static shape.", "Give one with --shape.")
-    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    dtype = _dtype(value)
     generator = _generator(seed, case, value.name, shape, dtype)
     if dtype == np.bool_:
         return generator.integers(0, 2, shape).astype(dtype)
