@@ -13,7 +13,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
-from .scoring import Outcome, Request, Scorer
+from .scoring import Errand, Outcome, Request, Scorer
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Child:
     readable when there is an answer, or a death."""
 
     def __init__(self, scorer: Scorer, limits: CandidateLimits, backwards: bool = False):
-        self.request: Request | None = None
-        self.last = Request(())
+        self.request: Request | Errand | None = None
+        self.last: Request | Errand = Request(())
         self._limits = limits
         self._connection, theirs = Pipe()
         # an interrupt between the fork and the child's own handlers would unwind the stack of the parent in the child
@@ -65,7 +65,7 @@ class Child:
     def fileno(self) -> int:
         return self._connection.fileno()
 
-    def ask(self, request: Request, known: frozenset[int]) -> None:
+    def ask(self, request: Request | Errand, known: frozenset[int]) -> None:
         self.request = self.last = request
         try:
             self._connection.send((request, known))
@@ -132,7 +132,7 @@ def _leave_files_to_the_parent(*kept: int) -> None:
 
 
 def _answer(
-    request: Request, known: frozenset[int], scorer: Scorer, limits: CandidateLimits
+    request: Request | Errand, known: frozenset[int], scorer: Scorer, limits: CandidateLimits
 ) -> Outcome | tuple[Exception, str]:
     signal.setitimer(signal.ITIMER_REAL, limits.seconds)
     _limit_memory(_data_bytes() + limits.nbytes)

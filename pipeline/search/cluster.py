@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..targets import Target
 from .child import CandidateLimits
 from .forked import Forked
-from .scoring import Outcome, Request, Scorer
+from .scoring import Errand, Outcome, Request, Scorer
 from .workers import Waiting, Workers
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class _Desk:
         self._problem: Problem | None = None
         self._workers: Forked | None = None
 
-    def outcome(self, problem: Problem, request: Request) -> Outcome:
+    def outcome(self, problem: Problem, request: Request | Errand) -> Outcome:
         with self._lock:  # a worker of Dask's has as many threads as cores
             if self._workers is None or problem != self._problem:
                 if self._workers is not None:
@@ -67,7 +67,7 @@ class _Desk:
 _DESK = _Desk()
 
 
-def evaluate(problem: Problem, request: Request) -> Outcome:
+def evaluate(problem: Problem, request: Request | Errand) -> Outcome:
     """The outcome of a request in whatever process this is called, which keeps its graph for the next one."""
     return _DESK.outcome(problem, request)
 
@@ -89,7 +89,7 @@ class Executing(Workers):
         super().__init__()
         self.window = window
         self._executor, self._problem, self._lost, self._close = executor, problem, lost, close
-        self._under_way: dict[Future[Outcome], Request] = {}
+        self._under_way: dict[Future[Outcome], Request | Errand] = {}
 
     def close(self) -> None:
         for future in self._under_way:

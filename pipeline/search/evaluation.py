@@ -14,7 +14,7 @@ from ..passes.base import ModulePass, Pass
 from ..passes.order import Order
 from ..passes.sequence import Sequence, specs_of
 from ..targets import Target
-from .scoring import Arrangement, Outcome, Request, Scorer
+from .scoring import Arrangement, Errand, Outcome, Request, Scorer
 from .workers import InProcess, Workers
 
 #: what a search lowers: bytes of ram on the target, or the literature's sum of all tensors
@@ -52,6 +52,10 @@ class Evaluation:
     @property
     def sequence(self) -> Sequence:
         return Sequence(self.passes)
+
+
+def _of_modules(evaluation: Evaluation) -> tuple[Pass, ...]:
+    return tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
 
 
 class Evaluator:
@@ -110,9 +114,17 @@ class Evaluator:
 
     def arranged(self, evaluation: Evaluation, arrangement: Arrangement) -> Evaluation:
         """The same module passes, then others on the program; without a footprint where one fails."""
-        passes = tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
+        passes = _of_modules(evaluation)
         request = Request(specs_of(passes), order=arrangement)
         return self._evaluation(passes, next(self._workers.outcomes([request])), arrangement)
+
+    def run(self, errands: Iterable[Errand], then: Iterable[tuple[Evaluation, Arrangement]] = ()) -> list[object]:
+        """What each errand comes to. Workers that are free meanwhile begin with what is to be `arranged` then."""
+        errands = list(errands)
+        ahead = [Request(specs_of(_of_modules(each)), order=arrangement) for each, arrangement in then]
+        found = list(self._workers.outcomes([*errands, *ahead]))
+        # an errand that took longer than a candidate may is run where nothing limits it
+        return [errand.run(self.scorer) if each.died else each.result for errand, each in zip(errands, found)]
 
     def finest_order(self, finalists: Ordered[Evaluation]) -> Evaluation:
         """The best of the finalists, each in the best order that search finds where that could make it the best."""

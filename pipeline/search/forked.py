@@ -12,7 +12,7 @@ from multiprocessing.connection import wait
 from ..kernels.outlines import Outlines
 from ..kernels.shared_lines import SharedLines
 from .child import CandidateLimits, Child, ChildDied
-from .scoring import Outcome, Request, Scorer
+from .scoring import Errand, Outcome, Request, Scorer
 from .workers import InProcess, Waiting, Workers
 
 #: requests to choose from, per worker: with fewer, neighbours land on different workers, and both replay their prefix
@@ -43,7 +43,7 @@ class Forked(Workers):
         self.window = 1 if count == 1 else AHEAD * count
         self._scorer, self._count, self._limits = scorer, count, limits
         self._children: list[Child] = []
-        self._suspects: set[Request] = set()
+        self._suspects: set[Request | Errand] = set()
         self._together = math.inf
         scorer.outlines = Outlines(SharedLines())
 
@@ -89,14 +89,14 @@ class Forked(Workers):
                 waiting[request] = None
 
 
-def _nearest(waiting: Waiting, child: Child, others: Sequence[Child]) -> Request:
+def _nearest(waiting: Waiting, child: Child, others: Sequence[Child]) -> Request | Errand:
     """The request that has most of its passes in common with what this child did last, and least with the others."""
 
-    def gain(request: Request) -> int:
+    def gain(request: Request | Errand) -> int:
         return _common(request, child.last) - max((_common(request, other.last) for other in others), default=0)
 
     return max(waiting, key=gain)
 
 
-def _common(one: Request, other: Request) -> int:
+def _common(one: Request | Errand, other: Request | Errand) -> int:
     return len(os.path.commonprefix([one.specs, other.specs]))

@@ -57,15 +57,16 @@ def pull(
     if max_extra_compute is None:
         return pulling.result("kernels were to be left whole, or what was asked for fits already")
     known = splitter.ways(found)
+    splitter.look_ahead(found, known, max_extra_compute)
     pulling.split("split", lowest(known))
-    repeating = lowest(known, max_extra_compute)
+    repeating = splitter.lowest(found, known, max_extra_compute)
     pulling.split("repeat", repeating)
     for way in splitter.rungs(lowest(known), rungs):
         pulling.rung(way)
     reason = _no_next(pulling, repeating, max_extra_compute)
     result = pulling.result(reason)
     if not reason:
-        pulling.split("next", lowest(known, 2 * max_extra_compute))
+        pulling.split("next", splitter.lowest(found, known, 2 * max_extra_compute))
     return replace(result, levers=tuple(pulling.levers), failures=pulling.failures)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,10 +12,12 @@ import tvm_ffi
 from tvm.ir import IRModule
 
 from ..errors import ModelError, SequenceError
-from ..graph import Program
+from ..graph import Program, Splits
 from ..kernels.arranging import arranged
+from ..kernels.cutting import cut_sums
 from ..kernels.lowering import Lowered, lower, planned
 from ..kernels.outlines import Outlines
+from ..kernels.splits import splits_of
 from ..memory import ALIGNMENT, Footprint, account, plan_arena, shared_floor
 from ..memory.alias import has_copies
 from ..memory.dependencies import step_graph
@@ -56,13 +59,21 @@ class Request(NamedTuple):
     below: int | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Errand:
+    """Something else to work out, where the module after `specs` may be known; `run` and what it returns can be pickled."""
+
+    specs: Specs
+    run: Callable[[Scorer], object]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a request led to: small, picklable, and the same in every process.
 
     `key` is that of the state, None where no state was reached. `footprint` is None where it was not asked for, where
     the state is known to the asker, and after a failure. `died`: the process that tried it did not survive. `hopeless`:
-    no arena is below what was asked for.
+    no arena is below what was asked for. `result` is that of an errand.
     """
 
     key: int | None = None
@@ -71,6 +82,7 @@ class Outcome:
     failure: str = ""
     died: bool = False
     hopeless: bool = False
+    result: object = None
 
 
 class Scorer:
@@ -82,9 +94,13 @@ class Scorer:
         self._modules: dict[Specs, _Reached] = {(): (graph, state_key(graph))}
         self._transitions: dict[tuple[int, str], _Reached | Exception] = {}
         self._scored: dict[int, Outcome] = {}
+        self._splittable: dict[tuple[int, bool], tuple[Program, Mapping[str, Splits]]] = {}
 
-    def outcome(self, request: Request, known: frozenset[int] = frozenset()) -> Outcome:
-        """Replay and, unless the state is one of `known`, score. What a pass raises is a failure, of FAILURES."""
+    def outcome(self, request: Request | Errand, known: frozenset[int] = frozenset()) -> Outcome:
+        """Replay and, unless the state is one of `known`, score. What a pass raises is a failure, of FAILURES; what an
+        errand raises goes through."""
+        if isinstance(request, Errand):
+            return Outcome(result=request.run(self))
         key = None
         try:
             module, key = self._module(request.specs)
@@ -112,6 +128,15 @@ class Scorer:
     def lowered(self, specs: Specs) -> Lowered:
         """The program after the passes with its kernels, nothing scheduled yet. What a pass raises goes through."""
         return self._lowered(self.module(specs))
+
+    def splittable(self, specs: Specs, cut: bool) -> tuple[Program, Mapping[str, Splits]]:
+        """The program after the passes, with long sums cut where `cut` says so, and how its kernels can run in parts."""
+        module, key = self._module(specs)
+        if (key, cut) not in self._splittable:
+            lowered = self._lowered(module)
+            lowered = cut_sums(lowered) if cut else lowered
+            self._splittable[key, cut] = self.planned(lowered)[0].program, splits_of(lowered)
+        return self._splittable[key, cut]
 
     def planned(self, lowered: Lowered) -> tuple[Lowered, int]:
         """See `lowering.planned`."""

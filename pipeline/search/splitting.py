@@ -7,17 +7,15 @@ Everything is judged on programs without kernels: what is joined is made only fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import NamedTuple
 
 from ..graph import Program, Splits
-from ..kernels.cutting import cut_sums
-from ..kernels.lowering import Lowered
-from ..kernels.splits import splits_of
 from ..memory import CHEAP_ORDERS
 from ..memory.rematerialise import Repeat, best_repeats, repeated, work_of
-from ..memory.segments import Paths, Segment, all_joined, best_segments
+from ..memory.segments import Path, Paths, Segment, all_joined, best_segments
 from ..passes.base import ModulePass, SplitPass
 from ..passes.cut_sums import CutSums
 from ..passes.order import Order
@@ -25,7 +23,7 @@ from ..passes.rematerialise import Rematerialise
 from ..passes.sequence import specs_of
 from ..passes.split import CHANNELS, SplitChannels, SplitRows
 from .evaluation import Evaluation, Evaluator
-from .scoring import Arrangement, arrangements
+from .scoring import Arrangement, Errand, Scorer, Specs, arrangements
 
 #: candidates that are looked at in parts
 CANDIDATES = 3
@@ -36,12 +34,13 @@ class Splitter:
 
     def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator
-        self._forms: dict[int, tuple[_Form, ...]] = {}
-        self._known: dict[tuple[int, Arrangement], Way] = {}
+        self._paths: dict[Program, Path] = {}
+        self._repeating: dict[tuple[Arrangement, Program, float], Way] = {}
 
     def ways(self, found: Evaluation) -> tuple[Way, ...]:
         """The best segments of the kernels of `found` in each order worth a look, as they are and cut."""
-        return tuple(self._ways(found, [Order(by=name) for name in CHEAP_ORDERS]))
+        (ways,) = self._ways([found], [Order(by=name) for name in CHEAP_ORDERS])
+        return ways
 
     def most_promising(self, found: Evaluation, others: Iterable[Evaluation]) -> Evaluation:
         """Of `found` and the first few others, the one whose segments, before memory is planned, need least.
@@ -49,19 +48,44 @@ class Splitter:
         What is best with whole kernels need not be best in parts: wider fusion saves tensors that parts never hold.
         Each stays in its own order: all orders of each would take long.
         """
-        different = {each.key: each for each in (found, *others)}
+        different = list({each.key: each for each in (found, *others)}.values())[:CANDIDATES]
 
-        def least(each: Evaluation) -> int:
+        def least(looked_at: tuple[Evaluation, tuple[Way, ...]]) -> int:
+            each, ways = looked_at
             assert each.footprint is not None
-            return min(way.nbytes for way in self._ways(each, ())) + each.footprint.ram - each.footprint.arena
+            return min(way.nbytes for way in ways) + each.footprint.ram - each.footprint.arena
 
-        return min(list(different.values())[:CANDIDATES], key=least)
+        return min(zip(different, self._ways(different)), key=least)[0]
+
+    def look_ahead(self, found: Evaluation, ways: Iterable[Way], extra_compute: float) -> None:
+        """Work out at once what `lowest` with so much extra arithmetic will be asked for, and the `evaluations` of the
+        lowest way without any."""
+        arranged = [(found, each) for each in _arrangements(lowest(ways))]
+        self._repeat(found, ways, extra_compute, arranged)
+
+    def lowest(self, found: Evaluation, ways: Iterable[Way], extra_compute: float) -> Way:
+        """The way with the least bound, where there may be more arithmetic by this fraction of what there is."""
+        repeating = self._repeat(found, ways, extra_compute)
+        best = min([lowest(ways), *repeating], key=lambda way: way.bound)
+        return replace(best, refused=any(way.refused for way in repeating))
+
+    def _repeat(
+        self, found: Evaluation, ways: Iterable[Way], extra_compute: float, then: Iterable[tuple[Evaluation, Arrangement]] = ()
+    ) -> list[Way]:
+        """The different ways, with repeats that take no more than this fraction of the arithmetic there is."""
+        if extra_compute <= 0:
+            return []
+        asked = {(way.before, way.program, extra_compute): way for way in _different(ways)}
+        new = {place: way for place, way in asked.items() if place not in self._repeating}
+        specs = specs_of(each for each in found.passes if isinstance(each, ModulePass))
+        errands = [Errand(specs, partial(_with_repeats, way=way, extra_compute=extra_compute)) for way in new.values()]
+        self._repeating |= zip(new, self._evaluator.run(errands, then))
+        return [self._repeating[place] for place in asked]
 
     def evaluations(self, found: Evaluation, way: Way) -> list[Evaluation]:
         """The module passes of `found`, then this way with no more segments than it needs; memory shared in the two
         most promising ways. Where one fails, it has no footprint."""
-        way = _as_few_as_needed(way)
-        return [self._evaluator.arranged(found, (*way.passes, *after)) for _, after, _ in way.arrangements[:2]]
+        return [self._evaluator.arranged(found, each) for each in _arrangements(way)]
 
     def rungs(self, way: Way, fractions: Iterable[float]) -> list[Way]:
         """Ways between this one and whole kernels, which join less and more rows at a time: a fraction of 0.1 allows a
@@ -75,56 +99,61 @@ class Splitter:
                 found.setdefault(path.segments, replace(way, segments=path.segments, nbytes=path.nbytes))
         return list(found.values())
 
-    def _ways(self, found: Evaluation, others: Iterable[Order]) -> Iterator[Way]:
-        """In the order of `found`, and in others; the kernels as they are, and cut."""
-        last, key, alignment = found.passes[-1], found.key, self._evaluator.target.alignment
-        assert isinstance(last, Order)
-        for form in self._forms_of(found, key):
-            seen = set()
-            for order in (last, *others):
-                numbers = order.numbers(form.program)
-                if numbers in seen:
-                    continue
-                seen.add(numbers)
-                before = (*form.cut, order)
-                if (key, before) not in self._known:
-                    ordered = form.program.reordered(numbers)
-                    path = best_segments(ordered, form.splits, alignment)
-                    way = Way(before, ordered, form.splits, alignment, segments=path.segments, nbytes=path.nbytes)
-                    self._known[key, before] = way
-                yield self._known[key, before]
-
-    def _forms_of(self, found: Evaluation, key: int) -> tuple[_Form, ...]:
-        """The program of `found` with its kernels as they are, and cut."""
-        if key not in self._forms:
-            specs = specs_of(each for each in found.passes if isinstance(each, ModulePass))
-            lowered = self._evaluator.scorer.lowered(specs)
-            self._forms[key] = (self._form((), lowered), self._form((CutSums(),), cut_sums(lowered)))
-        return self._forms[key]
-
-    def _form(self, cut: Arrangement, lowered: Lowered) -> _Form:
-        return _Form(cut, self._evaluator.scorer.planned(lowered)[0].program, splits_of(lowered))
+    def _ways(self, founds: Sequence[Evaluation], others: Sequence[Order] = ()) -> list[tuple[Way, ...]]:
+        """Of each, in its own order and in others; the kernels as they are, and cut."""
+        programs: list[tuple[int, _Ordered]] = []
+        errands = []
+        for each in founds:
+            specs = specs_of(one for one in each.passes if isinstance(one, ModulePass))
+            orders = tuple(dict.fromkeys((each.passes[-1], *others)))
+            errands += [Errand(specs, partial(_ordered, specs=specs, cut=cut, orders=orders)) for cut in (False, True)]
+        for number, ordered in enumerate(self._evaluator.run(errands)):
+            programs += [(number // 2, each) for each in ordered]
+        new = {each.program: (errands[2 * number].specs, each) for number, each in programs if each.program not in self._paths}
+        alignment = self._evaluator.target.alignment
+        looked_at = [Errand(specs, partial(_path, ordered=each, alignment=alignment)) for specs, each in new.values()]
+        self._paths |= zip(new, self._evaluator.run(looked_at))
+        ways: list[list[Way]] = [[] for _ in founds]
+        for number, each in programs:
+            path = self._paths[each.program]
+            ways[number].append(Way(each.before, each.program, each.splits, alignment, segments=path.segments, nbytes=path.nbytes))
+        return [tuple(each) for each in ways]
 
 
-@dataclass(frozen=True)
-class _Form:
-    """A program after the passes `cut`, and how its kernels can run in parts."""
+class _Ordered(NamedTuple):
+    """A program in the order that `before` ends with, and how its kernels can run in parts."""
 
-    cut: Arrangement
+    before: Arrangement
     program: Program
     splits: Mapping[str, Splits]
 
 
-def lowest(ways: Iterable[Way], extra_compute: float = 0.0) -> Way:
-    """The way with the least bound, where there may be more arithmetic by this fraction of what there is."""
-    ways = tuple(ways)
+def _ordered(scorer: Scorer, specs: Specs, cut: bool, orders: Sequence[Order]) -> list[_Ordered]:
+    """The program after `specs` in different orders; with sums cut, none where there are none to cut."""
+    program, splits = scorer.splittable(specs, cut)
+    if cut and program == scorer.splittable(specs, False)[0]:
+        return []
+    before = (CutSums(),) if cut else ()
+    different: dict[tuple[int, ...], Order] = {}
+    for order in orders:
+        different.setdefault(order.numbers(program), order)
+    return [_Ordered((*before, order), program.reordered(numbers), splits) for numbers, order in different.items()]
+
+
+def _path(_: Scorer, ordered: _Ordered, alignment: int) -> Path:
+    return best_segments(ordered.program, ordered.splits, alignment)
+
+
+def lowest(ways: Iterable[Way]) -> Way:
+    """The way with the least bound."""
     # how memory is shared takes longest: only for those that need least before it is
-    best = min(sorted(ways, key=lambda way: way.nbytes)[:2], key=lambda way: way.bound)
-    if extra_compute > 0:
-        repeating = [_repeating(way, extra_compute) for way in _different(ways)]
-        best = min(best, *repeating, key=lambda way: way.bound)
-        best = replace(best, refused=any(way.refused for way in repeating))
-    return best
+    return min(sorted(ways, key=lambda way: way.nbytes)[:2], key=lambda way: way.bound)
+
+
+def _arrangements(way: Way) -> list[Arrangement]:
+    """The way with no more segments than it needs, memory shared in the two most promising ways."""
+    way = _as_few_as_needed(way)
+    return [(*way.passes, *after) for _, after, _ in way.arrangements[:2]]
 
 
 @dataclass(frozen=True)
@@ -177,17 +206,14 @@ class Way:
 
 def _different(ways: Iterable[Way]) -> Iterator[Way]:
     """The best order of the kernels as they are, and of those that are cut."""
+    ways = tuple(ways)
     for cut in (False, True):
         of_kind = [way for way in ways if (CutSums() in way.before) == cut]
-        if not cut or _kernels(of_kind[0]) != _kernels(ways[0]):
+        if of_kind:
             yield min(of_kind, key=lambda way: way.nbytes)
 
 
-def _kernels(way: Way) -> set[str]:
-    return {step.kernel for step in way.program.steps}
-
-
-def _repeating(way: Way, extra_compute: float) -> Way:
+def _with_repeats(_: Scorer, way: Way, extra_compute: float) -> Way:
     work = int(extra_compute * work_of(way.program, way.splits))
     found = best_repeats(way.program, way.splits, work, way.alignment)
     path = found.path
