@@ -39,6 +39,10 @@ Out = Annotated[Path, typer.Option("--out", help="the folder the results are wri
 NameOption = Annotated[Optional[str], typer.Option("--name", help="what the model is called; its file by default")]
 Threads = Annotated[int, typer.Option("--threads", help="how many run the library; 1 by default")]
 Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="candidates the search may evaluate")]
+Effort = Annotated[
+    int | None,
+    typer.Option("--evaluations", min=1, help="candidates the search may evaluate; as many as the model's size allows"),
+]
 Strategy = Annotated[str, typer.Option("--strategy", help="orchestrated, or one of the literature's to compare with")]
 Until = Annotated[str, typer.Option("--until", help="minimum, or fits: stop at the first sequence that does")]
 AllowLossy = Annotated[bool, typer.Option("--allow-lossy", help="admit float16 and fast math")]
@@ -84,7 +88,7 @@ def optimize(
     name: NameOption = None,
     threads: Threads = 1,
     strategy: Strategy = "orchestrated",
-    evaluations: Evaluations = 256,
+    evaluations: Effort = None,
     until: Until = "minimum",
     allow_lossy: AllowLossy = False,
     max_error: MaxError = 0.01,
@@ -127,7 +131,7 @@ def compile_(
     sequence: SequenceFile = None,
     tuning: Annotated[Optional[Path], typer.Option("--tuning", help="tuning.json of `passfit tune`")] = None,
     strategy: Strategy = "orchestrated",
-    evaluations: Evaluations = 256,
+    evaluations: Effort = None,
     until: Until = "minimum",
     allow_lossy: AllowLossy = False,
     max_error: MaxError = 0.01,

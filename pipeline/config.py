@@ -162,6 +162,7 @@ class SearchParams(_Section):
 
     `workers` is the number of processes; null: every core, 0: none but its own. Results do not depend on it.
 
+    `evaluations` are the states looked at, null: as many as the size of the graph allows.
     `until` stops at the first sequence that fits, or at the minimum. `lossy` admits passes that are not exact;
     `max_error` is then allowed, relative to the range of an output. `knowledge` is a file of `passfit learn`.
     `max-extra-compute` is how much more arithmetic there may be for less ram, as a fraction; null leaves kernels whole.
@@ -169,7 +170,7 @@ class SearchParams(_Section):
     """
 
     strategy: Text = "orchestrated"
-    evaluations: PositiveInt = 256
+    evaluations: PositiveInt | None = None
     seconds: PositiveFloat = 600.0
     seed: NonNegativeInt = 0
     until: Literal["minimum", "fits"] = "minimum"

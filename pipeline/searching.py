@@ -49,7 +49,7 @@ def find_sequence(
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
-        progress=lambda done, best: progress("searching", done, settings.evaluations),
+        progress=lambda done, best: progress("searching", done, settings.evaluations or 0),
         workers=workers_of(imported, target, settings), extra_compute=extra, rungs=() if limit is None else RUNGS,
     )  # fmt: skip
     if limit is None:

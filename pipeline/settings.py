@@ -26,6 +26,8 @@ class SearchSettings:
     `workers` is a number of processes, None: every core, 0: none but this one, in which candidates are without limits.
     `executor` is a Dask cluster to use instead, `dask://HOST:PORT`. The result does not depend on either.
 
+    `evaluations` are the states the search may look at, None: as many as the size of the graph allows.
+
     `until` is one of UNTIL: stop at the first sequence that fits, or go on to the least ram. `lossy` admits passes that
     are not exact, as long as the compiled library stays within `max_error`, relative to the range of an output.
     `knowledge` is a file of `passfit learn`, on top of what ships with passfit. `max_extra_compute` is how much more
@@ -34,7 +36,7 @@ class SearchSettings:
     """
 
     strategy: str = "orchestrated"
-    evaluations: int = 256
+    evaluations: int | None = None
     seconds: float = 600.0
     seed: int = 0
     until: str = "minimum"

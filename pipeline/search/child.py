@@ -138,6 +138,8 @@ def _answer(
     _limit_memory(_data_bytes() + limits.nbytes)
     try:
         outcome = scorer.outcome(request, known)
+    except MemoryError:
+        outcome = Outcome(failure="MemoryError")
     except Exception as error:  # a bug: raised where it is seen
         return error, traceback.format_exc()
     finally:

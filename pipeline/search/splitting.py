@@ -70,7 +70,11 @@ class Splitter:
         return replace(best, refused=any(way.refused for way in repeating))
 
     def _repeat(
-        self, found: Evaluation, ways: Iterable[Way], extra_compute: float, then: Iterable[tuple[Evaluation, Arrangement]] = ()
+        self,
+        found: Evaluation,
+        ways: Iterable[Way],
+        extra_compute: float,
+        then: Iterable[tuple[Evaluation, Arrangement]] = (),
     ) -> list[Way]:
         """The different ways, with repeats that take no more than this fraction of the arithmetic there is."""
         if extra_compute <= 0:
@@ -109,14 +113,14 @@ class Splitter:
             errands += [Errand(specs, partial(_ordered, specs=specs, cut=cut, orders=orders)) for cut in (False, True)]
         for number, ordered in enumerate(self._evaluator.run(errands)):
             programs += [(number // 2, each) for each in ordered]
-        new = {each.program: (errands[2 * number].specs, each) for number, each in programs if each.program not in self._paths}
+        new = {each.program: (errands[2 * n].specs, each) for n, each in programs if each.program not in self._paths}
         alignment = self._evaluator.target.alignment
         looked_at = [Errand(specs, partial(_path, ordered=each, alignment=alignment)) for specs, each in new.values()]
         self._paths |= zip(new, self._evaluator.run(looked_at))
         ways: list[list[Way]] = [[] for _ in founds]
         for number, each in programs:
             path = self._paths[each.program]
-            ways[number].append(Way(each.before, each.program, each.splits, alignment, segments=path.segments, nbytes=path.nbytes))
+            ways[number].append(Way(*each, alignment, segments=path.segments, nbytes=path.nbytes))
         return [tuple(each) for each in ways]
 
 

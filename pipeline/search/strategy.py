@@ -14,17 +14,21 @@ from .actions import Candidate, actions
 from .evaluation import Evaluation, Evaluator
 from .knowledge.knowledge import Knowledge
 
+#: kernels of all states evaluated, where no number of states is asked for: half a minute's work on two cores …
+KERNELS = 3000
+#: … in at least so many states, which begin with what served other models, and at most so many
+AT_LEAST, AT_MOST = 12, 256
 #: states whose order is searched for at the end: the best in an order that cost nothing need not be the best of all
 FINALISTS = 8
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: after so many evaluated states, or so many seconds. `seconds` is a safety net: it makes results
-    depend on the machine, so it is generous by default. `goal` is what is good enough (of `flash`, the weights are
-    looked at); None goes on to the least that can be found."""
+    """When to stop: after so many evaluated states (None: as many as the size of the graph allows, see KERNELS), or so
+    many seconds. `seconds` is a safety net: it makes results depend on the machine, so it is generous by default. `goal`
+    is what is good enough (of `flash`, the weights are looked at); None goes on to the least that can be found."""
 
-    evaluations: int = 256
+    evaluations: int | None = None
     seconds: float = 600.0
     goal: Budget | None = None
 
@@ -47,6 +51,8 @@ class Trace:
     trajectory: list[dict[str, int]] = field(default_factory=list)
     #: set by a strategy that has evaluated every state its actions can reach
     closed: bool = False
+    #: of the first state
+    _kernels: int = 0
     _started: float = field(default_factory=time.monotonic)
 
     def evaluate(self, candidate: Candidate) -> bool:
@@ -78,6 +84,7 @@ class Trace:
         """Remember `candidate` if it is the best; returns whether it is."""
         if candidate.footprint is None:
             return False
+        self._kernels = self._kernels or candidate.footprint.kernels
         better = self.best is None or candidate.score < self.best.score
         if better:
             self.best = candidate
@@ -97,13 +104,20 @@ class Trace:
 
     @property
     def finished(self) -> bool:
-        if self.evaluator.count >= self.limits.evaluations or time.monotonic() - self._started > self.limits.seconds:
+        if self.evaluator.count >= self._most or time.monotonic() - self._started > self.limits.seconds:
             return True
         return self.fits
 
     def may_end_before(self, candidates: int) -> bool:
         """Whether the search may be over before so many more are evaluated, so that their order counts."""
-        return self.limits.goal is not None or self.evaluator.count + candidates > self.limits.evaluations
+        return self.limits.goal is not None or self.evaluator.count + candidates > self._most
+
+    @property
+    def _most(self) -> int:
+        """Evaluations."""
+        if self.limits.evaluations is not None:
+            return self.limits.evaluations
+        return min(AT_MOST, max(AT_LEAST, KERNELS // max(1, self._kernels)))
 
     @property
     def fits(self) -> bool:

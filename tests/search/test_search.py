@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -30,7 +31,7 @@ from passfit.search.replay import port_names, replay
 from passfit.search.search import search
 from passfit.search.state import state_key
 from passfit.search.strategies import STRATEGIES
-from passfit.search.strategy import Limits
+from passfit.search.strategy import AT_LEAST, AT_MOST, KERNELS, Limits, Trace
 from passfit.targets import get_target
 
 pytestmark = pytest.mark.tvm
@@ -81,6 +82,23 @@ def parsed(*specs):
 
 
 BLOCKS = st.lists(st.sampled_from(["conv", "bn", "Relu", "residual", "concat", "Sigmoid"]), min_size=1, max_size=6)
+
+
+@given(st.integers(1, 2000), st.integers(0, 400))
+def test_larger_graphs_are_looked_at_in_fewer_states(kernels, more):
+    def states(size):
+        evaluator = SimpleNamespace(count=0)
+        trace = Trace(Limits(), evaluator)
+        trace.consider(SimpleNamespace(footprint=SimpleNamespace(kernels=size, ram=1), score=(1,), loss=(), key=0))
+        return next(count for count in range(1000) if trace.may_end_before(count + 1))
+
+    assert AT_LEAST <= states(kernels + more) <= states(kernels) <= AT_MOST
+    assert states(kernels) == AT_LEAST or states(kernels) * kernels <= KERNELS
+
+
+def test_a_number_of_states_that_is_asked_for_counts_on_any_graph():
+    assert Trace(Limits(evaluations=1000), SimpleNamespace(count=999)).finished is False
+
 
 
 @settings(max_examples=12)

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from passfit.search.cluster import Executing, Problem, on_cluster
 from passfit.search.evaluation import Evaluator
 from passfit.search.forked import forked
 from passfit.search.replay import port_names
+from passfit.search.scoring import Errand
 from passfit.search.search import search
 from passfit.search.strategies import STRATEGIES
 from passfit.search.strategy import Limits, Trace
@@ -70,6 +72,28 @@ def test_a_short_search_leaves_one_worker_alone(monkeypatch):
     assert len(_children()) == 1
     evaluator.close()
     assert _children() == []
+
+
+def _heavy(scorer, number):
+    """Dies in a forked worker, where memory is limited."""
+    return number + len(bytearray(1 << 28)) * 0
+
+
+@pytest.mark.parametrize("workers", [InProcess, forked(2), forked(2, CandidateLimits(nbytes=1 << 20))])
+def test_errands_come_back_in_order_whatever_becomes_of_a_worker(workers):
+    model = network(["conv", "Relu"])
+    evaluator = Evaluator(to_relax(model), "small", TARGET, *port_names(model), workers=workers)
+    errands = [Errand((), partial(_heavy, number=number)) for number in range(5)]
+    assert evaluator.run(errands) == list(range(5))
+    evaluator.close()
+
+
+def test_a_bug_in_an_errand_is_raised_where_it_was_asked_for():
+    model = network(["conv", "Relu"])
+    evaluator = Evaluator(to_relax(model), "small", TARGET, *port_names(model), workers=forked(1))
+    with pytest.raises(TypeError):
+        evaluator.run([Errand((), partial(_heavy, number="one"))])
+    evaluator.close()
 
 
 def test_no_more_is_asked_for_than_a_window_ahead():

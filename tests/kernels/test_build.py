@@ -1,0 +1,43 @@
+"""Kernels in object files: each in one of them, the same bytes every time."""
+
+import pytest
+
+pytest.importorskip("tvm")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tvm import relax
+
+from passfit.codegen.elf import read_object, together
+from passfit.kernels.build import build_objects
+from passfit.kernels.lowering import without_workspaces
+from passfit.targets import get_target
+
+from .programs import lowered, weight
+
+pytestmark = pytest.mark.tvm
+
+
+def chain(widths):
+    """Kernels that differ, and are as large as they are many."""
+
+    def body(x):
+        for seed, width in enumerate(widths):
+            x = relax.op.nn.softmax(relax.op.matmul(x, weight(int(x.ty.shape[1]) if seed == 0 else widths[seed - 1], width)))
+        return x
+
+    return without_workspaces(lowered([(4, 8)], body))[0].kernels
+
+
+@settings(max_examples=5)
+@given(st.lists(st.integers(5, 60), min_size=1, max_size=6))
+def test_every_kernel_is_in_one_object_and_the_bytes_are_the_same_every_time(tmp_path_factory, widths):
+    kernels, target = chain(widths), get_target("x86-64")
+    objects = [
+        [path.read_bytes() for path in build_objects(kernels, target, tmp_path_factory.mktemp("objects"))] for _ in range(2)
+    ]
+    assert objects[0] == objects[1]
+    found = [read_object(each) for each in objects[0]]
+    defined = [symbol.name for each in found for symbol in each.symbols if symbol.section and symbol.name.startswith("__tvm_ffi_")]
+    assert [defined.count(f"__tvm_ffi_{name}") for name in kernels] == [1] * len(kernels)
+    assert together(found).read_only_bytes() == sum(each.read_only_bytes() for each in found)
