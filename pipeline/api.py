@@ -192,26 +192,25 @@ def compile_imported(
     with result_folder(out) as folder:
         # only now: TVM takes a second to import, and bad input need not wait for it
         from .search.baseline import tvm_default
-        from .search.replay import port_names, replay
+        from .search.replay import lowered_by, port_names, scheduled
 
         if chosen is None:
             result, front = find_sequence(imported, target, budget, search, progress)
-            chosen = result.sequence
+            chosen, baseline = result.sequence, result.baseline
             write_search(result, front, folder)
+        else:
+            baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
         progress("lowering", 0, 0)
-        lowered, workspace = replay(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned)
+        before = lowered_by(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned)
+        lowered, workspace = scheduled(before, chosen)
         plan = plan_of(lowered, target)
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)
         measured, code = build_and_run(imported, lowered, plan, workspace, target, folder, checked, progress)
         best = footprint_of(lowered.program, plan, workspace, code, target)
-        baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
         report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy)
         write_sequence(chosen, folder / "sequence.json")
         write_footprint(report, folder)
-        before, _ = replay(
-            chosen.without_arrangement(), imported.graph, imported.onnx, imported.name, target.machine
-        )
         write_pictures(imported, lowered, plan, before, target, folder)
         write_manifest(imported, lowered, target, chosen, tuned, folder)
     return report

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import SequenceError
 from ..graph.files import decode, read_text, write_text
 from ..graph.serial import json_lines
-from .base import Level, ModulePass, Pass
+from .base import Level, Pass
 from .registry import CATALOGUE_VERSION, parse_spec
 
 #: what `tvm.relax.backend.cpu_generic` does by default
@@ -44,10 +44,6 @@ class Sequence:
     @property
     def specs(self) -> tuple[str, ...]:
         return specs_of(self.passes)
-
-    def without_arrangement(self) -> Sequence:
-        """Only what is done to the module: kernels in the order given, nothing shared, split or run again."""
-        return Sequence(tuple(each for each in self.passes if isinstance(each, ModulePass)))
 
     @property
     def lossy(self) -> bool:

@@ -26,10 +26,29 @@ def replay(
     machine: Machine = Machine(),
     tuning: Tuning = Tuning(),
 ) -> tuple[Lowered, int]:
-    """The lowered program of `module`, which `model` was imported as, and the largest workspace in bytes.
+    """The program of `module`, which `model` was imported as, with its kernels scheduled; and the largest workspace in
+    bytes.
 
     Raises SequenceError where a pass of the sequence does not take the graph, ConfigError where the tuning does not.
     """
+    return scheduled(lowered_by(sequence, module, model, name, machine, tuning), sequence)
+
+
+def scheduled(lowered: Lowered, sequence: Sequence) -> tuple[Lowered, int]:
+    """What `lowered_by` the sequence gives, after its passes on the program, with kernels to compile."""
+    lowered, workspace = arranged(lowered, sequence.passes)
+    return placed_kernels(lowered), workspace
+
+
+def lowered_by(
+    sequence: Sequence,
+    module: IRModule,
+    model: onnx.ModelProto,
+    name: str,
+    machine: Machine = Machine(),
+    tuning: Tuning = Tuning(),
+) -> Lowered:
+    """The program after the module passes of a sequence, in the order given, nothing shared, split, or scheduled yet."""
     # nodes are told by the names of variables, which live until the first fusion
     grouped, before, fused = module, module, False
     for each in sequence.passes:
@@ -48,8 +67,7 @@ def replay(
             ) from error
     nodes = provenance(model, before, grouped)
     inputs, outputs = port_names(model)
-    lowered, workspace = arranged(lower(module, name, inputs, outputs, nodes, machine, tuning), sequence.passes)
-    return placed_kernels(lowered), workspace
+    return lower(module, name, inputs, outputs, nodes, machine, tuning)
 
 
 def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:

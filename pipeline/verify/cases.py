@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ConfigError, ModelError
 from .compare import output_range
 from .inputs import make_input
 from .reference import Reference
@@ -41,7 +41,10 @@ class Case:
 
 
 def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
-    """The first `count` seeded draws that are certain enough, filled up with the most certain of the others."""
+    """The first `count` seeded draws that are certain enough, filled up with the most certain of the others. Raises
+    ConfigError for a count below 1, ModelError where ONNX Runtime does not take the model."""
+    if count < 1:
+        raise ConfigError(f"verify: cases is {count}.", "Give at least 1.")
     certain: list[Case] = []
     others: list[Case] = []
     for case in _draws(model, seed, count * _TRIES):

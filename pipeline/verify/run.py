@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..codegen.library import Library
-from ..errors import ConfigError
 from ..graph import Program
 from ..memory.footprint import Measured
 from ..targets import Target
-from .cases import choose_cases
+from .cases import Case
 from .compare import compare
 from .instructions import instructions
 from .runner import link
-
-if TYPE_CHECKING:
-    import onnx
 
 #: native: enough runs for a median; emulated: the cases alone, since their time says little about the device
 _NATIVE_REPEATS, _NATIVE_SECONDS, _EMULATED_REPEATS = 10, 0.3, 0
@@ -26,28 +22,23 @@ _NATIVE_REPEATS, _NATIVE_SECONDS, _EMULATED_REPEATS = 10, 0.3, 0
 def verify_library(
     library: Library,
     program: Program,
-    model: onnx.ModelProto,
+    cases: Callable[[], Sequence[Case]],
     target: Target,
-    *,
-    seed: int = 0,
-    cases: int = 3,
-    tolerance: float = 1e-4,
+    tolerance: float,
 ) -> Measured:
-    """Runs `library` on `cases` seeded inputs, natively or under the target's emulator.
+    """Runs `library` on `cases`, natively or under the target's emulator.
 
-    `model` is the ONNX model `program` was lowered from. The program is linked even where it cannot be run, which
+    `cases` are asked for where the library can be run. The program is linked even where it cannot be run, which
     shows that the library is complete. `ram` is the anonymous memory it gained over an empty process, in bytes, and
     is measured natively only. Raises NumericError when outputs differ or the library fails, ToolchainError when it
     cannot be built or started.
     """
-    if cases < 1:
-        raise ConfigError(f"verify: cases is {cases}.", "Give at least 1.")
     with tempfile.TemporaryDirectory(prefix="passfit-verify-") as name:
         linked = link(library, program, target, Path(name))
         runner = linked.runner
         if runner.command is None:
             return Measured(ran=False, how=runner.how)
-        chosen = choose_cases(model, seed, cases, tolerance)
+        chosen = cases()
         repeats = _NATIVE_REPEATS if runner.native else _EMULATED_REPEATS
         report, outputs = linked.run([case.inputs for case in chosen], repeats, _NATIVE_SECONDS)
         count = None if runner.native else instructions(linked, chosen[0].inputs)

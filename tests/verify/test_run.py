@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from onnx import numpy_helper
 from passfit.codegen import write_library
 from passfit.errors import ConfigError, NumericError
 from passfit.targets import get_target, how_to_run, load_catalogue
-from passfit.verify import verify_library
+from passfit.verify import choose_cases, verify_library
 
 from ..codegen import models
 
@@ -23,8 +24,9 @@ def library(model, folder: Path, target=HOST):
     return write_library(name, model.program, model.plan, model.workspace, model.weights, [built], target, folder)
 
 
-def verify(model, folder: Path, target=HOST, **options):
-    return verify_library(library(model, folder, target), model.program, model.onnx, target, **options)
+def verify(model, folder: Path, target=HOST, tolerance=1e-4):
+    cases = partial(choose_cases, model.onnx, 0, 3, tolerance)
+    return verify_library(library(model, folder, target), model.program, cases, target, tolerance)
 
 
 @pytest.mark.parametrize("make", [models.matmul_exp, models.empty_program, models.comparison, models.whole_numbers])
@@ -87,6 +89,6 @@ def test_a_missing_emulator_is_no_failure(tmp_path, monkeypatch):
     assert (measured.ram, measured.latency_ms, measured.max_abs_error) == (None, None, None)
 
 
-def test_no_cases_are_refused(tmp_path):
+def test_no_cases_are_refused():
     with pytest.raises(ConfigError):
-        verify(models.comparison(), tmp_path, cases=0)
+        choose_cases(models.comparison().onnx, 0, 0, 1e-4)
