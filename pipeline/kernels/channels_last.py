@@ -2,11 +2,15 @@
 pixels, so that no kernel only moves data from one layout to the other.
 
     result[n, c, y, x]  ─►  result[n, y, x, c]       any tensor of three axes or more: axis 1 goes to the end
+
+Where each channel has weights of its own (a depthwise convolution), they lie with channels last too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -18,13 +22,17 @@ from tvm.tirx import BufferStore, IterVar, PrimFunc
 
 from ..errors import SequenceError
 from ..graph import Program
-from .expressions import loads
+from ..passes.layout import Layout
+from .expressions import loads, uses
 from .grid import Unknown
+from .laid_out import reading
 from .lowering import Lowered
 from .nests import blocks_of, kernel_of, nest_of, reshaped
+from .repack import Repack, repackable_parameters, repacked
 from .scheduling import is_scheduled
 
 _CHANNELS = 1
+_AGAIN = "Run `passfit tune` again."
 _Item = TypeVar("_Item")
 
 
@@ -50,43 +58,78 @@ def turnable(program: Program) -> dict[int, int]:
     return {tensor: step for tensor, step in found.items() if writes.count(tensor) == 1}
 
 
-def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
-    """`lowered` with the results of these steps, by their numbers, in that layout. Raises SequenceError where one of
-    them cannot be, or a kernel that reads it cannot read it so."""
+def digest_of(program: Program) -> str:
+    """The same for programs of the same kernels over the same tensors, whatever the values of their weights."""
+    steps = [(step.kernel, step.reads, step.writes) for step in program.steps]
+    return hashlib.sha256(repr((steps, program.tensors)).encode()).hexdigest()[:16]
+
+
+def channels_last(lowered: Lowered, layout: Layout) -> Lowered:
+    """`lowered` with the results of these steps in that layout. Raises SequenceError where the steps are another
+    program's, one of them cannot be, or a kernel that reads it cannot read it so."""
     program = lowered.program
+    if layout.program and layout.program != digest_of(program):
+        raise SequenceError(f"The pass '{layout.spec[:80]}' is for the steps of another program.", _AGAIN)
     writers = {step: tensor for tensor, step in turnable(program).items()}
-    for number in steps:
+    for number in sorted(layout.numbers):
         if number not in writers:
-            raise SequenceError(f"The result of step {number} cannot lie with channels last.", "Tune again.")
-    chosen = {writers[number] for number in steps}
-    made: dict[tuple[str, frozenset[int]], str] = {}
-    kernels, found = dict(lowered.kernels), []
+            raise SequenceError(f"The result of step {number} cannot lie with channels last.", _AGAIN)
+    chosen = {writers[number] for number in layout.numbers}
+    own = own_weights(program)
+    made: dict[tuple[str, frozenset[int]], tuple[str, tuple[Repack, ...]]] = {}
+    kernels, found, repacks = dict(lowered.kernels), [], {}
     for number, step in enumerate(program.steps):
         places = frozenset(n for n, tensor in enumerate((*step.reads, *step.writes)) if tensor in chosen)
-        if places and (step.kernel, places) not in made:
+        if not places:
+            found.append(step)
+            continue
+        if (step.kernel, places) not in made:
             try:
-                kernel = with_channels_last(lowered.kernels[step.kernel], places)
+                kernel, asked = with_channels_last(lowered.kernels[step.kernel], places, own[step.kernel])
             except Unknown as error:
-                raise SequenceError(f"Step {number} cannot have channels last: {error}.", "Tune again.") from error
+                raise SequenceError(f"Step {number} cannot have channels last: {error}.", _AGAIN) from error
             name = f"{step.kernel}_last"
             while name in kernels:
                 name += "_"
-            made[step.kernel, places], kernels[name] = name, kernel
-        found.append(replace(step, kernel=made[step.kernel, places]) if places else step)
+            made[step.kernel, places], kernels[name] = (name, asked), kernel
+        name, asked = made[step.kernel, places]
+        repacks |= {program.tensors[step.reads[each.parameter]].weight: each for each in asked}
+        found.append(replace(step, kernel=name))
     tensors = tuple(
         replace(tensor, shape=tuple(turned(tensor.shape))) if number in chosen else tensor
         for number, tensor in enumerate(program.tensors)
     )
     used = {step.kernel for step in found}
     kernels = {name: kernel for name, kernel in sorted(kernels.items()) if name in used}
-    return replace(lowered, program=replace(program, steps=tuple(found), tensors=tensors), kernels=kernels)
+    program, weights = repacked(replace(program, steps=tuple(found), tensors=tensors), lowered.weights, repacks)
+    return replace(lowered, program=program, kernels=kernels, weights=weights)
 
 
-def with_channels_last(kernel: PrimFunc, places: Collection[int]) -> PrimFunc:
+def own_weights(program: Program) -> dict[str, frozenset[int]]:
+    """For each kernel, the parameters that are always weights which one step alone reads, once."""
+    readers = Counter(program.tensors[tensor].weight for step in program.steps for tensor in step.reads)
+    found = repackable_parameters(program)
+    for step in program.steps:
+        alone = {n for n, tensor in enumerate(step.reads) if readers[program.tensors[tensor].weight] == 1}
+        found[step.kernel] &= alone
+    return found
+
+
+def with_channels_last(
+    kernel: PrimFunc, places: Collection[int], weights: frozenset[int] = frozenset()
+) -> tuple[PrimFunc, tuple[Repack, ...]]:
     """`kernel`, not scheduled yet, with the parameters at these positions in that layout; it walks its results as they
-    lie. Raises Unknown where it is of another form."""
+    lie. And how it wants the parameters `weights`, those it does not read as they were.
+
+    Raises Unknown where it is of another form.
+    """
     if is_scheduled(kernel):
         raise Unknown("its kernel is scheduled already")
+    repacks = ()
+    if len(kernel.params) - 1 in places:
+        repacks = tuple(each for block in blocks_of(kernel) for each in _of_each_channel(kernel, block, weights))
+    for each in repacks:
+        kernel = reading(kernel, each.parameter, each)
     blocks = blocks_of(kernel)
     moved = {kernel.params[place]: True for place in places}
     made = {param: _moved(param) if param in moved else param for param in kernel.params}
@@ -99,7 +142,24 @@ def with_channels_last(kernel: PrimFunc, places: Collection[int]) -> PrimFunc:
             made[buffer] = _moved(buffer) if buffer in moved else buffer
             own.append(made[buffer])
     nests = [_nest(block, moved, made) for block in blocks]
-    return kernel_of([made[param] for param in kernel.params], nests, own, kernel.attrs)
+    return kernel_of([made[param] for param in kernel.params], nests, own, kernel.attrs), repacks
+
+
+def _of_each_channel(kernel: PrimFunc, block: SBlock, weights: frozenset[int]) -> Iterator[Repack]:
+    """How to read the weights of a sum all of whose operands go by channels: those last in memory."""
+    written = list(block.body.indices)
+    if block.init is None or len(written) <= _CHANNELS + 1:
+        return
+    channel = written[_CHANNELS]
+    terms = [load for load in loads(block.body.value) if not load.source.same_as(block.body.buffer)]
+    if not isinstance(channel, Var) or not all(any(uses(index, channel) for index in load.indices) for load in terms):
+        return
+    for number in sorted(weights):
+        for load in terms:
+            axes = [axis for axis, index in enumerate(load.indices) if index.same_as(channel)]
+            if load.source.same_as(kernel.params[number]) and len(axes) == 1:
+                yield Repack(number, axes[0], int(load.source.ty.shape[axes[0]]))
+                break
 
 
 def _differs(shape: Sequence[int]) -> bool:
