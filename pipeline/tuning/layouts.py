@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -53,18 +54,19 @@ class Choice:
 
 def choose_layout(lowered: Lowered, stands: Stands, in_time: Callable[[], bool]) -> Choice:
     """The cheapest way for the results of a program, not scheduled yet, to lie. The kernels that take longest are measured
-    first; those for which there is no time stay as they are."""
+    first; those for which there is no time, or none any more after Ctrl-C, stay as they are."""
     vertices = turnable(lowered.program)
     numbers = {tensor: number for number, tensor in enumerate(vertices)}
     steps = list(_steps(lowered.program, numbers))
     measured = _Measured(lowered, stands)
     calls = Counter((kernel, groups) for kernel, _, groups in steps)
-    for kernel, _ in calls:
-        if in_time():
-            measured.measure(kernel, [()])
-    for kernel, groups in sorted(calls, key=lambda each: -calls[each] * measured.cost(each[0], ())):
-        if in_time():
-            measured.measure(kernel, [_places(groups, labels) for labels in _ways(len(groups))])
+    with suppress(KeyboardInterrupt):
+        for kernel, _ in calls:
+            if in_time():
+                measured.measure(kernel, [()])
+        for kernel, groups in sorted(calls, key=lambda each: -calls[each] * measured.cost(each[0], ())):
+            if in_time():
+                measured.measure(kernel, [_places(groups, labels) for labels in _ways(len(groups))])
     costs = [each for step in steps for each in _costs(step, measured)]
     found = cheapest(len(vertices), map(_reluctant, costs))
     chosen = sorted(step for step, label in zip(vertices.values(), found.labels) if label)

@@ -65,6 +65,10 @@ class Clock:
         self._progress(min(over, self.seconds))
         return self.seconds - over
 
+    def part(self, fraction: float) -> Callable[[], bool]:
+        """Whether there is time left of a fraction of it all."""
+        return lambda: self.left > self.seconds * (1 - fraction)
+
 
 def tune_kernels(
     census: Census, target: Target, clock: Clock, seed: int, trials: int, cold: bool = False
