@@ -48,7 +48,7 @@ def find_tuning(
     how, unit = f"native, caches {'cold' if cold else 'warm'}", "ns"
     if not runner.native:
         how, unit = f"{runner.how}, executed instructions", "instructions"
-    laid = _laid(imported, sequence, target, Stands(target, settings.seed, cold), clock, plain, progress)
+    laid = find_layout(imported, sequence, target, Stands(target, settings.seed, cold), clock, plain, progress)
     found = Database(target.name, device_of(target), how, unit, settings.seed, layout=laid)
 
     census = Census(layout=found.layout_pass)
@@ -65,7 +65,7 @@ def find_tuning(
     return replace(found, whole=_whole(imported, [by_rules, tuned], target))
 
 
-def _laid(
+def find_layout(
     imported: ImportedModel,
     sequence: Sequence,
     target: Target,
