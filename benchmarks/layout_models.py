@@ -67,7 +67,8 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...]) -> dict:
     cases = choose_cases(imported.onnx, 0, 1, TOLERANCE)
     with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
         programs = {}
-        for column, (program, workspace) in {"planes": plain, "chosen": replay(*arguments, Tuning(layout=layout))}.items():
+        lowered = {"planes": plain, "chosen": replay(*arguments, Tuning(layout=layout))}
+        for column, (program, workspace) in lowered.items():
             folder = Path(scratch) / column
             folder.mkdir()
             plan = building.plan_of(program, TARGET)
@@ -99,13 +100,14 @@ def table() -> str:
     lines = [
         "# Layouts chosen by region: milliseconds a run",
         "",
-        "`.venv/bin/python benchmarks/layout_models.py`: one thread, x86-64-v3, kernels by the rules in both libraries, turn by turn",
-        f"in one run, the shortest of {ROUNDS} turns; in brackets the shortest of the worst turn: the two cores had other work",
-        "to do. Channels last: how many results of all steps. Predicted: kernels measured one by one, those around results",
-        "that may lie either way, ÷. Tried: kernels measured in other layouts, and the seconds all of it took. `winner` is in",
-        "parts: what lies around kernels that run as one stays planes.",
+        "`.venv/bin/python benchmarks/layout_models.py`: one thread, x86-64-v3, kernels by the rules in both libraries, turn",
+        f"by turn in one run, the shortest of {ROUNDS} turns; in brackets the shortest run of the worst turn: the two cores had",
+        "other work to do. Channels last: the results that lie so, of all steps. Predicted: planes ÷ chosen in the sum of",
+        "kernels measured one by one. Tried: kernels measured in other layouts, and the seconds all of it took. `winner` is",
+        "in parts: what lies around kernels that run as one stays planes.",
         "",
-        "| model | sequence | channels last | tried | planes | chosen | predicted | planes ÷ chosen | ram before | after | error |",
+        "| model | sequence | channels last | tried | planes | chosen | predicted | planes ÷ chosen | ram before | after "
+        "| error |",
         "| --- | --- |" + " ---: |" * 9,
     ]
     ratios: dict[str, list[float]] = {column: [] for column in COLUMNS}
@@ -116,7 +118,8 @@ def table() -> str:
                 ratios[column].append(_ratio(found))
     for column, values in ratios.items():
         if values:
-            lines.append(f"| **geometric mean** ({len(values)}) | {column} | | | | | | **{geometric_mean(values):.2f}** | | | |")
+            mean = f"**{geometric_mean(values):.2f}**"
+            lines.append(f"| **geometric mean** ({len(values)}) | {column} | | | | | | {mean} | | | |")
     return "\n".join(lines) + "\n"
 
 

@@ -74,7 +74,7 @@ def find_layout(
     plain: tuple[Lowered, int],
     progress: Progress,
 ) -> Laid:
-    """How results are best to lie, looked for in a part of the time, beside the library of `plain`, where all are planes."""
+    """How results are best to lie, looked for in a part of the time; `plain` is the program where all are planes."""
     from .kernels.arranging import arranged
     from .kernels.tuning import Tuning
     from .search.replay import lowered_by, replay
@@ -84,7 +84,7 @@ def find_layout(
     arguments = (sequence, imported.graph, imported.onnx, imported.name, target.machine)
     unscheduled, _ = arranged(lowered_by(*arguments, Tuning()), sequence.around_layout()[0], lambda each: (each, 0))
     choice = choose_layout(unscheduled, stands, clock.part(_FOR_LAYOUT))
-    found = Laid("", round(choice.before), round(choice.after), choice.tried, False)
+    found = Laid("", round(choice.before), round(choice.after), choice.tried, choice.proved)
     if choice.layout is None:
         return replace(found, note="nothing that was measured is faster with channels last")
     found, laid = replace(found, spec=choice.layout.spec), replay(*arguments, Tuning(layout=choice.layout))
@@ -104,8 +104,8 @@ def _ram(lowered: tuple[Lowered, int], target: Target) -> int:
 
 
 def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: Target) -> Whole | None:
-    """What a run of two libraries takes, and whether the second is to be taken: it is faster and computes the same. None
-    where there are too many instructions to count."""
+    """What a run of two libraries takes, and whether the second is to be taken: it is faster and computes the same.
+    None where there are too many instructions to count."""
     from .tuning.database import Whole
     from .tuning.operands import close
     from .verify.inputs import make_input

@@ -22,7 +22,8 @@ def arranged(
 ) -> tuple[Lowered, int]:
     """`lowered` after the passes on programs among `passes`, scheduled; and its largest workspace in bytes.
 
-    `scheduled` may be `lowering.planned`, where kernels are not needed. Raises SequenceError where a split or a layout does not fit.
+    `scheduled` may be `lowering.planned`, where kernels are not needed. Raises SequenceError where a split or a layout
+    does not fit.
     """
     workspace: int | None = None
     for each in passes:

@@ -169,7 +169,7 @@ def _differs(shape: Sequence[int]) -> bool:
 
 
 def _follows(block: SBlock, result: Var, moved: dict[Var, bool]) -> bool:
-    """Whether what the block makes on the way lies so too: sums as the result they end in, the rest as what it reads."""
+    """Whether what the block makes on the way lies so too: sums as the result does, the rest as what it reads."""
     if block.init is not None:
         return result in moved
     rank = len(block.body.buffer.ty.shape)

@@ -1,8 +1,8 @@
 """tuning.json: what was tried for each kernel, and what is taken. No TVM: an empty one is written and read at once.
 
     {"format": 3, "target": "x86-64", "device": {…}, "tvm": "0.27.0.post1", "how": "native, caches warm", "unit": "ns",
-     "seed": 0, "layout": {"spec": "layout{steps=0+3,program=…}", "before": 9, "after": 8, "tried": 12, "taken": true,
-     "whole": {"unit": "ms", "before": 2.4, "after": 2.3, "taken": true}, "note": ""},
+     "seed": 0, "layout": {"spec": "layout{steps=0+3,program=…}", "before": 9, "after": 8, "tried": 12, "proved": true,
+     "taken": true, "whole": {"unit": "ms", "before": 2.4, "after": 2.3, "taken": true}, "note": ""},
      "whole": {"unit": "ms", "before": 2.3, "after": 1.9, "taken": true},
      "kernels": [{"fingerprint": "…", "operands": ["float32 1x64x56x56", …], "calls": 2, "before": 9, "after": 7,
                   "choice": "tile{along=1,vectors=2,rows=1x6}", "tried": {"rules": 12, "meta-schedule": 0}}]}
@@ -68,15 +68,19 @@ class Whole:
 
 @dataclass(frozen=True)
 class Laid:
-    """How results lie (see `passes.layout`): the `spec` of what the kernels measured one by one are best with, empty where
-    that is planes; what a run of those takes `before` and `after`, in the unit of the database, `tried` of them in other
-    layouts. It is `taken` where the whole library is better with it; if not, a `note` says why."""
+    """How results lie (see `passes.layout`): the `spec` of what the kernels measured one by one are best with, empty
+    where that is planes; what a run of those takes `before` and `after`, in the unit of the database, `tried` of them in
+    other layouts, which is `proved` to be the least by what was measured.
+
+    It is `taken` where the whole library is better with it; if not, a `note` says why.
+    """
 
     spec: str
     before: int
     after: int
     tried: int
-    taken: bool
+    proved: bool
+    taken: bool = False
     whole: Optional[Whole] = None
     note: str = ""
 
@@ -85,8 +89,8 @@ class Laid:
 class Database:
     """The kernels tuned for one target, `how` they were measured there, and the `unit` of that: ns or instructions.
 
-    The kernels are those of the program with its `layout`, where that is taken. `whole` is None where libraries were not
-    compared.
+    The kernels are those of the program with its `layout`, where that is taken. `whole` is None where libraries were
+    not compared.
     """
 
     target: str

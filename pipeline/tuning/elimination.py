@@ -1,8 +1,8 @@
-"""The cheapest labels for the vertices of a graph, each cost hanging on a few of them: dynamic programming on any graph.
+"""The cheapest labels for the vertices of a graph, each cost hanging on a few of them: dynamic programming.
 
 Bucket elimination (Dechter 1999, "Bucket elimination: a unifying framework for reasoning"), the vertex with the fewest
-neighbours first: on a chain it is the dynamic programming by which Liu et al. (ATC 2019, "Optimizing CNN Model Inference
-on CPUs") choose layouts. No TVM.
+neighbours first: on a chain it is the dynamic programming by which Liu et al. (ATC 2019, "Optimizing CNN Model
+Inference on CPUs") choose layouts. No TVM.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ WIDTH = 16
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What the labels of `vertices`, all different, cost together: an array with an axis for each of them, infinite where
-    they cannot be."""
+    """What the labels of `vertices`, all different, cost together: an array with an axis for each of them, infinite
+    where they cannot be."""
 
     vertices: tuple[int, ...]
     table: np.ndarray

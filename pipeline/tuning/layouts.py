@@ -41,9 +41,9 @@ _Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Choice:
-    """`layout` is None where planes are best; `before` and `after` what a run of the kernels that could be changed takes,
-    in the unit of the stands. `tried` is how many kernels were measured in other layouts; `proved` says that by what was
-    measured no other way takes less."""
+    """`layout` is None where planes are best; `before` and `after` what a run of the kernels that could be changed
+    takes, in the unit of the stands. `tried` is how many kernels were measured in other layouts; `proved` says that by
+    what was measured no other way takes less."""
 
     layout: Layout | None
     before: float
@@ -53,8 +53,8 @@ class Choice:
 
 
 def choose_layout(lowered: Lowered, stands: Stands, in_time: Callable[[], bool]) -> Choice:
-    """The cheapest way for the results of a program, not scheduled yet, to lie. The kernels that take longest are measured
-    first; those for which there is no time, or none any more after Ctrl-C, stay as they are."""
+    """The cheapest way for the results of a program, not scheduled yet, to lie. The kernels that take longest are
+    measured first; those for which there is no time, or none any more after Ctrl-C, stay as they are."""
     vertices = turnable(lowered.program)
     numbers = {tensor: number for number, tensor in enumerate(vertices)}
     steps = list(_steps(lowered.program, numbers))

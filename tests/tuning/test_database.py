@@ -29,7 +29,7 @@ FAST = Tuned("b" * 32, ["float32 1x8"], 2, 90, 40, "lane-sums{lanes=8}", {"rules
 KEPT = Tuned("a" * 32, ["float32 1x8", "int64"], 1, 30, 30, RULES, note="why")
 TRACE = Tuned("c" * 32, ["float32 1x8"], 1, 30, 20, [[["GetLoops", [1, 0.25, None], "b0"]], []], {"meta-schedule": 8})
 
-LAID = Laid("layout{steps=0+3,program=0a}", 90, 80, 4, True)
+LAID = Laid("layout{steps=0+3,program=0a}", 90, 80, 4, True, True)
 
 
 def written(path: Path, *kernels: Tuned) -> Path:

@@ -23,9 +23,8 @@ def problems(draw: st.DrawFn) -> tuple[int, list[Costs]]:
     found = []
     for _ in range(draw(st.integers(0, 8))):
         vertices = draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=4, unique=True))
-        values = draw(
-            st.lists(st.integers(0, 50) | st.just(float("inf")), min_size=2 ** len(vertices), max_size=2 ** len(vertices))
-        )
+        size = _LABELS ** len(vertices)
+        values = draw(st.lists(st.integers(0, 50) | st.just(float("inf")), min_size=size, max_size=size))
         table = np.array(values, float).reshape((_LABELS,) * len(vertices))
         table[(0,) * len(vertices)] = draw(st.integers(0, 50))
         found.append(Costs(tuple(vertices), table))

@@ -21,6 +21,7 @@ from passfit.kernels.scheduling import Schedule
 from passfit.kernels.tuning import Request
 from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import TVM_DEFAULT
+from passfit.report.tuning_table import tuning_table
 from passfit.targets import get_target, how_to_run
 from passfit.tuning.database import Whole
 from passfit.tuning.layouts import choose_layout
@@ -110,6 +111,7 @@ def test_a_layout_that_is_taken_is_compiled_and_fits_its_sequence_alone(
     monkeypatch.setattr("passfit.tuning.tune.tune_kernels", lambda *_: [])
     found = api.tune(model, HOST, tmp_path / "t.json", sequence=tmp_path / "one.json")
     assert found.layout is not None and found.layout.taken and found.layout.spec
+    assert "2 ms as planes, 1 with" in tuning_table(found).caption
     plain = api.compile_model(model, HOST, out=tmp_path / "plain", sequence=tmp_path / "one.json")
     for name in ("first", "again"):
         report = api.compile_model(
@@ -119,7 +121,9 @@ def test_a_layout_that_is_taken_is_compiled_and_fits_its_sequence_alone(
     archives = [(tmp_path / name / "libcnn.a").read_bytes() for name in ("plain", "first", "again")]
     assert archives[0] != archives[1] == archives[2]
     with pytest.raises(SequenceError, match="another program"):
-        api.compile_model(model, HOST, out=tmp_path / "no", sequence=tmp_path / "other.json", tuning=tmp_path / "t.json")
+        api.compile_model(
+            model, HOST, out=tmp_path / "no", sequence=tmp_path / "other.json", tuning=tmp_path / "t.json"
+        )
 
 
 def _pixels_are_faster(request: Request) -> float:
