@@ -100,14 +100,14 @@ def table() -> str:
     lines = [
         "# Layouts chosen by region: milliseconds a run",
         "",
-        "`.venv/bin/python benchmarks/layout_models.py`: one thread, x86-64-v3, kernels by the rules in both libraries, turn",
-        f"by turn in one run, the shortest of {ROUNDS} turns; in brackets the shortest run of the worst turn: the two cores had",
-        "other work to do. Channels last: the results that lie so, of all steps. Predicted: planes ÷ chosen in the sum of",
-        "kernels measured one by one. Tried: kernels measured in other layouts, and the seconds all of it took. `winner` is",
-        "in parts: what lies around kernels that run as one stays planes.",
+        "`.venv/bin/python benchmarks/layout_models.py`: one thread, x86-64-v3, kernels by the rules in both",
+        f"libraries, turn by turn in one run, the shortest of {ROUNDS} turns; in brackets that of the worst turn: the",
+        "two cores had other work to do. Channels last: the results that lie so, of all steps. Tried: kernels measured",
+        "in other layouts, and the seconds all of it took. Predicted: planes ÷ chosen in the sum of kernels measured",
+        "one by one. `winner` is in parts: what lies around kernels that run as one stays planes.",
         "",
-        "| model | sequence | channels last | tried | planes | chosen | predicted | planes ÷ chosen | ram before | after "
-        "| error |",
+        "| model | sequence | channels last | tried | planes | chosen | predicted | planes ÷ chosen | ram before "
+        "| after | error |",
         "| --- | --- |" + " ---: |" * 9,
     ]
     ratios: dict[str, list[float]] = {column: [] for column in COLUMNS}

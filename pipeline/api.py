@@ -233,8 +233,8 @@ def tune(
     """Measure the kernels of a model one by one, look for better schedules until the time is up, and write tuning.json.
 
     First how their results lie, planes or channels last, then their schedules. They are timed where the target's
-    programs run natively; else the instructions an emulator executes are counted. What is found is taken where the whole
-    library is better with it. With 0 seconds, nothing is looked at: the file says that nothing is tuned. Without
+    programs run natively; else the instructions an emulator executes are counted. What is found is taken where the
+    whole library is better with it. With 0 seconds, nothing is looked at: the file says that nothing is tuned. Without
     `sequence`, the sequence is searched for first. Ctrl-C while kernels are measured ends that early: what was found is
     written. Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError for a target whose programs do
     not run here.

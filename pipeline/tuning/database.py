@@ -69,8 +69,8 @@ class Whole:
 @dataclass(frozen=True)
 class Laid:
     """How results lie (see `passes.layout`): the `spec` of what the kernels measured one by one are best with, empty
-    where that is planes; what a run of those takes `before` and `after`, in the unit of the database, `tried` of them in
-    other layouts, which is `proved` to be the least by what was measured.
+    where that is planes; what a run of those takes `before` and `after`, in the unit of the database, `tried` of them
+    in other layouts, which is `proved` to be the least by what was measured.
 
     It is `taken` where the whole library is better with it; if not, a `note` says why.
     """
