@@ -33,7 +33,7 @@ _EITHER = 3
 #: what a kernel in another layout has to be faster by: less is noise
 _GAIN = 0.03
 #: how often a kernel is measured; the least counts
-_TURNS = 2
+_TURNS = 4
 
 #: the positions among a kernel's parameters of each tensor that may lie either way
 _Groups = tuple[tuple[int, ...], ...]
@@ -103,6 +103,8 @@ class _Measured:
         self._stands.build([request.rules for _, request in asked])
         found = [(places, request, self._stands.of(request)) for places, request in asked]
         self._costs |= {(kernel, places): math.inf for places in new}
+        for _, request, stand in found:
+            stand.build([request.rules])
         for _ in range(_TURNS):  # turn by turn, so that whatever else the machine does hits all ways
             for places, request, stand in found:
                 cost = stand.cost(request.rules)

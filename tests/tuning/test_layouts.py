@@ -53,6 +53,9 @@ class _Stand:
     def __init__(self, cost: float):
         self._cost = cost
 
+    def build(self, schedules: list[Schedule]) -> None:
+        pass
+
     def cost(self, schedule: Schedule) -> float:
         return self._cost
 
