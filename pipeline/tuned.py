@@ -77,17 +77,18 @@ def find_layout(
     """How results are best to lie, looked for in a part of the time; `plain` is the program where all are planes."""
     from .kernels.arranging import arranged
     from .kernels.tuning import Tuning
-    from .search.replay import lowered_by, replay
+    from .search.replay import lowered_by, scheduled
     from .tuning.database import Laid
     from .tuning.layouts import choose_layout
 
-    arguments = (sequence, imported.graph, imported.onnx, imported.name, target.machine)
-    unscheduled, _ = arranged(lowered_by(*arguments, Tuning()), sequence.around_layout()[0], lambda each: (each, 0))
+    lowered = lowered_by(sequence, imported.graph, imported.onnx, imported.name, target.machine)
+    unscheduled, _ = arranged(lowered, sequence.around_layout()[0], lambda each: (each, 0))
     choice = choose_layout(unscheduled, stands, clock.part(_FOR_LAYOUT))
     found = Laid("", round(choice.before), round(choice.after), choice.tried, choice.proved)
     if choice.layout is None:
         return replace(found, note="nothing that was measured is faster with channels last")
-    found, laid = replace(found, spec=choice.layout.spec), replay(*arguments, Tuning(layout=choice.layout))
+    found = replace(found, spec=choice.layout.spec)
+    laid = scheduled(replace(lowered, tuning=Tuning(layout=choice.layout)), sequence)
     if _ram(laid, target) > _ram(plain, target):
         return replace(found, note="the library would need more ram")
     progress("comparing", 0, 0)

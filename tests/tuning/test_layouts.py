@@ -23,6 +23,7 @@ from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import TVM_DEFAULT
 from passfit.report.tuning_table import tuning_table
 from passfit.targets import get_target, how_to_run
+from passfit.tuning import stands, tune
 from passfit.tuning.database import Whole
 from passfit.tuning.layouts import choose_layout
 
@@ -73,9 +74,9 @@ def planned(program: Lowered, *passes: object) -> tuple[int, int]:
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10**6))
 def test_no_choice_costs_ram_and_none_is_dearer_than_planes(network: Lowered, seed: int):
-    stands = Made(lambda request: 1 + int(request.fingerprint, 16) % (seed + 7) % 97)
-    found = choose_layout(network, stands, lambda: True)
-    assert found.proved and found.after <= found.before and stands.asked > found.tried > 0
+    made = Made(lambda request: 1 + int(request.fingerprint, 16) % (seed + 7) % 97)
+    found = choose_layout(network, made, lambda: True)
+    assert found.proved and found.after <= found.before and made.asked > found.tried > 0
     if found.layout is not None:
         assert found.after < found.before
         (arena, workspace), (allowed, most) = planned(network, found.layout), planned(network)
@@ -83,9 +84,9 @@ def test_no_choice_costs_ram_and_none_is_dearer_than_planes(network: Lowered, se
 
 
 def test_without_time_results_stay_as_they_are(network: Lowered):
-    stands = Made(lambda request: 1.0)
-    found = choose_layout(network, stands, lambda: False)
-    assert (found.layout, stands.asked) == (None, 0)
+    made = Made(lambda request: 1.0)
+    found = choose_layout(network, made, lambda: False)
+    assert (found.layout, made.asked) == (None, 0)
 
 
 def test_what_is_no_faster_is_left_alone(network: Lowered):
@@ -109,9 +110,9 @@ def test_a_layout_that_is_taken_is_compiled_and_fits_its_sequence_alone(
         content = {"passes": [*passes, "share", "order"], "exact": True, "catalogue": "1"}
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     # whatever this machine says: pixels are faster, kernel by kernel and as a whole
-    monkeypatch.setattr("passfit.tuning.stands.Stands", lambda *_: Made(_pixels_are_faster))
+    monkeypatch.setattr(stands, "Stands", lambda *_: Made(_pixels_are_faster))
     monkeypatch.setattr(tuned, "_whole", lambda *_: Whole("ms", 2.0, 1.0, True))
-    monkeypatch.setattr("passfit.tuning.tune.tune_kernels", lambda *_: [])
+    monkeypatch.setattr(tune, "tune_kernels", lambda *_: [])
     found = api.tune(model, HOST, tmp_path / "t.json", sequence=tmp_path / "one.json")
     assert found.layout is not None and found.layout.taken and found.layout.spec
     assert "2 ms as planes, 1 with" in tuning_table(found).caption
