@@ -153,7 +153,8 @@ def compile_model(
     """Build the library of a model, run it, compare and measure it, and write everything about it to `out`.
 
     Without `sequence`, the file of one, the sequence is searched for first. `tuning` is a file of `tune`: what it says of
-    kernels of this program counts. Raises ModelError, SequenceError, ConfigError where that file is of another target,
+    kernels of this program counts. Raises ModelError, SequenceError where a pass does not take the graph, or that file
+    has a layout for another sequence or model, ConfigError where it is of another target,
     NumericError where the library computes something else than ONNX Runtime, ToolchainError, OutputError.
     """
     from .passes.sequence import read_sequence
@@ -231,10 +232,12 @@ def tune(
 ) -> Database:
     """Measure the kernels of a model one by one, look for better schedules until the time is up, and write tuning.json.
 
-    They are timed where the target's programs run natively; else the instructions an emulator executes are counted. What
-    is found is taken where the whole library is better with it. With 0 seconds, nothing is looked at: the file says that nothing is tuned. Without `sequence`, the sequence is
-    searched for first. Ctrl-C while kernels are tuned ends that early: what was found is written. Raises ModelError,
-    SequenceError, ToolchainError, OutputError; ConfigError for a target whose programs do not run here.
+    First how their results lie, planes or channels last, then their schedules. They are timed where the target's
+    programs run natively; else the instructions an emulator executes are counted. What is found is taken where the
+    whole library is better with it. With 0 seconds, nothing is looked at: the file says that nothing is tuned. Without
+    `sequence`, the sequence is searched for first. Ctrl-C while kernels are measured ends that early: what was found is
+    written. Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError for a target whose programs do
+    not run here.
     """
     from .passes.sequence import read_sequence
     from .tuning.database import empty, write_database

@@ -176,7 +176,7 @@ def tune(
     trials: Annotated[int, typer.Option("--trials", min=0, help="schedules MetaSchedule may measure for a kernel")] = 64,
     seed: Seed = 0,
 ) -> None:
-    """Time the kernels that take longest, and look for faster schedules of them: for `compile --tuning`."""
+    """Look for faster layouts, then for faster schedules of the kernels that take longest: for `compile --tuning`."""
     from . import api
     from .report.progress import console_progress
     from .report.tuning_table import tuning_table

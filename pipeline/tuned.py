@@ -1,4 +1,4 @@
-"""A tuning of a model: of its kernels one by one, and then of the library they make, beside the one by the rules."""
+"""A tuning of a model: how results lie, then its kernels one by one; each beside the library without, as a whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .building import build_library, plan_of
+from .building import build_library, footprint_of, plan_of
 from .imported import ImportedModel
 from .settings import Progress, TuneSettings
 from .targets import Target, how_to_run
@@ -16,7 +16,14 @@ from .targets import Target, how_to_run
 if TYPE_CHECKING:
     from .kernels.lowering import Lowered
     from .passes.sequence import Sequence
-    from .tuning.database import Database, Whole
+    from .tuning.database import Database, Laid, Whole
+    from .tuning.stands import Stands
+    from .tuning.tune import Clock
+
+#: of the time, what is for layouts: the kernels that are tuned are those with them
+_FOR_LAYOUT = 0.4
+#: largest difference between outputs of two libraries, relative to their range
+_TOLERANCE = 1e-4
 
 
 def find_tuning(
@@ -28,34 +35,80 @@ def find_tuning(
     from .search.replay import replay
     from .tuning.census import Census
     from .tuning.database import Database, device_of
+    from .tuning.stands import Stands
     from .tuning.tune import Clock, finds_cold_caches, tune_kernels, within
 
     def lowered(tuning: Tuning) -> tuple[Lowered, int]:
         return replay(sequence, imported.graph, imported.onnx, imported.name, target.machine, tuning)
 
     progress("lowering", 0, 0)
-    census, runner = Census(), how_to_run(target)
-    by_rules = lowered(census)
+    runner, plain = how_to_run(target), lowered(Tuning())
     clock = Clock(settings.seconds, lambda over: progress("tuning", int(over), math.ceil(settings.seconds)))
-    cold = runner.native and finds_cold_caches(by_rules[0].program.weight_bytes)
-    kernels = tune_kernels(census, target, clock, settings.seed, settings.trials, cold)
+    cold = runner.native and finds_cold_caches(plain[0].program.weight_bytes)
     how, unit = f"native, caches {'cold' if cold else 'warm'}", "ns"
     if not runner.native:
         how, unit = f"{runner.how}, executed instructions", "instructions"
-    found = Database(target.name, device_of(target), how, unit, settings.seed, kernels=tuple(kernels))
-    tuned = lowered(Tuning(found.choices))
+    laid = find_layout(imported, sequence, target, Stands(target, settings.seed, cold), clock, plain, progress)
+    found = Database(target.name, device_of(target), how, unit, settings.seed, layout=laid)
+
+    census = Census(layout=found.layout_pass)
+    by_rules = lowered(census)
+    kernels = tune_kernels(census, target, clock, settings.seed, settings.trials, cold)
+    found = replace(found, kernels=tuple(kernels))
+    tuned = lowered(found.tuning)
     if tuned[1] > by_rules[1]:  # windows in one kernel share their workspaces, in ways that only the whole shows
         found = replace(found, kernels=tuple(within(kernels, census)))
-        tuned = lowered(Tuning(found.choices))
+        tuned = lowered(found.tuning)
     if not found.choices:
         return found
     progress("comparing", 0, 0)
     return replace(found, whole=_whole(imported, [by_rules, tuned], target))
 
 
+def find_layout(
+    imported: ImportedModel,
+    sequence: Sequence,
+    target: Target,
+    stands: Stands,
+    clock: Clock,
+    plain: tuple[Lowered, int],
+    progress: Progress,
+) -> Laid:
+    """How results are best to lie, looked for in a part of the time; `plain` is the program where all are planes."""
+    from .kernels.arranging import arranged
+    from .kernels.tuning import Tuning
+    from .search.replay import lowered_by, scheduled
+    from .tuning.database import Laid
+    from .tuning.layouts import choose_layout
+
+    lowered = lowered_by(sequence, imported.graph, imported.onnx, imported.name, target.machine)
+    unscheduled, _ = arranged(lowered, sequence.around_layout()[0], lambda each: (each, 0))
+    choice = choose_layout(unscheduled, stands, clock.part(_FOR_LAYOUT))
+    found = Laid("", round(choice.before), round(choice.after), choice.tried, choice.proved)
+    if choice.layout is None:
+        return replace(found, note="nothing that was measured is faster with channels last")
+    found = replace(found, spec=choice.layout.spec)
+    laid = scheduled(replace(lowered, tuning=Tuning(layout=choice.layout)), sequence)
+    if _ram(laid, target) > _ram(plain, target):
+        return replace(found, note="the library would need more ram")
+    progress("comparing", 0, 0)
+    whole = _whole(imported, [plain, laid], target)
+    if whole is None:
+        return replace(found, note="the libraries execute too much to be counted")
+    why = "is no faster" if whole.after >= whole.before else "computes something else"
+    return replace(found, whole=whole, taken=whole.taken, note="" if whole.taken else f"the whole library {why}")
+
+
+def _ram(lowered: tuple[Lowered, int], target: Target) -> int:
+    program, workspace = lowered
+    return footprint_of(program.program, plan_of(program, target), workspace, 0, target).ram
+
+
 def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: Target) -> Whole | None:
-    """What a run of the libraries takes, by the rules and tuned; None where there are too many instructions to count."""
+    """What a run of two libraries takes, and whether the second is to be taken: it is faster and computes the same.
+    None where there are too many instructions to count."""
     from .tuning.database import Whole
+    from .tuning.operands import close
     from .verify.inputs import make_input
     from .verify.pace import pace
     from .verify.runner import link
@@ -67,8 +120,11 @@ def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: 
             folder.mkdir()
             library = build_library(imported.name, program, plan_of(program, target), workspace, target, folder)
             linked.append(link(library, program.program, target, folder))
-        found = pace(linked, make_input(imported.onnx, 0, 0))
-    if found is None:
-        return None
+        inputs = make_input(imported.onnx, 0, 0)
+        found = pace(linked, inputs)
+        if found is None:
+            return None
+        one, other = (each.run([inputs])[1][0] for each in linked)
     unit, (before, after) = found
-    return Whole(unit, before, after, after < before)
+    same = all(close(other[name], one[name], _TOLERANCE) for name in one)
+    return Whole(unit, before, after, after < before and same)

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from ..passes.base import Level, Pass, ProgramPass, SplitPass
 from ..passes.cut_sums import CutSums
+from ..passes.layout import Layout
 from .banded import banded
+from .channels_last import channels_last
 from .cutting import cut_sums
 from .lowering import Lowered, without_workspaces
 from .splits import splits_of
@@ -20,7 +22,8 @@ def arranged(
 ) -> tuple[Lowered, int]:
     """`lowered` after the passes on programs among `passes`, scheduled; and its largest workspace in bytes.
 
-    `scheduled` may be `lowering.planned`, where kernels are not needed. Raises SequenceError where a split does not fit.
+    `scheduled` may be `lowering.planned`, where kernels are not needed. Raises SequenceError where a split or a layout
+    does not fit.
     """
     workspace: int | None = None
     for each in passes:
@@ -28,6 +31,8 @@ def arranged(
             lowered = banded(lowered, each.region(lowered.program, splits_of(lowered)))
         elif isinstance(each, CutSums):
             lowered = cut_sums(lowered)
+        elif isinstance(each, Layout):
+            lowered = channels_last(lowered, each)
         elif isinstance(each, ProgramPass):
             if workspace is None and Level.LOWERED not in each.levels:
                 lowered, workspace = scheduled(lowered)

@@ -16,6 +16,7 @@ from ..errors import ConfigError
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
+    from ..passes.layout import Layout
     from ..targets import Machine
     from .scheduling import Schedule
 
@@ -69,16 +70,18 @@ class Request:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Choices, as spec strings (see `choices.py`), by the fingerprints of kernels; false if there is none.
+    """Choices, as spec strings (see `choices.py`), by the fingerprints of kernels, and how results lie: false if there
+    is nothing of either.
 
     `digest` is the sha256 of the file they are from.
     """
 
     choices: Mapping[str, str] = field(default_factory=dict)
     digest: str = ""
+    layout: Layout | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.choices)
+        return bool(self.choices) or self.layout is not None
 
     def schedule(self, request: Request) -> Schedule:
         """The chosen schedule; the rules' own where none is known, or it is not allowed there.

@@ -10,6 +10,7 @@ from .base import Pass
 from .cut_sums import CutSums
 from .fold_constant import FoldConstant
 from .fuse_operators import FuseOperators
+from .layout import Layout
 from .legalize import Legalize
 from .order import Order
 from .rematerialise import Rematerialise
@@ -25,8 +26,8 @@ CATALOGUE: dict[str, type[Pass]] = {
     kind.name: kind
     for kind in sorted(
         (
-            *STOCK_PASSES, CutSums, FoldConstant, FuseOperators, Legalize, Order, Rematerialise, Share, SplitChannels,
-            SplitRows, ToMixedPrecision,
+            *STOCK_PASSES, CutSums, FoldConstant, FuseOperators, Layout, Legalize, Order, Rematerialise, Share,
+            SplitChannels, SplitRows, ToMixedPrecision,
         ),
         key=lambda kind: kind.name,
     )

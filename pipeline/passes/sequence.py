@@ -45,6 +45,11 @@ class Sequence:
     def specs(self) -> tuple[str, ...]:
         return specs_of(self.passes)
 
+    def around_layout(self) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
+        """The passes before and after the place of a `layout`: kernels are what they will be, but not scheduled."""
+        place = max(n for n, each in enumerate(self.passes) if max(each.levels) <= Level.LOWERED) + 1
+        return self.passes[:place], self.passes[place:]
+
     @property
     def lossy(self) -> bool:
         return any(each.lossy for each in self.passes)

@@ -35,7 +35,23 @@ def tuning_table(database: Database) -> Table:
 
 
 def _said(database: Database) -> str | None:
-    """What became of the whole library."""
+    """What became of the layout, and of the whole library."""
+    return "\n".join(filter(None, (_of_layout(database), _of_kernels(database)))) or None
+
+
+def _of_layout(database: Database) -> str | None:
+    laid = database.layout
+    if laid is None:
+        return None
+    if laid.whole is None:
+        return f"layouts: all results stay planes: {laid.note}"
+    whole, steps = laid.whole, len(laid.spec.split("+"))
+    kept = "" if laid.taken else f": all stay planes: {laid.note}"
+    said = f"{whole.before:,.6g} {whole.unit} as planes, {whole.after:,.6g} with {steps} results with channels last"
+    return f"layouts: the whole library: {said}{kept}"
+
+
+def _of_kernels(database: Database) -> str | None:
     if not any(each.choice != RULES for each in database.kernels):
         return None
     whole = database.whole

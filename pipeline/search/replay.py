@@ -29,14 +29,18 @@ def replay(
     """The program of `module`, which `model` was imported as, with its kernels scheduled; and the largest workspace in
     bytes.
 
-    Raises SequenceError where a pass of the sequence does not take the graph, ConfigError where the tuning does not.
+    Raises SequenceError where a pass of the sequence, or the tuning's layout, does not take the graph, ConfigError
+    where the tuning's choices do not.
     """
     return scheduled(lowered_by(sequence, module, model, name, machine, tuning), sequence)
 
 
 def scheduled(lowered: Lowered, sequence: Sequence) -> tuple[Lowered, int]:
-    """What `lowered_by` the sequence gives, after its passes on the program, with kernels to compile."""
-    lowered, workspace = arranged(lowered, sequence.passes)
+    """What `lowered_by` the sequence gives, after its passes on the program and its tuning's layout, with kernels to
+    compile."""
+    before, after = sequence.around_layout()
+    layout = () if lowered.tuning.layout is None else (lowered.tuning.layout,)
+    lowered, workspace = arranged(lowered, (*before, *layout, *after))
     return placed_kernels(lowered), workspace
 
 

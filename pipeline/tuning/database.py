@@ -1,7 +1,9 @@
 """tuning.json: what was tried for each kernel, and what is taken. No TVM: an empty one is written and read at once.
 
-    {"format": 2, "target": "x86-64", "device": {…}, "tvm": "0.27.0.post1", "how": "native, caches warm", "unit": "ns",
-     "seed": 0, "whole": {"unit": "ms", "before": 2.3, "after": 1.9, "taken": true},
+    {"format": 3, "target": "x86-64", "device": {…}, "tvm": "0.27.0.post1", "how": "native, caches warm", "unit": "ns",
+     "seed": 0, "layout": {"spec": "layout{steps=0+3,program=…}", "before": 9, "after": 8, "tried": 12, "proved": true,
+     "taken": true, "whole": {"unit": "ms", "before": 2.4, "after": 2.3, "taken": true}, "note": ""},
+     "whole": {"unit": "ms", "before": 2.3, "after": 1.9, "taken": true},
      "kernels": [{"fingerprint": "…", "operands": ["float32 1x64x56x56", …], "calls": 2, "before": 9, "after": 7,
                   "choice": "tile{along=1,vectors=2,rows=1x6}", "tried": {"rules": 12, "meta-schedule": 0}}]}
 """
@@ -12,18 +14,20 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Optional, Union
 
-from ..errors import ConfigError
+from ..errors import ConfigError, SequenceError
 from ..graph.files import decode, read_text, write_text
 from ..graph.serial import json_lines
 from ..kernels.tuning import Tuning
+from ..passes.layout import Layout
+from ..passes.registry import parse_spec
 from ..targets import Target
 
 #: rises when a file means something else
-FORMAT = 2
+FORMAT = 3
 #: the choice of a kernel that keeps the rules' schedule
 RULES = "rules"
 _AGAIN = "Run `passfit tune` again."
@@ -63,10 +67,30 @@ class Whole:
 
 
 @dataclass(frozen=True)
+class Laid:
+    """How results lie (see `passes.layout`): the `spec` of what the kernels measured one by one are best with, empty
+    where that is planes; what a run of those takes `before` and `after`, in the unit of the database, `tried` of them
+    in other layouts, which is `proved` to be the least by what was measured.
+
+    It is `taken` where the whole library is better with it; if not, a `note` says why.
+    """
+
+    spec: str
+    before: int
+    after: int
+    tried: int
+    proved: bool
+    taken: bool = False
+    whole: Optional[Whole] = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Database:
     """The kernels tuned for one target, `how` they were measured there, and the `unit` of that: ns or instructions.
 
-    `whole` is None where libraries were not compared.
+    The kernels are those of the program with its `layout`, where that is taken. `whole` is None where libraries were
+    not compared.
     """
 
     target: str
@@ -74,6 +98,7 @@ class Database:
     how: str = "native"
     unit: str = "ns"
     seed: int = 0
+    layout: Optional[Laid] = None
     whole: Optional[Whole] = None
     kernels: tuple[Tuned, ...] = ()
     format: int = FORMAT
@@ -85,6 +110,22 @@ class Database:
         if self.whole is not None and not self.whole.taken:
             return {}
         return {each.fingerprint: each.spec for each in self.kernels if each.choice != RULES}
+
+
+    @property
+    def tuning(self) -> Tuning:
+        """What counts of it."""
+        return Tuning(self.choices, layout=self.layout_pass)
+
+    @property
+    def layout_pass(self) -> Layout | None:
+        """The layout, where it is taken. Raises SequenceError where its spec is none."""
+        if self.layout is None or not self.layout.taken:
+            return None
+        found = parse_spec(self.layout.spec)
+        if not isinstance(found, Layout):
+            raise SequenceError(f"'{self.layout.spec[:80]}' is no layout.", _AGAIN)
+        return found
 
 
 def device_of(target: Target) -> dict[str, object]:
@@ -125,13 +166,17 @@ def read_database(path: Path, target: Target) -> Database:
     found = decode(Database, text, where, _AGAIN)
     if len({each.fingerprint for each in found.kernels}) != len(found.kernels):
         raise ConfigError(f"'{where}': a kernel is there twice.", _AGAIN)
+    try:
+        _ = found.tuning
+    except SequenceError as error:
+        raise ConfigError(f"'{where}': {error.what}", _AGAIN) from error
     return found
 
 
 def read_tuning(path: Path, target: Target) -> Tuning:
-    """The choices in tuning.json. Errors: see `read_database`."""
-    choices = read_database(path, target).choices
-    return Tuning(choices, hashlib.sha256(path.read_bytes()).hexdigest())
+    """What counts in tuning.json. Errors: see `read_database`, `Database.layout_pass`."""
+    found = read_database(path, target).tuning
+    return replace(found, digest=hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def _said(value: object) -> str:

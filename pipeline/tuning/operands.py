@@ -30,12 +30,12 @@ def made_up(kernel: PrimFunc, seed: int, case: int) -> list[np.ndarray | None]:
     return found
 
 
-def close(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two results are the same, up to the order of sums."""
+def close(one: np.ndarray, other: np.ndarray, tolerance: float = _TOLERANCE) -> bool:
+    """Whether two results are the same, up to the order of sums, which makes `tolerance` of their range."""
     if one.dtype.kind not in "f" and one.dtype.name != "bfloat16":
         return bool((one == other).all())
     # results in two bytes are known to three digits
-    tolerance = _TOLERANCE if one.dtype.itemsize > 2 else _TOLERANCE_OF_HALVES
+    tolerance = tolerance if one.dtype.itemsize > 2 else _TOLERANCE_OF_HALVES
     one, other = one.astype(np.float64), other.astype(np.float64)
     finite = np.isfinite(other)
     if not np.array_equal(np.isfinite(one), finite):

@@ -16,13 +16,12 @@ from itertools import islice
 from ..kernels.choices import choices, parse_choice, turned
 from ..kernels.scheduling import Schedule
 from ..kernels.tuning import Request, operands
-from ..targets import Target, how_to_run
+from ..targets import Target
 from .census import Census
-from .counted import CountedStand, Programs
 from .database import RULES, Tuned
 from .meta import by_meta_schedule, cannot
 from .stand import Stand
-from .timed import TimedStand
+from .stands import Stands
 
 #: a kernel with less of the cost than this is left to the rules
 _SHARE = 0.005
@@ -66,6 +65,10 @@ class Clock:
         self._progress(min(over, self.seconds))
         return self.seconds - over
 
+    def part(self, fraction: float) -> Callable[[], bool]:
+        """Whether there is time left of a fraction of it all."""
+        return lambda: self.left > self.seconds * (1 - fraction)
+
 
 def tune_kernels(
     census: Census, target: Target, clock: Clock, seed: int, trials: int, cold: bool = False
@@ -76,18 +79,12 @@ def tune_kernels(
     Ctrl-C ends the search as the end of the time does: what was found counts. Raises ToolchainError where programs for
     the emulator cannot be built.
     """
-    native = how_to_run(target).native
+    stands = Stands(target, seed, cold)
     kernels: list[_Kernel] = []
-
-    programs = Programs(target)
-
-    def stand_of(request: Request) -> Stand:
-        return TimedStand(request, target, seed, cold) if native else CountedStand(request, programs, seed)
-
     try:
-        if not native and clock.left > 0:
-            programs.build([request.rules for request in census.requests.values()])
-        for kernel in _by_the_rules(census, stand_of, clock):
+        if clock.left > 0:
+            stands.build([request.rules for request in census.requests.values()])
+        for kernel in _by_the_rules(census, stands.of, clock):
             kernels.append(kernel)
         total = sum(kernel.weight for kernel in kernels)
         kernels.sort(key=lambda kernel: (-kernel.weight, kernel.fingerprint))
@@ -95,14 +92,14 @@ def tune_kernels(
         for kernel in worth:
             if clock.left <= 0:
                 break
-            _by_parameters(kernel, stand_of(kernel.request), clock)
+            _by_parameters(kernel, stands.of(kernel.request), clock)
         worth.sort(key=lambda kernel: (-kernel.weight, kernel.fingerprint))
-        for number, kernel in enumerate(worth if native else []):
+        for number, kernel in enumerate(worth if stands.native else []):
             rest = sum(other.weight for other in worth[number:])
             seconds = clock.left * kernel.weight / rest
             if not trials or seconds <= 0:
                 break
-            _by_traces(kernel, TimedStand(kernel.request, target, seed, cold), target, seconds, seed, trials)
+            _by_traces(kernel, stands.of(kernel.request), target, seconds, seed, trials)
     except KeyboardInterrupt:
         pass
     return [_tuned(kernel) for kernel in kernels]

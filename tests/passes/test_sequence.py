@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from passfit.errors import PassfitError, SequenceError
 from passfit.passes.base import Level, ModulePass, Pass
+from passfit.passes.layout import Layout
 from passfit.passes.registry import CATALOGUE, CATALOGUE_VERSION
 from passfit.passes.sequence import TVM_DEFAULT, Sequence, read_sequence, write_sequence
 
@@ -70,6 +71,14 @@ def test_a_pass_in_the_wrong_place_is_named(specs: list[str], said: str):
     with pytest.raises(SequenceError) as refusal:
         Sequence.parse(specs)
     assert said in str(refusal.value)
+
+
+@given(well_ordered)
+def test_there_is_a_place_for_a_layout_in_every_sequence(chosen: tuple[Pass, ...]):
+    before, after = Sequence(chosen).around_layout()
+    assert (*before, *after) == chosen
+    specs = [each.spec for each in (*before, Layout("0"), *after)]
+    assert list(Sequence.parse(specs).specs) == specs
 
 
 def test_the_default_of_tvm_is_a_sequence():

@@ -22,7 +22,9 @@ from passfit.report.tuning_table import tuning_table
 from passfit.targets import Target, get_target, how_to_run
 from passfit.tuning.counted import CountedStand, Memory, Programs
 from passfit.tuning.database import read_tuning
+from passfit.tuning.layouts import choose_layout
 from passfit.tuning.stand import GUARD, UNTOUCHED
+from passfit.tuning.stands import Stands
 
 from ..kernels.programs import lowered, weight
 from .helpers import requests_of
@@ -111,8 +113,19 @@ def tuned(cnn: Path, folder: Path) -> api.Database:
     return api.tune(cnn, emulated("rpi4"), folder / "t.json", sequence=folder / "sequence.json", settings=settings)
 
 
+def test_layouts_are_counted_too():
+    def body(x):
+        first = relax.op.nn.relu(relax.op.nn.conv2d(x, weight(16, 4, 1, 1)))
+        return relax.op.nn.conv2d(relax.op.nn.max_pool2d(first, (3, 3)), weight(8, 16, 1, 1))
+
+    found = choose_layout(lowered([(1, 4, 9, 9)], body), Stands(emulated("rpi4"), 0), lambda: True)
+    assert found.proved and found.tried == 5 and 0 < found.after <= found.before < 10**6
+
+
 def test_tuning_from_one_end_to_the_other(cnn: Path, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("passfit.tuned._FOR_LAYOUT", 0)
     found = tuned(cnn, folder)
+    assert not found.layout.tried
     assert (found.unit, found.how) == ("instructions", "qemu-aarch64, executed instructions")
     assert found.choices and found.whole.taken and found.whole.after < found.whole.before
     assert "instructions" in tuning_table(found).title

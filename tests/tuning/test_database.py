@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from passfit.errors import ConfigError
+from passfit.passes.layout import Layout
 from passfit.targets import get_target
 from passfit.tuning.database import (
     RULES,
     Database,
+    Laid,
     Tuned,
     Whole,
     device_of,
@@ -26,6 +28,8 @@ HOST = get_target("x86-64")
 FAST = Tuned("b" * 32, ["float32 1x8"], 2, 90, 40, "lane-sums{lanes=8}", {"rules": 3})
 KEPT = Tuned("a" * 32, ["float32 1x8", "int64"], 1, 30, 30, RULES, note="why")
 TRACE = Tuned("c" * 32, ["float32 1x8"], 1, 30, 20, [[["GetLoops", [1, 0.25, None], "b0"]], []], {"meta-schedule": 8})
+
+LAID = Laid("layout{steps=0+3,program=0a}", 90, 80, 4, True, True)
 
 
 def written(path: Path, *kernels: Tuned) -> Path:
@@ -55,6 +59,16 @@ def test_choices_count_where_the_whole_library_is_better(tmp_path: Path, taken: 
     assert bool(read_tuning(tmp_path / "t.json", HOST)) == taken
 
 
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_layout_counts_where_it_is_taken(tmp_path: Path, taken: bool):
+    laid = replace(LAID, taken=taken, whole=Whole("ms", 2.0, 1.5, taken))
+    database = Database(HOST.name, device_of(HOST), layout=laid)
+    write_database(database, tmp_path / "t.json")
+    assert read_database(tmp_path / "t.json", HOST) == database
+    found = read_tuning(tmp_path / "t.json", HOST)
+    assert bool(found) == taken and (found.layout == Layout("0+3", "0a")) == taken
+
+
 @pytest.mark.parametrize("name", ["x86-64", "rpi4", "visionfive2"])
 def test_an_empty_one_is_valid_on_its_target_alone(tmp_path: Path, name: str):
     write_database(empty(get_target(name)), tmp_path / "e.json")
@@ -66,7 +80,7 @@ def test_an_empty_one_is_valid_on_its_target_alone(tmp_path: Path, name: str):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 1}, "format 1, not 2"),
+        ({"format": 2}, "format 2, not 3"),
         ({"tvm": "0.20.0"}, "tvm 0.20.0"),
         ({"device": {"cpu": "x86-64-v4"}}, "device"),
         ({"target": None}, "target null"),
@@ -74,6 +88,8 @@ def test_an_empty_one_is_valid_on_its_target_alone(tmp_path: Path, name: str):
         ({"kernels": [{"fingerprint": "a"}]}, "kernels.0"),
         ({"kernels": [{**vars(FAST), "choice": 7}]}, "choice"),
         ({"kernels": [vars(FAST), vars(FAST)]}, "twice"),
+        ({"layout": {**vars(LAID), "spec": "layout{steps=x}"}}, "not numbers"),
+        ({"layout": {**vars(LAID), "spec": "order"}}, "'order' is no layout"),
     ],
 )
 def test_what_is_of_something_else_is_refused(tmp_path: Path, change: dict, said: str):
@@ -84,7 +100,7 @@ def test_what_is_of_something_else_is_refused(tmp_path: Path, change: dict, said
     assert "passfit tune" in refused.value.hint
 
 
-@pytest.mark.parametrize("content", ["", "no json", "[]", "{}", '{"format": 2}'])
+@pytest.mark.parametrize("content", ["", "no json", "[]", "{}", '{"format": 3}'])
 def test_what_is_no_database_is_refused(tmp_path: Path, content: str):
     (tmp_path / "t.json").write_text(content)
     with pytest.raises(ConfigError, match="t.json"):
