@@ -66,3 +66,15 @@ def test_the_pass_does_what_is_written_down(spec: str):
         _file(spec).write_text(text, encoding="utf-8")
     assert before != after
     assert text == _file(spec).read_text(encoding="utf-8")
+
+
+def test_a_pass_that_finds_nothing_in_a_pattern_of_many_calls_is_not_asked():
+    from passfit.passes.registry import parse_spec
+
+    from .graphs import EXAMPLES
+
+    module = EXAMPLES["adjust-matmul-order"].module()
+    combined = parse_spec("combine-parallel-matmul")
+    before = _script(module)
+    assert _script(super(type(combined), combined).apply(module)) == before
+    assert combined.apply(module).same_as(module)
