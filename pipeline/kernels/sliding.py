@@ -13,26 +13,21 @@ What is computed past the end of the plane is not stored. With 8 lanes a plane o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import And, BufferStore, For, IfThenElse, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from ..targets import Machine
-from .expressions import is_choice, loads, replaced, uses
-from .grid import Unknown, holds_along
+from .expressions import loads, replaced, uses
+from .grid import Unknown
+from .lines import InLines, loop_of
 from .nests import buffer_of, int64, kernel_of, sequence
-from .planes import Plane
 from .tile import divisors
 
-#: vectors that are copied one after the other, without a loop
-_UNROLLED = 16
-#: lanes of the shortest of them: of vectors of two LLVM makes code that its own verifier refuses
-_FEW = 4
 _SERIAL, _VECTORIZED = 0, 2
 #: bytes of lines
 _LINES = 3072
@@ -74,36 +69,26 @@ def ways_to_slide(kernel: PrimFunc, machine: Machine) -> list[Lines]:
     return list(dict.fromkeys(found))
 
 
-class _ByLines(Plane):
-    """The kernel by padded lines: `chunks` of lanes in a row, `at_once` of them accumulated for `height_at_once` rows;
-    the lines that `band` rows of the result need are there at a time."""
+class _ByLines(InLines):
+    """The kernel by padded lines: `at_once` vectors of each of `height_at_once` rows are accumulated at a time, and the
+    lines that `band` rows of the result need are there at a time."""
 
     def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
-        super().__init__(kernel)
-        self.lanes = machine.lanes
-        while self.lanes // 2 >= max(self.width, machine.lanes // machine.joined):  # shorter vectors take fewer registers
-            self.lanes //= 2
-        self.chunks = -(-self.width // self.lanes)
-        self.phase_width = self.chunks * self.lanes + (self.columns.taps - 1) * self.columns.step // self.columns.stride
+        super().__init__(kernel, machine)
         if lines is None:
             lines = self._few_lines(machine.registers_of(self.lanes) // 2)
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
             raise Unknown("lines of another plane")
         self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
-        self.lines = buffer_of("lines", (self._lines(self.band), self.columns.stride, self.phase_width), "float32")
+        self.lines = self.lines_of(self.band)
         self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), "float32")
-        #: what axes stand for: loops around all of it, or nothing
-        around = [axis for axis in self.outer if isinstance(axis, Var) and self.axes[axis] > 1]
-        self.loops = {axis: Var("plane", "int64") for axis in around}
-        single = {axis.var: int64(0) for axis in self.window.iter_vars if self.axes[axis.var] == 1}
-        self.values: dict[Var, Expr] = {**single, **self.loops}
 
     def _few_lines(self, most: int) -> Lines:
         """Of `most` accumulators at a time, and no more lines than are near."""
         at_once = max(divisors(self.chunks, most if self.chunks <= most else most // 2))
         rows = min(most // at_once, self.height)
         most = _LINES // (self.columns.stride * self.phase_width * 4)
-        band = next((count for count in range(self.height, 0, -1) if self._lines(count) <= most), None)
+        band = next((count for count in range(self.height, 0, -1) if self.count_of(count) <= most), None)
         if band is None:
             raise Unknown("lines that are too long")
         band = band if band in (self.height, 1) else max(band // rows * rows, 1)
@@ -112,7 +97,7 @@ class _ByLines(Plane):
     def kernel(self) -> PrimFunc:
         whole, rest = divmod(self.height, self.band)
         number = Var("band", "int64")
-        body = [_loop(number, whole, self._band(number * self.band, self.band))]
+        body = [loop_of(number, whole, self._band(number * self.band, self.band))]
         if rest:
             body.append(self._band(int64(whole * self.band), rest))
         stmt = sequence(body)
@@ -120,109 +105,14 @@ class _ByLines(Plane):
             stmt = For(var, int64(0), int64(self.axes[axis]), _SERIAL, stmt)
         return kernel_of(self.original.params, [stmt], [self.lines, self.acc], self.original.attrs)
 
-    def _lines(self, rows: int) -> int:
-        return (rows - 1) * self.rows.stride + (self.rows.taps - 1) * self.rows.step + 1
-
     def _band(self, start: Expr, count: int) -> Stmt:
         rows = min(self.height_at_once, count)
         whole, rest = divmod(count, rows)
         number = Var("rows", "int64")
-        parts = [self._fill(start, count), _loop(number, whole, self._rows(start, number * rows, rows))]
+        parts = [self.filled(self.lines, start, count), loop_of(number, whole, self._rows(start, number * rows, rows))]
         if rest:
             parts.append(self._rows(start, int64(whole * rows), rest))
         return sequence(parts)
-
-    # --- lines
-
-    def _fill(self, start: Expr, count: int) -> Stmt:
-        """The lines of a band of `count` rows: each from its row, or of padding."""
-        line = Var("line", "int64")
-        row = start * self.rows.stride + line + self.rows.start
-        last = (self.width - 1) * self.columns.stride + (self.columns.taps - 1) * self.columns.step
-        if self.padding is None:
-            inside, first, end = None, 0, last + 1
-            zero: Expr = tirx.const(0, "float32")
-
-            def element(column: Expr) -> Expr:
-                return tirx.BufferLoad(self.data, [*map(self._outer, self.indices[:-2]), row, column])
-        else:
-            inside, first, end, zero, element = self._padded(row, last + 1)
-        wide = self.columns.stride * self.phase_width
-        empty = [(low, high) for low, high in ((0, first), (end, wide)) if low < high]
-        edges = [self._columns(line, low, high, lambda column: zero) for low, high in empty]
-        copied = self._columns(line, first, end, element)
-        stmt = copied
-        if inside is not None:
-            stmt = IfThenElse(inside, copied, self._columns(line, first, end, lambda column: zero))
-        return For(line, int64(0), int64(self._lines(count)), _SERIAL, sequence([*edges, stmt]))
-
-    def _columns(self, line: Expr, low: int, high: int, element: Callable[[Expr], Expr]) -> Stmt:
-        """Columns `low` up to `high` of a line: those of one phase after the other."""
-        stride, parts = self.columns.stride, []
-        for phase in range(stride):
-            first, end = -(-(low - phase) // stride), -(-(high - phase) // stride)
-            if first >= end:
-                continue
-
-            def store(place: Expr) -> Stmt:
-                return BufferStore(self.lines, element(place * stride + phase), [line, int64(phase), place])
-
-            parts += self._in_vectors(first, end, store) if stride == 1 else [_each_of(first, end, store)]
-        return sequence(parts)
-
-    def _in_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
-        """`store` from `first` up to `end`, in ever shorter vectors: of a loop over single elements, LLVM makes a call of
-        memcpy or memset, which some C libraries do a few bytes at a time."""
-        lanes = self.lanes
-        while first < end:
-            while lanes > max(end - first, 1):
-                lanes //= 2
-            if lanes < _FEW or (end - first) // lanes > _UNROLLED:
-                yield _each_of(first, end, store)
-                return
-            lane = Var("lane", "int64")
-            yield For(lane, int64(0), int64(lanes), _VECTORIZED, store(lane + first))
-            first += lanes
-
-    def _padded(self, row: Expr, needed: int) -> tuple[Expr | None, int, int, Expr, Callable[[Expr], Expr]]:
-        """When a row is there, from and up to which column its elements are, what is elsewhere, and an element."""
-        assert self.padding is not None
-        block = self.padding
-        value = block.body.value
-        if not is_choice(value):
-            raise Unknown("padding of another form")
-        condition, inside, zero = value.args
-        axes = [axis.var for axis in block.iter_vars]
-        written = list(block.body.indices)
-        if len(axes) != len(written) or not all(one.same_as(other) for one, other in zip(axes, written)) or loads(zero):
-            raise Unknown("padding that is not by axes")
-        y, x = axes[-2:]
-        across = [each for each in _conjuncts(condition) if uses(each, x)]
-        along = [each for each in _conjuncts(condition) if not uses(each, x)]
-        if any(uses(each, var) for each in across for var in axes[:-1]):
-            raise Unknown("columns that depend on more")
-        values: dict[Var, Expr] = dict(zip(axes, (self._outer(index) for index in self.indices[:-2])))
-        values[y] = row
-        extent = int(block.iter_vars[-1].dom.extent)
-        there = np.ones(extent, bool)
-        for each in across:
-            there &= holds_along(each, x, extent)
-        if not there.any():
-            raise Unknown("padding alone")
-        first, end = int(there.argmax()), extent - int(there[::-1].argmax())
-        if not there[first:end].all():
-            raise Unknown("columns with gaps")
-
-        def element(column: Expr) -> Expr:
-            return replaced(inside, {**values, x: column})
-
-        row_there = [replaced(each, values) for each in along]
-        return tirx.all(*row_there) if row_there else None, first, min(end, needed), zero, element
-
-    def _outer(self, index: Expr) -> Expr:
-        return replaced(index, self.values)
-
-    # --- rows
 
     def _rows(self, start: Expr, offset: Expr, rows: int) -> Stmt:
         """`rows` rows of a band, from `offset` on. The last vectors of a row go by themselves where they reach past it."""
@@ -231,7 +121,7 @@ class _ByLines(Plane):
         parts = []
         if groups > ragged:
             chunk = group * self.at_once if groups > 1 else int64(0)
-            parts.append(_loop(group, groups - ragged, self._group(start, offset, chunk, rows)))
+            parts.append(loop_of(group, groups - ragged, self._group(start, offset, chunk, rows)))
         if ragged:
             parts.append(self._group(start, offset, int64((groups - 1) * self.at_once), rows, last=True))
         return sequence(parts)
@@ -287,7 +177,7 @@ class _ByLines(Plane):
                 # in whole vectors, of which a part is stored
                 lane = Var("lane", "int64")
                 at = [int64(row), lane + number * self.lanes]
-                indices = [*map(self._outer, self.outer), start + row, at[1] + chunk * self.lanes]
+                indices = [*map(self.outside, self.outer), start + row, at[1] + chunk * self.lanes]
                 value = self._made_of(tirx.BufferLoad(self.acc, at), indices)
                 parts.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, BufferStore(self.acc, value, at)))
                 parts.append(self._store(start, chunk, row, number, count, lambda acc, indices: acc))
@@ -298,7 +188,7 @@ class _ByLines(Plane):
     ) -> Stmt:
         lane = Var("lane", "int64")
         at = lane + number * self.lanes
-        indices = [*map(self._outer, self.outer), start + row, at + chunk * self.lanes]
+        indices = [*map(self.outside, self.outer), start + row, at + chunk * self.lanes]
         store = BufferStore(self.result, made(tirx.BufferLoad(self.acc, [int64(row), at]), indices), indices)
         return For(lane, int64(0), int64(count), _VECTORIZED if count == self.lanes else _SERIAL, store)
 
@@ -324,23 +214,3 @@ class _ByLines(Plane):
 
         value = tvm_ffi.structural_map(self.last.body.value, [(TensorLoad, load)])
         return replaced(value, dict(zip((axis.var for axis in self.last.iter_vars), indices)))
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, And):
-        yield from _conjuncts(condition.a)
-        yield from _conjuncts(condition.b)
-    else:
-        yield condition
-
-
-def _each_of(first: int, end: int, store: Callable[[Expr], Stmt]) -> Stmt:
-    place = Var("place", "int64")
-    return _loop(place, end - first, store(place + first))
-
-
-def _loop(var: Var, extent: int, body: Stmt) -> Stmt:
-    """A loop, or its body where it runs once: `var` is 0 then."""
-    if extent == 1:
-        return replaced(body, {var: int64(0)})
-    return For(var, int64(0), int64(extent), _SERIAL, body)
