@@ -16,7 +16,7 @@ _SMALL = 1024
 
 
 def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` with the types of all values inferred anew from its inputs; declared result shapes are forgotten.
+    """`model` itself, with the types of all values inferred anew from its inputs; declared result shapes are forgotten.
 
     Raises ModelError with ONNX's own words where a node contradicts its inputs.
     """
@@ -32,14 +32,14 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
         said = " ".join(str(error).replace("[ShapeInferenceError]", "").split())
         raise ModelError(f"The shapes of the model do not agree: {said}.", "Check the shapes given.") from error
-    return _with_values(found, model)
+    return _typed(model, found)
 
 
 def infer_what_is_open(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` with the types of values that it does not declare, as far as ONNX can tell."""
+    """`model` itself, with the types of values that it does not declare, as far as ONNX can tell."""
     from onnx import shape_inference
 
-    return _with_values(shape_inference.infer_shapes(_without_values(model), data_prop=True), model)
+    return _typed(model, shape_inference.infer_shapes(_without_values(model), data_prop=True))
 
 
 def _without_values(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -68,11 +68,13 @@ def _set(message: onnx.ModelProto | onnx.GraphProto, field: str, value: object) 
         getattr(message, field).MergeFrom(value)
 
 
-def _with_values(inferred: onnx.ModelProto, model: onnx.ModelProto) -> onnx.ModelProto:
-    """`inferred`, made of `model` without values, with its weights."""
-    del inferred.graph.initializer[:]
-    inferred.graph.initializer.extend(model.graph.initializer)
-    return inferred
+def _typed(model: onnx.ModelProto, inferred: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` with all of `inferred`, which was made of it without values, but its weights: those are where they are."""
+    for field in ("node", "value_info", "output"):
+        group = getattr(model.graph, field)
+        del group[:]
+        group.extend(getattr(inferred.graph, field))
+    return model
 
 
 def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:

@@ -87,6 +87,7 @@ class Paths:
         self._known: dict[tuple[int, int, int], Segment | None] = {}
         self._least: dict[tuple[int, int, int], int] = {}
         self._arounds: dict[int, list[int]] = {}
+        self._axes_of: dict[int, list[int]] = {}
         #: by first step and axis: the region grown so far, and the step at which no region is possible any more
         self._growths: dict[tuple[int, int], Growth] = {}
         self._stopped: dict[tuple[int, int], int] = {}
@@ -190,7 +191,9 @@ class Paths:
         around = self._around(first, end)
         if around > most:
             return None
-        for axis in self._axes(first):
+        if first not in self._axes_of:
+            self._axes_of[first] = self._axes(first)
+        for axis in self._axes_of[first]:
             place = (first, end, axis)
             if around + self._least.get(place, 0) > most:
                 continue
@@ -230,7 +233,7 @@ class Paths:
 
     def _stops(self, first: int, end: int) -> bool:
         """Whether no segment from `first` goes as far as `end`."""
-        return all(self._stopped.get((first, rows.axis), self.count) < end for rows in self._splits_of(first).rows)
+        return all(self._stopped.get((first, axis), self.count) < end for axis in self._axes_of.get(first) or self._axes(first))
 
     def coarser(self, path: Path) -> Path:
         """With as many rows at a time as there is room for."""
