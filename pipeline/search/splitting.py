@@ -34,7 +34,8 @@ class Splitter:
 
     def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator
-        self._paths: dict[Program, Path] = {}
+        #: by state, whether sums are cut, and order
+        self._paths: dict[tuple[int, Arrangement], Path] = {}
         self._repeating: dict[tuple[Arrangement, Program, float], Way] = {}
 
     def ways(self, found: Evaluation) -> tuple[Way, ...]:
@@ -60,7 +61,7 @@ class Splitter:
     def look_ahead(self, found: Evaluation, ways: Iterable[Way], extra_compute: float) -> None:
         """Work out at once what `lowest` with so much extra arithmetic will be asked for, and the `evaluations` of the
         lowest way without any."""
-        arranged = [(found, each) for each in _arrangements(lowest(ways))]
+        arranged = [(found, each) for each in lowest(ways).shared]
         self._repeat(found, ways, extra_compute, arranged)
 
     def lowest(self, found: Evaluation, ways: Iterable[Way], extra_compute: float) -> Way:
@@ -89,7 +90,7 @@ class Splitter:
     def evaluations(self, found: Evaluation, way: Way) -> list[Evaluation]:
         """The module passes of `found`, then this way with no more segments than it needs; memory shared in the two
         most promising ways. Where one fails, it has no footprint."""
-        return [self._evaluator.arranged(found, each) for each in _arrangements(way)]
+        return [self._evaluator.arranged(found, each) for each in way.shared]
 
     def rungs(self, way: Way, fractions: Iterable[float]) -> list[Way]:
         """Ways between this one and whole kernels, which join less and more rows at a time: a fraction of 0.1 allows a
@@ -105,23 +106,25 @@ class Splitter:
 
     def _ways(self, founds: Sequence[Evaluation], others: Sequence[Order] = ()) -> list[tuple[Way, ...]]:
         """Of each, in its own order and in others; the kernels as they are, and cut."""
-        programs: list[tuple[int, _Ordered]] = []
+        alignment = self._evaluator.target.alignment
         errands = []
         for each in founds:
             specs = specs_of(one for one in each.passes if isinstance(one, ModulePass))
             orders = tuple(dict.fromkeys((each.passes[-1], *others)))
             errands += [Errand(specs, partial(_ordered, specs=specs, cut=cut, orders=orders)) for cut in (False, True)]
-        for number, ordered in enumerate(self._evaluator.run(errands)):
-            programs += [(number // 2, each) for each in ordered]
-        new = {each.program: (errands[2 * n].specs, each) for n, each in programs if each.program not in self._paths}
-        alignment = self._evaluator.target.alignment
-        looked_at = [Errand(specs, partial(_path, ordered=each, alignment=alignment)) for specs, each in new.values()]
-        self._paths |= zip(new, self._evaluator.run(looked_at))
-        ways: list[list[Way]] = [[] for _ in founds]
-        for number, each in programs:
-            path = self._paths[each.program]
-            ways[number].append(Way(*each, alignment, segments=path.segments, nbytes=path.nbytes))
-        return [tuple(each) for each in ways]
+        ordered = self._evaluator.run(errands)
+        programs = [(*plain, *cut) for plain, cut in zip(ordered[::2], ordered[1::2])]
+        new = {
+            (each.key, one.before): Errand(errand.specs, partial(_path, ordered=one, alignment=alignment))
+            for each, errand, of_one in zip(founds, errands[::2], programs)
+            for one in of_one
+            if (each.key, one.before) not in self._paths
+        }
+        self._paths |= zip(new, self._evaluator.run(new.values()))
+        return [
+            tuple(_way(one, self._paths[each.key, one.before], alignment) for one in of_one)
+            for each, of_one in zip(founds, programs)
+        ]
 
 
 class _Ordered(NamedTuple):
@@ -148,16 +151,14 @@ def _path(_: Scorer, ordered: _Ordered, alignment: int) -> Path:
     return best_segments(ordered.program, ordered.splits, alignment)
 
 
+def _way(ordered: _Ordered, path: Path, alignment: int) -> Way:
+    return Way(*ordered, alignment, segments=path.segments, nbytes=path.nbytes)
+
+
 def lowest(ways: Iterable[Way]) -> Way:
     """The way with the least bound."""
     # how memory is shared takes longest: only for those that need least before it is
     return min(sorted(ways, key=lambda way: way.nbytes)[:2], key=lambda way: way.bound)
-
-
-def _arrangements(way: Way) -> list[Arrangement]:
-    """The way with no more segments than it needs, memory shared in the two most promising ways."""
-    way = _as_few_as_needed(way)
-    return [(*way.passes, *after) for _, after, _ in way.arrangements[:2]]
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,12 @@ class Way:
     @property
     def bound(self) -> int:
         return self.arrangements[0][0]
+
+    @cached_property
+    def shared(self) -> list[Arrangement]:
+        """With no more segments than it needs, memory shared in the two most promising ways."""
+        way = _as_few_as_needed(self)
+        return [(*way.passes, *after) for _, after, _ in way.arrangements[:2]]
 
     @property
     def unavoidable(self) -> int:
