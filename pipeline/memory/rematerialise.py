@@ -22,8 +22,8 @@ LONGEST = 8
 WORTH_KEEPING = (8, 2)
 #: readers it is made again for, one of so many after the peak
 READERS = 2
-#: steps of programs that repeats are tried on, in all; some ten seconds
-TRIED_STEPS = 10_000
+#: steps of programs that repeats are tried on, in all; some ten seconds, and a few for a glance
+TRIED_STEPS, GLANCED_STEPS = 10_000, 2000
 #: where the search for a lower peak ends: when it is known to this fraction of itself
 PRECISION = 0.02
 
@@ -89,15 +89,16 @@ class _Tries:
 
 
 def best_repeats(
-    program: Program, splits: Mapping[str, Splits], work: int, alignment: int = ALIGNMENT
+    program: Program, splits: Mapping[str, Splits], work: int, alignment: int = ALIGNMENT, steps: int = TRIED_STEPS
 ) -> Repeated:
-    """The lowest path found by running steps again that take no more than `work` iterations in all.
+    """The lowest path found by running steps again that take no more than `work` iterations in all, tried on programs of
+    so many steps together.
 
     Halves the bytes allowed: a path is made possible by repeats, one after the other, each where it is blocked.
     """
     best = Repeated(program, (), best_segments(program, splits, alignment))
     low = Paths(program, splits, alignment).unavoidable
-    tries = _Tries(TRIED_STEPS)
+    tries = _Tries(steps)
     while best.path.nbytes - low > PRECISION * best.path.nbytes and tries.left > 0:
         middle = (low + best.path.nbytes) // 2
         found = _within(program, splits, middle, work, alignment, tries)

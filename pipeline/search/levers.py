@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..memory import Footprint
+from ..memory.rematerialise import GLANCED_STEPS
 from ..passes.base import ModulePass
 from ..passes.order import Order
 from ..passes.sequence import specs_of
@@ -66,7 +67,7 @@ def pull(
     reason = _no_next(pulling, repeating, max_extra_compute)
     result = pulling.result(reason)
     if not reason:
-        pulling.split("next", splitter.lowest(found, known, 2 * max_extra_compute))
+        pulling.split("next", splitter.lowest(found, known, 2 * max_extra_compute, GLANCED_STEPS))
     return replace(result, levers=tuple(pulling.levers), failures=pulling.failures)
 
 

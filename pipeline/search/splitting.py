@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..graph import Program, Splits
 from ..memory import CHEAP_ORDERS
-from ..memory.rematerialise import Repeat, best_repeats, repeated, work_of
+from ..memory.rematerialise import TRIED_STEPS, Repeat, best_repeats, repeated, work_of
 from ..memory.segments import Path, Paths, Segment, all_joined, best_segments
 from ..passes.base import ModulePass, SplitPass
 from ..passes.cut_sums import CutSums
@@ -64,9 +64,10 @@ class Splitter:
         arranged = [(found, each) for each in lowest(ways).shared]
         self._repeat(found, ways, extra_compute, arranged)
 
-    def lowest(self, found: Evaluation, ways: Iterable[Way], extra_compute: float) -> Way:
-        """The way with the least bound, where there may be more arithmetic by this fraction of what there is."""
-        repeating = self._repeat(found, ways, extra_compute)
+    def lowest(self, found: Evaluation, ways: Iterable[Way], extra_compute: float, steps: int = TRIED_STEPS) -> Way:
+        """The way with the least bound, where there may be more arithmetic by this fraction of what there is; `steps` as
+        in memory.rematerialise."""
+        repeating = self._repeat(found, ways, extra_compute, steps=steps)
         best = min([lowest(ways), *repeating], key=lambda way: way.bound)
         return replace(best, refused=any(way.refused for way in repeating))
 
@@ -76,6 +77,7 @@ class Splitter:
         ways: Iterable[Way],
         extra_compute: float,
         then: Iterable[tuple[Evaluation, Arrangement]] = (),
+        steps: int = TRIED_STEPS,
     ) -> list[Way]:
         """The different ways, with repeats that take no more than this fraction of the arithmetic there is."""
         if extra_compute <= 0:
@@ -83,7 +85,8 @@ class Splitter:
         asked = {(way.before, way.program, extra_compute): way for way in _different(ways)}
         new = {place: way for place, way in asked.items() if place not in self._repeating}
         specs = specs_of(each for each in found.passes if isinstance(each, ModulePass))
-        errands = [Errand(specs, partial(_with_repeats, way=way, extra_compute=extra_compute)) for way in new.values()]
+        repeats = partial(_with_repeats, extra_compute=extra_compute, steps=steps)
+        errands = [Errand(specs, partial(repeats, way=way)) for way in new.values()]
         self._repeating |= zip(new, self._evaluator.run(errands, then))
         return [self._repeating[place] for place in asked]
 
@@ -224,9 +227,9 @@ def _different(ways: Iterable[Way]) -> Iterator[Way]:
             yield min(of_kind, key=lambda way: way.nbytes)
 
 
-def _with_repeats(_: Scorer, way: Way, extra_compute: float) -> Way:
+def _with_repeats(_: Scorer, way: Way, extra_compute: float, steps: int) -> Way:
     work = int(extra_compute * work_of(way.program, way.splits))
-    found = best_repeats(way.program, way.splits, work, way.alignment)
+    found = best_repeats(way.program, way.splits, work, way.alignment, steps)
     path = found.path
     return replace(way, repeats=found.repeats, segments=path.segments, nbytes=path.nbytes, refused=found.refused)
 
