@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 
 from ..graph import Program, Splits
 from .bands import joined, region, region_of
@@ -111,7 +112,13 @@ class Paths:
     @cached_property
     def alone(self) -> list[int]:
         """The bytes alive at each step by itself; an operand that may lie in the result, and dies, is not counted."""
-        return [self._around(number, number + 1) - self._saved(number) for number in range(self.count)]
+        changes = [0] * (self.count + 2)
+        for size, birth, death in zip(self.sizes, self.births, self.deaths):
+            if death > birth + 1:
+                changes[max(birth, 0)] += size
+                changes[death] -= size
+        alive = accumulate(changes)
+        return [nbytes - self._saved(number) for number, nbytes in zip(range(self.count), alive)]
 
     @property
     def unavoidable(self) -> int:

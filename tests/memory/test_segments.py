@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from passfit.graph import Program
 from passfit.memory import alive_bytes, bound
 from passfit.memory.bands import joined, region
-from passfit.memory.segments import GROUPS, best_segments
+from passfit.memory.segments import GROUPS, Paths, best_segments
 
+from ..strategies import programs
 from .rowwise import RowBuilder, row_programs
 
 
@@ -108,3 +109,9 @@ def test_without_ways_to_split_there_is_one_path():
 def test_a_program_without_steps():
     path = best_segments(Program("empty", (), (), (), (), (), ()), {})
     assert path.complete and (path.segments, path.nbytes) == ((), 0)
+
+
+@given(programs(), st.sampled_from([1, 64]))
+def test_what_is_alive_at_a_step_alone_is_what_is_alive_around_it(program, alignment):
+    paths = Paths(program, {}, alignment)
+    assert paths.alone == [paths._around(step, step + 1) - paths._saved(step) for step in range(len(program.steps))]
