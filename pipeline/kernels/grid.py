@@ -46,23 +46,32 @@ _BINARY = {
 
 
 def chunks(loops: Sequence[Loop], bindings: Sequence[tuple[Var, Expr]]) -> Iterator[Grid]:
-    """All iterations, in grids of about CHUNK of them at most: the outermost loops one value at a time."""
+    """All iterations, in grids of CHUNK of them at most: the outermost loops one value at a time, the next in parts."""
     inner = len(loops)
     while inner > 0 and math.prod(loop.extent for loop in loops[inner - 1 :]) <= CHUNK:
         inner -= 1
-    outer, rest = loops[:inner], loops[inner:]
-    shape = tuple(loop.extent for loop in rest)
+    outer, rest = loops[: max(inner - 1, 0)], loops[max(inner - 1, 0) :]
     for values in product(*(range(loop.start, loop.start + loop.extent) for loop in outer)):
-        grid = Grid(shape)
-        for loop, value in zip(outer, values):
-            grid.values[loop.var] = np.int64(value)
-        for axis, loop in enumerate(rest):
-            along = [1] * len(rest)
-            along[axis] = loop.extent
-            grid.values[loop.var] = np.arange(loop.start, loop.start + loop.extent, dtype=np.int64).reshape(along)
-        for var, expr in bindings:
-            grid.values[var] = grid.evaluate(expr)
-        yield grid
+        for within in _parts(rest) if inner > 0 else [rest]:
+            grid = Grid(tuple(loop.extent for loop in within))
+            for loop, value in zip(outer, values):
+                grid.values[loop.var] = np.int64(value)
+            for axis, loop in enumerate(within):
+                along = [1] * len(within)
+                along[axis] = loop.extent
+                grid.values[loop.var] = np.arange(loop.start, loop.start + loop.extent, dtype=np.int64).reshape(along)
+            for var, expr in bindings:
+                grid.values[var] = grid.evaluate(expr)
+            yield grid
+
+
+def _parts(loops: Sequence[Loop]) -> Iterator[list[Loop]]:
+    """The loops with as many iterations of the first at a time as CHUNK allows."""
+    first, *rest = loops
+    step = max(1, CHUNK // math.prod(loop.extent for loop in rest))
+    end = first.start + first.extent
+    for start in range(first.start, end, step):
+        yield [Loop(first.var, start, min(step, end - start)), *rest]
 
 
 @dataclass
