@@ -61,7 +61,8 @@ def table() -> str:
         "# Seconds to compile a model",
         "",
         f"`.venv/bin/python benchmarks/compile_time.py`: `passfit compile`, all defaults, on {os.cpu_count()} cores. Load: of the",
-        f"machine before it began. {within} of {len(done)} within {LIMIT} s of wall time. States: those the search evaluated; closed: all there are.",
+        f"machine before it began. {within} of {len(done)} within {LIMIT} s of wall time. States: those the search evaluated;",
+        "closed: all there are.",
         "",
         "| model | wall | processor | load | states | closed | kernels | ram |",
         "| --- |" + " ---: |" * 7,
@@ -70,9 +71,9 @@ def table() -> str:
         if name not in done:
             lines.append(f"| {name} | {found['failed']} | | | | | | |")
             continue
-        closed = "yes" if found["closed"] else "no"
+        closed = {None: "", True: "yes", False: "no"}[found.get("closed")]  # files of before have neither
         cells = (*(found[key] for key in ("wall", "processor", "load", "evaluations")), closed, found["kernels"])
-        lines.append(f"| {name} | " + " | ".join(map(str, cells)) + f" | {format_bytes(found['ram'])} |")
+        lines.append(f"| {name} | " + " | ".join(map(str, cells)) + f" | {format_bytes(found['ram']) if 'ram' in found else ''} |")
     return "\n".join(lines) + "\n"
 
 
