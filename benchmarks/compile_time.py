@@ -71,9 +71,9 @@ def table() -> str:
         if name not in done:
             lines.append(f"| {name} | {found['failed']} | | | | | | |")
             continue
-        closed = {None: "", True: "yes", False: "no"}[found.get("closed")]  # files of before have neither
+        closed = "yes" if found["closed"] else "no"
         cells = (*(found[key] for key in ("wall", "processor", "load", "evaluations")), closed, found["kernels"])
-        lines.append(f"| {name} | " + " | ".join(map(str, cells)) + f" | {format_bytes(found['ram']) if 'ram' in found else ''} |")
+        lines.append(f"| {name} | " + " | ".join(map(str, cells)) + f" | {format_bytes(found['ram'])} |")
     return "\n".join(lines) + "\n"
 
 

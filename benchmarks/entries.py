@@ -13,6 +13,7 @@ import tomli
 from zoo import BUILDERS, build
 
 from passfit import api
+from passfit.errors import PassfitError
 from passfit.frontend.cache import default_cache
 
 HERE = Path(__file__).parent
@@ -47,6 +48,14 @@ def alone(work: Callable[..., None], *arguments: object) -> str | None:
     child.start()
     child.join()
     return f"the process ended with exit code {child.exitcode}" if child.exitcode else None
+
+
+def attempted(work: Callable[[], dict]) -> dict:
+    """What `work` finds; what goes wrong is a result, too."""
+    try:
+        return work()
+    except (PassfitError, RuntimeError) as error:
+        return {"failed": f"{type(error).__name__}: {error}"}
 
 
 def missing(summary: str, results: Path) -> Iterator[tuple[Entry, Path]]:

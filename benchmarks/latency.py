@@ -17,12 +17,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from entries import HERE, Entry, alone, entries, missing
+from entries import HERE, Entry, alone, attempted, entries, missing
 from latency_table import COLUMNS, RESULTS, row, table
 from memory_table import known_of
 
 from passfit import api, building
-from passfit.errors import PassfitError
 from passfit.graph.files import write_text
 from passfit.kernels.lowering import Lowered
 from passfit.passes.base import ModulePass
@@ -94,11 +93,12 @@ def median_of(run) -> float:
 
 def fill(entry: Entry, file: Path) -> None:
     """Measure a model, and write its file. What goes wrong is its result."""
-    try:
-        found = measure(entry.load(entry.fetched()), {c: specs for c in COLUMNS if (specs := passes(entry, c)) is not None})
-    except (PassfitError, RuntimeError) as error:
-        found = {"failed": f"{type(error).__name__}: {error}"}
-    write_text(file, json.dumps(found, indent=1) + "\n")
+
+    def measured() -> dict:
+        columns = {column: specs for column in COLUMNS if (specs := passes(entry, column)) is not None}
+        return measure(entry.load(entry.fetched()), columns)
+
+    write_text(file, json.dumps(attempted(measured), indent=1) + "\n")
 
 
 def main() -> None:

@@ -13,21 +13,21 @@ import json
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
-from entries import HERE, Entry, alone, geometric_mean, missing
+from entries import HERE, Entry, alone, attempted, geometric_mean, missing
 from latency import REPEATS, TARGET, passes
 
 from passfit import api, building
-from passfit.errors import PassfitError
 from passfit.graph.files import write_text
 from passfit.graph.sizes import format_bytes
 from passfit.kernels.tuning import Tuning
+from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import Sequence
 from passfit.search.replay import replay
 from passfit.settings import silent
 from passfit.tuned import find_layout
-from passfit.tuning.database import Database, device_of
 from passfit.tuning.stands import Stands
 from passfit.tuning.tune import Clock, finds_cold_caches
 from passfit.verify.cases import choose_cases
@@ -63,7 +63,7 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...]) -> dict:
     if laid.whole is None:
         return found
     # what was found, taken or not
-    layout = Database("", device_of(TARGET), layout=type(laid)(**{**vars(laid), "taken": True})).layout_pass
+    layout = parse_spec(laid.spec)
     cases = choose_cases(imported.onnx, 0, 1, TOLERANCE)
     with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
         programs = {}
@@ -86,13 +86,12 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...]) -> dict:
 
 def fill(entry: Entry, file: Path) -> None:
     """Measure a model, and write its file. What goes wrong is its result."""
-    found: dict = {}
-    for column in COLUMNS:
-        try:
-            specs = passes(entry, column)
-            found[column] = {"failed": "not known"} if specs is None else measure(entry.load(entry.fetched()), specs)
-        except (PassfitError, RuntimeError) as error:
-            found[column] = {"failed": f"{type(error).__name__}: {error}"}
+
+    def measured(column: str) -> dict:
+        specs = passes(entry, column)
+        return {"failed": "not known"} if specs is None else measure(entry.load(entry.fetched()), specs)
+
+    found = {column: attempted(partial(measured, column)) for column in COLUMNS}
     write_text(file, json.dumps(found, indent=1) + "\n")
 
 

@@ -16,10 +16,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
-from entries import HERE, Entry, alone, entries
+from entries import HERE, Entry, alone, attempted, entries
 from memory_table import BASELINE, RESULTS, cell, file_of, known_of, ratio, table
 
 from passfit import api, building
@@ -180,10 +180,7 @@ def fill(entry: Entry, columns: list[str]) -> None:
         known |= {column: {"failed": str(error)} for column in columns}
         columns = []
     for column in columns:
-        try:
-            known[column] = COLUMNS[column](setting)
-        except (PassfitError, RuntimeError) as error:
-            known[column] = {"failed": f"{type(error).__name__}: {error}"}
+        known[column] = attempted(partial(COLUMNS[column], setting))
         _write(entry, known)
     _write(entry, known)
 

@@ -19,11 +19,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from entries import HERE, Entry, alone, entries, geometric_mean
+from entries import HERE, Entry, alone, attempted, entries, geometric_mean
 from latency import REPEATS, TARGET, passes
 
 from passfit import api, building
-from passfit.errors import PassfitError
 from passfit.graph.files import write_text
 from passfit.graph.sizes import format_bytes
 from passfit.kernels.tuning import Tuning
@@ -127,15 +126,15 @@ def least_of(run: Callable[[], object]) -> float:
 
 def fill(entry: Entry, column: str, target: str | None, seconds: float, trials: int, file: Path) -> None:
     """Tune and measure a model, and write its file. What goes wrong is its result."""
-    try:
+
+    def tuned() -> dict:
         specs = passes(entry, column)
-        found = {"failed": "its winner is not known"}
-        if specs is not None:
-            imported = entry.load(entry.fetched())
-            found = counted(imported, specs, get_target(target), seconds) if target else measure(imported, specs, seconds, trials)
-    except (PassfitError, RuntimeError) as error:
-        found = {"failed": f"{type(error).__name__}: {error}"}
-    write_text(file, json.dumps(found, indent=1) + "\n")
+        if specs is None:
+            return {"failed": "its winner is not known"}
+        imported = entry.load(entry.fetched())
+        return counted(imported, specs, get_target(target), seconds) if target else measure(imported, specs, seconds, trials)
+
+    write_text(file, json.dumps(attempted(tuned), indent=1) + "\n")
 
 
 def table() -> str:
