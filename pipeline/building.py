@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +53,8 @@ def build_and_run(
     progress: Progress,
 ) -> tuple[Measured, int]:
     """Write the library into `folder`; returns what running it showed, and the bytes of its code."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from .verify import choose_cases, verify_library
 
     progress("compiling", 0, 0)

@@ -8,7 +8,7 @@ from typing import TypeVar
 import tvm_ffi
 from tvm import sym
 from tvm.ir import Call, Expr, TensorLoad, Var
-from tvm.tirx import IntImm
+from tvm.tirx import And, IntImm
 from tvm.tirx.analysis import undefined_vars
 
 _Part = TypeVar("_Part")
@@ -87,3 +87,10 @@ def _step_of_one(indices: Sequence[Expr], var: Var) -> bool:
         return False
     linear = sym.detect_linear_equation(indices[-1], [var])
     return bool(linear) and sym.Analyzer().can_prove_equal(linear[0], 1)
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The conditions that hold together where `condition` does."""
+    if isinstance(condition, And):
+        return [*conjuncts(condition.a), *conjuncts(condition.b)]
+    return [condition]

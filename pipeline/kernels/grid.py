@@ -52,7 +52,7 @@ def chunks(loops: Sequence[Loop], bindings: Sequence[tuple[Var, Expr]]) -> Itera
         inner -= 1
     outer, rest = loops[: max(inner - 1, 0)], loops[max(inner - 1, 0) :]
     for values in product(*(range(loop.start, loop.start + loop.extent) for loop in outer)):
-        for within in _parts(rest) if inner > 0 else [rest]:
+        for within in _parts(rest):
             grid = Grid(tuple(loop.extent for loop in within))
             for loop, value in zip(outer, values):
                 grid.values[loop.var] = np.int64(value)
@@ -65,8 +65,11 @@ def chunks(loops: Sequence[Loop], bindings: Sequence[tuple[Var, Expr]]) -> Itera
             yield grid
 
 
-def _parts(loops: Sequence[Loop]) -> Iterator[list[Loop]]:
+def _parts(loops: Sequence[Loop]) -> Iterator[Sequence[Loop]]:
     """The loops with as many iterations of the first at a time as CHUNK allows."""
+    if math.prod(loop.extent for loop in loops) <= CHUNK:
+        yield loops
+        return
     first, *rest = loops
     step = max(1, CHUNK // math.prod(loop.extent for loop in rest))
     end = first.start + first.extent

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from tvm import tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import And, BufferStore, For, IfThenElse, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
 from ..targets import Machine
-from .expressions import is_choice, loads, replaced, uses
+from .expressions import conjuncts, is_choice, loads, replaced, uses
 from .grid import Unknown, holds_along
 from .nests import buffer_of, int64, sequence
 from .planes import Plane
@@ -112,8 +112,8 @@ class InLines(Plane):
         if len(axes) != len(written) or not all(one.same_as(other) for one, other in zip(axes, written)) or loads(zero):
             raise Unknown("padding that is not by axes")
         y, x = axes[-2:]
-        across = [each for each in _conjuncts(condition) if uses(each, x)]
-        along = [each for each in _conjuncts(condition) if not uses(each, x)]
+        across = [each for each in conjuncts(condition) if uses(each, x)]
+        along = [each for each in conjuncts(condition) if not uses(each, x)]
         if any(uses(each, var) for each in across for var in axes[:-1]):
             raise Unknown("columns that depend on more")
         values: dict[Var, Expr] = dict(zip(axes, (self.outside(index) for index in self.indices[:-2])))
@@ -137,14 +137,6 @@ class InLines(Plane):
     def outside(self, index: Expr) -> Expr:
         """An index of what is around the rows and columns."""
         return replaced(index, self.values)
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, And):
-        yield from _conjuncts(condition.a)
-        yield from _conjuncts(condition.b)
-    else:
-        yield condition
 
 
 def _each_of(first: int, end: int, store: Callable[[Expr], Stmt]) -> Stmt:

@@ -20,9 +20,9 @@ import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, Range, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import And, BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
-from .expressions import is_choice, is_true, loads, replaced, uses
+from .expressions import conjuncts, is_choice, is_true, loads, replaced, uses
 from .grid import Unknown
 from .nests import all_of, buffer_of, int64, kernel_of, nests_in, sequence
 
@@ -177,7 +177,7 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
         store, questions = _without_padding(stmt.block.body)
         asked = [replaced(each, bound) for each in questions]
         if not is_true(stmt.predicate):
-            asked += [replaced(each, values) for each in _conjuncts(stmt.predicate)]
+            asked += [replaced(each, values) for each in conjuncts(stmt.predicate)]
         yield _Leaf(replaced(store, bound), tuple(_of_vectors(question, lanes) for question in asked))
     else:
         raise Unknown("no nest of loops and plain blocks")
@@ -236,15 +236,9 @@ def _without_padding(store: BufferStore) -> tuple[BufferStore, list[Expr]]:
     factors = [total.b.a, total.b.b]
     if not any(map(is_choice, factors)):
         return store, []
-    questions = [each for factor in factors if is_choice(factor) for each in _conjuncts(factor.args[0])]
+    questions = [each for factor in factors if is_choice(factor) for each in conjuncts(factor.args[0])]
     one, other = (factor.args[1] if is_choice(factor) else factor for factor in factors)
     return BufferStore(store.buffer, total.a + one * other, store.indices), questions
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    if isinstance(condition, And):
-        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
-    return [condition]
 
 
 def _under(stmt: Stmt, questions: Sequence[Expr], values: Mapping[Var, Expr]) -> Stmt:

@@ -198,9 +198,7 @@ class Paths:
         around = self._around(first, end)
         if around > most:
             return None
-        if first not in self._axes_of:
-            self._axes_of[first] = self._axes(first)
-        for axis in self._axes_of[first]:
+        for axis in self._axes(first):
             place = (first, end, axis)
             if around + self._least.get(place, 0) > most:
                 continue
@@ -220,9 +218,11 @@ class Paths:
     def _axes(self, first: int) -> list[int]:
         """The axes to go along, the fastest first: vectors lie along the last one, and a few channels at a time use a
         weight less often than all of them do."""
-        last = len(self.program.tensors[self.program.steps[first].writes[0]].shape) - 1
-        axes = [rows.axis for rows in self._splits_of(first).rows]
-        return sorted(axes, key=lambda axis: (axis == last, axis <= 1, axis))
+        if first not in self._axes_of:
+            last = len(self.program.tensors[self.program.steps[first].writes[0]].shape) - 1
+            axes = [rows.axis for rows in self._splits_of(first).rows]
+            self._axes_of[first] = sorted(axes, key=lambda axis: (axis == last, axis <= 1, axis))
+        return self._axes_of[first]
 
     def _grown(self, first: int, end: int, axis: int) -> Growth | None:
         """With the steps from `first` up to `end`; None where they cannot run as one."""
@@ -240,7 +240,7 @@ class Paths:
 
     def _stops(self, first: int, end: int) -> bool:
         """Whether no segment from `first` goes as far as `end`."""
-        return all(self._stopped.get((first, axis), self.count) < end for axis in self._axes_of.get(first) or self._axes(first))
+        return all(self._stopped.get((first, axis), self.count) < end for axis in self._axes(first))
 
     def coarser(self, path: Path) -> Path:
         """With as many rows at a time as there is room for."""

@@ -50,12 +50,12 @@ class Evaluation:
         return tuple(each.spec for each in self.passes if each.lossy)
 
     @property
+    def module_passes(self) -> tuple[ModulePass, ...]:
+        return tuple(each for each in self.passes if isinstance(each, ModulePass))
+
+    @property
     def sequence(self) -> Sequence:
         return Sequence(self.passes)
-
-
-def _of_modules(evaluation: Evaluation) -> tuple[Pass, ...]:
-    return tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
 
 
 class Evaluator:
@@ -114,14 +114,14 @@ class Evaluator:
 
     def arranged(self, evaluation: Evaluation, arrangement: Arrangement) -> Evaluation:
         """The same module passes, then others on the program; without a footprint where one fails."""
-        passes = _of_modules(evaluation)
+        passes = evaluation.module_passes
         request = Request(specs_of(passes), order=arrangement)
         return self._evaluation(passes, next(self._workers.outcomes([request])), arrangement)
 
     def run(self, errands: Iterable[Errand], then: Iterable[tuple[Evaluation, Arrangement]] = ()) -> list[object]:
         """What each errand comes to. Workers that are free meanwhile begin with what is to be `arranged` then."""
         errands = list(errands)
-        ahead = [Request(specs_of(_of_modules(each)), order=arrangement) for each, arrangement in then]
+        ahead = [Request(specs_of(each.module_passes), order=arrangement) for each, arrangement in then]
         found = list(self._workers.outcomes([*errands, *ahead]))
         # an errand that took longer than a candidate may is run where nothing limits it
         return [errand.run(self.scorer) if each.died else each.result for errand, each in zip(errands, found)]

@@ -58,7 +58,7 @@ def pull(
     if max_extra_compute is None:
         return pulling.result("kernels were to be left whole, or what was asked for fits already")
     known = splitter.ways(found)
-    splitter.look_ahead(found, known, max_extra_compute)
+    splitter.look_ahead(found, known, max_extra_compute, pulling.arena)
     pulling.split("split", lowest(known))
     repeating = splitter.lowest(found, known, max_extra_compute)
     pulling.split("repeat", repeating)

@@ -26,14 +26,14 @@ def minimise(evaluator: Evaluator, best: Evaluation) -> tuple[Evaluation, tuple[
     best = _without_idle(evaluator, best)
     while (shorter := _shorter(evaluator, best)) is not None:
         best = shorter
-    passes, places = _module_passes(best), _optional(best)
+    passes, places = best.module_passes, _optional(best)
     without = _tried(evaluator, best, [passes[:place] + passes[place + 1 :] for place in places])
     return best, tuple(_worth(passes[place].spec, best, tried) for place, tried in zip(places, without))
 
 
 def _shorter(evaluator: Evaluator, best: Evaluation) -> Evaluation | None:
     """`best` with a pass less, or with less of a pass, at no higher cost; None where there is no such sequence."""
-    passes = _module_passes(best)
+    passes = best.module_passes
     less = [passes[:place] + passes[place + 1 :] for place in reversed(_optional(best))]
     less += [
         (*passes[:place], simpler, *passes[place + 1 :])
@@ -45,19 +45,15 @@ def _shorter(evaluator: Evaluator, best: Evaluation) -> Evaluation | None:
 
 def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
     """`best` without the passes that leave the module as it was: nothing needs to be evaluated for that."""
-    passes = _module_passes(best)
+    passes = best.module_passes
     keys = list(evaluator.keys(passes[:end] for end in range(len(passes) + 1)))
     kept = tuple(each for place, each in enumerate(passes) if keys[place] != keys[place + 1])
     return replace(best, passes=(*kept, *best.passes[len(passes) :]))
 
 
-def _module_passes(evaluation: Evaluation) -> tuple[ModulePass, ...]:
-    return tuple(each for each in evaluation.passes if isinstance(each, ModulePass))
-
-
 def _optional(evaluation: Evaluation) -> list[int]:
     """The places of its module passes, but for `legalize`, without which there are no kernels."""
-    return [place for place, each in enumerate(_module_passes(evaluation)) if each.level_after(Level.GRAPH) == Level.GRAPH]
+    return [place for place, each in enumerate(evaluation.module_passes) if each.level_after(Level.GRAPH) == Level.GRAPH]
 
 
 def _tried(

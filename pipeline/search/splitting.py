@@ -16,7 +16,7 @@ from ..graph import Program, Splits
 from ..memory import CHEAP_ORDERS
 from ..memory.rematerialise import TRIED_STEPS, Repeat, best_repeats, repeated, work_of
 from ..memory.segments import Path, Paths, Segment, all_joined, best_segments
-from ..passes.base import ModulePass, SplitPass
+from ..passes.base import SplitPass
 from ..passes.cut_sums import CutSums
 from ..passes.order import Order
 from ..passes.rematerialise import Rematerialise
@@ -58,10 +58,11 @@ class Splitter:
 
         return min(zip(different, self._ways(different)), key=least)[0]
 
-    def look_ahead(self, found: Evaluation, ways: Iterable[Way], extra_compute: float) -> None:
+    def look_ahead(self, found: Evaluation, ways: Iterable[Way], extra_compute: float, arena: int) -> None:
         """Work out at once what `lowest` with so much extra arithmetic will be asked for, and the `evaluations` of the
-        lowest way without any."""
-        arranged = [(found, each) for each in lowest(ways).shared]
+        lowest way without any, where its arena may be below `arena`."""
+        way = lowest(ways)
+        arranged = [(found, each) for each in way.shared] if way.bound < arena else []
         self._repeat(found, ways, extra_compute, arranged)
 
     def lowest(self, found: Evaluation, ways: Iterable[Way], extra_compute: float, steps: int = TRIED_STEPS) -> Way:
@@ -84,7 +85,7 @@ class Splitter:
             return []
         asked = {(way.before, way.program, extra_compute): way for way in _different(ways)}
         new = {place: way for place, way in asked.items() if place not in self._repeating}
-        specs = specs_of(each for each in found.passes if isinstance(each, ModulePass))
+        specs = specs_of(found.module_passes)
         repeats = partial(_with_repeats, extra_compute=extra_compute, steps=steps)
         errands = [Errand(specs, partial(repeats, way=way)) for way in new.values()]
         self._repeating |= zip(new, self._evaluator.run(errands, then))
@@ -112,7 +113,7 @@ class Splitter:
         alignment = self._evaluator.target.alignment
         errands = []
         for each in founds:
-            specs = specs_of(one for one in each.passes if isinstance(one, ModulePass))
+            specs = specs_of(each.module_passes)
             orders = tuple(dict.fromkeys((each.passes[-1], *others)))
             errands += [Errand(specs, partial(_ordered, specs=specs, cut=cut, orders=orders)) for cut in (False, True)]
         ordered = self._evaluator.run(errands)
