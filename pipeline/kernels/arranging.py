@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from ..errors import SequenceError
 from ..passes.base import Level, Pass, ProgramPass, SplitPass
 from ..passes.cut_sums import CutSums
 from ..passes.layout import Layout
 from .banded import banded
-from .channels_last import channels_last
+from .channels_last import channels_last, digest_of
 from .cutting import cut_sums
 from .lowering import Lowered, without_workspaces
 from .splits import splits_of
@@ -32,7 +33,11 @@ def arranged(
         elif isinstance(each, CutSums):
             lowered = cut_sums(lowered)
         elif isinstance(each, Layout):
-            lowered = channels_last(lowered, each)
+            if each.program and each.program != digest_of(lowered.program):
+                raise SequenceError(
+                    f"The pass '{each.spec[:80]}' is for the steps of another program.", "Run `passfit tune` again."
+                )
+            lowered = channels_last(lowered, each.numbers)
         elif isinstance(each, ProgramPass):
             if workspace is None and Level.LOWERED not in each.levels:
                 lowered, workspace = scheduled(lowered)

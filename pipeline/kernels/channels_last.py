@@ -22,7 +22,6 @@ from tvm.tirx import BufferStore, IterVar, PrimFunc
 
 from ..errors import SequenceError
 from ..graph import Program
-from ..passes.layout import Layout
 from .expressions import loads, uses
 from .grid import Unknown
 from .laid_out import reading
@@ -64,17 +63,17 @@ def digest_of(program: Program) -> str:
     return hashlib.sha256(repr((steps, program.tensors)).encode()).hexdigest()[:16]
 
 
-def channels_last(lowered: Lowered, layout: Layout) -> Lowered:
-    """`lowered` with the results of these steps in that layout. Raises SequenceError where the steps are another
-    program's, one of them cannot be, or a kernel that reads it cannot read it so."""
+def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
+    """Store the results of `steps`, by number, with channels last.
+
+    Raises SequenceError for a result that cannot, or a kernel unable to read it so.
+    """
     program = lowered.program
-    if layout.program and layout.program != digest_of(program):
-        raise SequenceError(f"The pass '{layout.spec[:80]}' is for the steps of another program.", _AGAIN)
     writers = {step: tensor for tensor, step in turnable(program).items()}
-    for number in sorted(layout.numbers):
+    for number in sorted(steps):
         if number not in writers:
             raise SequenceError(f"The result of step {number} cannot lie with channels last.", _AGAIN)
-    chosen = {writers[number] for number in layout.numbers}
+    chosen = {writers[number] for number in steps}
     own = own_weights(program)
     made: dict[tuple[str, frozenset[int]], tuple[str, tuple[Repack, ...]]] = {}
     kernels, found, repacks = dict(lowered.kernels), [], {}
