@@ -22,7 +22,6 @@ from latency import REPEATS, TARGET, passes
 from passfit import api, building
 from passfit.graph.files import write_text
 from passfit.graph.sizes import format_bytes
-from passfit.kernels.tuning import Tuning
 from passfit.passes.registry import parse_spec
 from passfit.passes.sequence import Sequence
 from passfit.search.replay import replay
@@ -67,7 +66,7 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...]) -> dict:
     cases = choose_cases(imported.onnx, 0, 1, TOLERANCE)
     with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
         programs = {}
-        lowered = {"planes": plain, "chosen": replay(*arguments, Tuning(layout=layout))}
+        lowered = {"planes": plain, "chosen": replay(*arguments, layout=layout)}
         for column, (program, workspace) in lowered.items():
             folder = Path(scratch) / column
             folder.mkdir()

@@ -33,7 +33,7 @@ from passfit.settings import silent
 from passfit.targets import Target, get_target
 from passfit.tuned import find_tuning
 from passfit.tuning.census import Census
-from passfit.tuning.database import RULES
+from passfit.tuning.database import RULES, AdoptedTuning
 from passfit.tuning.tune import Clock, finds_cold_caches, tune_kernels
 from passfit.verify.cases import choose_cases
 from passfit.verify.compare import compare
@@ -104,7 +104,7 @@ def counted(imported: api.ImportedModel, specs: tuple[str, ...], target: Target,
         "taken": len(database.choices),
         "tried": sum(each.tried.get("rules", 0) for each in database.kernels),
     }
-    for column, tuning in (("rules", Tuning()), ("tuned", Tuning(database.choices))):
+    for column, tuning in (("rules", AdoptedTuning()), ("tuned", AdoptedTuning(Tuning(database.choices)))):
         with tempfile.TemporaryDirectory(prefix="passfit-") as folder:
             report = api.compile_imported(imported, target, out=Path(folder), sequence=sequence, tuning=tuning)
         found[column] = {

@@ -22,10 +22,9 @@ from .tuned import find_tuning
 from .writing import write_footprint, write_manifest, write_pictures, write_search
 
 if TYPE_CHECKING:
-    from .kernels.tuning import Tuning
     from .passes.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
-    from .tuning.database import Database
+    from .tuning.database import AdoptedTuning, Database
 
 
 def import_model_file(source: str | Path, shapes: Shapes | None, fix: Fixed | None, out: Path) -> None:
@@ -180,16 +179,16 @@ def compile_imported(
     *,
     out: Path,
     sequence: PassSequence | None = None,
-    tuning: Tuning | None = None,
+    tuning: AdoptedTuning | None = None,
     search: SearchSettings = SearchSettings(),
     verify: VerifySettings = VerifySettings(),
     progress: Progress = silent,
 ) -> FootprintReport:
     """`compile_model` of a model that is imported already."""
-    from .kernels.tuning import Tuning
     from .passes.sequence import write_sequence
+    from .tuning.database import AdoptedTuning
 
-    chosen, tuned = sequence, tuning or Tuning()
+    chosen, tuned = sequence, tuning or AdoptedTuning()
     with result_folder(out) as folder:
         # only now: TVM takes a second to import, and bad input need not wait for it
         from .search.baseline import tvm_default
@@ -202,8 +201,8 @@ def compile_imported(
         else:
             baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
         progress("lowering", 0, 0)
-        before = lowered_by(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned)
-        lowered, workspace = scheduled(before, chosen)
+        before = lowered_by(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned.schedules)
+        lowered, workspace = scheduled(before, chosen, tuned.layout)
         plan = plan_of(lowered, target)
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)

@@ -15,6 +15,8 @@ from .targets import Target, how_to_run
 
 if TYPE_CHECKING:
     from .kernels.lowering import Lowered
+    from .kernels.tuning import Tuning
+    from .passes.layout import Layout
     from .passes.sequence import Sequence
     from .tuning.database import Database, Laid, Whole
     from .tuning.stands import Stands
@@ -40,8 +42,8 @@ def find_tuning(
     from .tuning.stands import Stands
     from .tuning.tune import Clock, finds_cold_caches, tune_kernels, within
 
-    def lowered(tuning: Tuning) -> tuple[Lowered, int]:
-        return replay(sequence, imported.graph, imported.onnx, imported.name, target.machine, tuning)
+    def lowered(tuning: Tuning, layout: Layout | None = None) -> tuple[Lowered, int]:
+        return replay(sequence, imported.graph, imported.onnx, imported.name, target.machine, tuning, layout)
 
     progress("lowering", 0, 0)
     runner, plain = how_to_run(target), lowered(Tuning())
@@ -53,14 +55,14 @@ def find_tuning(
     laid = find_layout(imported, sequence, target, Stands(target, settings.seed, cold), clock, plain, progress)
     found = Database(target.name, device_of(target), how, unit, settings.seed, layout=laid)
 
-    census = Census(layout=found.layout_pass)
-    by_rules = lowered(census)
+    census, layout = Census(), found.layout_pass
+    by_rules = lowered(census, layout)
     kernels = tune_kernels(census, target, clock, settings.seed, settings.trials, cold)
     found = replace(found, kernels=tuple(kernels))
-    tuned = lowered(found.tuning)
+    tuned = lowered(found.adopted.schedules, layout)
     if tuned[1] > by_rules[1]:  # windows in one kernel share their workspaces, in ways that only the whole shows
         found = replace(found, kernels=tuple(within(kernels, census)))
-        tuned = lowered(found.tuning)
+        tuned = lowered(found.adopted.schedules, layout)
     if not found.choices:
         return found
     progress("comparing", 0, 0)
@@ -78,7 +80,6 @@ def find_layout(
 ) -> Laid:
     """How results are best to lie, looked for in a part of the time; `plain` is the program where all are planes."""
     from .kernels.arranging import arranged
-    from .kernels.tuning import Tuning
     from .search.replay import lowered_by, scheduled
     from .tuning.database import Laid
     from .tuning.layouts import choose_layout
@@ -90,7 +91,7 @@ def find_layout(
     if choice.layout is None:
         return replace(found, note="nothing that was measured is faster with channels last")
     found = replace(found, spec=choice.layout.spec)
-    laid = scheduled(replace(lowered, tuning=Tuning(layout=choice.layout)), sequence)
+    laid = scheduled(lowered, sequence, choice.layout)
     if _ram(laid, target) > _ram(plain, target):
         return replace(found, note="the library would need more ram")
     progress("comparing", 0, 0)

@@ -18,11 +18,11 @@ from .targets import Target
 
 if TYPE_CHECKING:
     from .kernels.lowering import Lowered
-    from .kernels.tuning import Tuning
     from .memory import ArenaPlan
     from .passes.sequence import Sequence as PassSequence
     from .search.front import Front
     from .search.search import SearchResult
+    from .tuning.database import AdoptedTuning
 
 
 def write_search(result: SearchResult, front: Front | None, folder: Path) -> None:
@@ -71,7 +71,7 @@ def write_pictures(
 
 
 def write_manifest(
-    imported: ImportedModel, lowered: Lowered, target: Target, sequence: PassSequence, tuning: Tuning, folder: Path
+    imported: ImportedModel, lowered: Lowered, target: Target, sequence: PassSequence, tuning: AdoptedTuning, folder: Path
 ) -> None:
     from .codegen import c_identifier
 

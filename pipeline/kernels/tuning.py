@@ -16,7 +16,6 @@ from ..errors import ConfigError
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-    from ..passes.layout import Layout
     from ..targets import Machine
     from .scheduling import Schedule
 
@@ -70,18 +69,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Choices, as spec strings (see `choices.py`), by the fingerprints of kernels, and how results lie: false if there
-    is nothing of either.
-
-    `digest` is the sha256 of the file they are from.
-    """
+    """Map kernel fingerprints to schedule specs (see `choices.py`); false without any."""
 
     choices: Mapping[str, str] = field(default_factory=dict)
-    digest: str = ""
-    layout: Layout | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.choices) or self.layout is not None
+        return bool(self.choices)
 
     def schedule(self, request: Request) -> Schedule:
         """The chosen schedule; the rules' own where none is known, or it is not allowed there.

@@ -13,6 +13,7 @@ from ..kernels.placed import placed_kernels
 from ..kernels.tuning import Tuning
 from ..passes.base import ModulePass
 from ..passes.fuse_operators import FuseOperators
+from ..passes.layout import Layout
 from ..passes.sequence import Sequence
 from ..targets import Machine
 from .scoring import FAILURES
@@ -25,22 +26,20 @@ def replay(
     name: str,
     machine: Machine = Machine(),
     tuning: Tuning = Tuning(),
+    layout: Layout | None = None,
 ) -> tuple[Lowered, int]:
-    """The program of `module`, which `model` was imported as, with its kernels scheduled; and the largest workspace in
-    bytes.
+    """Replay a sequence on `module`, imported from `model`; schedule its kernels by `tuning`, its results by `layout`.
 
-    Raises SequenceError where a pass of the sequence, or the tuning's layout, does not take the graph, ConfigError
-    where the tuning's choices do not.
+    Returns the program and its largest workspace in bytes. Raises SequenceError for a pass, or a layout, that does not
+    take the graph, ConfigError for a tuning of other kernels.
     """
-    return scheduled(lowered_by(sequence, module, model, name, machine, tuning), sequence)
+    return scheduled(lowered_by(sequence, module, model, name, machine, tuning), sequence, layout)
 
 
-def scheduled(lowered: Lowered, sequence: Sequence) -> tuple[Lowered, int]:
-    """What `lowered_by` the sequence gives, after its passes on the program and its tuning's layout, with kernels to
-    compile."""
+def scheduled(lowered: Lowered, sequence: Sequence, layout: Layout | None = None) -> tuple[Lowered, int]:
+    """Apply the program passes of `sequence`, and `layout` among them; make kernels to compile."""
     before, after = sequence.around_layout()
-    layout = () if lowered.tuning.layout is None else (lowered.tuning.layout,)
-    lowered, workspace = arranged(lowered, (*before, *layout, *after))
+    lowered, workspace = arranged(lowered, (*before, *(() if layout is None else (layout,)), *after))
     return placed_kernels(lowered), workspace
 
 

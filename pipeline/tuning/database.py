@@ -67,6 +67,21 @@ class Whole:
 
 
 @dataclass(frozen=True)
+class AdoptedTuning:
+    """Apply these schedules and this layout to a program; false without either.
+
+    `digest` is the sha256 of their file, empty without one.
+    """
+
+    schedules: Tuning = Tuning()
+    layout: Optional[Layout] = None
+    digest: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.schedules) or self.layout is not None
+
+
+@dataclass(frozen=True)
 class Laid:
     """How results lie (see `passes.layout`): the `spec` of what the kernels measured one by one are best with, empty
     where that is planes; what a run of those takes `before` and `after`, in the unit of the database, `tried` of them
@@ -113,9 +128,9 @@ class Database:
 
 
     @property
-    def tuning(self) -> Tuning:
-        """What counts of it."""
-        return Tuning(self.choices, layout=self.layout_pass)
+    def adopted(self) -> AdoptedTuning:
+        """Select the schedules and the layout that made the whole library faster."""
+        return AdoptedTuning(Tuning(self.choices), self.layout_pass)
 
     @property
     def layout_pass(self) -> Layout | None:
@@ -167,15 +182,15 @@ def read_database(path: Path, target: Target) -> Database:
     if len({each.fingerprint for each in found.kernels}) != len(found.kernels):
         raise ConfigError(f"'{where}': a kernel is there twice.", _AGAIN)
     try:
-        _ = found.tuning
+        _ = found.adopted
     except SequenceError as error:
         raise ConfigError(f"'{where}': {error.what}", _AGAIN) from error
     return found
 
 
-def read_tuning(path: Path, target: Target) -> Tuning:
-    """What counts in tuning.json. Errors: see `read_database`, `Database.layout_pass`."""
-    found = read_database(path, target).tuning
+def read_tuning(path: Path, target: Target) -> AdoptedTuning:
+    """Read the adopted part of tuning.json. Errors: see `read_database`, `Database.layout_pass`."""
+    found = read_database(path, target).adopted
     return replace(found, digest=hashlib.sha256(path.read_bytes()).hexdigest())
 
 

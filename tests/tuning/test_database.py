@@ -46,7 +46,7 @@ def test_what_is_written_is_read_back_in_one_layout(tmp_path: Path):
 
 def test_only_what_differs_from_the_rules_is_a_choice(tmp_path: Path):
     tuning = read_tuning(written(tmp_path / "t.json", FAST, KEPT, TRACE), HOST)
-    assert tuning.choices == {FAST.fingerprint: FAST.choice, TRACE.fingerprint: json.dumps(TRACE.choice)}
+    assert tuning.schedules.choices == {FAST.fingerprint: FAST.choice, TRACE.fingerprint: json.dumps(TRACE.choice)}
     assert tuning and len(tuning.digest) == 64
     assert not read_tuning(written(tmp_path / "none.json", KEPT), HOST)
 
