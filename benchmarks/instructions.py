@@ -51,7 +51,7 @@ def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[
     kernels = {symbol(prefix, name): kernel for name, kernel in lowered.kernels.items()}
     build_module(kernels, target.tvm_config(), "default").write_to_file(str(folder / "kernels.o"), "o")
     workspace = sum(map(workspace_bytes, lowered.kernels.values()))
-    plan = building.plan_of(lowered, target)
+    plan = building.plan_of(lowered.program, target)
     library = write_library(
         imported.name, lowered.program, plan, workspace, lowered.weights, [folder / "kernels.o"], target, folder
     )
@@ -60,7 +60,7 @@ def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[
 
 def tuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[Library, Lowered]:
     lowered, workspace = lower(imported, (*TVM_DEFAULT, "share", "order"), target)
-    plan = building.plan_of(lowered, target)
+    plan = building.plan_of(lowered.program, target)
     return building.build_library(imported.name, lowered, plan, workspace, target, folder), lowered
 
 

@@ -59,7 +59,7 @@ def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> d
             folder.mkdir()
             started = time.monotonic()
             lowered, workspace = lower(imported, each)
-            plan = building.plan_of(lowered, TARGET)
+            plan = building.plan_of(lowered.program, TARGET)
             library = building.build_library(imported.name, lowered, plan, workspace, TARGET, folder)
             seconds = round(time.monotonic() - started, 1)
             programs[column] = link(library, lowered.program, TARGET, folder)

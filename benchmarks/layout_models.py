@@ -70,7 +70,7 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...]) -> dict:
         for column, (program, workspace) in lowered.items():
             folder = Path(scratch) / column
             folder.mkdir()
-            plan = building.plan_of(program, TARGET)
+            plan = building.plan_of(program.program, TARGET)
             library = building.build_library(imported.name, program, plan, workspace, TARGET, folder)
             programs[column] = link(library, program.program, TARGET, folder)
             _, outputs = programs[column].run([case.inputs for case in cases])

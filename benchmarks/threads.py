@@ -77,7 +77,7 @@ def measure(entry: Entry) -> dict:
 def _built(imported: api.ImportedModel, specs: tuple[str, ...], threads: int, folder: Path) -> tuple[Linked, dict]:
     target = TARGET.with_threads(threads)
     lowered, workspace = lower(imported, specs, target)
-    plan = building.plan_of(lowered, target)
+    plan = building.plan_of(lowered.program, target)
     library = building.build_library(imported.name, lowered, plan, workspace, target, folder)
     ram = building.footprint_of(lowered.program, plan, workspace, 0, target).ram
     shared = sum(is_parallel(kernel) for kernel in lowered.kernels.values())

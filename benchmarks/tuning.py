@@ -78,7 +78,7 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...], seconds: float,
             folder = Path(scratch) / column
             folder.mkdir()
             made, workspace = lowered(tuning)
-            plan = building.plan_of(made, TARGET)
+            plan = building.plan_of(made.program, TARGET)
             library = building.build_library(imported.name, made, plan, workspace, TARGET, folder)
             programs[column] = link(library, made.program, TARGET, folder)
             _, outputs = programs[column].run([case.inputs for case in cases])

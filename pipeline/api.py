@@ -203,7 +203,7 @@ def compile_imported(
         progress("lowering", 0, 0)
         before = lowered_by(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned.schedules)
         lowered, workspace = scheduled(before, chosen, tuned.layout)
-        plan = plan_of(lowered, target)
+        plan = plan_of(lowered.program, target)
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)
         measured, code = build_and_run(imported, lowered, plan, workspace, target, folder, checked, progress)

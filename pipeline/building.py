@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .memory import ArenaPlan
 
 
-def plan_of(lowered: Lowered, target: Target) -> ArenaPlan:
-    """The arena of a lowered program on a target, validated. Raises PlanError, which would be a bug."""
+def plan_of(program: Program, target: Target) -> ArenaPlan:
+    """Plan the arena of a program for a target, and validate it. Raises PlanError, which would be a bug."""
     from .memory import plan_arena, validate_plan
 
-    plan = plan_arena(lowered.program, target.alignment)
-    validate_plan(lowered.program, plan, target.alignment)
+    plan = plan_arena(program, target.alignment)
+    validate_plan(program, plan, target.alignment)
     return plan
 
 

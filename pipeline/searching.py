@@ -57,7 +57,7 @@ def find_sequence(
 
     def built(sequence: PassSequence, place: Path) -> Linked:
         lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
-        library = build_library(imported.name, lowered, plan_of(lowered, target), workspace, target, place)
+        library = build_library(imported.name, lowered, plan_of(lowered.program, target), workspace, target, place)
         return link(library, lowered.program, target, place)
 
     return within(limit, result, imported.onnx, target, built, lambda done, all: progress("timing", done, all))
@@ -72,7 +72,7 @@ def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, set
     here = native_target() or target
     verify = VerifySettings(settings.seed, tolerance=settings.max_error)
     lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, here.machine)
-    plan = plan_of(lowered, here)
+    plan = plan_of(lowered.program, here)
     with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
         try:
             measured, _ = build_and_run(imported, lowered, plan, workspace, here, Path(scratch), verify, silent)

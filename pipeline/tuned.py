@@ -104,7 +104,7 @@ def find_layout(
 
 def _ram(lowered: tuple[Lowered, int], target: Target) -> int:
     program, workspace = lowered
-    return footprint_of(program.program, plan_of(program, target), workspace, 0, target).ram
+    return footprint_of(program.program, plan_of(program.program, target), workspace, 0, target).ram
 
 
 def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: Target) -> Whole | None:
@@ -121,7 +121,7 @@ def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: 
         for number, (program, workspace) in enumerate(lowered):
             folder = Path(scratch) / str(number)
             folder.mkdir()
-            library = build_library(imported.name, program, plan_of(program, target), workspace, target, folder)
+            library = build_library(imported.name, program, plan_of(program.program, target), workspace, target, folder)
             linked.append(link(library, program.program, target, folder))
         inputs = make_input(imported.onnx, 0, 0)
         found = pace(linked, inputs)

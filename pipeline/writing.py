@@ -61,7 +61,7 @@ def write_pictures(
 
     write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
     title = f"{imported.name} @ {target.name}"
-    plan_before = plan_of(before, target)
+    plan_before = plan_of(before.program, target)
     scale = common_scale((lowered.program, plan), (before.program, plan_before))
     picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
     write_text(folder / "arena.svg", picture)

@@ -39,7 +39,7 @@ def outputs(model: Path, target: Target, passes: tuple[str, ...], folder: Path) 
     sequence = Sequence(tuple(map(parse_spec, passes)))
     lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
     folder.mkdir(parents=True)
-    library = building.build_library(imported.name, lowered, building.plan_of(lowered, target), workspace, target, folder)
+    library = building.build_library(imported.name, lowered, building.plan_of(lowered.program, target), workspace, target, folder)
     assert library.threads == target.threads
     linked = link(library, lowered.program, target, folder)
     if linked.runner.command is None:

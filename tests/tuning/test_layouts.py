@@ -68,7 +68,7 @@ def network() -> Lowered:
 
 def planned(program: Lowered, *passes: object) -> tuple[int, int]:
     scheduled, workspace = arranged(program, [*passes, parse_spec("share"), parse_spec("order")])
-    return building.plan_of(scheduled, HOST).arena, workspace
+    return building.plan_of(scheduled.program, HOST).arena, workspace
 
 
 @settings(max_examples=15)

@@ -60,13 +60,13 @@ def some_choices(passes: tuple[str, ...]) -> list[dict[str, str]]:
 @pytest.mark.parametrize("passes", [("share", "order"), SPLIT], ids=["whole", "split"])
 def test_no_choice_costs_ram_or_changes_a_result(passes: tuple[str, ...]):
     theirs, allowed = arranged_with(residual(), Tuning(), passes)
-    plan, inputs = building.plan_of(theirs, HOST), random_inputs(residual())
+    plan, inputs = building.plan_of(theirs.program, HOST), random_inputs(residual())
     (expected,) = run(theirs, inputs)
     changed = 0
     for chosen in some_choices(passes):
         ours, workspace = arranged_with(residual(), Tuning(chosen), passes)
         assert workspace <= allowed
-        assert building.plan_of(ours, HOST) == plan
+        assert building.plan_of(ours.program, HOST) == plan
         assert [step.in_place for step in ours.program.steps] == [step.in_place for step in theirs.program.steps]
         np.testing.assert_allclose(run(ours, inputs)[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
         changed += any(one.script() != other.script() for one, other in zip(ours.kernels.values(), theirs.kernels.values()))
