@@ -109,7 +109,7 @@ def test_weights_of_each_channel_lie_with_channels_last_too():
         return relax.op.nn.max_pool2d(depthwise)
 
     before = lowered([(1, 6, 5, 5)], body)
-    after = channels_last(before, Layout("1"))
+    after = channels_last(before, {1})
     assert [each.shape for each in after.weights] == [(1, 1, 3, 3, 6)]
     np.testing.assert_array_equal(after.weights[0][0].transpose(3, 0, 1, 2), before.weights[0])
 
