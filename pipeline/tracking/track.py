@@ -116,11 +116,20 @@ def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: 
 
 
 def _ensure_registered(client: MlflowClient, run: TrackedRun, record: Record, warnings: list[str]) -> list[str]:
-    """The model's name when it can be served. A registry that refuses does not stop the other runs."""
+    """The model's name when it can be served. A registry that refuses does not stop the other runs, nor does a
+    library that does not load here: it becomes no version, so the alias `champion` stays."""
     from mlflow.exceptions import MlflowException
 
+    from ..codegen.loading import why_not_loadable
     from .registry import register
 
+    reason = why_not_loadable(record.servable.library, record.servable.io.name)
+    if reason is not None:
+        warnings.append(
+            f"{record.name}: not registered: {record.servable.library.name} does not load on this machine: {reason}."
+            " Make it again on this machine: `dvc repro`."
+        )
+        return []
     try:
         register(client, run.run_id, record, record.servable)
     except MlflowException as error:

@@ -10,6 +10,8 @@ import pytest
 
 from passfit.tracking import track
 
+from .samples import LIBRARY, build_library
+
 pytestmark = pytest.mark.slow
 
 
@@ -87,6 +89,28 @@ def test_the_host_library_is_registered_and_answers(repo, tracked):
         model.predict({"x": -x})
     with pytest.raises(mlflow.MlflowException, match="shape"):
         model.predict({"x": x[:, :2]})
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_library_that_does_not_load_is_never_the_champion(repo, library, tmp_path, before):
+    from mlflow.exceptions import MlflowException
+
+    repo.result("a", "x86-64")
+    if before:
+        repo.library(library)
+        assert track(repo.path, repo.params).warnings == ()
+    source = LIBRARY.replace("n[0]++", "n[0] += nowhere()")
+    repo.library(build_library(tmp_path / "libtwo.so", f"int nowhere(void);\n{source}"))
+    result = track(repo.path, repo.params)
+    (warning,) = result.warnings
+    assert warning.startswith("a @ x86-64: not registered: libtwo.so does not load") and "nowhere" in warning
+    assert [run.new for run in result.runs] == [True] and not any(line.startswith("serve") for line in result.links)
+    if before:
+        assert client(repo).get_model_version_by_alias("a", "champion").version == "1"
+        assert len(client(repo).search_model_versions("name = 'a'")) == 1
+    else:
+        with pytest.raises(MlflowException):
+            client(repo).get_model_version_by_alias("a", "champion")
 
 
 def test_a_run_that_was_cut_short_does_not_count(repo, monkeypatch):
