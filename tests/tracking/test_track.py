@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -57,7 +59,7 @@ def test_one_run_for_each_result(repo, tracked, capfd):
         "effects.svg",
     }  # fmt: skip
     assert (repo.path / "mlartifacts").is_dir() and not (repo.path / "mlruns").exists()
-    assert any("mlflow ui --backend-store-uri sqlite:///mlflow.db" in line for line in tracked.links)
+    assert f"look:    mlflow ui --backend-store-uri sqlite:///{repo.path}/mlflow.db" in tracked.links
     assert any("compare-runs" in line for line in tracked.links)
 
     # the same content again: nothing new; a changed result: one new run and the same registered version
@@ -106,7 +108,7 @@ def test_a_library_that_does_not_load_is_never_the_champion(repo, library, tmp_p
     assert warning.startswith("a @ x86-64: not registered: libtwo.so does not load") and "nowhere" in warning
     assert [run.new for run in result.runs] == [True] and not any(line.startswith("serve") for line in result.links)
     if before:
-        assert client(repo).get_model_version_by_alias("a", "champion").version == "1"
+        assert str(client(repo).get_model_version_by_alias("a", "champion").version) == "1"
         assert len(client(repo).search_model_versions("name = 'a'")) == 1
     else:
         with pytest.raises(MlflowException):
@@ -149,6 +151,35 @@ def test_a_store_that_refuses_is_a_warning(repo, monkeypatch):
     result = track(repo.path, repo.params)
     assert result.runs == () and "disk full" in result.warnings[0]
     assert [run.info.status for run in runs(repo)] == ["FAILED"]
+
+
+def damaged(path: Path, how: str) -> None:
+    if how == "noise":
+        path.write_bytes(bytes(range(1, 256)) * 40)
+    elif how == "cut":
+        os.truncate(path, 50_000)
+    else:
+        with sqlite3.connect(path) as database:
+            database.execute("drop table experiments" if how == "table" else "update alembic_version set version_num = 'x'")
+
+
+def test_a_damaged_store_is_one_warning_without_a_traceback(repo, tmp_path, monkeypatch, capfd):
+    """And it keeps its bytes: a damaged file that is no database may be somebody's."""
+    repo.result()
+    assert track(repo.path, repo.params).warnings == ()
+    whole = (repo.path / "mlflow.db").read_bytes()
+    for how, said in (("noise", "not a database"), ("cut", "malformed"), ("table", "no such"), ("schema", "schema")):
+        database = tmp_path / how  # MLflow keeps a store open by its name
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
+        database.write_bytes(whole)
+        damaged(database, how)
+        before = database.read_bytes()
+        for _ in range(2):
+            (warning,) = track(repo.path, repo.params).warnings
+            assert warning.startswith("not tracked: ") and said in warning and "\n" not in warning
+            assert (f"Move {database} away" in warning) == (how in ("noise", "cut"))
+        assert how == "table" or database.read_bytes() == before  # MLflow makes a new table
+        assert capfd.readouterr() == ("", "")
 
 
 def test_two_processes_at_once_log_each_result_once(repo, tmp_path):
