@@ -78,6 +78,22 @@ def init(
 
 
 @app.command()
+def add(
+    model: Annotated[Optional[list[str]], typer.Argument(help="models in this repo, or pypi: sources")] = None,
+    target: Annotated[Optional[list[str]], typer.Option("--target", help="a device; repeatable")] = None,
+    shape: ShapeOption = None,
+    name: NameOption = None,
+) -> None:
+    """Add models and targets to params.yaml and dvc.yaml."""
+    from .scaffold import add_to_repo
+
+    written = add_to_repo(Path(), model or [], target or [], options.shapes(shape), name)
+    for path in written:
+        typer.echo(f"wrote {path}")
+    typer.echo("Next: `dvc repro`, then `passfit gate`." if written else "Nothing to add: all of it is there already.")
+
+
+@app.command()
 def optimize(
     model: Model,
     target: TargetName,

