@@ -36,6 +36,10 @@ from .yamlfile import read_yaml
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
+#: of keys that are no text, by the type a YAML parser gives them
+_KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None): "no value"}
+
+
 def _refuse(message: str) -> PydanticCustomError:
     # pydantic fills {placeholders} of its template; handing the sentence over as a value keeps braces in it literal
     return PydanticCustomError("params", "{message}", {"message": message})
@@ -282,7 +286,11 @@ def _explained(path: Path, error: ValidationError) -> ConfigError:
         return ConfigError(f"{path}: {'.'.join([*place, context['key']])} is unknown.", context["hint"])
     where = f"{path}: {'.'.join(place)}"
     if "[key]" in problem["loc"]:
-        return ConfigError(f"{where}: a name must be text.", f'Write it in quotes: "{place[-1]}".')
+        kind = _KINDS.get(type(problem["input"]), "no text")
+        return ConfigError(
+            f"{path}: {'.'.join(place[:-1])}: YAML reads a name there as {kind}, not as text: {place[-1]}.",
+            'Write it in quotes, such as "1e5" or "null".',
+        )
     if problem["type"] == "missing":
         return ConfigError(f"{where} is missing.", "Add it.")
     if problem["type"] == "params":

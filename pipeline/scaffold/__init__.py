@@ -1,4 +1,4 @@
-"""`passfit init` and `passfit add`: dvc.yaml and params.yaml for a model repo, from the templates this project uses itself."""
+"""`passfit init` and `passfit add`: dvc.yaml and params.yaml of a model repo, from the templates of this project."""
 
 from .add import add_to_repo
 from .dvcfile import check_models

@@ -39,10 +39,11 @@ def add_to_repo(
     """Add models and targets to params.yaml and dvc.yaml in the folder `repo`; return the files that changed.
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to each new model that
-    has such an input; `name` is for one model, else its file names it. An entry that is there already stays as it is, and
-    so does every other byte. Both files are written, or none. Raises ConfigError for files that `passfit init` did not
-    make or that hold another model of that name, ModelError for a model that cannot be read or leaves a shape open,
-    TargetError for an unknown target.
+    has such an input; `name` is for one model, else its file names it. An entry that is there already stays as it is,
+    and so does every other byte. Both files are written, or none.
+
+    Raises ConfigError where a file is missing, cannot be edited, or holds another model of that name; ModelError for a
+    model that cannot be read or leaves a shape open; TargetError for an unknown target.
     """
     if not models and not targets:
         raise ConfigError("Nothing was named.", "Give a MODEL or --target NAME; `passfit targets` lists the targets.")

@@ -25,15 +25,16 @@ def part(data: object, place: tuple[str, ...]) -> object:
 def check_models(models: Mapping[str, ModelParams], dvc_yaml: Path) -> None:
     """Refuse (ConfigError) a model of params.yaml that `dvc_yaml` does not import, or does not fetch.
 
-    DVC makes later stages for it all the same, and would miss their input after minutes. A dvc.yaml without such a
-    stage has another way to import models, of which nothing is known here.
+    DVC makes later stages for it all the same, and would miss their input after minutes. A dvc.yaml without such
+    stages imports models in another way, which is not checked.
     """
     data = read_yaml(dvc_yaml)
     imported, fetched = part(data, IMPORT), part(data, FETCH)
     for name, model in models.items():
         lacking = isinstance(imported, dict) and name not in imported
         if lacking or (is_fetched(model.source) and isinstance(fetched, list) and name not in fetched):
+            stage = "import" if lacking else "fetch"
             raise ConfigError(
-                f"params.yaml declares the model '{name}', but dvc.yaml does not {'import' if lacking else 'fetch'} it.",
+                f"params.yaml declares the model '{name}', but dvc.yaml does not {stage} it.",
                 f"Run `passfit add {shlex.quote(model.source)} --name {name}`.",
             )

@@ -1,4 +1,4 @@
-"""Where runs go: the MLflow store beside params.yaml, how to reach it without waiting for minutes, and without its noise."""
+"""Where runs go: the MLflow store beside params.yaml, reached without waiting for minutes, and without its noise."""
 
 from __future__ import annotations
 

@@ -138,7 +138,11 @@ def test_bad_input_is_one_clear_error_and_writes_nothing(made, models, targets, 
         ("dvc.yaml", "    foreach:\n      a: models/a.onnx\n", "    foreach: ${files}\n"),
         ("dvc.yaml", "  import:\n", "  imports:\n"),
         ("dvc.yaml", "a: models/a.onnx", "c: models/a.onnx"),
-        ("params.yaml", "models:\n  a:\n    source: models/a.onnx\n", "models: {a: {source: models/a.onnx} # here\n  }\n"),
+        (
+            "params.yaml",
+            "models:\n  a:\n    source: models/a.onnx\n",
+            "models: {a: {source: models/a.onnx} # here\n  }\n",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_edited_is_refused_with_the_line_to_add(made, file, old, new):

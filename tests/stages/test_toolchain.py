@@ -48,7 +48,7 @@ def test_an_unknown_target_is_one_line_with_the_nearest_name(repo):
 @pytest.mark.parametrize(
     ("dvc_yaml", "said"),
     [
-        ("stages: {import: {foreach: {a: a.onnx}}}", "'new', but dvc.yaml does not import it. Run `passfit add new.onnx "),
+        ("stages: {import: {foreach: {a: a.onnx}}}", "'new', but dvc.yaml does not import it. Run `passfit add new"),
         ("stages: {import: {foreach: {a: a.onnx, new: new.onnx}}}", None),
         ("stages: {import: {foreach: {a: a.onnx, new: new.onnx}}, fetch: {foreach: [b]}}", None),
         ("stages: {other: {cmd: make}}", None),

@@ -160,7 +160,8 @@ def damaged(path: Path, how: str) -> None:
         os.truncate(path, 50_000)
     else:
         with sqlite3.connect(path) as database:
-            database.execute("drop table experiments" if how == "table" else "update alembic_version set version_num = 'x'")
+            newer = "update alembic_version set version_num = 'x'"
+            database.execute("drop table experiments" if how == "table" else newer)
 
 
 def test_a_damaged_store_is_one_warning_without_a_traceback(repo, tmp_path, monkeypatch, capfd):
@@ -168,7 +169,8 @@ def test_a_damaged_store_is_one_warning_without_a_traceback(repo, tmp_path, monk
     repo.result()
     assert track(repo.path, repo.params).warnings == ()
     whole = (repo.path / "mlflow.db").read_bytes()
-    for how, said in (("noise", "not a database"), ("cut", "malformed"), ("table", "no such"), ("schema", "schema")):
+    reasons = {"noise": "not a database", "cut": "malformed", "table": "no such", "schema": "schema"}
+    for how, said in reasons.items():
         database = tmp_path / how  # MLflow keeps a store open by its name
         monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
         database.write_bytes(whole)
