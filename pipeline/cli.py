@@ -247,7 +247,11 @@ def gate(
     max_growth: Annotated[Optional[str], typer.Option("--max-growth", help="5% or 16KiB, over --against")] = None,
     format: Annotated[str, typer.Option("--format", help="text, md, junit, github or json")] = "text",
 ) -> None:
-    """Does everything fit? Exit code 0 yes, 1 no, 2 no data."""
+    """Does everything fit? Exit code 0 yes, 1 no, 2 not known: no data, stale data, no such revision.
+
+    A result is stale if it is of another model file, or of other params, than those here. Growth since --against is
+    checked for each model on each target that its params.yaml declares; one that is new there is noted.
+    """
     from .gate import run_gate
 
     result = run_gate(Path(), against=against, max_growth=max_growth, format=format)

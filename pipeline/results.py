@@ -43,6 +43,15 @@ class Result:
     exact: bool = True
 
 
+#: the record of an import, beside the canonical model: see `origin`
+ORIGIN = "origin.json"
+
+
+def canonical_model(model: str) -> Path:
+    """Return the path of the canonical model of an import, relative to the repo."""
+    return Path("out") / "models" / model / "model.onnx"
+
+
 def compile_dir(model: str, target: str) -> Path:
     """Where the library, its manifest and its measured footprint are, relative to the repo."""
     return Path("out") / "compile" / model / target

@@ -11,6 +11,7 @@ from .building import build_and_run, build_library, plan_of
 from .errors import ConfigError, NumericError, did_you_mean
 from .imported import ImportedModel
 from .memory.footprint import Budget
+from .origin import goal_of
 from .settings import UNTIL, Progress, SearchSettings, VerifySettings, silent
 from .targets import Target, native_target
 
@@ -43,11 +44,9 @@ def find_sequence(
     limit = settings.max_latency
     if limit is not None:
         check_limit(limit, target)
-    allowed = budget or Budget()
-    goal = Budget(ram=allowed.ram or target.ram, flash=allowed.flash or target.flash) if settings.until == "fits" else None
     result = search(
         imported.graph, imported.name, target, *port_names(imported.onnx),
-        strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
+        strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal_of(settings, budget, target)), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
         progress=lambda done, best: progress("searching", done, settings.evaluations or 0),
         workers=workers_of(imported, target, settings), extra_compute=extra, rungs=() if limit is None else RUNGS,

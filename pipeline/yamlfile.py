@@ -14,10 +14,6 @@ def read_yaml(path: Path) -> object:
 
     Raises ConfigError for a file that cannot be read, malformed YAML, and a key given twice, each with its line.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.constructor import DuplicateKeyError
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -26,6 +22,15 @@ def read_yaml(path: Path) -> object:
         raise ConfigError(f"{path}: not UTF-8 text: byte {error.start}.", "Save it as UTF-8.") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.", "Check the path and its permissions.") from None
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, path: str) -> object:
+    """Return the content of YAML 1.2 text; `path` is its name in messages. Raises ConfigError, as `read_yaml` does."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.constructor import DuplicateKeyError
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
     try:
         return YAML(typ="safe", pure=True).load(text)
     except DuplicateKeyError as error:
