@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .building import build_and_run, build_library, plan_of
 from .errors import ConfigError, NumericError, did_you_mean
+from .graph.sizes import format_bytes
 from .imported import ImportedModel
 from .memory.footprint import Budget
 from .origin import goal_of
@@ -48,7 +49,7 @@ def find_sequence(
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal_of(settings, budget, target)), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
-        progress=lambda done, best: progress("searching", done, settings.evaluations or 0),
+        progress=lambda what, done, best: progress(what, done, 0, best and f"best ram {format_bytes(best)}"),
         workers=workers_of(imported, target, settings), extra_compute=extra, rungs=() if limit is None else RUNGS,
     )  # fmt: skip
     if limit is None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import Params, check_targets, load_params
+from ..config import Params, check_targets, declared, load_params
 from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
 from ..results import Result, read_result
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
 from .history import Past, results_at
 from .stale import why_stale
-from .verdicts import Pair, Verdict, declared, judge, remarks, unchecked
+from .verdicts import Pair, Verdict, judge, remarks, unchecked
 
 if TYPE_CHECKING:
     from ..targets import Target

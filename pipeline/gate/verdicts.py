@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ..config import Params
+from ..config import Params, declared
 from ..graph.sizes import format_bytes
 from ..memory.footprint import Footprint
 from ..results import REMAKE, Result, compile_dir
@@ -61,11 +61,6 @@ class Verdict:
     @property
     def margin(self) -> int | None:
         return None if self.used is None or self.limit is None else self.limit - self.used
-
-
-def declared(params: Params) -> list[Pair]:
-    """Every model × target that params.yaml asks for."""
-    return [(model, target) for model in params.models for target in params.targets]
 
 
 def judge(
