@@ -80,7 +80,7 @@ def test_a_model_repo_from_init_to_gate(repo):
     before = repo.passfit("gate", expect=2)
     assert "Traceback" not in before, "no data never passes"
 
-    stages = {f"{stage}@m-{target}" for stage in ("optimize", "tune", "compile") for target in ("x86-64", "rpi4")}
+    stages = {f"{stage}@m-{target}" for stage in ("optimize", "tune", "compile", "footprint") for target in ("x86-64", "rpi4")}
     assert repo.repro() == stages | {"toolchain", "import@m", "profile@m", "track"}
     repo.passfit("gate")
     assert repo.repro() == {"toolchain"}
