@@ -96,6 +96,12 @@ def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> Reco
     )
 
 
+def tune_record(params: Params) -> Record:
+    """Return what a tuning reads of params.yaml: no seed where it has no time."""
+    asked = params.tune
+    return _plain({"seconds": float(asked.seconds), "seed": asked.seed if asked.seconds else None})
+
+
 def changes(recorded: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
     """Return the keys of `now` whose value is not the recorded one, in order."""
     return [key for key, value in now.items() if key not in recorded or recorded[key] != value]

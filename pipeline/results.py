@@ -47,6 +47,8 @@ class Result:
 
 #: the record of an import, beside the canonical model: see `origin`
 ORIGIN = "origin.json"
+#: the record of a tuning, beside tuning.json
+ASKED = "asked.json"
 
 
 def canonical_model(model: str) -> Path:

@@ -9,8 +9,16 @@ from pathlib import Path
 from ..config import ModelParams, Params
 from ..errors import ConfigError
 from ..frontend.source import is_package
-from ..origin import changes, digest_of, search_record, search_settings, verify_record, verify_settings
-from ..results import ORIGIN, REMAKE, canonical_model, compile_dir, search_file, tuning_file
+from ..origin import (
+    changes,
+    digest_of,
+    search_record,
+    search_settings,
+    tune_record,
+    verify_record,
+    verify_settings,
+)
+from ..results import ASKED, ORIGIN, REMAKE, canonical_model, compile_dir, search_file, tuning_file
 from ..targets import Target
 from ..tuning.database import read_tuning
 
@@ -84,6 +92,12 @@ def _compile(repo: Path, params: Params, model: str, target: Target, manifest: T
     if changed:
         return f"{_listed('verify', changed)} changed since it was compiled"
     file = repo / tuning_file(model, target.name)
+    asked = _read(file.with_name(ASKED))
+    if asked is None and file.is_file():
+        return _missing(repo, file.with_name(ASKED))
+    tuned = [] if asked is None else changes(asked, tune_record(params))
+    if tuned:
+        return f"{_listed('tune', tuned)} changed since it was tuned"
     tuning = read_tuning(file, target) if file.is_file() else None
     if tuning and manifest.get("tuning") != tuning.digest:
         return f"it was compiled before {_said(repo, file)}"

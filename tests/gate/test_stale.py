@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 
 import pytest
 
+from passfit.config import load_params
 from passfit.gate import run_gate
-from passfit.origin import model_record
+from passfit.origin import model_record, tune_record
+from passfit.targets import get_target
+from passfit.tuning.database import Tuned, empty, write_database
 
 from .samples import KIB, PARAMS, Repo
 
@@ -130,6 +134,38 @@ def test_a_sequence_found_after_the_library_was_compiled(repo):
     repo.write(repo.path / "out/optimize/a/x86-64/sequence.json", {"passes": ["fold-constant"], "exact": True})
     code, text = verdict(repo)
     assert code == 2 and "another sequence" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ("{seconds: 0, seed: 1}", "{seconds: 0, seed: 2}", 0),
+        ("{seconds: 0}", "{seconds: 60}", 2),
+        ("{seconds: 60}", "{seconds: 0}", 2),
+        ("{seconds: 60, seed: 1}", "{seconds: 60, seed: 2}", 2),
+    ],
+)
+def test_a_tuning_with_other_params_is_found(repo, before, after, code):
+    repo.params(f"{PARAMS}tune: {before}\n")
+    in_dvc(repo)
+    folder = repo.path / "out/tune/a/x86-64"
+    repo.write(folder / "asked.json", tune_record(load_params(repo.path / "params.yaml")))
+    write_database(empty(get_target("x86-64")), folder / "tuning.json")
+    assert verdict(repo)[0] == 0
+    repo.params(f"{PARAMS}tune: {after}\n")
+    assert verdict(repo)[0] == code
+    (folder / "asked.json").unlink()
+    assert verdict(repo)[0] == 2
+
+
+def test_a_tuning_found_after_the_library_was_compiled(repo):
+    in_dvc(repo)
+    folder = repo.path / "out/tune/a/x86-64"
+    repo.write(folder / "asked.json", tune_record(load_params(repo.path / "params.yaml")))
+    choice = Tuned("f", ["float32 1"], 1, 9, 7, "tile{along=1,vectors=2,rows=1x6}")
+    write_database(replace(empty(get_target("x86-64")), kernels=(choice,)), folder / "tuning.json")
+    code, text = verdict(repo)
+    assert code == 2 and "compiled before out/tune/a/x86-64/tuning.json" in text
 
 
 @pytest.mark.parametrize("content", ["{}", "{", "[]", '{"made_from": 3}'])
