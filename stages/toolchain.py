@@ -31,11 +31,10 @@ def toolchain(params: Params) -> str:
     write_json(OUT / "toolchain.json", versions | {"passfit-source": source_digest()})
     for name, target in catalogue.items():
         write_json(OUT / "targets" / f"{name}.json", asdict(target))
-    pairs = declared(params)
-    for model, name in pairs:
+    for model, name in declared(params):
         write_settings(params, model, name)
-    tvm = versions["apache-tvm"]
-    return f"passfit {versions['passfit']}, TVM {tvm}: {len(pairs)} pairs of a model and a target"
+    counted = f"models: {len(params.models)}, targets: {len(params.targets)}"
+    return f"passfit {versions['passfit']}, TVM {versions['apache-tvm']}; {counted}"
 
 
 def write_settings(params: Params, model: str, name: str) -> None:

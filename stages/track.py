@@ -22,7 +22,7 @@ def track(params: Params) -> str:
     for warning in result.warnings:
         sys.stderr.write(f"passfit: {warning}\n")
     new = sum(run.new for run in result.runs)
-    return f"{len(result.runs)} runs in MLflow: {new} new"
+    return f"runs in MLflow: {len(result.runs)}, new: {new}"
 
 
 if __name__ == "__main__":

@@ -55,10 +55,11 @@ class Report:
         failed = len(self.failures) + len(self.problems) - self.errors
         if not total or self.ok:
             return f"all {total} checks hold" if total else "nothing was checked"
-        parts = [f"{failed} of {total} checks failed"] if failed else []
-        if self.errors:
-            parts.append(f"{self.errors} of {total} checks could not be made" if not failed else f"{self.errors} could not be made")
-        return ", ".join(parts)
+        if not self.errors:
+            return f"{failed} of {total} checks failed"
+        if not failed:
+            return f"{self.errors} of {total} checks could not be made"
+        return f"{failed} of {total} checks failed, {self.errors} could not be made"
 
 
 def text(report: Report) -> str:

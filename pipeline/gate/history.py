@@ -69,7 +69,8 @@ def results_at(repo: Path, revision: str, pairs: Iterable[Pair]) -> Past:
 
 
 def _next_step(repo: Path, revision: str) -> str:
-    branches = (_git(repo, "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags") or "").split()
+    kinds = ("refs/heads", "refs/remotes", "refs/tags")
+    branches = (_git(repo, "for-each-ref", "--format=%(refname:short)", *kinds) or "").split()
     fetch = "In a shallow clone, fetch it first: `git fetch origin REVISION`, or `fetch-depth: 0` in actions/checkout."
     return " ".join(filter(None, (did_you_mean(revision, branches[:20]), fetch)))
 

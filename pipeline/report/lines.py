@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..graph.sizes import format_bytes
 from ..memory.footprint import FootprintReport
+from .spec_names import shown
 
 if TYPE_CHECKING:
     import onnx
@@ -77,7 +78,7 @@ def _most(changed: Iterable[Mapping[str, object]]) -> str:
     """Name the pass that alone lowers the arena most, where one does."""
     lowered = [(each["delta"]["arena"], str(each["spec"])) for each in changed if each.get("delta")]
     least, spec = min(lowered, default=(0, ""))
-    return f"; most by {spec}: {format_bytes(least)} of arena" if least < 0 else ""
+    return f"; most by {shown(spec)}: {format_bytes(least)} of arena" if least < 0 else ""
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -80,7 +80,7 @@ def test_a_budget_reruns_no_search_and_no_compilation_and_everything_that_judges
         kept = json.loads((repo.root / "footprints" / model / "rpi4.json").read_text())
         assert (kept["budget"]["ram"], kept["fits"]) == (1024, False)
         assert f"{model} @ rpi4: does NOT fit: ram " in said
-    assert "4 runs in MLflow: 2 new" in said
+    assert "runs in MLflow: 4, new: 2" in said
     assert "over budget" in repo.passfit("gate", expect=1)
 
 
