@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING
 
 from .building import build_and_run, footprint_of, plan_of
 from .errors import ConfigError, OutputError
+from .frontend.source import resolve_source
 from .graph.files import write_text
 from .graph.serial import json_lines
 from .imported import Fixed, ImportedModel, Shapes, import_onnx, load
 from .memory.footprint import Budget, Footprint, FootprintReport, Measured
+from .origin import model_record, search_record
 from .output import result_folder
+from .results import ORIGIN
 from .searching import find_sequence, workers_of
 from .settings import Progress, SearchSettings, TuneSettings, VerifySettings, silent
 from .targets import Target, how_to_run
@@ -22,17 +26,29 @@ from .tuned import find_tuning
 from .writing import write_footprint, write_manifest, write_pictures, write_search
 
 if TYPE_CHECKING:
+    import onnx
+
     from .kernels.tuning import Tuning
     from .passes.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
     from .tuning.database import Database
 
 
-def import_model_file(source: str | Path, shapes: Shapes | None, fix: Fixed | None, out: Path) -> None:
-    """Write the canonical ONNX of a model to `out`. Raises ModelError, OutputError."""
+def import_model_file(
+    source: str | Path, shapes: Shapes | None, fix: Fixed | None, out: Path, package: str = ""
+) -> onnx.ModelProto:
+    """Write the canonical ONNX of a model to `out`, and the record of its origin to origin.json beside it.
+
+    `package` is the `pypi:` source the file was taken from. Returns the canonical model. Raises ModelError, OutputError.
+    """
     canonical, _ = import_onnx(source, shapes, fix)
+    data = canonical.SerializeToString(deterministic=True)
+    record = model_record(resolve_source(str(source)), package or str(source), shapes, fix)
     with result_folder(out.parent) as folder:
-        (folder / out.name).write_bytes(canonical.SerializeToString(deterministic=True))
+        (folder / out.name).write_bytes(data)
+        origin = {"canonical": hashlib.sha256(data).hexdigest(), "made_from": record}
+        write_text(folder / ORIGIN, json_lines(origin))
+    return canonical
 
 
 def profile(
@@ -130,7 +146,7 @@ def optimize(
         not_run = Measured(ran=False, how="not-run: optimized, not compiled")
         exact = not result.sequence.lossy
         report = _report(imported, target, budget, result.best, result.baseline, not_run, exact)
-        write_search(result, front, folder)
+        write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
         write_footprint(report, folder)
     return report
 
@@ -198,7 +214,7 @@ def compile_imported(
         if chosen is None:
             result, front = find_sequence(imported, target, budget, search, progress)
             chosen, baseline = result.sequence, result.baseline
-            write_search(result, front, folder)
+            write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
         else:
             baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
         progress("lowering", 0, 0)
@@ -213,7 +229,7 @@ def compile_imported(
         write_sequence(chosen, folder / "sequence.json")
         write_footprint(report, folder)
         write_pictures(imported, lowered, plan, before, target, folder)
-        write_manifest(imported, lowered, target, chosen, tuned, folder)
+        write_manifest(imported, lowered, target, chosen, tuned, verify, folder)
     return report
 
 
@@ -243,8 +259,8 @@ def tune(
     from .tuning.database import empty, write_database
 
     _check_parent(out)
-    found = empty(target, settings.seed)
     if settings.seconds <= 0:
+        found = empty(target)  # whatever the seed: what follows need not run again for it
         write_database(found, out)
         return found
     runner = how_to_run(target)

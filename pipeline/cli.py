@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .memory.footprint import FootprintReport
 
 #: exit codes of design.md, section 7
-BAD_INPUT, BUG = 2, 3
+DOES_NOT_FIT, BAD_INPUT, BUG = 1, 2, 3
 _WIDE = 1000
 
 app = typer.Typer(
@@ -116,7 +116,10 @@ def optimize(
     workers: WorkersOption = None,
     executor: ExecutorOption = None,
 ) -> None:
-    """Search the sequence of passes with the smallest footprint."""
+    """Search the sequence of passes with the smallest footprint.
+
+    Exit code 1: by prediction it does not fit the --budget or, without one, the device. All files are written even so.
+    """
     from . import api
     from .report.progress import console_progress
     from .targets.catalogue import get_target
@@ -159,7 +162,10 @@ def compile_(
     workers: WorkersOption = None,
     executor: ExecutorOption = None,
 ) -> None:
-    """Build the library, run it, compare it with ONNX Runtime, measure it."""
+    """Build the library, run it, compare it with ONNX Runtime, measure it.
+
+    Exit code 1: it does not fit the --budget or, without one, the device. All files are written even so.
+    """
     from . import api
     from .report.progress import console_progress
     from .targets.catalogue import get_target
@@ -263,7 +269,11 @@ def gate(
     max_growth: Annotated[Optional[str], typer.Option("--max-growth", help="5% or 16KiB, over --against")] = None,
     format: Annotated[str, typer.Option("--format", help="text, md, junit, github or json")] = "text",
 ) -> None:
-    """Does everything fit? Exit code 0 yes, 1 no, 2 no data."""
+    """Does everything fit? Exit code 0 yes, 1 no, 2 not known: no data, stale data, no such revision.
+
+    A result is stale if it is of another model file, or of other params, than those here. Growth since --against is
+    checked for each model on each target that its params.yaml declares; one that is new there is noted.
+    """
     from .gate import run_gate
 
     result = run_gate(Path(), against=against, max_growth=max_growth, format=format)
@@ -370,6 +380,8 @@ def _show(report: FootprintReport, out: Path, searched: bool = True, front: bool
         if front:
             file = out / "front.json"
             _print(front_table(decode(dict, read_text(file, ""), str(file), "")))
+    if not report.fits:
+        raise typer.Exit(DOES_NOT_FIT)
 
 
 def _print(renderable: object) -> None:

@@ -253,6 +253,11 @@ def params_of(data: object, path: Path) -> Params:
     return params
 
 
+def declared(params: Params) -> list[tuple[str, str]]:
+    """Return every pair of a model and a target that params.yaml asks for."""
+    return [(model, target) for model in params.models for target in params.targets]
+
+
 def check_targets(params: Params, known_names: Iterable[str]) -> None:
     """Refuse (ConfigError) a target of `params` that the catalogue does not know."""
     known = list(known_names)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from .building import build_and_run, build_library, plan_of
 from .errors import ConfigError, NumericError, did_you_mean
+from .graph.sizes import format_bytes
 from .imported import ImportedModel
 from .memory.footprint import Budget
+from .origin import goal_of
 from .settings import UNTIL, Progress, SearchSettings, VerifySettings, silent
 from .targets import Target, native_target
 
@@ -43,13 +45,11 @@ def find_sequence(
     limit = settings.max_latency
     if limit is not None:
         check_limit(limit, target)
-    allowed = budget or Budget()
-    goal = Budget(ram=allowed.ram or target.ram, flash=allowed.flash or target.flash) if settings.until == "fits" else None
     result = search(
         imported.graph, imported.name, target, *port_names(imported.onnx),
-        strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
+        strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal_of(settings, budget, target)), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
-        progress=lambda done, best: progress("searching", done, settings.evaluations or 0),
+        progress=lambda what, done, best: progress(what, done, 0, best and f"best ram {format_bytes(best)}"),
         workers=workers_of(imported, target, settings), extra_compute=extra, rungs=() if limit is None else RUNGS,
     )  # fmt: skip
     if limit is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from .graph.files import write_text
 from .graph.serial import json_lines
 from .imported import ImportedModel
 from .memory.footprint import FootprintReport
+from .origin import verify_record
+from .settings import VerifySettings
 from .targets import Target
 
 if TYPE_CHECKING:
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
     from .search.search import SearchResult
 
 
-def write_search(result: SearchResult, front: Front | None, folder: Path) -> None:
+def write_search(result: SearchResult, front: Front | None, made_from: Mapping[str, object], folder: Path) -> None:
+    """Write the sequence, the trajectory, and search.json, which holds `made_from`: see `origin`."""
     from .passes.sequence import write_sequence
 
     write_sequence(result.sequence, folder / "sequence.json")
@@ -40,6 +44,7 @@ def write_search(result: SearchResult, front: Front | None, folder: Path) -> Non
         "next": result.next,
         "failures": result.failures,
         "rejected": result.rejected,
+        "made_from": dict(made_from),
     }
     write_text(folder / "search.json", json_lines(found))
     if front is not None:
@@ -71,7 +76,13 @@ def write_pictures(
 
 
 def write_manifest(
-    imported: ImportedModel, lowered: Lowered, target: Target, sequence: PassSequence, tuning: Tuning, folder: Path
+    imported: ImportedModel,
+    lowered: Lowered,
+    target: Target,
+    sequence: PassSequence,
+    tuning: Tuning,
+    verify: VerifySettings,
+    folder: Path,
 ) -> None:
     from .codegen import c_identifier
 
@@ -93,6 +104,7 @@ def write_manifest(
         "exact": not sequence.lossy,
         "versions": {each: importlib.metadata.version(each) for each in ("passfit", "apache-tvm", "ziglang")},
         "io": {"name": c_identifier(imported.name), "inputs": ports(program.inputs), "outputs": ports(program.outputs)},
+        "made_from": {**imported.record, **verify_record(verify, sequence.lossy, target)},
         "files": files,
     }
     if target.threads > 1:

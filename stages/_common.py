@@ -8,12 +8,15 @@ import logging
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from passfit.config import Params, load_params
 from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean
+from passfit.graph.files import decode, read_text
 from passfit.memory.footprint import Budget
+from passfit.results import REMAKE
 from passfit.targets import Target
 from passfit.targets.catalogue import get_target
 
@@ -24,11 +27,12 @@ OUT = Path("out")
 BAD_INPUT, BUG = 2, 3
 
 
-def run_stage(work: Callable[..., None], *arguments: str, argv: Sequence[str] | None = None) -> None:
+def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[str] | None = None) -> None:
     """Call `work(params, *values)` with params.yaml of the working directory and the named command line arguments.
 
     DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. A PassfitError becomes one line
-    on stderr and exit code 2; any other exception is a bug and keeps its traceback.
+    on stderr and exit code 2; any other exception is a bug and keeps its traceback. What `work` returns, a line on what
+    it found, is printed with the seconds it took.
     """
     parser = argparse.ArgumentParser(description=work.__doc__)
     for name in arguments:
@@ -36,7 +40,10 @@ def run_stage(work: Callable[..., None], *arguments: str, argv: Sequence[str] | 
     values = vars(parser.parse_args(argv))
     logging.basicConfig(level=logging.WARNING, format="passfit: %(message)s")
     try:
-        work(load_params(Path("params.yaml")), *values.values())
+        started = time.monotonic()
+        line = work(load_params(Path("params.yaml")), *values.values())
+        if line:
+            sys.stdout.write(f"{line} ({time.monotonic() - started:.1f} s)\n")
     except PassfitError as error:
         sys.stderr.write(f"passfit: {error}\n")
         raise SystemExit(BUG if isinstance(error, NumericError) else BAD_INPUT) from None
@@ -62,17 +69,17 @@ def target_of(params: Params, name: str) -> Target:
     return get_target(name, Path()).with_threads(entry(params, "targets", name).threads)
 
 
-def canonical_model(model: str) -> Path:
-    """What the import stage wrote, and every later stage reads."""
-    return OUT / "models" / model / "model.onnx"
-
-
 def write_json(path: Path, data: dict) -> None:
     """Write `data` with sorted keys; the file is whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     new.write_text(json.dumps(data, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     os.replace(new, path)
+
+
+def read_json(path: Path) -> dict:
+    """Return the object in a file a stage wrote. Raises ConfigError."""
+    return decode(dict, read_text(path, REMAKE), str(path), REMAKE)
 
 
 def copy_file(source: Path, path: Path) -> None:

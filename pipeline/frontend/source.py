@@ -34,6 +34,11 @@ class PypiSource:
         return f"{_PREFIX}{self.package}=={self.version}!{self.member}"
 
 
+def is_package(model: str) -> bool:
+    """Tell whether a model comes from a package, rather than from a path."""
+    return model.startswith(_PREFIX)
+
+
 def parse_pypi(model: str) -> PypiSource:
     """Read `pypi:PACKAGE==VERSION!member`; the package name is normalised as PEP 503 says.
 

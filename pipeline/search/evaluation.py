@@ -81,6 +81,9 @@ class Evaluator:
         self.scorer = Scorer(module, name, target, inputs, outputs)
         self._workers = workers(self.scorer)
         self._counted: set[object] = set()
+        #: called after each candidate with how many there were so far, whatever for, and the least ram of all (bytes)
+        self.watch: Callable[[int, int], None] = lambda tried, least: None
+        self._tried, self._least = 0, 0
 
     @property
     def count(self) -> int:
@@ -155,6 +158,10 @@ class Evaluator:
     def _evaluation(self, passes: tuple[Pass, ...], outcome: Outcome, arrangement: Arrangement = ()) -> Evaluation:
         if outcome.died or outcome.key is not None and not outcome.hopeless:
             self._counted.add(passes if outcome.key is None else outcome.key)
+        self._tried += 1
+        if outcome.footprint is not None:
+            self._least = min(self._least or outcome.footprint.ram, outcome.footprint.ram)
+        self.watch(self._tried, self._least)
         key = self._key((*passes, *arrangement), outcome)
         if key is None or not outcome.order:
             return Evaluation((*passes, *arrangement), 0, None, outcome.failure)

@@ -72,7 +72,7 @@ def search(
     lossy: bool = False,
     knowledge: Knowledge = Knowledge(),
     refuse: Callable[[Sequence], str] = lambda sequence: "",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
     workers: Callable[[Scorer], Workers] = InProcess,
     baseline: Footprint | None = None,
     extra_compute: float | None = 0.25,
@@ -81,8 +81,8 @@ def search(
     """Search with the strategy of that name. Raises ConfigError for an unknown one, ModelError where nothing compiles.
 
     `objective` is what is lowered, one of OBJECTIVES. `lossy` admits passes that are not exact; `refuse` is asked about
-    a lossy winner, and says why it will not do, or nothing. `knowledge` of other models says what to try first. `progress` is called with the number of evaluations and the
-    best ram so far. `workers` says who works: `forked()` on all cores, with limits for each candidate; the result is
+    a lossy winner, and says why it will not do, or nothing. `knowledge` of other models says what to try first. `progress` is called with
+    the phase, the number of states (or, after the search, candidates) looked at, and the least ram so far in bytes. `workers` says who works: `forked()` on all cores, with limits for each candidate; the result is
     the same. `baseline` is that of the graph, where it is known already. `extra_compute` is how much more
     arithmetic there may be for less ram, as a fraction; None leaves kernels whole. With `rungs`, what
     lies between whole kernels and splits is among what was tried (see `Splitter.rungs`), and first of all the kernels of
@@ -98,8 +98,9 @@ def search(
             baseline = tvm_default(module, target, inputs, outputs)
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
     with closing(evaluator):
-        silent = progress or (lambda done, best: None)
-        trace = Trace(limits or Limits(), evaluator, silent, knowledge, actions(lossy=lossy))
+        shown = progress or (lambda what, done, best: None)
+        trace = Trace(limits or Limits(), evaluator, knowledge, actions(lossy=lossy))
+        evaluator.watch = lambda tried, least: shown("searching, states looked at", evaluator.count, least)
         STRATEGIES[strategy](trace, seed)
         if trace.best is None:
             reason = next(iter(evaluator.failures.values()), "no candidate was evaluated")
@@ -108,6 +109,7 @@ def search(
             )
         # what follows tries the winner's own variants: no part of the search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
+        evaluator.watch = lambda tried, least: shown("finishing, candidates looked at", tried, least)
         pulled, ablation, rejected = _accepted(trace, refuse, None if trace.fits else extra_compute, rungs)
         tried = (_plain(evaluator), *pulled.tried) if rungs else pulled.tried
     assert pulled.best.footprint is not None

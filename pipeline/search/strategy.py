@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import repeat, tee
 from typing import Protocol
@@ -39,7 +39,6 @@ class Trace:
 
     limits: Limits
     evaluator: Evaluator
-    progress: Callable[[int, int], None] = lambda done, best: None
     #: what is known of other models
     knowledge: Knowledge = Knowledge()
     #: the graph passes a strategy may use
@@ -90,8 +89,6 @@ class Trace:
             self.best = candidate
             self.trajectory.append({"evaluation": self.evaluator.count, "ram": candidate.footprint.ram})
         self._keep(candidate)
-        assert self.best is not None and self.best.footprint is not None
-        self.progress(self.evaluator.count, self.best.footprint.ram)
         return better
 
     def _keep(self, candidate: Evaluation) -> None:

@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-from passfit.stages.toolchain import PACKAGES, source_digest
+from passfit.config import load_params
+from passfit.errors import ConfigError
+from passfit.stages.toolchain import PACKAGES, source_digest, write_settings
 
 
 @pytest.fixture
@@ -36,6 +38,52 @@ def test_it_writes_the_same_bytes_again(repo):
     run(repo)
     assert {path.name: path.read_bytes() for path in (repo / "out").rglob("*.json")} == first
     assert not list((repo / "out").rglob("*.new"))
+
+
+SEARCH, COMPILE = "search.json", "compile.json"
+BASE = "models: {a: {source: a.onnx}}\ntargets: {x86-64: {budget: {ram: 1MiB}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        (BASE, BASE.replace("1MiB", "2MiB"), set()),
+        (BASE, BASE.replace("{budget: {ram: 1MiB}}", ""), set()),
+        (BASE + "search: {until: fits}", BASE.replace("1MiB", "2MiB") + "search: {until: fits}", {SEARCH}),
+        (BASE, BASE.replace("budget", "threads: 2, budget"), {SEARCH, COMPILE}),
+        (BASE, BASE + "verify: {tolerance: 1.0e-3}", {COMPILE}),
+        (BASE, BASE + "search: {max_error: 0.5, workers: 3}", set()),
+        (BASE + "search: {lossy: true}", BASE + "search: {lossy: true, max_error: 0.5}", {SEARCH, COMPILE}),
+        (BASE, BASE + "search: {seed: 1}", {SEARCH}),
+        (BASE, BASE + "search: {max-latency: 2x}", {SEARCH}),
+        (BASE, BASE + "tune: {seed: 1}\ntrack: {experiment: e}", set()),
+    ],
+)
+def test_a_stage_is_shown_what_it_reads_and_nothing_else(tmp_path, monkeypatch, before, after, changed):
+    monkeypatch.chdir(tmp_path)
+
+    def written(text: str) -> dict[str, bytes]:
+        (tmp_path / "params.yaml").write_text(text)
+        write_settings(load_params(tmp_path / "params.yaml"), "a", "x86-64")
+        return {file.name: file.read_bytes() for file in (tmp_path / "out/settings/a/x86-64").iterdir()}
+
+    first, second = written(before), written(after)
+    assert set(first) == {SEARCH, COMPILE}
+    assert {name for name in first if first[name] != second[name]} == changed
+
+
+def test_knowledge_counts_by_its_content(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text(BASE + "search: {knowledge: k.json}")
+    params = load_params(tmp_path / "params.yaml")
+    with pytest.raises(ConfigError, match="passfit learn"):
+        write_settings(params, "a", "x86-64")
+    found = set()
+    for text in ("1", "2", "1"):
+        (tmp_path / "k.json").write_text(text)
+        write_settings(params, "a", "x86-64")
+        found.add((tmp_path / "out/settings/a/x86-64/search.json").read_bytes())
+    assert len(found) == 2
 
 
 def test_an_unknown_target_is_one_line_with_the_nearest_name(repo):
