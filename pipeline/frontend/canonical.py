@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from ..errors import ModelError
 from .binding import bind_inputs
 from .branches import select_branches
+from .empty import without_empty_tensors
 from .folding import fold, sort_nodes
 from .limits import refuse_wrong_forms
 from .names import detach_outputs, name_nodes, name_unnamed
@@ -63,7 +64,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     model = fold(infer_shapes(model))
     model = raise_opset(fold(select_branches(model)))
     for change in (rewrite, unroll_recurrent):
-        model = fold(change(infer_shapes(model)))
+        model = fold(change(without_empty_tensors(infer_shapes(model))))
     model = detach_outputs(model)
     refuse_unsupported(model)
     model = infer_shapes(model)
