@@ -24,14 +24,19 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
     fresh = _without_values(model)
     del fresh.graph.value_info[:]
+    given = {value.name for value in fresh.graph.input}
     for value in fresh.graph.output:
-        if value.type.HasField("tensor_type"):
+        if value.name not in given and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
     try:
         found = shape_inference.infer_shapes(fresh, check_type=True, strict_mode=True, data_prop=True)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
         said = " ".join(str(error).replace("[ShapeInferenceError]", "").split())
         raise ModelError(f"The shapes of the model do not agree: {said}.", "Check the shapes given.") from error
+    types = {value.name: value.type for value in found.graph.output if value.type.tensor_type.HasField("shape")}
+    for value in found.graph.output:  # of two outputs of one name, ONNX types one
+        if value.name in types:
+            value.type.CopyFrom(types[value.name])
     return _typed(model, found)
 
 
