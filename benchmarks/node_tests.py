@@ -79,7 +79,9 @@ def cases() -> list[Case]:
 def _read(case: object) -> Case | None:
     model, (values, expected) = case.model, case.data_sets[0]
     arrays = [numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else v for v in (*values, *expected)]
-    if any(not isinstance(each, (np.ndarray, np.generic)) or np.asarray(each).dtype.kind not in "biuf" for each in arrays):
+    if any(
+        not isinstance(each, (np.ndarray, np.generic)) or np.asarray(each).dtype.kind not in "biuf" for each in arrays
+    ):
         return None
     if any(not info.type.HasField("tensor_type") for info in model.graph.input):
         return None
@@ -213,7 +215,11 @@ def table(results: list[Result], target: str) -> Iterator[str]:
     yield ""
     yield "| cases | operators | " + " | ".join(OUTCOMES) + " |"
     yield "| --- " * (len(OUTCOMES) + 2) + "|"
-    yield f"| {len(results)} | {len({each.op for each in results})} | " + " | ".join(str(counts[o]) for o in OUTCOMES) + " |"
+    yield (
+        f"| {len(results)} | {len({each.op for each in results})} | "
+        + " | ".join(str(counts[o]) for o in OUTCOMES)
+        + " |"
+    )
     for outcome in reversed(OUTCOMES[1:]):
         listed = [each for each in results if each.outcome == outcome]
         if listed:

@@ -39,7 +39,9 @@ def without_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
     result.CopyFrom(model)
     graph = result.graph
     inputs = {value.name for value in graph.input if _is_empty(context, value.name)}
-    renamed = {name: _empty(graph, context, name, f"{name}/empty") for name in sorted(inputs - context.constants.keys())}
+    renamed = {
+        name: _empty(graph, context, name, f"{name}/empty") for name in sorted(inputs - context.constants.keys())
+    }
     nodes = list(graph.node)
     del graph.node[:]
     for index, node in enumerate(nodes):
@@ -69,7 +71,9 @@ def _replaced(
             return make.nodes
     if not node.input or not _is_empty(context, node.input[0]):
         return [node]  # shapes, axes and the like may be empty constants
-    if any(name and name not in context.constants for name in node.input) or any(a.HasField("g") for a in node.attribute):
+    if any(name and name not in context.constants for name in node.input) or any(
+        a.HasField("g") for a in node.attribute
+    ):
         raise ModelError(
             f"The {node_title(node)} reads '{node.input[0]}', which has no elements, and cannot be compiled.",
             "Give the inputs of the model larger shapes, or remove the node before exporting.",
@@ -89,7 +93,11 @@ def _empty(graph: onnx.GraphProto, context: Context, name: str, called: str) -> 
 
     while called != name and called in context.types:
         called += "_"
-    _add(graph, context, helper.make_tensor(called, context.types[name].tensor_type.elem_type, context.shape(name), b"", True))
+    _add(
+        graph,
+        context,
+        helper.make_tensor(called, context.types[name].tensor_type.elem_type, context.shape(name), b"", True),
+    )
     return called
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -39,7 +38,9 @@ def save(folder: Path, name: str) -> Path:
     ]
     weights = [numpy_helper.from_array(value, each) for each, value in constants.items()]
     graph = helper.make_graph(nodes, "g", *values, weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), folder / f"{name}.onnx")
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), folder / f"{name}.onnx"
+    )
     return folder / f"{name}.onnx"
 
 
@@ -54,8 +55,8 @@ def test_the_library_runs_and_the_report_is_of_one_piece(name: str, tmp_path: Pa
     saved = read_plan(out / "plan.json")
     assert explanation_table(explain(saved.program, saved.plan, saved.alignment))
     for picture in ("arena.svg", "arena-before.svg"):
-        numbers = [float(value) for each in ElementTree.parse(out / picture).iter() for key, value in each.items() if key in ("x", "y", "width", "height")]
-        assert np.isfinite(numbers).all()
+        drawn = [dict(each.items()) for each in ElementTree.parse(out / picture).iter()]
+        assert np.isfinite([float(each[key]) for each in drawn for key in ("x", "y", "height") if key in each]).all()
 
     found = _called(out / f"lib{name}.so", name, saved.program)
     x = np.arange(8, dtype=np.float32)
@@ -67,7 +68,10 @@ def test_the_library_runs_and_the_report_is_of_one_piece(name: str, tmp_path: Pa
 def _called(file: Path, name: str, program) -> list[np.ndarray]:
     """The outputs, 0, 1, 2 … being written to every input. All pointers must be valid, also to no bytes."""
     library = ctypes.CDLL(str(file))
-    place: Callable[[str, int], int | None] = lambda kind, number: getattr(library, f"{name}_{kind}")(number)
+
+    def place(kind: str, number: int) -> int | None:
+        return getattr(library, f"{name}_{kind}")(number)
+
     for kind in ("input", "output"):
         getattr(library, f"{name}_{kind}").restype = ctypes.c_void_p
     for number, port in enumerate(program.inputs):

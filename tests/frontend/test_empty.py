@@ -93,7 +93,10 @@ def test_no_node_computes_on_a_tensor_without_elements(name: str, tmp_path: Path
 def test_every_operator_set_is_taken(opset: int, tmp_path: Path) -> None:
     split = node("Split", ["x"], ["a", "b"], split=[0, 5]) if opset < 13 else node("Split", ["x", "s"], ["a", "b"])
     made = model_of([split], {"x": [5, 3]}, ["a", "b"], {} if opset < 13 else {"s": _integers(0, 5)}, opset=opset)
-    shapes = [[dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in import_model(save(made, tmp_path)).graph.output]
+    shapes = [
+        [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in import_model(save(made, tmp_path)).graph.output
+    ]
     assert shapes == [[0, 3], [5, 3]]
 
 
