@@ -96,7 +96,7 @@ def _per_graph(graphs: Sequence[Graph]) -> str:
                 f"{_ideal(graph):.1f}",
                 f"{_reduced(graph.relaxed, graph):.1f}",
                 f"{graph.published['Transfer']:.1f}" if "Transfer" in graph.published else "–",
-                f"{_best(graph, 'ram') / graph.default_ram:.3f}",
+                f"{_share(_best(graph, 'ram'), graph.default_ram):.3f}",
                 f"{ours.seconds:.2f}",
             )
         )
@@ -123,8 +123,13 @@ def _best(graph: Graph, objective: str) -> float:
     return _median(graph.of(OURS, objective), objective)
 
 
+def _share(nbytes: float, whole: int) -> float:
+    """`nbytes` divided by `whole`; 1 of a graph without tensors, of which nothing can go."""
+    return nbytes / whole if whole else 1.0
+
+
 def _reduced(nbytes: float, graph: Graph) -> float:
-    return 100 * (1 - nbytes / graph.start)
+    return 100 * (1 - _share(nbytes, graph.start))
 
 
 def _ideal(graph: Graph) -> float:
@@ -136,11 +141,11 @@ def _sum_reduction(strategy: str) -> Callable[[Graph], float]:
 
 
 def _sum_ratio(strategy: str) -> Callable[[Graph], float]:
-    return lambda graph: _median(graph.of(strategy, "sum"), "sum") / graph.start
+    return lambda graph: _share(_median(graph.of(strategy, "sum"), "sum"), graph.start)
 
 
 def _ram_ratio(strategy: str) -> Callable[[Graph], float]:
-    return lambda graph: _median(graph.of(strategy, "ram"), "ram") / graph.default_ram
+    return lambda graph: _share(_median(graph.of(strategy, "ram"), "ram"), graph.default_ram)
 
 
 def _mean(figure: Callable[[Graph], float], graphs: Sequence[Graph]) -> float:

@@ -24,6 +24,8 @@ _AGAIN = "Check the model with onnx.checker, and export it again."
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
+#: operators whose result on an operand without elements is the same for everyone
+_ON_NOTHING = frozenset({"Concat", "ConstantOfShape", "ReduceProd", "ReduceSum", "Shape", "Size"})
 
 
 def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -58,7 +60,9 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
             changed |= fold_constants(
                 graph_model,
                 onnx_shape_inference=True,
-                should_fold=lambda node: node.op_type not in _RANDOM and (node in whole or _worth(node)),  # noqa: B023
+                should_fold=lambda node: (
+                    node.op_type not in _RANDOM and not _on_nothing(node) and (node in whole or _worth(node))  # noqa: B023
+                ),
             ).modified
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise ModelError(
@@ -89,6 +93,14 @@ def _worth(node: onnx_ir.Node) -> bool:
     """Whether the result of one node with constant inputs is hardly larger than the constants that vanish with it."""
     freed = sum(v.const_value.nbytes for v in set(node.inputs) if v is not None and len(v.uses()) == 1)
     return sum(map(nbytes, node.outputs)) - freed <= GROWTH
+
+
+def _on_nothing(node: onnx_ir.Node) -> bool:
+    """Whether a node has a result although its operand has no elements: empty.py computes it as ONNX Runtime does."""
+    operand = node.inputs[0] if node.inputs else None
+    if operand is None or operand.const_value is None or operand.const_value.size or node.op_type in _ON_NOTHING:
+        return False
+    return any(value.shape is not None and value.shape.is_static() and 0 not in value.shape.numpy() for value in node.outputs)
 
 
 def _first(error: BaseException) -> str:

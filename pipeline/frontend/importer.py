@@ -18,10 +18,13 @@ _PAIRWISE = {"Max": relax.op.maximum, "Min": relax.op.minimum}
 
 
 class NodeImporter(ONNXGraphImporter):
-    """Imports one graph; `node` is the ONNX node at hand, None before the first and after the last."""
+    """Imports one graph; `node` is the ONNX node at hand, None before the first and after the last.
 
-    def __init__(self) -> None:
-        super().__init__({}, "float32", keep_params_in_input=False, sanitize=True)
+    `shapes` are those of the inputs: TVM reads a dimension of 0 in the file as an unknown one.
+    """
+
+    def __init__(self, shapes: dict[str, list[int]]) -> None:
+        super().__init__(shapes, "float32", keep_params_in_input=False, sanitize=True)
         self.node: onnx.NodeProto | None = None
         self._variable = ""
         emit = self.bb.emit

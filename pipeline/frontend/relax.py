@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..errors import ModelError
 from .operators import refuse_unsupported
 from .reading import node_title
+from .shapes import static_shape
 
 if TYPE_CHECKING:
     import onnx
@@ -30,7 +31,8 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
     from .importer import NodeImporter
 
     refuse_unsupported(model)
-    importer = NodeImporter()
+    shapes = {value.name: static_shape(value.type) for value in model.graph.input}
+    importer = NodeImporter({name: list(shape) for name, shape in shapes.items() if shape is not None})
     said = io.StringIO()
     with warnings.catch_warnings(), contextlib.redirect_stdout(said):
         # It warns of renamed inputs and prints the inputs of a node it fails on; both are said better here.

@@ -47,7 +47,8 @@ def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
     """`best` without the passes that leave the module as it was: nothing needs to be evaluated for that."""
     passes = best.module_passes
     keys = list(evaluator.keys(passes[:end] for end in range(len(passes) + 1)))
-    kept = tuple(each for place, each in enumerate(passes) if keys[place] != keys[place + 1])
+    needed = set(range(len(passes))) - set(_optional(best))  # `legalize`, even where there is nothing to legalize
+    kept = tuple(each for place, each in enumerate(passes) if place in needed or keys[place] != keys[place + 1])
     return replace(best, passes=(*kept, *best.passes[len(passes) :]))
 
 
