@@ -31,12 +31,24 @@ class Footprint:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What running the library showed. `ram` is None where it was not measured natively.
+class ErrorDistances:
+    """How far a library and ONNX Runtime are from the model in double precision: the largest error, divided by the
+    range of its output in the reference. `reference` is "double", or "onnxruntime: " and why there are no doubles."""
 
-    `latency_ms` is the median of a run, under an emulator the emulator's. `instructions` are those of one run under an
-    emulator; None natively, and where there are too many to count. `max_rel_error` is the largest absolute error
-    divided by the range of that output in the reference.
+    reference: str
+    library_to_double: float | None = None
+    onnxruntime_to_double: float | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What running the library showed. `ram` is None where it was not measured natively, and without the stack.
+
+    `ram` is the anonymous memory, in whole pages of `page` bytes, that a process gains over its twin that never calls
+    the library. `stack` is the most that a run uses of the caller's stack, in bytes. `latency_ms` is the median of a run,
+    None under an emulator. `instructions` are those of one run under an emulator; None natively, and where there are
+    too many to count. `max_rel_error` is the largest absolute error divided by the range of that output in the
+    reference, which is ONNX Runtime.
     """
 
     ran: bool
@@ -46,6 +58,9 @@ class Measured:
     max_abs_error: float | None = None
     max_rel_error: float | None = None
     instructions: int | None = None
+    stack: int | None = None
+    page: int | None = None
+    error: ErrorDistances | None = None
 
 
 @dataclass(frozen=True)
