@@ -50,6 +50,11 @@ class NumericError(PassfitError):
         super().__init__(what, hint)
         self.outputs = outputs
 
+    def add_place(self, file: object) -> None:
+        """Say in the message where the errors are written."""
+        self.hint = f"{self.hint} The errors of each output are in '{file}'.".strip()
+        self.args = (f"{self.what} {self.hint}",)
+
 
 class PlanError(Exception):
     """A memory plan broke a rule. It is a bug of ours, never the user's: exit code 3."""

@@ -74,7 +74,8 @@ class Budget:
 @dataclass(frozen=True)
 class FootprintReport:
     """One model on one target: footprint.json. `fits` is against the budget, and against the target's capacity
-    where no budget is set. `exact` is false where the sequence has a lossy pass."""
+    where no budget is set. `exact` is false where the sequence has a lossy pass. `baseline_code` is the text and
+    read-only data of the baseline's kernels, None where they were not built: its flash is not known then."""
 
     model: str
     target: str
@@ -85,11 +86,18 @@ class FootprintReport:
     budget: Budget = field(default_factory=Budget)
     fits: bool = True
     exact: bool = True
+    baseline_code: int | None = None
+
+    @property
+    def baseline_flash(self) -> int | None:
+        """Weights and code of the baseline, as `best.flash` is; None where its code is not known."""
+        return None if self.baseline_code is None else self.baseline.weights + self.baseline_code
 
     def to_json(self) -> dict:
         """The object written to footprint.json; the baseline is named, and leaves out what TVM does not tell."""
         data = asdict(self)
-        baseline = {"name": "tvm-default", **data["baseline"]}
-        for unknown in ("code", "bound", "floor", "proved"):
+        code = data.pop("baseline_code")
+        baseline = {"name": "tvm-default", **data["baseline"], "flash": self.baseline_flash, "code": code}
+        for unknown in ("bound", "floor", "proved"):
             del baseline[unknown]
         return data | {"baseline": baseline}

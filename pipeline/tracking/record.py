@@ -17,7 +17,7 @@ from .metrics import metrics
 from .note import note
 
 #: goes into the content hash: raise it when runs are logged in another way, so that they are logged again
-FORMAT = "2"
+FORMAT = "3"
 
 
 @dataclass(frozen=True)
