@@ -25,7 +25,7 @@ from .baseline import lowered_default
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-#: after so many seconds the code counts as unknown; within the time of the largest library here ten times over
+#: after so many seconds the code counts as unknown
 MOST_SECONDS = 600.0
 #: of TVM's own way from kernels to LLVM
 _PIPELINE = "default"
@@ -65,7 +65,12 @@ def default_code_aside(
             found.append(_received(ours, process, seconds))
         return found[0]
 
-    process.start()
+    # an interrupt between the fork and the child's own handler would unwind the stack of the parent in the child
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     theirs.close()
     try:
         yield wait

@@ -73,10 +73,25 @@ def with_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) ->
     try:
         reference = DoubleReference(model)
         doubled = [replace(case, double=reference(case.inputs)) for case in cases]
+        _check_forms(doubled)
         _check_believable(model, doubled, tolerance)
     except NoDouble as error:
         return [replace(case, no_double=str(error)) for case in cases]
     return doubled
+
+
+def _check_forms(cases: list[Case]) -> None:
+    """Raises NoDouble where an output has another shape or kind than ONNX Runtime's."""
+    for case in cases:
+        assert case.double is not None
+        for name, expected in case.expected.items():
+            found = case.double[name]
+            same_kind = (found.dtype == expected.dtype) or (found.dtype == np.float64 and expected.dtype.kind not in "iub")
+            if found.shape != expected.shape or not same_kind:
+                raise NoDouble(
+                    f"output '{name}' is {found.dtype} {list(found.shape)}, ONNX Runtime's is {expected.dtype} "
+                    f"{list(expected.shape)}"
+                )
 
 
 def _check_believable(model: onnx.ModelProto, cases: list[Case], tolerance: float) -> None:

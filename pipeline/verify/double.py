@@ -79,7 +79,8 @@ def _dtypes(model: onnx.ModelProto) -> dict[str, np.dtype]:
     """The dtype of each result that the model keeps in a narrow float."""
     import onnx
 
-    values = (*model.graph.value_info, *model.graph.output)
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    values = (*inferred.value_info, *inferred.output)
     types = {value.name: value.type.tensor_type.elem_type for value in values}
     return {name: onnx.helper.tensor_dtype_to_np_dtype(each) for name, each in types.items() if _is_narrow(each)}
 
