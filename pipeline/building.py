@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def build_and_run(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from .verify import choose_cases, verify_library
+    from .verify import choose_cases, verify_library, with_plain_sums
 
     progress("compiling", 0, 0)
     with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM leave Python free
@@ -69,7 +70,8 @@ def build_and_run(
         cases.result()
         work_aside()
         progress("running", 0, 0)
-        measured = verify_library(library, lowered.program, cases.result, target, settings.tolerance)
+        second_look = partial(with_plain_sums, imported.onnx)
+        measured = verify_library(library, lowered.program, cases.result, target, settings.tolerance, second_look)
     return measured, library.code_bytes
 
 

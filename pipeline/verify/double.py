@@ -28,8 +28,8 @@ class NoDouble(Exception):
 
 
 class DoubleReference:
-    """A canonical model, all its floats widened to doubles. With `rounded`, each result is rounded to the dtype the
-    model gives it: its distance from the plain evaluation is what rounding alone does."""
+    """A canonical model, all its floats widened to doubles. With `rounded`, sums are of float32, in the plainest order,
+    and each result is rounded to the dtype the model gives it: its distance from the doubles is rounding alone."""
 
     def __init__(self, model: onnx.ModelProto, *, rounded: bool = False):
         """Raises NoDouble where an operator is not evaluated."""
@@ -38,7 +38,8 @@ class DoubleReference:
         from .double_operators import OPERATORS
 
         try:
-            self._evaluator = ReferenceEvaluator(_widened(model), new_ops=list(OPERATORS))
+            operators = [*(_plain(model) if rounded else ()), *OPERATORS]  # of two of a name, the first counts
+            self._evaluator = ReferenceEvaluator(_widened(model), new_ops=operators)
         except _FAILURES as error:
             raise NoDouble(_reason(error)) from error
         self._narrow = _dtypes(model) if rounded else {}
@@ -73,6 +74,13 @@ class DoubleReference:
 
 def _narrow(dtype: np.dtype) -> bool:
     return (dtype.kind == "f" and dtype.itemsize < 8) or dtype == ml_dtypes.bfloat16
+
+
+def _plain(model: onnx.ModelProto) -> tuple[type, ...]:
+    from .plain_sums import ALONG_ONE_AXIS, OPERATORS
+
+    opset = next(each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
+    return (*OPERATORS, *(ALONG_ONE_AXIS if opset >= 13 else ()))
 
 
 def _dtypes(model: onnx.ModelProto) -> dict[str, np.dtype]:

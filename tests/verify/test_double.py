@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from passfit.errors import ModelError
+from passfit.errors import ModelError, NumericError
 from passfit.verify import cases as cases_module
-from passfit.verify.cases import choose_cases
+from passfit.verify.cases import Case, choose_cases, with_doubles, with_plain_sums
 from passfit.verify.compare import compare
 from passfit.verify.double import DoubleReference, NoDouble
 from passfit.verify.reference import Reference
@@ -143,3 +143,33 @@ def test_a_large_distance_that_rounding_explains_is_believed():
     assert case.double is not None
     found = compare([case.expected], [case], 1e-6)
     assert found.onnxruntime_to_double == found.library_to_double > 1e-5
+
+
+@pytest.mark.parametrize("first", [0, 9000])
+def test_a_softmax_over_18000_classes_summed_in_order_passes_at_the_second_look(first):
+    """The largest class is the first, or in the middle; a library's one sum of floats loses each small term's end."""
+    model = model_of([helper.make_node("Softmax", ["x"], ["y"], axis=-1)], (2, 18_000))
+    x = np.random.default_rng(0).normal(0, 1, (2, 18_000)).astype(np.float32)
+    x[:, first] = 12
+    (case,) = with_doubles(model, [Case({"x": x}, Reference(model)({"x": x}), Reference(model)({"x": x}))], 1e-5)
+    powers = np.exp(x - x.max(axis=1, keepdims=True))
+    result = {"y": powers / np.cumsum(powers, axis=1, dtype=np.float32)[:, -1:]}
+    looked = with_plain_sums(model, [case])
+    compare([result], looked, 1e-6)
+    dropped = {"y": powers / (powers.sum(axis=1, keepdims=True) - powers[:, :-3].max(axis=1, keepdims=True))}
+    with pytest.raises(NumericError):
+        compare([dropped], looked, 1e-4)
+
+
+def test_plain_sums_are_near_the_doubles():
+    random = np.random.default_rng(0)
+    constants = {"w": random.normal(0, 1, (6, 2, 3, 3)).astype(np.float32), "m": random.normal(0, 1, (4, 5)).astype(np.float32)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], group=2, pads=[1, 0, 1, 0]),
+        helper.make_node("ReduceMean", ["c"], ["r"], axes=[1, -2], keepdims=0),
+        helper.make_node("MatMul", ["r", "m"], ["p"]),
+        helper.make_node("Softmax", ["p"], ["y"]),
+    ]
+    model, x = model_of(nodes, (1, 4, 7, 6), constants), random.normal(0, 1, (1, 4, 7, 6)).astype(np.float32)
+    plain, double = DoubleReference(model, rounded=True)({"x": x})["y"], DoubleReference(model)({"x": x})["y"]
+    assert 0 < np.abs(plain - double).max() < 1e-6
