@@ -10,7 +10,8 @@ from ..results import Result
 def metrics(result: Result, trajectory: Sequence[tuple[int, int]]) -> Iterator[tuple[str, float]]:
     """Name and value, `memory/ram` first: MLflow compares runs by the metric logged first. Sizes in bytes.
 
-    `trajectory` is (evaluation, best ram so far) of the search.
+    `trajectory` is (evaluation, best ram so far) of the search; its last point, one step later, is the ram of what was
+    taken, as `memory/ram` is.
     """
     best, before, ran = result.best, result.baseline, result.measured
     for name in ("ram", "arena", "workspace", "weights", "flash", "code", "bound", "floor", "kernels", "sum"):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: ratio of two errors by rounding alone, of the same graph summed in another order. Measured over benchmarks/models.toml
-#: and random networks: 3 at most for outputs of many elements; outputs of one element scatter more
+#: ratio of two errors by rounding alone, of the same graph summed in another order: measured 2.0 at most on nine models of
+#: benchmarks/models.toml, 6.2 on 64 nearly constant sums of 2,048 elements
 SLACK = 8.0
 #: units in the last place, of the largest magnitude in an output, that never count: roundings of its last operators
 ULPS = 4.0

@@ -116,8 +116,7 @@ def test_a_kernel_that_drops_a_channel_is_refused(tmp_path):
     weights[0][7] = 0
     with pytest.raises(NumericError, match="elements differ") as error:
         verify(replace(model, weights=tuple(weights)), tmp_path)
-    (told,) = error.value.outputs
-    assert told["library"]["largest"] > 10 * told["allowed"]["largest"]
+    assert any(told["library"]["largest"] > 10 * told["allowed"]["largest"] for told in error.value.outputs)
 
 
 @native
