@@ -23,7 +23,7 @@ from .searching import find_sequence, workers_of
 from .settings import Progress, SearchSettings, TuneSettings, VerifySettings, silent
 from .targets import Target, how_to_run
 from .tuned import find_tuning
-from .writing import write_footprint, write_manifest, write_pictures, write_search
+from .writing import comparison_kept, write_footprint, write_manifest, write_pictures, write_search
 
 if TYPE_CHECKING:
     import onnx
@@ -209,6 +209,7 @@ def compile_imported(
     with result_folder(out) as folder:
         # only now: TVM takes a second to import, and bad input need not wait for it
         from .search.baseline import tvm_default
+        from .search.baseline_code import default_code_aside
         from .search.replay import lowered_by, port_names, scheduled
 
         if chosen is None:
@@ -223,9 +224,12 @@ def compile_imported(
         plan = plan_of(lowered, target)
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)
-        measured, code = build_and_run(imported, lowered, plan, workspace, target, folder, checked, progress)
-        best = footprint_of(lowered.program, plan, workspace, code, target)
-        report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy)
+        with default_code_aside(imported.graph, target, *port_names(imported.onnx)) as baseline_code, comparison_kept(out):
+            measured, code = build_and_run(
+                imported, lowered, plan, workspace, target, folder, checked, progress, baseline_code
+            )
+            best = footprint_of(lowered.program, plan, workspace, code, target)
+            report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy, baseline_code())
         write_sequence(chosen, folder / "sequence.json")
         write_footprint(report, folder)
         write_pictures(imported, lowered, plan, before, target, folder)
@@ -287,12 +291,15 @@ def _report(
     baseline: Footprint,
     measured: Measured,
     exact: bool,
+    baseline_code: int | None = None,
 ) -> FootprintReport:
     from .memory import fits
 
     budget = budget or Budget()
     within = fits(best.ram, best.flash, budget, target.ram, target.flash)
-    return FootprintReport(imported.name, target.name, imported.start, best, baseline, measured, budget, within, exact)
+    return FootprintReport(
+        imported.name, target.name, imported.start, best, baseline, measured, budget, within, exact, baseline_code
+    )
 
 
 def _check_parent(out: Path) -> None:

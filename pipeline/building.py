@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,18 +53,25 @@ def build_and_run(
     folder: Path,
     settings: VerifySettings,
     progress: Progress,
+    work_aside: Callable[[], object] = lambda: None,
 ) -> tuple[Measured, int]:
-    """Write the library into `folder`; returns what running it showed, and the bytes of its code."""
+    """Write the library into `folder`; returns what running it showed, and the bytes of its code.
+
+    `work_aside` waits for other work, which would disturb a library that is timed.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
-    from .verify import choose_cases, verify_library
+    from .verify import choose_cases, verify_library, with_plain_sums
 
     progress("compiling", 0, 0)
     with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM leave Python free
         cases = aside.submit(choose_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance)
         library = build_library(imported.name, lowered, plan, workspace, target, folder)
+        cases.result()
+        work_aside()
         progress("running", 0, 0)
-        measured = verify_library(library, lowered.program, cases.result, target, settings.tolerance)
+        second_look = partial(with_plain_sums, imported.onnx)
+        measured = verify_library(library, lowered.program, cases.result, target, settings.tolerance, second_look)
     return measured, library.code_bytes
 
 

@@ -43,7 +43,17 @@ class OutputError(PassfitError):
 
 
 class NumericError(PassfitError):
-    """The compiled library computes something else than ONNX Runtime."""
+    """The compiled library computes something else than ONNX Runtime. `outputs` are the errors of each output, where
+    they are known: plain objects, for a file."""
+
+    def __init__(self, what: str, hint: str = "", outputs: tuple[dict, ...] = ()):
+        super().__init__(what, hint)
+        self.outputs = outputs
+
+    def add_place(self, file: object) -> None:
+        """Say in the message where the errors are written."""
+        self.hint = f"{self.hint} The errors of each output are in '{file}'.".strip()
+        self.args = (f"{self.what} {self.hint}",)
 
 
 class PlanError(Exception):

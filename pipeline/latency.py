@@ -13,7 +13,7 @@ from .memory.latency import LatencyLimit
 from .passes.sequence import Sequence
 from .search.front import Front, Point, front
 from .search.levers import Tried
-from .search.search import SearchResult
+from .search.search import SearchResult, ended
 from .targets import Target, how_to_run
 from .verify.inputs import make_input
 from .verify.pace import pace
@@ -71,6 +71,7 @@ def within(
         sequence=chosen.evaluation.sequence,
         best=chosen.evaluation.footprint,
         extra_compute=chosen.extra_compute,
+        trajectory=ended(result.trajectory, result.evaluations, chosen.evaluation.footprint.ram),
     )
     return changed, tradeoff
 

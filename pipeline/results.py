@@ -18,16 +18,18 @@ REMAKE = "Run `dvc repro`."
 
 @dataclass(frozen=True)
 class Baseline:
-    """The same model through TVM's own pipeline; bytes."""
+    """The same model through TVM's own pipeline; bytes. `flash` is weights + code; both are None where the kernels
+    were not built."""
 
     name: str
     ram: int
-    flash: int
+    flash: int | None
     arena: int
     workspace: int
     weights: int
     kernels: int
     sum: int
+    code: int | None = None
 
 
 @dataclass(frozen=True)
@@ -134,4 +136,6 @@ def parse_result(text: str, place: str, model: str, target: str) -> Result:
         raise PassfitError(
             f"{place}: is about {result.model} @ {result.target}, not {model} @ {target}: it is stale.", REMAKE
         )
+    if result.baseline.code is None:  # before it was known, the flash was that of the weights alone
+        return replace(result, baseline=replace(result.baseline, flash=None))
     return result

@@ -56,8 +56,10 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """How a library is compared with ONNX Runtime; `tolerance` is relative to the range of an output, and so is
-    `max_error`, which holds where the sequence has lossy passes."""
+    """How a library is compared with the model in double precision, or with ONNX Runtime where that cannot be had.
+
+    An error up to `tolerance`, relative to the range of its output, always passes; so does `max_error`, where the
+    sequence has lossy passes. A larger one passes only as far as rounding explains it: see `verify.bounds`."""
 
     seed: int = 0
     cases: int = 3

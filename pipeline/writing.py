@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .building import plan_of
+from .errors import NumericError
 from .graph.files import write_text
 from .graph.serial import json_lines
 from .imported import ImportedModel
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from .passes.sequence import Sequence as PassSequence
     from .search.front import Front
     from .search.search import SearchResult
+
+#: beside where a library would be
+COMPARISON = "comparison.json"
 
 
 def write_search(result: SearchResult, front: Front | None, made_from: Mapping[str, object], folder: Path) -> None:
@@ -49,6 +54,21 @@ def write_search(result: SearchResult, front: Front | None, made_from: Mapping[s
     write_text(folder / "search.json", json_lines(found))
     if front is not None:
         write_text(folder / "front.json", json_lines(asdict(front)))
+
+
+@contextmanager
+def comparison_kept(out: Path) -> Iterator[None]:
+    """Write comparison.json to `out` where a library is refused: the errors of each of its outputs, in the output's
+    unit, and how large they may be. One of an earlier library goes."""
+    place = out / COMPARISON
+    try:
+        yield
+    except NumericError as error:
+        if error.outputs:
+            write_text(place, json_lines({"refused": error.what, "outputs": list(error.outputs)}))
+            error.add_place(place)
+        raise
+    place.unlink(missing_ok=True)
 
 
 def write_footprint(report: FootprintReport, folder: Path) -> None:

@@ -25,6 +25,8 @@ COUNTED = {
     "ram": "arena + workspace (+ weights, where the target cannot read them in place)",
     "flash": "weights + code",
 }
+#: bytes, where a result does not tell
+_PAGE = 4096
 QUANTITIES: tuple[Literal["ram", "flash"], ...] = ("ram", "flash")
 
 
@@ -135,14 +137,14 @@ def _limits(params: Params, result: Result, capacity: Capacity) -> Iterator[Verd
 
 def _measured(result: Result) -> Iterator[Verdict]:
     if result.measured.ran and result.measured.ram is not None:
-        limit = _agreement(result.best)
+        limit = _agreement(result.best, result.measured.page or _PAGE)
         what = f"the predicted {format_bytes(result.best.ram)} and its tolerance"
         yield _compare(result, "ram", "measured", result.measured.ram, limit, what)
 
 
-def _agreement(best: Footprint) -> int:
-    """The most that may be measured for what was predicted: design.md §4, 5 % or 128 KiB above it."""
-    return best.ram + max(best.ram * 5 // 100, 128 * 1024)
+def _agreement(best: Footprint, page: int) -> int:
+    """The most that may be measured for what was predicted: design.md §4, 2 % and 2 pages above it."""
+    return best.ram + best.ram * 2 // 100 + 2 * page
 
 
 def _growth(result: Result, before: Result, growth: Growth) -> Iterator[Verdict]:

@@ -115,9 +115,16 @@ def search(
     assert pulled.best.footprint is not None
     return SearchResult(
         strategy, pulled.best.sequence, pulled.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
-        evaluations, trace.closed, ablation, tuple(trace.trajectory), failures | pulled.failures, rejected,
+        evaluations, trace.closed, ablation, ended(trace.trajectory, evaluations, pulled.best.footprint.ram), failures | pulled.failures, rejected,
         pulled.levers, pulled.extra_compute, pulled.next, tried,
     )  # fmt: skip
+
+
+def ended(trajectory: Ordered[dict[str, int]], evaluations: int, ram: int) -> tuple[dict[str, int], ...]:
+    """The best of each evaluation, and one step after the last the ram of what is taken in the end: of the winner
+    with all levers pulled, or of another candidate where the winner was refused or is too slow."""
+    searched = [point for point in trajectory if point["evaluation"] <= evaluations]
+    return (*searched, {"evaluation": evaluations + 1, "ram": ram})
 
 
 def _plain(evaluator: Evaluator) -> Tried:

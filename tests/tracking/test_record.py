@@ -37,6 +37,15 @@ def test_the_figure_to_compare_by_comes_first_and_params_are_few(repo):
     }  # fmt: skip
 
 
+def test_flash_is_compared_only_where_the_baselines_code_is_known(repo):
+    repo.result()
+    assert "baseline/flash" not in record(repo).metrics and "| flash | 2.0 KiB | – |" in record(repo).note
+    data = json.loads((repo.path / "out/compile/a/rpi4/footprint.json").read_text())
+    data["baseline"] |= {"code": 96, "flash": 2096}
+    repo.write("compile/a/rpi4/footprint.json", data)
+    assert record(repo).metrics["baseline/flash"] == 2096
+
+
 def test_a_limit_of_latency_is_a_param_and_its_front_an_artifact(repo):
     repo.result()
     before = record(repo)
