@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .folders import scratch_folder
 from .imported import ImportedModel
 from .memory.footprint import Footprint, Measured
 from .settings import Progress, VerifySettings
@@ -30,15 +31,13 @@ def build_library(
     name: str, lowered: Lowered, plan: ArenaPlan, workspace: int, target: Target, folder: Path
 ) -> Library:
     """The library of a lowered program, in `folder`. Raises ModelError, ToolchainError, OutputError."""
-    import tempfile
-
     from .codegen import c_identifier, symbol, write_library
     from .kernels.build import build_objects
 
     prefix = c_identifier(name)
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+    with scratch_folder() as scratch:
         kernels = {symbol(prefix, kernel): function for kernel, function in lowered.kernels.items()}
-        objects = build_objects(kernels, target, Path(scratch))
+        objects = build_objects(kernels, target, scratch)
         return write_library(name, lowered.program, plan, workspace, lowered.weights, objects, target, folder)
 
 

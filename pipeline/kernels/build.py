@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,8 +27,15 @@ _WORTH = 200
 
 
 def build_object(kernels: Mapping[str, PrimFunc], target: Target, path: Path) -> None:
-    """Writes an ELF object to `path` with each kernel under its name; TVM adds `__tvm_ffi_` in front."""
-    build_module(kernels, target.tvm_config()).write_to_file(str(path), "o")
+    """Writes an ELF object to `path` with each kernel under its name; TVM adds `__tvm_ffi_` in front. Raises OSError."""
+    module = build_module(kernels, target.tvm_config())
+    if sys.platform != "linux":
+        module.write_to_file(str(path), "o")
+        return
+    # LLVM ends this process where it cannot write a file, so it writes into memory
+    with os.fdopen(os.memfd_create("object"), "rb") as memory:
+        module.write_to_file(f"/proc/self/fd/{memory.fileno()}", "o")
+        path.write_bytes(memory.read())
 
 
 def build_objects(kernels: Mapping[str, PrimFunc], target: Target, folder: Path) -> list[Path]:

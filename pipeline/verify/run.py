@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from ..codegen.library import Library
+from ..folders import scratch_folder
 from ..graph import Program
 from ..memory.footprint import Measured
 from ..targets import Target
@@ -33,8 +32,8 @@ def verify_library(
     is measured natively only. Raises NumericError when outputs differ or the library fails, ToolchainError when it
     cannot be built or started.
     """
-    with tempfile.TemporaryDirectory(prefix="passfit-verify-") as name:
-        linked = link(library, program, target, Path(name))
+    with scratch_folder() as folder:
+        linked = link(library, program, target, folder)
         runner = linked.runner
         if runner.command is None:
             return Measured(ran=False, how=runner.how)
