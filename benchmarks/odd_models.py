@@ -29,6 +29,8 @@ from odd_graphs import Odd
 RESULTS = Path(__file__).parent / "results" / "odd_models.md"
 #: seconds a run may take, and those after Ctrl-C
 LIMIT, PATIENCE = 90.0, 10.0
+#: what ONNX Runtime's telemetry leaves in TMPDIR when it is imported
+_FOREIGN = frozenset({".ses"})
 GROUPS = (
     odd_files.damaged, odd_files.formats, odd_files.structures, odd_files.branches, odd_files.side_files,
     odd_graphs.dtypes, odd_graphs.sizes, odd_graphs.attributes, odd_graphs.chains, odd_graphs.names, odd_graphs.values,
@@ -97,7 +99,7 @@ def run(odd: Odd, limit: float) -> Run:
 
 
 def _files(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.name not in _FOREIGN}
 
 
 def _wait(process: subprocess.Popen, limit: float) -> int | None:

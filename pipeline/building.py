@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .errors import ModelError
 from .folders import scratch_folder
 from .imported import ImportedModel
 from .memory.footprint import Footprint, Measured
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from .memory import ArenaPlan
 
 
+_GIB = 1 << 30
+#: bytes of arena, workspace and weights at most: code addresses them by signed 32-bit offsets, and needs some itself
+STATIC_LIMIT = 2 * _GIB - (64 << 20)
+
+
 def plan_of(lowered: Lowered, target: Target) -> ArenaPlan:
     """The arena of a lowered program on a target, validated. Raises PlanError, which would be a bug."""
     from .memory import plan_arena, validate_plan
@@ -27,6 +33,19 @@ def plan_of(lowered: Lowered, target: Target) -> ArenaPlan:
     return plan
 
 
+def refuse_large_library(arena: int, workspace: int, weights: int, target: Target) -> None:
+    """Raise ModelError where a program cannot address the static data of a library; sizes in bytes."""
+    total = arena + workspace + weights
+    if total > STATIC_LIMIT:
+        sizes = ", ".join(f"{word} {size / _GIB:.2f} GiB" for word, size in (
+            ("arena", arena), ("workspace", workspace), ("weights", weights)) if size)  # fmt: skip
+        raise ModelError(
+            f"The library would hold {total / _GIB:.2f} GiB ({sizes}); programs address {STATIC_LIMIT / _GIB:.2f} GiB, "
+            f"and {target.name} has {target.ram / _GIB:.2f} GiB of ram.",
+            "Give smaller shapes (--shape), or cut the model into parts.",
+        )
+
+
 def build_library(
     name: str, lowered: Lowered, plan: ArenaPlan, workspace: int, target: Target, folder: Path
 ) -> Library:
@@ -34,6 +53,7 @@ def build_library(
     from .codegen import c_identifier, symbol, write_library
     from .kernels.build import build_objects
 
+    refuse_large_library(plan.arena, workspace, sum(weight.nbytes for weight in lowered.program.weights), target)
     prefix = c_identifier(name)
     with scratch_folder() as scratch:
         kernels = {symbol(prefix, kernel): function for kernel, function in lowered.kernels.items()}

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from ..errors import ModelError
 from .binding import bind_inputs
 from .branches import select_branches
+from .extents import refuse_large_tensors, refuse_long_ranges
 from .folding import fold, sort_nodes
 from .limits import refuse_wrong_forms
 from .names import detach_outputs, name_nodes, name_unnamed
@@ -60,13 +61,18 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     """The canonical form of a model of ONNX's own operators whose inputs are all static."""
     import onnx.checker
 
-    model = fold(infer_shapes(model))
+    refuse_large_tensors(model)  # as declared: inference multiplies sizes
+    refuse_long_ranges(model)
+    model = infer_shapes(model)
+    refuse_large_tensors(model)
+    model = fold(model)
     model = raise_opset(fold(select_branches(model)))
     for change in (rewrite, unroll_recurrent):
         model = fold(change(infer_shapes(model)))
     model = detach_outputs(model)
     refuse_unsupported(model)
     model = infer_shapes(model)
+    refuse_large_tensors(model)
     refuse_open_shapes(model)
     refuse_wrong_forms(model)
     model = name_nodes(model)
