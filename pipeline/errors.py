@@ -14,13 +14,19 @@ USED_UP = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 class PassfitError(Exception):
     """Bad usage or bad input: the command line prints the message and exits with 2, without a traceback.
 
-    `what` is one sentence that also says where; `hint` is the next step, an imperative sentence.
+    `what` is one sentence that also says where; `hint` is the next step, an imperative sentence. Both are one line:
+    control characters of names from a model or a file are written as escapes.
     """
 
     def __init__(self, what: str, hint: str = ""):
+        what, hint = _printable(what), _printable(hint)
         super().__init__(f"{what} {hint}".strip())
         self.what = what
         self.hint = hint
+
+
+def _printable(text: str) -> str:
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 class ModelError(PassfitError):

@@ -8,11 +8,12 @@ import logging
 import os
 import shutil
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from passfit.config import Params, load_params
-from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean
+from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean, environment_error
 from passfit.memory.footprint import Budget
 from passfit.targets import Target
 from passfit.targets.catalogue import get_target
@@ -28,7 +29,7 @@ def run_stage(work: Callable[..., None], *arguments: str, argv: Sequence[str] | 
     """Call `work(params, *values)` with params.yaml of the working directory and the named command line arguments.
 
     DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. A PassfitError becomes one line
-    on stderr and exit code 2; any other exception is a bug and keeps its traceback.
+    on stderr and exit code 2; any other exception is a bug, keeps its traceback and exits with 3.
     """
     parser = argparse.ArgumentParser(description=work.__doc__)
     for name in arguments:
@@ -40,6 +41,13 @@ def run_stage(work: Callable[..., None], *arguments: str, argv: Sequence[str] | 
     except PassfitError as error:
         sys.stderr.write(f"passfit: {error}\n")
         raise SystemExit(BUG if isinstance(error, NumericError) else BAD_INPUT) from None
+    except Exception as error:  # Python's own exit code would be 1, which means that the gate said no
+        if used_up := environment_error(error):
+            sys.stderr.write(f"passfit: {used_up}\n")
+            raise SystemExit(BAD_INPUT) from None
+        traceback.print_exc()
+        sys.stderr.write("passfit: a bug in passfit. Report it with the lines above.\n")
+        raise SystemExit(BUG) from None
 
 
 def entry(params: Params, section: str, name: str):

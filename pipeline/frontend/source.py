@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import ModelError, did_you_mean
+from ..errors import ModelError
 from .archive import fetch_member
 from .cache import Cache, default_cache
 
@@ -71,7 +71,9 @@ def _near(path: Path) -> str:
     found = sorted(path.parent.glob("*.onnx")) if path.parent.is_dir() else []
     beside = {each.name: str(each) for each in found if each.is_file()}
     near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.5)
-    return did_you_mean(str(path), [beside[name] for name in near or beside])
+    if near:
+        return f"Did you mean '{beside[near[0]]}'?"
+    return f"Beside it: {', '.join(beside.values())}." if beside else ""
 
 
 def _local(model: str) -> Path:
