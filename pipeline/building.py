@@ -53,7 +53,7 @@ def build_library(
     from .codegen import c_identifier, symbol, write_library
     from .kernels.build import build_objects
 
-    refuse_large_library(plan.arena, workspace, sum(weight.nbytes for weight in lowered.program.weights), target)
+    refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     prefix = c_identifier(name)
     with scratch_folder() as scratch:
         kernels = {symbol(prefix, kernel): function for kernel, function in lowered.kernels.items()}
@@ -76,6 +76,8 @@ def build_and_run(
 
     from .verify import choose_cases, verify_library
 
+    # before the cases are begun, which large inputs keep busy for minutes
+    refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     progress("compiling", 0, 0)
     with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM leave Python free
         cases = aside.submit(choose_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,4 +50,5 @@ def load(model: str | Path, name: str | None = None, shapes: Shapes | None = Non
 
     canonical, start = import_onnx(model, shapes, fix)
     file = Path(str(model).rpartition("!")[2])  # of a source, the path in the package: what is read is a cached copy
-    return ImportedModel(name or file.stem, canonical, to_relax(canonical), start)
+    stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
+    return ImportedModel(name or stem, canonical, to_relax(canonical), start)
