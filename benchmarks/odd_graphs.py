@@ -117,7 +117,7 @@ def sizes() -> Iterator[Odd]:
     for op, sized in (
         ("Tile", [big, 2]), ("Expand", [2**40, 2]), ("ConstantOfShape", [big, 8]), ("ConstantOfShape", [-3]), ("Reshape", [-1, -1]),
         ("Reshape", [7, 7]), ("Reshape", [0, 0, 0]), ("Tile", [-1, 1]), ("Tile", [0, 1]), ("Expand", [5, 7]),
-        ("ConstantOfShape", [1 << 29]), ("Tile", [1 << 26, 1]),
+        ("ConstantOfShape", [1 << 29]), ("Tile", [1 << 23, 1]),
     ):  # fmt: skip
         reads = ["s"] if op == "ConstantOfShape" else ["x", "s"]
         nodes = [node(op, reads, ["a"]), node("Add", ["a", "x"], ["y"])] if len(reads) == 1 else [node(op, reads, ["y"])]

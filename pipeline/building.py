@@ -37,8 +37,8 @@ def refuse_large_library(arena: int, workspace: int, weights: int, target: Targe
     """Raise ModelError where a program cannot address the static data of a library; sizes in bytes."""
     total = arena + workspace + weights
     if total > STATIC_LIMIT:
-        sizes = ", ".join(f"{word} {size / _GIB:.2f} GiB" for word, size in (
-            ("arena", arena), ("workspace", workspace), ("weights", weights)) if size)  # fmt: skip
+        parts = {"arena": arena, "workspace": workspace, "weights": weights}
+        sizes = ", ".join(f"{word} {size / _GIB:.2f} GiB" for word, size in parts.items() if size > total // 100)
         raise ModelError(
             f"The library would hold {total / _GIB:.2f} GiB ({sizes}); programs address {STATIC_LIMIT / _GIB:.2f} GiB, "
             f"and {target.name} has {target.ram / _GIB:.2f} GiB of ram.",
