@@ -42,7 +42,7 @@ class Case:
 
 def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
     """The first `count` seeded draws that are certain enough, filled up with the most certain of the others. Raises
-    ConfigError for a count below 1, ModelError where ONNX Runtime does not take the model."""
+    ConfigError for a count below 1, ModelError where ONNX Runtime does not take the model, or computes only NaN."""
     if count < 1:
         raise ConfigError(f"verify: cases is {count}.", "Give at least 1.")
     certain: list[Case] = []
@@ -52,7 +52,20 @@ def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float
         if len(certain) == count:
             break
     others.sort(key=lambda case: case.uncertainty)
-    return [*certain, *others][:count]
+    chosen = [*certain, *others][:count]
+    _refuse_nan(chosen)
+    return chosen
+
+
+def _refuse_nan(cases: list[Case]) -> None:
+    """Raise ModelError for an output that is NaN throughout: maxima and the like may answer it either way."""
+    for name in cases[0].expected:
+        values = [np.asarray(case.expected[name], np.float64) for case in cases]
+        if all(value.size and np.isnan(value).all() for value in values):
+            raise ModelError(
+                f"ONNX Runtime computes nothing but NaN for the output '{name}', so the library cannot be verified.",
+                "Export the model again with finite weights.",
+            )
 
 
 def _draws(model: onnx.ModelProto, seed: int, most: int) -> Iterator[Case]:
