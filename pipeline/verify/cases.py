@@ -39,6 +39,11 @@ class Case:
         """The largest noise of an output, relative to the output's range."""
         return max((self.noise[name] / output_range([value]) for name, value in self.expected.items()), default=0.0)
 
+    @property
+    def blank(self) -> bool:
+        """Whether an output is NaN throughout."""
+        return any(_is_nan(value) for value in self.expected.values())
+
 
 def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
     """The first `count` seeded draws that are certain enough, filled up with the most certain of the others. Raises
@@ -47,12 +52,14 @@ def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float
         raise ConfigError(f"verify: cases is {count}.", "Give at least 1.")
     certain: list[Case] = []
     others: list[Case] = []
+    blank: list[Case] = []
     for case in _draws(model, seed, count * _TRIES):
-        (certain if case.uncertainty <= _MARGIN * tolerance else others).append(case)
+        kind = blank if case.blank else certain if case.uncertainty <= _MARGIN * tolerance else others
+        kind.append(case)
         if len(certain) == count:
             break
     others.sort(key=lambda case: case.uncertainty)
-    chosen = [*certain, *others][:count]
+    chosen = [*certain, *others, *blank][:count]
     _refuse_nan(chosen)
     return chosen
 
@@ -60,12 +67,15 @@ def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float
 def _refuse_nan(cases: list[Case]) -> None:
     """Raise ModelError for an output that is NaN throughout: maxima and the like may answer it either way."""
     for name in cases[0].expected:
-        values = [np.asarray(case.expected[name], np.float64) for case in cases]
-        if all(value.size and np.isnan(value).all() for value in values):
+        if all(_is_nan(case.expected[name]) for case in cases):
             raise ModelError(
                 f"ONNX Runtime computes nothing but NaN for the output '{name}', so the library cannot be verified.",
                 "Export the model again with finite weights.",
             )
+
+
+def _is_nan(value: np.ndarray) -> bool:
+    return value.dtype.kind not in "iub" and value.size > 0 and bool(np.isnan(value.astype(np.float64)).all())
 
 
 def _draws(model: onnx.ModelProto, seed: int, most: int) -> Iterator[Case]:
