@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .errors import ModelError
+from .folders import scratch_folder
 from .imported import ImportedModel
 from .memory.footprint import Footprint, Measured
 from .settings import Progress, VerifySettings
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
     from .memory import ArenaPlan
 
 
+_GIB = 1 << 30
+#: bytes of arena, workspace and weights at most: code addresses them by signed 32-bit offsets, and needs some itself
+STATIC_LIMIT = 2 * _GIB - (64 << 20)
+
+
 def plan_of(lowered: Lowered, target: Target) -> ArenaPlan:
     """The arena of a lowered program on a target, validated. Raises PlanError, which would be a bug."""
     from .memory import plan_arena, validate_plan
@@ -28,19 +35,31 @@ def plan_of(lowered: Lowered, target: Target) -> ArenaPlan:
     return plan
 
 
+def refuse_large_library(arena: int, workspace: int, weights: int, target: Target) -> None:
+    """Raise ModelError where a program cannot address the static data of a library; sizes in bytes."""
+    total = arena + workspace + weights
+    if total > STATIC_LIMIT:
+        parts = {"arena": arena, "workspace": workspace, "weights": weights}
+        sizes = ", ".join(f"{word} {size / _GIB:.2f} GiB" for word, size in parts.items() if size > total // 100)
+        raise ModelError(
+            f"The library would hold {total / _GIB:.2f} GiB ({sizes}); programs address {STATIC_LIMIT / _GIB:.2f} GiB, "
+            f"and {target.name} has {target.ram / _GIB:.2f} GiB of ram.",
+            "Give smaller shapes (--shape), or cut the model into parts.",
+        )
+
+
 def build_library(
     name: str, lowered: Lowered, plan: ArenaPlan, workspace: int, target: Target, folder: Path
 ) -> Library:
     """The library of a lowered program, in `folder`. Raises ModelError, ToolchainError, OutputError."""
-    import tempfile
-
     from .codegen import c_identifier, symbol, write_library
     from .kernels.build import build_objects
 
+    refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     prefix = c_identifier(name)
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+    with scratch_folder() as scratch:
         kernels = {symbol(prefix, kernel): function for kernel, function in lowered.kernels.items()}
-        objects = build_objects(kernels, target, Path(scratch))
+        objects = build_objects(kernels, target, scratch)
         return write_library(name, lowered.program, plan, workspace, lowered.weights, objects, target, folder)
 
 
@@ -63,6 +82,8 @@ def build_and_run(
 
     from .verify import choose_cases, verify_library, with_plain_sums
 
+    # before the cases are begun, which large inputs keep busy for minutes
+    refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     progress("compiling", 0, 0)
     with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM leave Python free
         cases = aside.submit(choose_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance)

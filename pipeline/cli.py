@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from . import options
-from .errors import NumericError, PassfitError, PlanError
+from .errors import NumericError, PassfitError, PlanError, environment_error
 
 if TYPE_CHECKING:
     from .memory.footprint import FootprintReport
@@ -401,7 +401,9 @@ def main() -> None:
         _fail(f"a bug in passfit: the memory plan is wrong: {error} Report the model.", BUG)
     except PassfitError as error:
         _fail(str(error), BAD_INPUT)
-    except Exception:  # Python's own exit code would be 1, which means that the gate said no
+    except Exception as error:  # Python's own exit code would be 1, which means that the gate said no
+        if used_up := environment_error(error):
+            _fail(str(used_up), BAD_INPUT)
         traceback.print_exc()
         _fail("a bug in passfit. Report it with the lines above.", BUG)
 

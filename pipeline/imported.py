@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,5 +55,6 @@ def load(model: str | Path, name: str | None = None, shapes: Shapes | None = Non
 
     canonical, start = import_onnx(model, shapes, fix)
     file = Path(str(model).rpartition("!")[2])  # of a source, the path in the package: what is read is a cached copy
+    stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
     record = model_record(resolve_source(str(model)), str(model), shapes, fix)
-    return ImportedModel(name or file.stem, canonical, to_relax(canonical), start, record)
+    return ImportedModel(name or stem, canonical, to_relax(canonical), start, record)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .building import build_and_run, build_library, plan_of
 from .errors import ConfigError, NumericError, did_you_mean
+from .folders import scratch_folder
 from .graph.sizes import format_bytes
 from .imported import ImportedModel
 from .memory.footprint import Budget
@@ -65,17 +66,15 @@ def find_sequence(
 
 def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, settings: SearchSettings) -> str:
     """Why a lossy sequence will not do: its library, built for this machine where that can be, is too far off."""
-    import tempfile
-
     from .search.replay import replay
 
     here = native_target() or target
     verify = VerifySettings(settings.seed, tolerance=settings.max_error)
     lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, here.machine)
     plan = plan_of(lowered, here)
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+    with scratch_folder() as scratch:
         try:
-            measured, _ = build_and_run(imported, lowered, plan, workspace, here, Path(scratch), verify, silent)
+            measured, _ = build_and_run(imported, lowered, plan, workspace, here, scratch, verify, silent)
         except NumericError as error:
             return error.what
     return "" if measured.ran else f"its error is not known: {measured.how}"

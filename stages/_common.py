@@ -9,11 +9,12 @@ import os
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from passfit.config import Params, load_params
-from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean
+from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean, environment_error
 from passfit.graph.files import decode, read_text
 from passfit.memory.footprint import Budget
 from passfit.results import REMAKE
@@ -31,8 +32,8 @@ def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[s
     """Call `work(params, *values)` with params.yaml of the working directory and the named command line arguments.
 
     DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. A PassfitError becomes one line
-    on stderr and exit code 2; any other exception is a bug and keeps its traceback. What `work` returns, a line on what
-    it found, is printed with the seconds it took.
+    on stderr and exit code 2; any other exception is a bug, keeps its traceback and exits with 3. What `work` returns,
+    a line on what it found, is printed with the seconds it took.
     """
     parser = argparse.ArgumentParser(description=work.__doc__)
     for name in arguments:
@@ -47,6 +48,13 @@ def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[s
     except PassfitError as error:
         sys.stderr.write(f"passfit: {error}\n")
         raise SystemExit(BUG if isinstance(error, NumericError) else BAD_INPUT) from None
+    except Exception as error:  # Python's own exit code would be 1, which means that the gate said no
+        if used_up := environment_error(error):
+            sys.stderr.write(f"passfit: {used_up}\n")
+            raise SystemExit(BAD_INPUT) from None
+        traceback.print_exc()
+        sys.stderr.write("passfit: a bug in passfit. Report it with the lines above.\n")
+        raise SystemExit(BUG) from None
 
 
 def entry(params: Params, section: str, name: str):

@@ -8,7 +8,6 @@ something to chance run with several seeds. Winners are compiled, executed and c
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError, NumericError, PassfitError
+from ..folders import scratch_folder
 from ..targets import Target
 
 if TYPE_CHECKING:
@@ -163,11 +163,11 @@ def _check(file: Path, target: Target, objective: str, result: SearchResult) -> 
     from ..api import compile_model
     from ..passes.sequence import write_sequence
 
-    with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
-        sequence = Path(scratch) / "sequence.json"
+    with scratch_folder() as scratch:
+        sequence = scratch / "sequence.json"
         write_sequence(result.sequence, sequence)
         try:
-            report = compile_model(file, target, out=Path(scratch) / "out", sequence=sequence)
+            report = compile_model(file, target, out=scratch / "out", sequence=sequence)
         except NumericError as error:
             return Check(objective, "failed", None, None, result.best.ram, error.what)
     measured = report.measured

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import OutputError, ToolchainError
 from ..graph import Program
-from ..targets import Target, how_to_run, zig_ar, zig_cc
+from ..targets import Target, how_to_run, without_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
 from .elf import ElfObject, archive_members, read_object, together
 from .layout import Layout, layout
@@ -142,7 +142,8 @@ def _build(
         (folder / file).write_text(render(template, **values), encoding="utf-8")
     members = [f"{identifier}_kernels{number or ''}.o" for number in range(len(kernel_objects))]
     for path, member in zip(kernel_objects, members):
-        shutil.copyfile(path, folder / member)
+        shutil.copyfile(path, folder / f"debug_{member}")
+        without_debug(f"debug_{member}", member, folder)
     for file in [f for f in sources if not f.endswith(".h")]:
         members.append(f"{identifier}_{file.split('.')[0]}.o")
         flags = COMPILE_FLAGS if file.endswith(".c") else ("-g0",)

@@ -26,6 +26,7 @@ from ..errors import ModelError
 from .binding import bind_inputs
 from .branches import select_branches
 from .empty import without_empty_tensors
+from .extents import refuse_large_tensors, refuse_long_ranges
 from .folding import fold, sort_nodes
 from .limits import refuse_wrong_forms
 from .names import detach_outputs, name_nodes, name_unnamed, port_names, restore_ports, type_direct_outputs
@@ -64,13 +65,18 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     import onnx.checker
 
     ports = port_names(model)
-    model = fold(infer_shapes(model))
+    refuse_large_tensors(model)  # as declared: inference multiplies sizes
+    refuse_long_ranges(model)
+    model = infer_shapes(model)
+    refuse_large_tensors(model)
+    model = fold(model)
     model = raise_opset(fold(select_branches(model)))
     for change in (rewrite, unroll_recurrent):
         model = fold(change(without_empty_tensors(infer_shapes(model))))
     model = detach_outputs(model)
     refuse_unsupported(model)
     model = infer_shapes(model)
+    refuse_large_tensors(model)
     refuse_open_shapes(model)
     refuse_wrong_forms(model)
     model = name_nodes(model)

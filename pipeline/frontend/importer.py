@@ -9,6 +9,7 @@ import functools
 
 import onnx
 from tvm import relax
+from tvm.ir import IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from .provenance import variable_name
@@ -29,6 +30,13 @@ class NodeImporter(ONNXGraphImporter):
         self._variable = ""
         emit = self.bb.emit
         self.bb.emit = lambda expr, name_hint="": emit(expr, name_hint or self._variable)
+
+    def from_onnx(self, graph: onnx.GraphProto, opset: int) -> IRModule:
+        try:
+            return super().from_onnx(graph, opset)
+        finally:
+            if self.node is not None:  # TVM leaves the block of a failed function open, and would warn of it
+                self.bb._end_block()
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
         for index, node in enumerate(graph.node):

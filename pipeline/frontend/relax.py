@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     import tvm
 
 
+#: letters of TVM's reason that are shown: some hold whole objects
+_LONGEST = 400
+
+
 def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
     """The Relax module of a canonical model: one function `main`, inputs and outputs in the model's order.
 
@@ -53,4 +57,5 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
 
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__).rstrip(".")
+    line = lines[-1] if lines else type(error).__name__
+    return (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …").rstrip(".")

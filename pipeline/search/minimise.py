@@ -44,17 +44,23 @@ def _shorter(evaluator: Evaluator, best: Evaluation) -> Evaluation | None:
 
 
 def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
-    """`best` without the passes that leave the module as it was: nothing needs to be evaluated for that."""
+    """`best` without the passes that leave the module as it was: nothing needs to be evaluated for that.
+
+    `legalize` stays where the import made kernels already: a sequence needs it.
+    """
     passes = best.module_passes
     keys = list(evaluator.keys(passes[:end] for end in range(len(passes) + 1)))
-    needed = set(range(len(passes))) - set(_optional(best))  # `legalize`, even where there is nothing to legalize
-    kept = tuple(each for place, each in enumerate(passes) if place in needed or keys[place] != keys[place + 1])
+    kept = tuple(each for place, each in enumerate(passes) if keys[place] != keys[place + 1] or _leaves_graph(each))
     return replace(best, passes=(*kept, *best.passes[len(passes) :]))
 
 
 def _optional(evaluation: Evaluation) -> list[int]:
     """The places of its module passes, but for `legalize`, without which there are no kernels."""
-    return [place for place, each in enumerate(evaluation.module_passes) if each.level_after(Level.GRAPH) == Level.GRAPH]
+    return [place for place, each in enumerate(evaluation.module_passes) if not _leaves_graph(each)]
+
+
+def _leaves_graph(each: ModulePass) -> bool:
+    return each.level_after(Level.GRAPH) != Level.GRAPH
 
 
 def _tried(

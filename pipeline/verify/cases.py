@@ -49,21 +49,30 @@ class Case:
         found = (_difference(self.optimized[name], value) / output_range([value]) for name, value in self.expected.items())
         return max(found, default=0.0)
 
+    @property
+    def blank(self) -> bool:
+        """Whether an output is NaN throughout."""
+        return any(_is_nan(value) for value in self.expected.values())
+
 
 def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
     """The first `count` seeded draws that are certain enough, filled up with the most certain of the others; all of them
     evaluated in double precision, or none. Raises ConfigError for a count below 1, ModelError where ONNX Runtime does
-    not take the model."""
+    not take the model, or computes only NaN."""
     if count < 1:
         raise ConfigError(f"verify: cases is {count}.", "Give at least 1.")
     certain: list[Case] = []
     others: list[Case] = []
+    blank: list[Case] = []
     for case in _draws(model, seed, count * _TRIES):
-        (certain if case.uncertainty <= _MARGIN * tolerance else others).append(case)
+        kind = blank if case.blank else certain if case.uncertainty <= _MARGIN * tolerance else others
+        kind.append(case)
         if len(certain) == count:
             break
     others.sort(key=lambda case: case.uncertainty)
-    return with_doubles(model, [*certain, *others][:count], tolerance)
+    chosen = [*certain, *others, *blank][:count]
+    _refuse_nan(chosen)
+    return with_doubles(model, chosen, tolerance)
 
 
 def with_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) -> list[Case]:
@@ -131,6 +140,20 @@ def _check_believable(model: onnx.ModelProto, cases: list[Case], tolerance: floa
 
 def _counts_anyway(reference: Distance, scale: float, tolerance: float) -> bool:
     return believable(reference, Distance(), _MARGIN * tolerance * scale)
+
+
+def _refuse_nan(cases: list[Case]) -> None:
+    """Raise ModelError for an output that is NaN throughout: maxima and the like may answer it either way."""
+    for name in cases[0].expected:
+        if all(_is_nan(case.expected[name]) for case in cases):
+            raise ModelError(
+                f"ONNX Runtime computes nothing but NaN for the output '{name}', so the library cannot be verified.",
+                "Export the model again with finite weights.",
+            )
+
+
+def _is_nan(value: np.ndarray) -> bool:
+    return value.dtype.kind not in "iub" and value.size > 0 and bool(np.isnan(value.astype(np.float64)).all())
 
 
 def _draws(model: onnx.ModelProto, seed: int, most: int) -> Iterator[Case]:

@@ -20,6 +20,8 @@ from .runner import Linked
 
 #: executed blocks that are counted at most; each is a handful of instructions
 MOST_BLOCKS = 8_000_000
+_LISTED = re.compile(rb"0x[0-9a-f]+:")
+_NEWER = "Install another version of the emulator."
 _EXECUTED = re.compile(rb"Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/[^]]*\] ?(.*)")
 
 
@@ -87,15 +89,21 @@ def log_of(emulator: Sequence[str], command: Sequence[str], folder: Path) -> Ite
 
 
 def _blocks(log: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Of each block executed: how many instructions it is, and the function it is of, where that has a name."""
+    """Of each block executed: how many instructions it is, and the function it is of, where that has a name.
+
+    Raises ToolchainError for a log of another form.
+    """
     lengths: dict[int, int] = {}
     start = None
     for line in log:
         if line.startswith(b"Trace"):
             found = _EXECUTED.match(line)
             if found:
-                yield lengths[int(found[1], 16)], found[2]
-        elif line.startswith(b"0x"):
+                length = lengths.get(int(found[1], 16))
+                if length is None:
+                    raise ToolchainError("The emulator executed code that its log does not hold.", _NEWER)
+                yield length, found[2]
+        elif _LISTED.match(line):
             if start is None:
                 start = int(line.partition(b":")[0], 16)
                 lengths[start] = 0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from ..codegen.library import Library
 from ..errors import NumericError
+from ..folders import scratch_folder
 from ..graph import Program
 from ..memory.footprint import ErrorDistances, Measured
 from ..targets import Target
@@ -37,8 +36,8 @@ def verify_library(
     calls the library; the stack is measured apart. Raises NumericError when outputs differ or the library fails, ToolchainError when it
     cannot be built or started.
     """
-    with tempfile.TemporaryDirectory(prefix="passfit-verify-") as name:
-        linked = link(library, program, target, Path(name))
+    with scratch_folder() as folder:
+        linked = link(library, program, target, folder)
         runner = linked.runner
         if runner.command is None:
             return Measured(ran=False, how=runner.how)
