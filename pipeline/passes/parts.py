@@ -37,14 +37,27 @@ def parts(graph: Computations, size: Callable[[Sequence[int], Collection[int]], 
     kept = set(graph.outputs)
     count, start, last = len(graph.reads), 0, _last_readers(graph)
     while start < count:
-        stop = start + 1
-        while stop < count and size(range(start, stop + 1), _crossing(last, start, stop + 1)) <= limit:
-            stop += 1
+        stop = start + _longest(
+            count - start,
+            lambda length: size(range(start, start + length), _crossing(last, start, start + length)) <= limit,
+        )
         if stop < count:
             stop = _best_cut(graph, last, start, stop)
         kept.update(_crossing(last, start, stop))
         start = stop
     return _of_one_result(graph, kept)
+
+
+def _longest(most: int, fits: Callable[[int], bool]) -> int:
+    """A length from 1 to `most` that fits, if 1 does, found in few steps; the longest, where all shorter ones fit."""
+    low, step = 1, 1
+    while low + step <= most and fits(low + step):
+        low, step = low + step, 2 * step
+    while step > 1:
+        step //= 2
+        if low + step <= most and fits(low + step):
+            low += step
+    return low
 
 
 def _last_readers(graph: Computations) -> list[int]:

@@ -78,6 +78,8 @@ class Evaluator:
         self.target = target
         self.objective = objective
         self.failures: dict[str, str] = {}
+        #: bindings of the graph
+        self.operators = sum(len(block.bindings) for block in module["main"].body.blocks)
         self.scorer = Scorer(module, name, target, inputs, outputs)
         self._workers = workers(self.scorer)
         self._counted: set[object] = set()
