@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .imported import ImportedModel
+from .interrupts import deadline, temporary_folder
 from .memory.footprint import Footprint, Measured
 from .settings import Progress, VerifySettings
 from .targets import Target
+
+#: seconds for one step in this process, on a busy machine: what takes longer is stuck
+_STEP_SECONDS = 1800
 
 if TYPE_CHECKING:
     from .codegen.library import Library
     from .graph import Program
     from .kernels.lowering import Lowered
     from .memory import ArenaPlan
+    from .verify.cases import Case
 
 
 def plan_of(lowered: Lowered, target: Target) -> ArenaPlan:
@@ -30,16 +36,21 @@ def build_library(
     name: str, lowered: Lowered, plan: ArenaPlan, workspace: int, target: Target, folder: Path
 ) -> Library:
     """The library of a lowered program, in `folder`. Raises ModelError, ToolchainError, OutputError."""
-    import tempfile
-
     from .codegen import c_identifier, symbol, write_library
     from .kernels.build import build_objects
 
     prefix = c_identifier(name)
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+    with temporary_folder() as scratch:
         kernels = {symbol(prefix, kernel): function for kernel, function in lowered.kernels.items()}
         objects = build_objects(kernels, target, Path(scratch))
         return write_library(name, lowered.program, plan, workspace, lowered.weights, objects, target, folder)
+
+
+def step_limit(step: str, model: str) -> AbstractContextManager[None]:
+    """Give up a step of `model` that takes so long that it must be stuck: the process ends with exit code 2."""
+    return deadline(
+        _STEP_SECONDS, f"{step} took longer than {_STEP_SECONDS} s for '{model}', and was given up. Try a smaller input shape."
+    )
 
 
 def build_and_run(
@@ -60,9 +71,15 @@ def build_and_run(
     progress("compiling", 0, 0)
     with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM leave Python free
         cases = aside.submit(choose_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance)
-        library = build_library(imported.name, lowered, plan, workspace, target, folder)
+
+        def expected() -> list[Case]:
+            with step_limit("ONNX Runtime", imported.name):
+                return cases.result()
+
+        with step_limit("Compiling the kernels", imported.name):
+            library = build_library(imported.name, lowered, plan, workspace, target, folder)
         progress("running", 0, 0)
-        measured = verify_library(library, lowered.program, cases.result, target, settings.tolerance)
+        measured = verify_library(library, lowered.program, expected, target, settings.tolerance)
     return measured, library.code_bytes
 
 

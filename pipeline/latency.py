@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import ConfigError
+from .interrupts import temporary_folder
 from .memory.latency import LatencyLimit
 from .passes.sequence import Sequence
 from .search.front import Front, Point, front
@@ -53,7 +53,7 @@ def within(
     do.
     """
     tried = _different(result.tried)
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+    with temporary_folder() as scratch:
         linked = []
         for number, each in enumerate(tried):
             progress(number, len(tried))

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import OutputError
+from .interrupts import removed_by_force
 
 _CHOOSE = "Choose a folder you can write to."
 
@@ -30,7 +31,8 @@ def result_folder(out: Path) -> Iterator[Path]:
         _remove_empty(made)
         raise OutputError(f"'{out}' cannot be written: {error.strerror}.", _CHOOSE) from error
     try:
-        yield folder
+        with removed_by_force(folder):
+            yield folder
         for file in sorted(filter(Path.is_file, folder.iterdir())):
             file.chmod(0o644)
             os.replace(file, out / file.name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .building import build_and_run, build_library, plan_of
 from .errors import ConfigError, NumericError, did_you_mean
 from .imported import ImportedModel
+from .interrupts import temporary_folder
 from .memory.footprint import Budget
 from .settings import UNTIL, Progress, SearchSettings, VerifySettings, silent
 from .targets import Target, native_target
@@ -65,15 +66,13 @@ def find_sequence(
 
 def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, settings: SearchSettings) -> str:
     """Why a lossy sequence will not do: its library, built for this machine where that can be, is too far off."""
-    import tempfile
-
     from .search.replay import replay
 
     here = native_target() or target
     verify = VerifySettings(settings.seed, tolerance=settings.max_error)
     lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, here.machine)
     plan = plan_of(lowered, here)
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+    with temporary_folder() as scratch:
         try:
             measured, _ = build_and_run(imported, lowered, plan, workspace, here, Path(scratch), verify, silent)
         except NumericError as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .building import build_library, footprint_of, plan_of
 from .imported import ImportedModel
+from .interrupts import temporary_folder
 from .settings import Progress, TuneSettings
 from .targets import Target, how_to_run
 
@@ -115,7 +115,7 @@ def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: 
     from .verify.pace import pace
     from .verify.runner import link
 
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+    with temporary_folder() as scratch:
         linked = []
         for number, (program, workspace) in enumerate(lowered):
             folder = Path(scratch) / str(number)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from passfit.config import Params, load_params
 from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean
+from passfit.interrupts import interruptible
 from passfit.memory.footprint import Budget
 from passfit.targets import Target
 from passfit.targets.catalogue import get_target
@@ -22,13 +23,15 @@ OUT = Path("out")
 
 #: exit codes of the `passfit` command: bad usage or bad input; a library that computes something else is our bug
 BAD_INPUT, BUG = 2, 3
+#: exit code after Ctrl-C, as of a program that the signal ends
+INTERRUPTED = 130
 
 
 def run_stage(work: Callable[..., None], *arguments: str, argv: Sequence[str] | None = None) -> None:
     """Call `work(params, *values)` with params.yaml of the working directory and the named command line arguments.
 
     DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. A PassfitError becomes one line
-    on stderr and exit code 2; any other exception is a bug and keeps its traceback.
+    on stderr and exit code 2, Ctrl-C one line and 130; any other exception is a bug and keeps its traceback.
     """
     parser = argparse.ArgumentParser(description=work.__doc__)
     for name in arguments:
@@ -36,7 +39,11 @@ def run_stage(work: Callable[..., None], *arguments: str, argv: Sequence[str] | 
     values = vars(parser.parse_args(argv))
     logging.basicConfig(level=logging.WARNING, format="passfit: %(message)s")
     try:
-        work(load_params(Path("params.yaml")), *values.values())
+        with interruptible():
+            work(load_params(Path("params.yaml")), *values.values())
+    except KeyboardInterrupt:
+        sys.stderr.write("passfit: interrupted.\n")
+        raise SystemExit(INTERRUPTED) from None
     except PassfitError as error:
         sys.stderr.write(f"passfit: {error}\n")
         raise SystemExit(BUG if isinstance(error, NumericError) else BAD_INPUT) from None

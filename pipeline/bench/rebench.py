@@ -8,7 +8,6 @@ something to chance run with several seeds. Winners are compiled, executed and c
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError, NumericError, PassfitError
+from ..interrupts import temporary_folder
 from ..targets import Target
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _check(file: Path, target: Target, objective: str, result: SearchResult) -> 
     from ..api import compile_model
     from ..passes.sequence import write_sequence
 
-    with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
+    with temporary_folder("passfit-bench-") as scratch:
         sequence = Path(scratch) / "sequence.json"
         write_sequence(result.sequence, sequence)
         try:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import ModelError, OutputError
+from ..interrupts import temporary_folder
 
 
 def default_cache() -> Path:
@@ -51,7 +51,7 @@ class Cache:
         return path if path.is_file() and sha256_of(path) == digest else None
 
     def _add(self, source: str, fetch: Callable[[Path], None]) -> Path:
-        with tempfile.TemporaryDirectory(dir=self._root, prefix=".new-") as folder:
+        with temporary_folder(".new-", self._root) as folder:
             new = Path(folder) / "model.onnx"
             fetch(new)
             if new.stat().st_size == 0:

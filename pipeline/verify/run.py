@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..codegen.library import Library
 from ..graph import Program
+from ..interrupts import temporary_folder
 from ..memory.footprint import Measured
 from ..targets import Target
 from .cases import Case
@@ -33,7 +33,7 @@ def verify_library(
     is measured natively only. Raises NumericError when outputs differ or the library fails, ToolchainError when it
     cannot be built or started.
     """
-    with tempfile.TemporaryDirectory(prefix="passfit-verify-") as name:
+    with temporary_folder("passfit-verify-") as name:
         linked = link(library, program, target, Path(name))
         runner = linked.runner
         if runner.command is None:

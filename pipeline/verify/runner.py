@@ -17,7 +17,8 @@ from ..errors import ModelError, NumericError, ToolchainError
 from ..graph import Port, Program
 from ..targets import Runner, Target, how_to_run, zig_cc
 
-_TIMEOUT_SECONDS = 3600
+#: for a few cases, also under an emulator: what takes longer hangs
+_TIMEOUT_SECONDS = 600
 
 
 @dataclass(frozen=True)
