@@ -88,7 +88,7 @@ def _of_one_result(graph: Computations, kept: set[int]) -> list[list[int]]:
     readers = graph.readers()
     for value in reversed(range(len(graph.reads))):
         wanted = {part[reader] for reader in readers[value] if reader in part}
-        if not wanted and value not in kept:
+        if not wanted and value not in graph.outputs:
             continue  # nobody needs it
         part[value] = wanted.pop() if len(wanted) == 1 and value not in kept else value
         found.setdefault(part[value], []).insert(0, value)
