@@ -365,7 +365,10 @@ def _print(renderable: object) -> None:
 
 
 def main() -> None:
-    """The entry point: errors of the user's are one line on stderr and exit code 2; a bug's traceback comes with 3."""
+    """The entry point: errors of the user's are one line on stderr and exit code 2; a bug's traceback comes with 3.
+
+    Ctrl-C ends it with 130, a signal to terminate with 128 + its number; see `interrupts`.
+    """
     try:
         with interruptible():
             app(prog_name="passfit")
