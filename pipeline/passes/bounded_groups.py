@@ -14,7 +14,6 @@ from collections.abc import Collection, Sequence
 import tvm
 from tvm import relax
 from tvm.ir import GlobalVar, IRModule, Op, Var
-from tvm.tirx import PrimFunc
 
 from .expansion import Expansion, expansion
 from .parts import Computations, parts

@@ -16,7 +16,22 @@ import tvm_ffi
 from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import (
-    EQ, GE, GT, LE, LT, NE, And, BufferStore, FloatImm, FloorDiv, FloorMod, IntImm, Not, Or, PrimFunc, Select,
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    And,
+    BufferStore,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Not,
+    Or,
+    PrimFunc,
+    Select,
 )  # fmt: skip
 
 from .by_structure import by_structure

@@ -15,7 +15,6 @@ from typing import NoReturn
 
 from .scoring import Errand, Outcome, Request, Scorer
 
-
 #: signals that the parent has handlers of its own for
 _PARENTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 

@@ -55,10 +55,10 @@ def _loads(kernel: object) -> int:
 
 def _same(body: Callable, most: int, monkeypatch: pytest.MonkeyPatch) -> list:
     """The kernels of a graph, after a comparison with the same graph whose operators are not fused."""
+    from passfit.kernels.lowering import without_workspaces
     from passfit.passes import bounded_groups
 
     from ..kernels.programs import lowered, run
-    from passfit.kernels.lowering import without_workspaces
 
     monkeypatch.setattr(bounded_groups, "MOST_OPERATIONS", most)
     fused, plain = lowered([_SHAPE], body), lowered([_SHAPE], body, ("legalize",))
@@ -88,10 +88,11 @@ def test_a_long_chain_of_values_read_twice_has_no_large_kernel(name: str, monkey
 
 def test_the_count_is_that_of_the_inlined_kernel():
     """Of a chain that reads each value twice, n steps read the input 2**n times, and add as often but once."""
+    from tvm import relax
+
     from passfit.passes.expansion import expansion
 
     from ..kernels.programs import lowered
-    from tvm import relax
 
     def body(x: relax.Expr) -> relax.Expr:
         for _ in range(6):
@@ -106,11 +107,12 @@ def test_the_count_is_that_of_the_inlined_kernel():
 
 
 def test_groups_of_ordinary_size_stay_as_they_are():
+    from tvm import relax
+
     from passfit.passes.bounded_groups import bounded_groups
     from passfit.passes.registry import parse_spec
 
     from ..kernels.programs import module_of
-    from tvm import relax
 
     module = module_of([_SHAPE], _graph([("swish", 3, 3), ("where", 3, 2), ("clip", 3, 3)]))
     for spec in ("legalize", "fold-constant"):
