@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .building import build_and_run, footprint_of, plan_of
+from .building import build_and_run, footprint_of, plan_of, step_limit
 from .errors import ConfigError, OutputError
 from .frontend.source import resolve_source
 from .graph.files import write_text
 from .graph.serial import json_lines
 from .imported import Fixed, ImportedModel, Shapes, import_onnx, load
+from .interrupts import patient
 from .memory.footprint import Budget, Footprint, FootprintReport, Measured
 from .origin import model_record, search_record
 from .output import result_folder
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from .passes.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
     from .tuning.database import Database
+
+
+#: seconds after Ctrl-C for a measurement to end and what was found to be written
+_SAVING_SECONDS = 30.0
 
 
 def import_model_file(
@@ -219,9 +224,10 @@ def compile_imported(
         else:
             baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
         progress("lowering", 0, 0)
-        before = lowered_by(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned)
-        lowered, workspace = scheduled(before, chosen)
-        plan = plan_of(lowered, target)
+        with step_limit("Lowering", imported.name):
+            before = lowered_by(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned)
+            lowered, workspace = scheduled(before, chosen)
+            plan = plan_of(lowered, target)
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)
         with default_code_aside(imported.graph, target, *port_names(imported.onnx)) as baseline_code, comparison_kept(out):
@@ -256,7 +262,7 @@ def tune(
     programs run natively; else the instructions an emulator executes are counted. What is found is taken where the
     whole library is better with it. With 0 seconds, nothing is looked at: the file says that nothing is tuned. Without
     `sequence`, the sequence is searched for first. Ctrl-C while kernels are measured ends that early: what was found is
-    written. Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError for a target whose programs do
+    written; a second one ends everything. Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError for a target whose programs do
     not run here.
     """
     from .passes.sequence import read_sequence
@@ -278,8 +284,9 @@ def tune(
     if chosen is None:
         chosen = find_sequence(imported, target, None, search, progress)[0].sequence
 
-    found = find_tuning(imported, chosen, target, settings, progress)
-    write_database(found, out)
+    with patient(_SAVING_SECONDS):
+        found = find_tuning(imported, chosen, target, settings, progress)
+        write_database(found, out)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,15 +11,20 @@ from typing import TYPE_CHECKING
 from .errors import ModelError
 from .folders import scratch_folder
 from .imported import ImportedModel
+from .interrupts import deadline
 from .memory.footprint import Footprint, Measured
 from .settings import Progress, VerifySettings
 from .targets import Target
+
+#: seconds for one step in this process, on a busy machine: what takes longer is stuck
+_STEP_SECONDS = 1800
 
 if TYPE_CHECKING:
     from .codegen.library import Library
     from .graph import Program
     from .kernels.lowering import Lowered
     from .memory import ArenaPlan
+    from .verify.cases import Case
 
 
 _GIB = 1 << 30
@@ -63,6 +69,13 @@ def build_library(
         return write_library(name, lowered.program, plan, workspace, lowered.weights, objects, target, folder)
 
 
+def step_limit(step: str, model: str) -> AbstractContextManager[None]:
+    """Give up a step of `model` that takes so long that it must be stuck: the process ends with exit code 2."""
+    return deadline(
+        _STEP_SECONDS, f"{step} took longer than {_STEP_SECONDS} s for '{model}', and was given up. Try a smaller input shape."
+    )
+
+
 def build_and_run(
     imported: ImportedModel,
     lowered: Lowered,
@@ -87,12 +100,18 @@ def build_and_run(
     progress("compiling", 0, 0)
     with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM leave Python free
         cases = aside.submit(choose_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance)
-        library = build_library(imported.name, lowered, plan, workspace, target, folder)
-        cases.result()
+
+        def expected() -> list[Case]:
+            with step_limit("ONNX Runtime", imported.name):
+                return cases.result()
+
+        with step_limit("Compiling the kernels", imported.name):
+            library = build_library(imported.name, lowered, plan, workspace, target, folder)
+        expected()
         work_aside()
         progress("running", 0, 0)
         second_look = partial(with_plain_sums, imported.onnx)
-        measured = verify_library(library, lowered.program, cases.result, target, settings.tolerance, second_look)
+        measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look)
     return measured, library.code_bytes
 
 

@@ -11,6 +11,7 @@ import typer
 
 from . import options
 from .errors import NumericError, PassfitError, PlanError, environment_error
+from .interrupts import interruptible
 
 if TYPE_CHECKING:
     from .memory.footprint import FootprintReport
@@ -392,9 +393,13 @@ def _print(renderable: object) -> None:
 
 
 def main() -> None:
-    """The entry point: errors of the user's are one line on stderr and exit code 2; a bug's traceback comes with 3."""
+    """The entry point: errors of the user's are one line on stderr and exit code 2; a bug's traceback comes with 3.
+
+    Ctrl-C ends it with 130, a signal to terminate with 128 + its number; see `interrupts`.
+    """
     try:
-        app(prog_name="passfit")
+        with interruptible():
+            app(prog_name="passfit")
     except NumericError as error:
         _fail(str(error), BUG)
     except PlanError as error:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import USED_UP, OutputError
+from .interrupts import removed_by_force
 
 #: the file that is locked as long as its folder is in use
 LOCK = ".passfit-lock"
@@ -48,7 +49,8 @@ def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
     try:
         files = folder / "files"
         files.mkdir()
-        yield files
+        with removed_by_force(folder):
+            yield files
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)

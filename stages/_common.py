@@ -16,6 +16,7 @@ from pathlib import Path
 from passfit.config import Params, load_params
 from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean, environment_error
 from passfit.graph.files import decode, read_text
+from passfit.interrupts import interruptible
 from passfit.memory.footprint import Budget
 from passfit.results import REMAKE
 from passfit.targets import Target
@@ -26,14 +27,16 @@ OUT = Path("out")
 
 #: exit codes of the `passfit` command: bad usage or bad input; a library that computes something else is our bug
 BAD_INPUT, BUG = 2, 3
+#: exit code after Ctrl-C, as of a program that the signal ends
+INTERRUPTED = 130
 
 
 def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[str] | None = None) -> None:
     """Call `work(params, *values)` with params.yaml of the working directory and the named command line arguments.
 
     DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. A PassfitError becomes one line
-    on stderr and exit code 2; any other exception is a bug, keeps its traceback and exits with 3. What `work` returns,
-    a line on what it found, is printed with the seconds it took.
+    on stderr and exit code 2, Ctrl-C one line and 130; any other exception is a bug, keeps its traceback and exits
+    with 3. What `work` returns, a line on what it found, is printed with the seconds it took.
     """
     parser = argparse.ArgumentParser(description=work.__doc__)
     for name in arguments:
@@ -42,9 +45,13 @@ def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[s
     logging.basicConfig(level=logging.WARNING, format="passfit: %(message)s")
     try:
         started = time.monotonic()
-        line = work(load_params(Path("params.yaml")), *values.values())
+        with interruptible():
+            line = work(load_params(Path("params.yaml")), *values.values())
         if line:
             sys.stdout.write(f"{line} ({time.monotonic() - started:.1f} s)\n")
+    except KeyboardInterrupt:
+        sys.stderr.write("passfit: interrupted.\n")
+        raise SystemExit(INTERRUPTED) from None
     except PassfitError as error:
         sys.stderr.write(f"passfit: {error}\n")
         raise SystemExit(BUG if isinstance(error, NumericError) else BAD_INPUT) from None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import OutputError, ToolchainError
+from ..folders import temporary_folder
 from ..graph import Program
 from ..targets import Target, how_to_run, without_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
@@ -78,8 +78,7 @@ def write_library(
     identifier = values["m"]
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".passfit-", dir=out) as folder:
-            built = Path(folder)
+        with temporary_folder(out, ".passfit-") as built:
             members = _build(built, identifier, values, weights, tables, kernel_objects, target)
             code_bytes = _code_bytes(built / f"lib{identifier}.a", identifier)
             made = [f"lib{identifier}.a", f"{identifier}.h"]

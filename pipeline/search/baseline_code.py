@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tvm.ir import IRModule
 
 from ..codegen.elf import read_object
+from ..folders import scratch_folder
 from ..kernels.build import build_module
 from ..targets import Target
 from .baseline import lowered_default
@@ -37,8 +36,8 @@ def default_code(module: IRModule, target: Target, inputs: Sequence[str], output
     kernels = lowered_default(module, inputs, outputs).kernels
     if not kernels:
         return 0
-    with tempfile.TemporaryDirectory(prefix="passfit-") as folder:
-        path = Path(folder) / "kernels.o"
+    with scratch_folder() as folder:
+        path = folder / "kernels.o"
         build_module(kernels, target.tvm_config(), _PIPELINE).write_to_file(str(path), "o")
         return read_object(path.read_bytes()).read_only_bytes()
 

@@ -9,16 +9,23 @@ from itertools import repeat, tee
 
 from tvm.ir import IRModule
 
+from ..errors import ModelError
 from ..memory import Footprint
 from ..passes.base import ModulePass, Pass
 from ..passes.order import Order
 from ..passes.sequence import Sequence, specs_of
 from ..targets import Target
+from .child import CandidateLimits, Child, ChildDied
 from .scoring import Arrangement, Errand, Outcome, Request, Scorer
 from .workers import InProcess, Workers
 
 #: what a search lowers: bytes of ram on the target, or the literature's sum of all tensors
 OBJECTIVES = ("ram", "sum")
+
+
+#: seconds for what follows a search, where a candidate's limits were too low for it
+ERRAND_SECONDS = 900.0
+_WITHOUT = "Leave kernels whole: --no-splits, or max-extra-compute: null in params.yaml."
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,8 @@ class Evaluator:
         self.target = target
         self.objective = objective
         self.failures: dict[str, str] = {}
+        #: bindings of the graph
+        self.operators = sum(len(block.bindings) for block in module["main"].body.blocks)
         self.scorer = Scorer(module, name, target, inputs, outputs)
         self._workers = workers(self.scorer)
         self._counted: set[object] = set()
@@ -126,8 +135,20 @@ class Evaluator:
         errands = list(errands)
         ahead = [Request(specs_of(each.module_passes), order=arrangement) for each, arrangement in then]
         found = list(self._workers.outcomes([*errands, *ahead]))
-        # an errand that took longer than a candidate may is run where nothing limits it
-        return [errand.run(self.scorer) if each.died else each.result for errand, each in zip(errands, found)]
+        return [self._again(errand, each.failure) if each.died else each.result for errand, each in zip(errands, found)]
+
+    def _again(self, errand: Errand, failure: str) -> object:
+        """What an errand comes to that took more than a candidate may, in more time. Raises ModelError."""
+        child = Child(self.scorer, CandidateLimits(ERRAND_SECONDS))
+        child.ask(errand, frozenset())
+        try:
+            outcome = child.answer()
+        except ChildDied as death:
+            raise ModelError(f"Looking for splits was given up: {failure}, then {death.reason}.", _WITHOUT) from None
+        child.end()
+        if outcome.died:
+            raise ModelError(f"Looking for splits was given up: {outcome.failure}.", _WITHOUT)
+        return outcome.result
 
     def finest_order(self, finalists: Ordered[Evaluation]) -> Evaluation:
         """The best of the finalists, each in the best order that search finds where that could make it the best."""

@@ -16,6 +16,8 @@ from .knowledge.knowledge import Knowledge
 
 #: kernels of all states evaluated, where no number of states is asked for: half a minute's work on two cores …
 KERNELS = 3000
+#: operators that take as long as one of them, however they are fused
+OPERATORS_A_KERNEL = 8
 #: … in at least so many states, which begin with what served other models, and at most so many
 AT_LEAST, AT_MOST = 12, 256
 #: states whose order is searched for at the end: the best in an order that cost nothing need not be the best of all
@@ -50,7 +52,7 @@ class Trace:
     trajectory: list[dict[str, int]] = field(default_factory=list)
     #: set by a strategy that has evaluated every state its actions can reach
     closed: bool = False
-    #: of the first state
+    #: of the first state, or as many as its operators are worth
     _kernels: int = 0
     _started: float = field(default_factory=time.monotonic)
 
@@ -83,7 +85,7 @@ class Trace:
         """Remember `candidate` if it is the best; returns whether it is."""
         if candidate.footprint is None:
             return False
-        self._kernels = self._kernels or candidate.footprint.kernels
+        self._kernels = self._kernels or max(candidate.footprint.kernels, self.evaluator.operators // OPERATORS_A_KERNEL)
         better = self.best is None or candidate.score < self.best.score
         if better:
             self.best = candidate

@@ -18,7 +18,8 @@ from ..errors import ModelError, NumericError, PassfitError, ToolchainError
 from ..graph import Port, Program, Tensor
 from ..targets import Runner, Target, how_to_run, zig_cc
 
-_TIMEOUT_SECONDS = 3600
+#: for a few cases, also under an emulator: what takes longer hangs
+_TIMEOUT_SECONDS = 600
 #: the exit code by which runner.c says that the library failed
 _STOPPED = 3
 #: numbers the program reports: anonymous memory, and the time of a run

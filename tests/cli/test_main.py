@@ -17,6 +17,7 @@ from passfit import api
 from passfit.errors import ConfigError
 from passfit.memory.footprint import Budget, Footprint, FootprintReport, Measured, Start
 
+from ..signals import hear_interrupts
 from .conftest import Done
 
 COMMANDS = ("init", "optimize", "compile", "profile", "learn", "gate", "track", "explain", "passes", "targets")
@@ -164,7 +165,9 @@ def test_ctrl_c_leaves_earlier_results_as_they_were(save_tiny_cnn: Callable[...,
         "from passfit.cli import main\n"
         "main()\n"
     )
-    running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        [sys.executable, "-c", code], preexec_fn=hear_interrupts, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     while not mark.exists() and running.poll() is None:
         time.sleep(0.05)
     os.kill(running.pid, signal.SIGINT)
