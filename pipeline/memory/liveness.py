@@ -188,3 +188,22 @@ def shared_floor(program: Program) -> int:
             outside = set(program.buffers_of(step.reads)) - inside - written - copied
             least = max(least, nbytes(outside) + max(nbytes(inside), nbytes(written)))
     return least
+
+
+def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:
+    """Bytes that the inputs alone, or the outputs alone, take: no sharing, order, split or repeat goes below.
+
+    Inputs are alive together before step 0, outputs after the last step. Where steps copy, or place operands at an offset,
+    ports may lie unaligned side by side: sizes are not rounded up then. An output that a step copies may be a part of
+    another output, so it counts for nothing.
+    """
+    placed = any(overlay.shift for step in program.steps for overlay in (*step.in_place, *step.copies))
+    loose = placed or any(step.copies for step in program.steps)
+    tensors = tuple(tensor for step in program.steps if step.copies for tensor in (*step.reads, *step.writes))
+    copied = set(program.buffers_of(tensors))
+
+    def nbytes(buffers: Iterable[int]) -> int:
+        sizes = (program.buffers[buffer].nbytes for buffer in buffers)
+        return sum(size if loose else aligned(size, alignment) for size in sizes)
+
+    return max(nbytes(program.input_buffers()), nbytes(program.output_buffers() - copied))

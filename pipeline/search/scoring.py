@@ -18,7 +18,7 @@ from ..kernels.cutting import cut_sums
 from ..kernels.lowering import Lowered, lower, planned
 from ..kernels.outlines import Outlines
 from ..kernels.splits import splits_of
-from ..memory import ALIGNMENT, Footprint, account, plan_arena, shared_floor
+from ..memory import ALIGNMENT, Footprint, account, plan_arena, ports_floor, shared_floor
 from ..memory.alias import has_copies
 from ..memory.dependencies import step_graph
 from ..memory.schedule import orders_of
@@ -73,7 +73,8 @@ class Outcome:
 
     `key` is that of the state, None where no state was reached. `footprint` is None where it was not asked for, where
     the state is known to the asker, and after a failure. `died`: the process that tried it did not survive. `hopeless`:
-    no arena is below what was asked for. `result` is that of an errand.
+    no arena is below what was asked for. `least` is a bound on the ram of all arrangements of the state, in bytes.
+    `result` is that of an errand.
     """
 
     key: int | None = None
@@ -82,6 +83,7 @@ class Outcome:
     failure: str = ""
     died: bool = False
     hopeless: bool = False
+    least: int = 0
     result: object = None
 
 
@@ -162,10 +164,12 @@ class Scorer:
     def _score(self, program: Program, workspace: int, key: int) -> Outcome:
         """Arranged in the best way that costs next to nothing."""
         best: Outcome | None = None
+        copied = 0 if self._target.weights == "in-place" else program.weight_bytes
+        bound = ports_floor(program, self._target.alignment) + copied
         for least, order, arranged_program in arrangements(program, self._target.alignment):
             if best is not None and least > best.footprint.arena:
                 break  # this one's arena would be larger still
-            outcome = Outcome(key, self._account(arranged_program, workspace), order)
+            outcome = Outcome(key, self._account(arranged_program, workspace), order, least=bound)
             if best is None or _size(outcome.footprint) < _size(best.footprint):
                 best = outcome
         assert best is not None
