@@ -193,17 +193,39 @@ def shared_floor(program: Program) -> int:
 def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:
     """Bytes that the inputs alone, or the outputs alone, take: no sharing, order, split or repeat goes below.
 
-    Inputs are alive together before step 0, outputs after the last step. Where steps copy, or place operands at an offset,
-    ports may lie unaligned side by side: sizes are not rounded up then. An output that a step copies may be a part of
-    another output, so it counts for nothing.
+    Inputs are alive together before step 0, outputs after the last step. Those that sharing may put side by side into one
+    buffer are rounded up together; of outputs that steps copy only the largest counts, since one may hold the others.
     """
-    placed = any(overlay.shift for step in program.steps for overlay in (*step.in_place, *step.copies))
-    loose = placed or any(step.copies for step in program.steps)
-    tensors = tuple(tensor for step in program.steps if step.copies for tensor in (*step.reads, *step.writes))
-    copied = set(program.buffers_of(tensors))
+    beside, copied = _placed(program), set()
+    for step in program.steps:
+        if step.copies:
+            copied.update(program.buffers_of((*step.reads, *step.writes)))
 
-    def nbytes(buffers: Iterable[int]) -> int:
-        sizes = (program.buffers[buffer].nbytes for buffer in buffers)
-        return sum(size if loose else aligned(size, alignment) for size in sizes)
+    def nbytes(buffers: Iterable[int], held: Iterable[int] = ()) -> int:
+        sizes = {buffer: program.buffers[buffer].nbytes for buffer in buffers}
+        largest = max((program.buffers[buffer].nbytes for buffer in held), default=0)
+        apart = sum(aligned(size, alignment) for buffer, size in sizes.items() if buffer not in beside)
+        return apart + aligned(largest + sum(size for buffer, size in sizes.items() if buffer in beside), alignment)
 
-    return max(nbytes(program.input_buffers()), nbytes(program.output_buffers() - copied))
+    outputs = program.output_buffers()
+    return max(nbytes(program.input_buffers()), nbytes(outputs - copied, outputs & copied))
+
+
+def _placed(program: Program) -> set[int]:
+    """The buffers that may come to lie anywhere in another one: what steps copy or place at an offset, and what may share
+    memory with that."""
+    links = []
+    placed: set[int] = set()
+    for step in program.steps:
+        buffers = program.buffers_of((*step.reads, *step.writes))
+        if step.copies or any(overlay.shift for overlay in step.in_place) or len(step.in_place) > 1:
+            placed.update(buffers)
+        elif step.in_place:
+            links.append(set(buffers))
+    before = -1
+    while len(placed) != before:
+        before = len(placed)
+        for link in links:
+            if link & placed:
+                placed |= link
+    return placed

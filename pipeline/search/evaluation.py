@@ -120,10 +120,13 @@ class Evaluator:
         """The same module passes, then others on the program; without a footprint where one fails."""
         return self.arranged_all([(evaluation, arrangement)])[0]
 
-    def arranged_all(self, wanted: Iterable[tuple[Evaluation, Arrangement]]) -> list[Evaluation]:
-        """`arranged` of each, in order; several are worked on at once."""
+    def arranged_all(
+        self, wanted: Iterable[tuple[Evaluation, Arrangement]], below: int | None = None
+    ) -> list[Evaluation]:
+        """`arranged` of each, in order; several are worked on at once. None has a footprint whose bound says that its ram
+        is not `below` so many bytes."""
         asked = list(wanted)
-        requests = [Request(specs_of(each.module_passes), order=arrangement) for each, arrangement in asked]
+        requests = [Request(specs_of(each.module_passes), True, arrangement, below) for each, arrangement in asked]
         outcomes = self._workers.outcomes(requests)
         return [
             self._evaluation(each.module_passes, outcome, arrangement, each.least)
