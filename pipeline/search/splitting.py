@@ -23,6 +23,7 @@ from .evaluation import Evaluation, Evaluator
 from .scoring import Arrangement, Errand, Scorer, Specs
 from .way import Way, lowest
 
+
 class Splitter:
     """Looks at the candidates of one search in parts; what it finds for one it remembers."""
 
