@@ -329,7 +329,7 @@ def rebench(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="runs of the strategies that leave something to chance")] = 3,
     check: Annotated[bool, typer.Option("--check/--no-check", help="compile, execute and compare the winners")] = True,
 ) -> None:
-    """Every strategy on every graph of DIR: the sum of all tensors, and ram."""
+    """Every strategy on every graph of DIR: the sum of all tensors, and ram. A graph that fails is a row with the reason."""
     from .bench import rebench_table
     from .bench.rebench import rebench as run
     from .graph.files import write_text
@@ -339,15 +339,15 @@ def rebench(
     from .targets.catalogue import get_target
 
     with console_progress() as progress:
-        graphs = run(
+        compared = run(
             folder, get_target(target, Path()), evaluations=evaluations, seeds=seeds, check=check, progress=progress
         )
     command = f"passfit bench rebench DIR --target {target} --evaluations {evaluations} --seeds {seeds}"
-    report = rebench_table.markdown(graphs, command)
+    report = rebench_table.markdown(compared, command)
     if out is not None:
         with result_folder(out) as written:
             write_text(written / "rebench.md", report)
-            write_text(written / "rebench.json", json_lines({"graphs": rebench_table.as_json(graphs)}))
+            write_text(written / "rebench.json", json_lines(rebench_table.as_json(compared)))
     typer.echo(report)
 
 

@@ -30,13 +30,17 @@ _WITHOUT = "Leave kernels whole: --no-splits, or max-extra-compute: null in para
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A candidate: its module passes, the order found for it, and its footprint; or why there is none."""
+    """A candidate: its module passes, the order found for it, and its footprint; or why there is none.
+
+    `least` is a bound on its ram: no lever goes below, in bytes.
+    """
 
     passes: tuple[Pass, ...]
     key: int
     footprint: Footprint | None
     failure: str = ""
     objective: str = "ram"
+    least: int = 0
 
     @property
     def cost(self) -> tuple[int, int, int]:
@@ -126,9 +130,20 @@ class Evaluator:
 
     def arranged(self, evaluation: Evaluation, arrangement: Arrangement) -> Evaluation:
         """The same module passes, then others on the program; without a footprint where one fails."""
-        passes = evaluation.module_passes
-        request = Request(specs_of(passes), order=arrangement)
-        return self._evaluation(passes, next(self._workers.outcomes([request])), arrangement)
+        return self.arranged_all([(evaluation, arrangement)])[0]
+
+    def arranged_all(
+        self, wanted: Iterable[tuple[Evaluation, Arrangement]], below: int | None = None
+    ) -> list[Evaluation]:
+        """`arranged` of each, in order; several are worked on at once. None has a footprint whose bound says that its ram
+        is not `below` so many bytes."""
+        asked = list(wanted)
+        requests = [Request(specs_of(each.module_passes), True, arrangement, below) for each, arrangement in asked]
+        outcomes = self._workers.outcomes(requests)
+        return [
+            self._evaluation(each.module_passes, outcome, arrangement, each.least)
+            for (each, arrangement), outcome in zip(asked, outcomes)
+        ]
 
     def run(self, errands: Iterable[Errand], then: Iterable[tuple[Evaluation, Arrangement]] = ()) -> list[object]:
         """What each errand comes to. Workers that are free meanwhile begin with what is to be `arranged` then."""
@@ -151,7 +166,7 @@ class Evaluator:
         return outcome.result
 
     def finest_order(self, finalists: Ordered[Evaluation]) -> Evaluation:
-        """The best of the finalists, each in the best order that search finds where that could make it the best."""
+        """The best of the finalists, each in the best order a search finds, unless its floor rules it out."""
         best = finalists[0]
         for each in finalists:
             assert each.footprint is not None and best.footprint is not None
@@ -176,7 +191,9 @@ class Evaluator:
             return None
         return outcome.key
 
-    def _evaluation(self, passes: tuple[Pass, ...], outcome: Outcome, arrangement: Arrangement = ()) -> Evaluation:
+    def _evaluation(
+        self, passes: tuple[Pass, ...], outcome: Outcome, arrangement: Arrangement = (), least: int = 0
+    ) -> Evaluation:
         if outcome.died or outcome.key is not None and not outcome.hopeless:
             self._counted.add(passes if outcome.key is None else outcome.key)
         self._tried += 1
@@ -186,4 +203,4 @@ class Evaluator:
         key = self._key((*passes, *arrangement), outcome)
         if key is None or not outcome.order:
             return Evaluation((*passes, *arrangement), 0, None, outcome.failure)
-        return Evaluation((*passes, *outcome.order), key, outcome.footprint, objective=self.objective)
+        return Evaluation((*passes, *outcome.order), key, outcome.footprint, "", self.objective, outcome.least or least)

@@ -21,17 +21,22 @@ class Worth:
     sum: int | None
 
 
-def minimise(evaluator: Evaluator, best: Evaluation) -> tuple[Evaluation, tuple[Worth, ...]]:
-    """`best` without the passes whose removal costs nothing, last ones first; and what each one left is worth."""
+def minimise(
+    evaluator: Evaluator, best: Evaluation, same_state: bool = False
+) -> tuple[Evaluation, tuple[Worth, ...]]:
+    """`best` without the passes whose removal costs nothing, last ones first; and what each one left is worth.
+
+    With `same_state` only passes are removed that the state does not depend on.
+    """
     best = _without_idle(evaluator, best)
-    while (shorter := _shorter(evaluator, best)) is not None:
+    while (shorter := _shorter(evaluator, best, same_state)) is not None:
         best = shorter
     passes, places = best.module_passes, _optional(best)
     without = _tried(evaluator, best, [passes[:place] + passes[place + 1 :] for place in places])
     return best, tuple(_worth(passes[place].spec, best, tried) for place, tried in zip(places, without))
 
 
-def _shorter(evaluator: Evaluator, best: Evaluation) -> Evaluation | None:
+def _shorter(evaluator: Evaluator, best: Evaluation, same_state: bool) -> Evaluation | None:
     """`best` with a pass less, or with less of a pass, at no higher cost; None where there is no such sequence."""
     passes = best.module_passes
     less = [passes[:place] + passes[place + 1 :] for place in reversed(_optional(best))]
@@ -40,7 +45,10 @@ def _shorter(evaluator: Evaluator, best: Evaluation) -> Evaluation | None:
         for place, each in enumerate(passes)
         for simpler in each.simpler()
     ]
-    return next((tried for tried in _tried(evaluator, best, less) if tried is not None and tried.cost <= best.cost), None)
+    for tried in _tried(evaluator, best, less):
+        if tried is not None and (tried.key == best.key if same_state else tried.cost <= best.cost):
+            return tried
+    return None
 
 
 def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:

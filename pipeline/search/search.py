@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as Ordered
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tvm.ir import IRModule
 
@@ -14,15 +14,15 @@ from ..memory import Footprint
 from ..passes.order import Order
 from ..passes.sequence import TVM_DEFAULT, Sequence
 from ..targets import Target
+from .accepting import accepted
 from .actions import actions
 from .baseline import tvm_default
 from .evaluation import OBJECTIVES, Evaluator
 from .knowledge.knowledge import Knowledge
 from .lever import Lever
-from .levers import Pulled, Tried, pull
-from .minimise import Worth, minimise
+from .levers import Tried
+from .minimise import Worth
 from .scoring import FAILURES, Scorer
-from .splitting import Splitter
 from .strategies import STRATEGIES
 from .strategy import Limits, Trace
 from .workers import InProcess, Workers
@@ -35,8 +35,8 @@ BASELINE = "tvm-default"
 class SearchResult:
     """The best sequence found, its footprint (code 0: nothing is compiled yet), and that of the baseline.
 
-    `closed` says that every state the actions can reach was evaluated: nothing better exists among them. `ablation`
-    is what each pass of the sequence is worth. `rejected` are the lossy sequences that were better and not accepted.
+    `closed` says that every state the actions can reach was evaluated, and that all levers were pulled on each that its
+    bound does not rule out: nothing better exists among them. `ablation` is what each pass of the sequence is worth. `rejected` are the lossy sequences that were better and not accepted.
     `levers` are what lowered the arena of the winner, one after the other, `extra_compute` is what it runs again, as a
     fraction of the arithmetic there is, and `next` why no more of that was tried; see `search.levers`. `tried` are the
     candidates to choose from where ram is not all that counts: what each lever led to.
@@ -110,12 +110,14 @@ def search(
         # what follows tries the winner's own variants: no part of the search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
         evaluator.watch = lambda tried, least: shown("finishing, candidates looked at", tried, least)
-        pulled, ablation, rejected = _accepted(trace, refuse, None if trace.fits else extra_compute, rungs)
+        taken = accepted(trace, refuse, None if trace.fits else extra_compute, rungs)
+        pulled = taken.pulled
         tried = (_plain(evaluator), *pulled.tried) if rungs else pulled.tried
     assert pulled.best.footprint is not None
     return SearchResult(
         strategy, pulled.best.sequence, pulled.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
-        evaluations, trace.closed, ablation, ended(trace.trajectory, evaluations, pulled.best.footprint.ram), failures | pulled.failures, rejected,
+        evaluations, trace.closed and taken.complete, taken.ablation,
+        ended(trace.trajectory, evaluations, pulled.best.footprint.ram), failures | pulled.failures, taken.rejected,
         pulled.levers, pulled.extra_compute, pulled.next, tried,
     )  # fmt: skip
 
@@ -131,29 +133,3 @@ def _plain(evaluator: Evaluator) -> Tried:
     """The kernels of tvm-default, whole and in the order given; every strategy begins with them."""
     default = evaluator.evaluate(Sequence.parse(TVM_DEFAULT).passes)
     return Tried(BASELINE, evaluator.arranged(default, (Order(by="given"),)))
-
-
-def _accepted(
-    trace: Trace, refuse: Callable[[Sequence], str], extra_compute: float | None, rungs: Ordered[float]
-) -> tuple[Pulled, tuple[Worth, ...], dict[str, str]]:
-    """The best candidate that is exact or not refused, made as short as it can be, with all levers on its ram pulled;
-    and those that were refused."""
-    rejected: dict[str, str] = {}
-    failures: dict[str, str] = {}
-    evaluator, splitter = trace.evaluator, Splitter(trace.evaluator)
-    winners = [(evaluator.finest_order(finalists), finalists) for finalists in trace.finalists.values()]
-    for candidate, finalists in sorted(winners, key=lambda each: each[0].score):
-        best, ablation = minimise(evaluator, candidate)
-        pulled = Pulled(best, (), 0.0, "", {})
-        if evaluator.objective == "ram":
-            if extra_compute is not None:
-                promising = splitter.most_promising(best, finalists)
-                if promising is not best:
-                    best, ablation = minimise(evaluator, promising)
-            pulled = pull(evaluator, splitter, best, extra_compute, rungs)
-        failures |= pulled.failures
-        reason = refuse(pulled.best.sequence) if pulled.best.loss else ""
-        if not reason:
-            return replace(pulled, failures=failures), ablation, rejected
-        rejected["; ".join(pulled.best.sequence.specs)] = reason
-    raise ModelError(f"No sequence was accepted: {reason}", "Raise the error allowed, or search without lossy passes.")

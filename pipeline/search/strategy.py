@@ -20,8 +20,6 @@ KERNELS = 3000
 OPERATORS_A_KERNEL = 8
 #: … in at least so many states, which begin with what served other models, and at most so many
 AT_LEAST, AT_MOST = 12, 256
-#: states whose order is searched for at the end: the best in an order that cost nothing need not be the best of all
-FINALISTS = 8
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,8 @@ class Trace:
     #: the graph passes a strategy may use
     passes: tuple[Pass, ...] = field(default_factory=actions)
     best: Evaluation | None = None
-    #: the best few states of each set of lossy passes, the best first
-    finalists: dict[tuple[str, ...], list[Evaluation]] = field(default_factory=dict)
+    #: by set of lossy passes and by key, every state with the best sequence that leads to it
+    states: dict[tuple[str, ...], dict[int, Evaluation]] = field(default_factory=dict)
     best_candidate: Candidate = Candidate()
     trajectory: list[dict[str, int]] = field(default_factory=list)
     #: set by a strategy that has evaluated every state its actions can reach
@@ -94,12 +92,15 @@ class Trace:
         return better
 
     def _keep(self, candidate: Evaluation) -> None:
-        """Among the finalists, if it is one: of each state the shortest sequence."""
-        rivals = self.finalists.setdefault(candidate.loss, [])
-        rivals.append(candidate)
-        rivals.sort(key=lambda each: each.score)
-        by_state = {each.key: each for each in reversed(rivals)}
-        rivals[:] = [each for each in rivals if by_state[each.key] is each][:FINALISTS]
+        states = self.states.setdefault(candidate.loss, {})
+        known = states.get(candidate.key)
+        if known is None or candidate.score < known.score:
+            states[candidate.key] = candidate
+
+    def finalists(self) -> list[list[Evaluation]]:
+        """The states of each set of lossy passes, the best first; the exact ones, then those with the best state."""
+        groups = [sorted(states.values(), key=lambda each: each.score) for states in self.states.values()]
+        return sorted(groups, key=lambda group: (bool(group[0].loss), group[0].score))
 
     @property
     def finished(self) -> bool:
