@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .building import build_and_run, footprint_of, plan_of
+from .building import build_and_run, footprint_of, plan_of, step_limit
 from .errors import ConfigError, OutputError
+from .frontend.source import resolve_source
 from .graph.files import write_text
 from .graph.serial import json_lines
 from .imported import Fixed, ImportedModel, Shapes, import_onnx, load
+from .interrupts import patient
 from .memory.footprint import Budget, Footprint, FootprintReport, Measured
+from .origin import model_record, search_record
 from .output import result_folder
+from .results import ORIGIN
 from .searching import find_sequence, workers_of
 from .settings import Progress, SearchSettings, TuneSettings, VerifySettings, silent
 from .targets import Target, how_to_run
 from .tuned import find_tuning
-from .writing import write_footprint, write_manifest, write_pictures, write_search
+from .writing import comparison_kept, write_footprint, write_manifest, write_pictures, write_search
 
 if TYPE_CHECKING:
+    import onnx
+
     from .passes.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
     from .tuning.database import AdoptedTuning, Database
 
 
-def import_model_file(source: str | Path, shapes: Shapes | None, fix: Fixed | None, out: Path) -> None:
-    """Write the canonical ONNX of a model to `out`. Raises ModelError, OutputError."""
+#: seconds after Ctrl-C for a measurement to end and what was found to be written
+_SAVING_SECONDS = 30.0
+
+
+def import_model_file(
+    source: str | Path, shapes: Shapes | None, fix: Fixed | None, out: Path, package: str = ""
+) -> onnx.ModelProto:
+    """Write the canonical ONNX of a model to `out`, and the record of its origin to origin.json beside it.
+
+    `package` is the `pypi:` source the file was taken from. Returns the canonical model. Raises ModelError, OutputError.
+    """
     canonical, _ = import_onnx(source, shapes, fix)
+    data = canonical.SerializeToString(deterministic=True)
+    record = model_record(resolve_source(str(source)), package or str(source), shapes, fix)
     with result_folder(out.parent) as folder:
-        (folder / out.name).write_bytes(canonical.SerializeToString(deterministic=True))
+        (folder / out.name).write_bytes(data)
+        origin = {"canonical": hashlib.sha256(data).hexdigest(), "made_from": record}
+        write_text(folder / ORIGIN, json_lines(origin))
+    return canonical
 
 
 def profile(
@@ -129,7 +150,7 @@ def optimize(
         not_run = Measured(ran=False, how="not-run: optimized, not compiled")
         exact = not result.sequence.lossy
         report = _report(imported, target, budget, result.best, result.baseline, not_run, exact)
-        write_search(result, front, folder)
+        write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
         write_footprint(report, folder)
     return report
 
@@ -192,27 +213,32 @@ def compile_imported(
     with result_folder(out) as folder:
         # only now: TVM takes a second to import, and bad input need not wait for it
         from .search.baseline import tvm_default
+        from .search.baseline_code import default_code_aside
         from .search.replay import lowered_by, port_names, scheduled
 
         if chosen is None:
             result, front = find_sequence(imported, target, budget, search, progress)
             chosen, baseline = result.sequence, result.baseline
-            write_search(result, front, folder)
+            write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
         else:
             baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
         progress("lowering", 0, 0)
-        before = lowered_by(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned.schedules)
-        lowered, workspace = scheduled(before, chosen, tuned.layout)
-        plan = plan_of(lowered.program, target)
+        with step_limit("Lowering", imported.name):
+            before = lowered_by(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned.schedules)
+            lowered, workspace = scheduled(before, chosen, tuned.layout)
+            plan = plan_of(lowered.program, target)
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)
-        measured, code = build_and_run(imported, lowered, plan, workspace, target, folder, checked, progress)
-        best = footprint_of(lowered.program, plan, workspace, code, target)
-        report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy)
+        with default_code_aside(imported.graph, target, *port_names(imported.onnx)) as baseline_code, comparison_kept(out):
+            measured, code = build_and_run(
+                imported, lowered, plan, workspace, target, folder, checked, progress, baseline_code
+            )
+            best = footprint_of(lowered.program, plan, workspace, code, target)
+            report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy, baseline_code())
         write_sequence(chosen, folder / "sequence.json")
         write_footprint(report, folder)
         write_pictures(imported, lowered, plan, before, target, folder)
-        write_manifest(imported, lowered, target, chosen, tuned, folder)
+        write_manifest(imported, lowered, target, chosen, tuned, verify, folder)
     return report
 
 
@@ -235,15 +261,15 @@ def tune(
     programs run natively; else the instructions an emulator executes are counted. What is found is taken where the
     whole library is better with it. With 0 seconds, nothing is looked at: the file says that nothing is tuned. Without
     `sequence`, the sequence is searched for first. Ctrl-C while kernels are measured ends that early: what was found is
-    written. Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError for a target whose programs do
+    written; a second one ends everything. Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError for a target whose programs do
     not run here.
     """
     from .passes.sequence import read_sequence
     from .tuning.database import empty, write_database
 
     _check_parent(out)
-    found = empty(target, settings.seed)
     if settings.seconds <= 0:
+        found = empty(target)  # whatever the seed: what follows need not run again for it
         write_database(found, out)
         return found
     runner = how_to_run(target)
@@ -257,8 +283,9 @@ def tune(
     if chosen is None:
         chosen = find_sequence(imported, target, None, search, progress)[0].sequence
 
-    found = find_tuning(imported, chosen, target, settings, progress)
-    write_database(found, out)
+    with patient(_SAVING_SECONDS):
+        found = find_tuning(imported, chosen, target, settings, progress)
+        write_database(found, out)
     return found
 
 
@@ -270,12 +297,15 @@ def _report(
     baseline: Footprint,
     measured: Measured,
     exact: bool,
+    baseline_code: int | None = None,
 ) -> FootprintReport:
     from .memory import fits
 
     budget = budget or Budget()
     within = fits(best.ram, best.flash, budget, target.ram, target.flash)
-    return FootprintReport(imported.name, target.name, imported.start, best, baseline, measured, budget, within, exact)
+    return FootprintReport(
+        imported.name, target.name, imported.start, best, baseline, measured, budget, within, exact, baseline_code
+    )
 
 
 def _check_parent(out: Path) -> None:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from . import options
-from .errors import NumericError, PassfitError, PlanError
+from .errors import NumericError, PassfitError, PlanError, environment_error
+from .interrupts import interruptible
 
 if TYPE_CHECKING:
     from .memory.footprint import FootprintReport
 
 #: exit codes of design.md, section 7
-BAD_INPUT, BUG = 2, 3
+DOES_NOT_FIT, BAD_INPUT, BUG = 1, 2, 3
 _WIDE = 1000
 
 app = typer.Typer(
@@ -78,6 +79,22 @@ def init(
 
 
 @app.command()
+def add(
+    model: Annotated[Optional[list[str]], typer.Argument(help="models in this repo, or pypi: sources")] = None,
+    target: Annotated[Optional[list[str]], typer.Option("--target", help="a device; repeatable")] = None,
+    shape: ShapeOption = None,
+    name: NameOption = None,
+) -> None:
+    """Add models and targets to params.yaml and dvc.yaml."""
+    from .scaffold import add_to_repo
+
+    written = add_to_repo(Path(), model or [], target or [], options.shapes(shape), name)
+    for path in written:
+        typer.echo(f"wrote {path}")
+    typer.echo("Next: `dvc repro`, then `passfit gate`." if written else "Nothing to add: all of it is there already.")
+
+
+@app.command()
 def optimize(
     model: Model,
     target: TargetName,
@@ -100,7 +117,10 @@ def optimize(
     workers: WorkersOption = None,
     executor: ExecutorOption = None,
 ) -> None:
-    """Search the sequence of passes with the smallest footprint."""
+    """Search the sequence of passes with the smallest footprint.
+
+    Exit code 1: by prediction it does not fit the --budget or, without one, the device. All files are written even so.
+    """
     from . import api
     from .report.progress import console_progress
     from .targets.catalogue import get_target
@@ -143,7 +163,10 @@ def compile_(
     workers: WorkersOption = None,
     executor: ExecutorOption = None,
 ) -> None:
-    """Build the library, run it, compare it with ONNX Runtime, measure it."""
+    """Build the library, run it, compare it with ONNX Runtime, measure it.
+
+    Exit code 1: it does not fit the --budget or, without one, the device. All files are written even so.
+    """
     from . import api
     from .report.progress import console_progress
     from .targets.catalogue import get_target
@@ -247,7 +270,11 @@ def gate(
     max_growth: Annotated[Optional[str], typer.Option("--max-growth", help="5% or 16KiB, over --against")] = None,
     format: Annotated[str, typer.Option("--format", help="text, md, junit, github or json")] = "text",
 ) -> None:
-    """Does everything fit? Exit code 0 yes, 1 no, 2 no data."""
+    """Does everything fit? Exit code 0 yes, 1 no, 2 not known: no data, stale data, no such revision.
+
+    A result is stale if it is of another model file, or of other params, than those here. Growth since --against is
+    checked for each model on each target that its params.yaml declares; one that is new there is noted.
+    """
     from .gate import run_gate
 
     result = run_gate(Path(), against=against, max_growth=max_growth, format=format)
@@ -302,7 +329,7 @@ def rebench(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="runs of the strategies that leave something to chance")] = 3,
     check: Annotated[bool, typer.Option("--check/--no-check", help="compile, execute and compare the winners")] = True,
 ) -> None:
-    """Every strategy on every graph of DIR: the sum of all tensors, and ram."""
+    """Every strategy on every graph of DIR: the sum of all tensors, and ram. A graph that fails is a row with the reason."""
     from .bench import rebench_table
     from .bench.rebench import rebench as run
     from .graph.files import write_text
@@ -312,15 +339,15 @@ def rebench(
     from .targets.catalogue import get_target
 
     with console_progress() as progress:
-        graphs = run(
+        compared = run(
             folder, get_target(target, Path()), evaluations=evaluations, seeds=seeds, check=check, progress=progress
         )
     command = f"passfit bench rebench DIR --target {target} --evaluations {evaluations} --seeds {seeds}"
-    report = rebench_table.markdown(graphs, command)
+    report = rebench_table.markdown(compared, command)
     if out is not None:
         with result_folder(out) as written:
             write_text(written / "rebench.md", report)
-            write_text(written / "rebench.json", json_lines({"graphs": rebench_table.as_json(graphs)}))
+            write_text(written / "rebench.json", json_lines(rebench_table.as_json(compared)))
     typer.echo(report)
 
 
@@ -354,6 +381,8 @@ def _show(report: FootprintReport, out: Path, searched: bool = True, front: bool
         if front:
             file = out / "front.json"
             _print(front_table(decode(dict, read_text(file, ""), str(file), "")))
+    if not report.fits:
+        raise typer.Exit(DOES_NOT_FIT)
 
 
 def _print(renderable: object) -> None:
@@ -364,16 +393,22 @@ def _print(renderable: object) -> None:
 
 
 def main() -> None:
-    """The entry point: errors of the user's are one line on stderr and exit code 2; a bug's traceback comes with 3."""
+    """The entry point: errors of the user's are one line on stderr and exit code 2; a bug's traceback comes with 3.
+
+    Ctrl-C ends it with 130, a signal to terminate with 128 + its number; see `interrupts`.
+    """
     try:
-        app(prog_name="passfit")
+        with interruptible():
+            app(prog_name="passfit")
     except NumericError as error:
         _fail(str(error), BUG)
     except PlanError as error:
         _fail(f"a bug in passfit: the memory plan is wrong: {error} Report the model.", BUG)
     except PassfitError as error:
         _fail(str(error), BAD_INPUT)
-    except Exception:  # Python's own exit code would be 1, which means that the gate said no
+    except Exception as error:  # Python's own exit code would be 1, which means that the gate said no
+        if used_up := environment_error(error):
+            _fail(str(used_up), BAD_INPUT)
         traceback.print_exc()
         _fail("a bug in passfit. Report it with the lines above.", BUG)
 

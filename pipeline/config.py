@@ -36,6 +36,10 @@ from .yamlfile import read_yaml
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
+#: of keys that are no text, by the type a YAML parser gives them
+_KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None): "no value"}
+
+
 def _refuse(message: str) -> PydanticCustomError:
     # pydantic fills {placeholders} of its template; handing the sentence over as a value keeps braces in it literal
     return PydanticCustomError("params", "{message}", {"message": message})
@@ -232,7 +236,11 @@ def load_params(path: Path) -> Params:
     key, a malformed value (each with its path), a model name that cannot be a file name, and a budget for a model
     that is not declared.
     """
-    data = read_yaml(path)
+    return params_of(read_yaml(path), path)
+
+
+def params_of(data: object, path: Path) -> Params:
+    """The content of params.yaml, checked as `load_params` does; `path` is for the messages."""
     if data is None:
         data = {}
     if not isinstance(data, dict):
@@ -243,6 +251,11 @@ def load_params(path: Path) -> Params:
         raise _explained(path, error) from None
     _check_names(path, params)
     return params
+
+
+def declared(params: Params) -> list[tuple[str, str]]:
+    """Return every pair of a model and a target that params.yaml asks for."""
+    return [(model, target) for model in params.models for target in params.targets]
 
 
 def check_targets(params: Params, known_names: Iterable[str]) -> None:
@@ -278,7 +291,11 @@ def _explained(path: Path, error: ValidationError) -> ConfigError:
         return ConfigError(f"{path}: {'.'.join([*place, context['key']])} is unknown.", context["hint"])
     where = f"{path}: {'.'.join(place)}"
     if "[key]" in problem["loc"]:
-        return ConfigError(f"{where}: a name must be text.", f'Write it in quotes: "{place[-1]}".')
+        kind = _KINDS.get(type(problem["input"]), "no text")
+        return ConfigError(
+            f"{path}: {'.'.join(place[:-1])}: YAML reads a name there as {kind}, not as text: {place[-1]}.",
+            'Write it in quotes, such as "1e5" or "null".',
+        )
     if problem["type"] == "missing":
         return ConfigError(f"{where} is missing.", "Add it.")
     if problem["type"] == "params":

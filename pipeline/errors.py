@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 from collections.abc import Iterable
+
+#: numbers of errors that say so: no space, or no writes
+USED_UP = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 
 
 class PassfitError(Exception):
     """Bad usage or bad input: the command line prints the message and exits with 2, without a traceback.
 
-    `what` is one sentence that also says where; `hint` is the next step, an imperative sentence.
+    `what` is one sentence that also says where; `hint` is the next step, an imperative sentence. Both are one line:
+    control characters of names from a model or a file are written as escapes.
     """
 
     def __init__(self, what: str, hint: str = ""):
+        what, hint = _printable(what), _printable(hint)
         super().__init__(f"{what} {hint}".strip())
         self.what = what
         self.hint = hint
+
+
+def _printable(text: str) -> str:
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 class ModelError(PassfitError):
@@ -43,11 +54,33 @@ class OutputError(PassfitError):
 
 
 class NumericError(PassfitError):
-    """The compiled library computes something else than ONNX Runtime."""
+    """The compiled library computes something else than ONNX Runtime. `outputs` are the errors of each output, where
+    they are known: plain objects, for a file."""
+
+    def __init__(self, what: str, hint: str = "", outputs: tuple[dict, ...] = ()):
+        super().__init__(what, hint)
+        self.outputs = outputs
+
+    def add_place(self, file: object) -> None:
+        """Say in the message where the errors are written."""
+        self.hint = f"{self.hint} The errors of each output are in '{file}'.".strip()
+        self.args = (f"{self.what} {self.hint}",)
 
 
 class PlanError(Exception):
     """A memory plan broke a rule. It is a bug of ours, never the user's: exit code 3."""
+
+
+def environment_error(error: Exception) -> OutputError | None:
+    """Say in one sentence that disk or memory is used up; None for an error of another kind."""
+    if isinstance(error, MemoryError) or "std::bad_alloc" in str(error):
+        return OutputError("There is not enough memory for this model.", "Give smaller shapes (--shape), or free memory.")
+    if isinstance(error, OSError) and error.errno in USED_UP:
+        where = f" '{os.fsdecode(error.filename)}'" if isinstance(error.filename, (str, bytes)) else ""
+        return OutputError(
+            f"The file{where} cannot be written: {error.strerror}.", "Free space, or set TMPDIR to another folder."
+        )
+    return None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .frontend.source import resolve_source
 from .memory.footprint import Start
+from .origin import model_record
 
 if TYPE_CHECKING:
     import onnx
@@ -20,12 +22,16 @@ Fixed = Mapping[str, object]
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """A canonical ONNX model, the graph TVM made of it, and the metric of the file it came from."""
+    """A canonical ONNX model, the graph TVM made of it, and the metric of the file it came from.
+
+    `record` is that of the import: see `origin.model_record`.
+    """
 
     name: str
     onnx: onnx.ModelProto
     graph: IRModule
     start: Start
+    record: Mapping[str, object] = field(default_factory=dict)
 
 
 def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
@@ -49,4 +55,6 @@ def load(model: str | Path, name: str | None = None, shapes: Shapes | None = Non
 
     canonical, start = import_onnx(model, shapes, fix)
     file = Path(str(model).rpartition("!")[2])  # of a source, the path in the package: what is read is a cached copy
-    return ImportedModel(name or file.stem, canonical, to_relax(canonical), start)
+    stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
+    record = model_record(resolve_source(str(model)), str(model), shapes, fix)
+    return ImportedModel(name or stem, canonical, to_relax(canonical), start, record)

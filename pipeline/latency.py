@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import ConfigError
+from .folders import scratch_folder
 from .memory.latency import LatencyLimit
 from .passes.sequence import Sequence
 from .search.front import Front, Point, front
 from .search.levers import Tried
-from .search.search import SearchResult
+from .search.search import SearchResult, ended
 from .targets import Target, how_to_run
 from .verify.inputs import make_input
 from .verify.pace import pace
@@ -53,11 +53,11 @@ def within(
     do.
     """
     tried = _different(result.tried)
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+    with scratch_folder() as scratch:
         linked = []
         for number, each in enumerate(tried):
             progress(number, len(tried))
-            place = Path(scratch) / str(number)
+            place = scratch / str(number)
             place.mkdir()
             linked.append(build(each.evaluation.sequence, place))
         found = pace(linked, make_input(model, 0, 0))
@@ -71,6 +71,7 @@ def within(
         sequence=chosen.evaluation.sequence,
         best=chosen.evaluation.footprint,
         extra_compute=chosen.extra_compute,
+        trajectory=ended(result.trajectory, result.evaluations, chosen.evaluation.footprint.ram),
     )
     return changed, tradeoff
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from .errors import OutputError
+from .folders import temporary_folder
 
 _CHOOSE = "Choose a folder you can write to."
 
@@ -23,22 +22,26 @@ def result_folder(out: Path) -> Iterator[Path]:
     if out.exists() and not out.is_dir():
         raise OutputError(f"'{out}' is a file, not a folder.", _CHOOSE)
     made = _missing_parents(out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".passfit-", dir=out))
-    except OSError as error:
-        _remove_empty(made)
-        raise OutputError(f"'{out}' cannot be written: {error.strerror}.", _CHOOSE) from error
-    try:
-        yield folder
-        for file in sorted(filter(Path.is_file, folder.iterdir())):
-            file.chmod(0o644)
-            os.replace(file, out / file.name)
-    except OSError as error:
-        raise OutputError(f"'{out}' cannot be written: {error.strerror}.", _CHOOSE) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        _remove_empty(made)
+    with ExitStack() as stack:
+        stack.callback(_remove_empty, made)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            folder = stack.enter_context(temporary_folder(out, ".passfit-"))
+        except OSError as error:
+            raise _unwritable(out, error) from error
+        try:
+            yield folder
+            for file in sorted(filter(Path.is_file, folder.iterdir())):
+                file.chmod(0o644)
+                os.replace(file, out / file.name)
+        except OSError as error:
+            if error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(out):
+                raise  # of another folder
+            raise _unwritable(out, error) from error
+
+
+def _unwritable(out: Path, error: OSError) -> OutputError:
+    return OutputError(f"'{out}' cannot be written: {error.strerror}.", _CHOOSE)
 
 
 def _missing_parents(out: Path) -> list[Path]:

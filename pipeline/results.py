@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from .errors import PassfitError
+from .memory import fits
 from .memory.footprint import Budget, Footprint, Measured, Start
 
 #: how to make, or make again, whatever is missing under `out/`
@@ -16,16 +18,18 @@ REMAKE = "Run `dvc repro`."
 
 @dataclass(frozen=True)
 class Baseline:
-    """The same model through TVM's own pipeline; bytes."""
+    """The same model through TVM's own pipeline; bytes. `flash` is weights + code; both are None where the kernels
+    were not built."""
 
     name: str
     ram: int
-    flash: int
+    flash: int | None
     arena: int
     workspace: int
     weights: int
     kernels: int
     sum: int
+    code: int | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,17 @@ class Result:
     budget: Budget
     fits: bool
     exact: bool = True
+
+
+#: the record of an import, beside the canonical model: see `origin`
+ORIGIN = "origin.json"
+#: the record of a tuning, beside tuning.json
+ASKED = "asked.json"
+
+
+def canonical_model(model: str) -> Path:
+    """Return the path of the canonical model of an import, relative to the repo."""
+    return Path("out") / "models" / model / "model.onnx"
 
 
 def compile_dir(model: str, target: str) -> Path:
@@ -88,6 +103,20 @@ def read_result(repo: Path, model: str, target: str) -> Result | None:
     return parse_result(text, str(place), model, target)
 
 
+def within(result: Result, budget: Budget, ram: int, flash: int) -> Result:
+    """Return `result` with a budget, and whether it fits; `ram` and `flash` are the target's capacities in bytes.
+
+    Compilation reads no budget, so that a new one reruns none: `budget` and `fits` are filled in afterwards.
+    """
+    return replace(result, budget=budget, fits=fits(result.best.ram, result.best.flash, budget, ram, flash))
+
+
+def judged_text(text: str, result: Result) -> str:
+    """Return the text of a footprint.json with the budget of `result`, and whether that fits."""
+    data = json.loads(text) | {"budget": asdict(result.budget), "fits": result.fits}
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
 def parse_result(text: str, place: str, model: str, target: str) -> Result:
     """The content of a footprint.json; `place` is how messages call it.
 
@@ -107,4 +136,6 @@ def parse_result(text: str, place: str, model: str, target: str) -> Result:
         raise PassfitError(
             f"{place}: is about {result.model} @ {result.target}, not {model} @ {target}: it is stale.", REMAKE
         )
+    if result.baseline.code is None:  # before it was known, the flash was that of the weights alone
+        return replace(result, baseline=replace(result.baseline, flash=None))
     return result

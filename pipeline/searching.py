@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 from .building import build_and_run, build_library, plan_of
 from .errors import ConfigError, NumericError, did_you_mean
+from .folders import scratch_folder
+from .graph.sizes import format_bytes
 from .imported import ImportedModel
 from .memory.footprint import Budget
+from .origin import goal_of
 from .settings import UNTIL, Progress, SearchSettings, VerifySettings, silent
 from .targets import Target, native_target
 
@@ -43,13 +46,11 @@ def find_sequence(
     limit = settings.max_latency
     if limit is not None:
         check_limit(limit, target)
-    allowed = budget or Budget()
-    goal = Budget(ram=allowed.ram or target.ram, flash=allowed.flash or target.flash) if settings.until == "fits" else None
     result = search(
         imported.graph, imported.name, target, *port_names(imported.onnx),
-        strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal), seed=settings.seed,
+        strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal_of(settings, budget, target)), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
-        progress=lambda done, best: progress("searching", done, settings.evaluations or 0),
+        progress=lambda what, done, best: progress(what, done, 0, best and f"best ram {format_bytes(best)}"),
         workers=workers_of(imported, target, settings), extra_compute=extra, rungs=() if limit is None else RUNGS,
     )  # fmt: skip
     if limit is None:
@@ -65,17 +66,15 @@ def find_sequence(
 
 def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, settings: SearchSettings) -> str:
     """Why a lossy sequence will not do: its library, built for this machine where that can be, is too far off."""
-    import tempfile
-
     from .search.replay import replay
 
     here = native_target() or target
     verify = VerifySettings(settings.seed, tolerance=settings.max_error)
     lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, here.machine)
     plan = plan_of(lowered.program, here)
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+    with scratch_folder() as scratch:
         try:
-            measured, _ = build_and_run(imported, lowered, plan, workspace, here, Path(scratch), verify, silent)
+            measured, _ = build_and_run(imported, lowered, plan, workspace, here, scratch, verify, silent)
         except NumericError as error:
             return error.what
     return "" if measured.ran else f"its error is not known: {measured.how}"

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from .memory.latency import LatencyLimit
-
-#: called with what is being done, how much of it is done, and how much there is (0: not known)
-Progress = Callable[[str, int, int], None]
 
 #: when a search stops by itself
 UNTIL = ("minimum", "fits")
 
 
-def silent(what: str, done: int, total: int) -> None:
-    """No progress is shown."""
+class Progress(Protocol):
+    """Be told what is being done, how much of it is done, how much there is (0: not known), and the best so far."""
+
+    def __call__(self, what: str, done: int = 0, total: int = 0, found: str = "") -> None: ...
+
+
+def silent(what: str, done: int = 0, total: int = 0, found: str = "") -> None:
+    """Show no progress."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,10 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """How a library is compared with ONNX Runtime; `tolerance` is relative to the range of an output, and so is
-    `max_error`, which holds where the sequence has lossy passes."""
+    """How a library is compared with the model in double precision, or with ONNX Runtime where that cannot be had.
+
+    An error up to `tolerance`, relative to the range of its output, always passes; so does `max_error`, where the
+    sequence has lossy passes. A larger one passes only as far as rounding explains it: see `verify.bounds`."""
 
     seed: int = 0
     cases: int = 3

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .building import build_library, footprint_of, plan_of
+from .folders import scratch_folder
 from .imported import ImportedModel
 from .settings import Progress, TuneSettings
 from .targets import Target, how_to_run
@@ -116,10 +115,10 @@ def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: 
     from .verify.pace import pace
     from .verify.runner import link
 
-    with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
+    with scratch_folder() as scratch:
         linked = []
         for number, (program, workspace) in enumerate(lowered):
-            folder = Path(scratch) / str(number)
+            folder = scratch / str(number)
             folder.mkdir()
             library = build_library(imported.name, program, plan_of(program.program, target), workspace, target, folder)
             linked.append(link(library, program.program, target, folder))

@@ -5,15 +5,20 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .building import plan_of
+from .errors import NumericError
 from .graph.files import write_text
 from .graph.serial import json_lines
 from .imported import ImportedModel
 from .memory.footprint import FootprintReport
+from .origin import verify_record
+from .settings import VerifySettings
 from .targets import Target
 
 if TYPE_CHECKING:
@@ -24,8 +29,12 @@ if TYPE_CHECKING:
     from .search.search import SearchResult
     from .tuning.database import AdoptedTuning
 
+#: beside where a library would be
+COMPARISON = "comparison.json"
 
-def write_search(result: SearchResult, front: Front | None, folder: Path) -> None:
+
+def write_search(result: SearchResult, front: Front | None, made_from: Mapping[str, object], folder: Path) -> None:
+    """Write the sequence, the trajectory, and search.json, which holds `made_from`: see `origin`."""
     from .passes.sequence import write_sequence
 
     write_sequence(result.sequence, folder / "sequence.json")
@@ -40,10 +49,26 @@ def write_search(result: SearchResult, front: Front | None, folder: Path) -> Non
         "next": result.next,
         "failures": result.failures,
         "rejected": result.rejected,
+        "made_from": dict(made_from),
     }
     write_text(folder / "search.json", json_lines(found))
     if front is not None:
         write_text(folder / "front.json", json_lines(asdict(front)))
+
+
+@contextmanager
+def comparison_kept(out: Path) -> Iterator[None]:
+    """Write comparison.json to `out` where a library is refused: the errors of each of its outputs, in the output's
+    unit, and how large they may be. One of an earlier library goes."""
+    place = out / COMPARISON
+    try:
+        yield
+    except NumericError as error:
+        if error.outputs:
+            write_text(place, json_lines({"refused": error.what, "outputs": list(error.outputs)}))
+            error.add_place(place)
+        raise
+    place.unlink(missing_ok=True)
 
 
 def write_footprint(report: FootprintReport, folder: Path) -> None:
@@ -71,7 +96,13 @@ def write_pictures(
 
 
 def write_manifest(
-    imported: ImportedModel, lowered: Lowered, target: Target, sequence: PassSequence, tuning: AdoptedTuning, folder: Path
+    imported: ImportedModel,
+    lowered: Lowered,
+    target: Target,
+    sequence: PassSequence,
+    tuning: AdoptedTuning,
+    verify: VerifySettings,
+    folder: Path,
 ) -> None:
     from .codegen import c_identifier
 
@@ -93,6 +124,7 @@ def write_manifest(
         "exact": not sequence.lossy,
         "versions": {each: importlib.metadata.version(each) for each in ("passfit", "apache-tvm", "ziglang")},
         "io": {"name": c_identifier(imported.name), "inputs": ports(program.inputs), "outputs": ports(program.outputs)},
+        "made_from": {**imported.record, **verify_record(verify, sequence.lossy, target)},
         "files": files,
     }
     if target.threads > 1:

@@ -14,18 +14,27 @@ def read_yaml(path: Path) -> object:
 
     Raises ConfigError for a file that cannot be read, malformed YAML, and a key given twice, each with its line.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.constructor import DuplicateKeyError
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    return parse_yaml(read_yaml_text(path), path)
 
+
+def read_yaml_text(path: Path) -> str:
+    """The text of the file, with the ends of its lines as they are. Raises ConfigError where it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file.", "Write one with `passfit init`.") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text: byte {error.start}.", "Save it as UTF-8.") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.", "Check the path and its permissions.") from None
+
+
+def parse_yaml(text: str, path: Path | str) -> object:
+    """The content of a YAML 1.2 text. Raises ConfigError; `path` is for its message."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.constructor import DuplicateKeyError
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
     try:
         return YAML(typ="safe", pure=True).load(text)
     except DuplicateKeyError as error:

@@ -8,12 +8,17 @@ import logging
 import os
 import shutil
 import sys
+import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from passfit.config import Params, load_params
-from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean
+from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean, environment_error
+from passfit.graph.files import decode, read_text
+from passfit.interrupts import interruptible
 from passfit.memory.footprint import Budget
+from passfit.results import REMAKE
 from passfit.targets import Target
 from passfit.targets.catalogue import get_target
 
@@ -22,13 +27,16 @@ OUT = Path("out")
 
 #: exit codes of the `passfit` command: bad usage or bad input; a library that computes something else is our bug
 BAD_INPUT, BUG = 2, 3
+#: exit code after Ctrl-C, as of a program that the signal ends
+INTERRUPTED = 130
 
 
-def run_stage(work: Callable[..., None], *arguments: str, argv: Sequence[str] | None = None) -> None:
+def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[str] | None = None) -> None:
     """Call `work(params, *values)` with params.yaml of the working directory and the named command line arguments.
 
     DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. A PassfitError becomes one line
-    on stderr and exit code 2; any other exception is a bug and keeps its traceback.
+    on stderr and exit code 2, Ctrl-C one line and 130; any other exception is a bug, keeps its traceback and exits
+    with 3. What `work` returns, a line on what it found, is printed with the seconds it took.
     """
     parser = argparse.ArgumentParser(description=work.__doc__)
     for name in arguments:
@@ -36,10 +44,24 @@ def run_stage(work: Callable[..., None], *arguments: str, argv: Sequence[str] | 
     values = vars(parser.parse_args(argv))
     logging.basicConfig(level=logging.WARNING, format="passfit: %(message)s")
     try:
-        work(load_params(Path("params.yaml")), *values.values())
+        started = time.monotonic()
+        with interruptible():
+            line = work(load_params(Path("params.yaml")), *values.values())
+        if line:
+            sys.stdout.write(f"{line} ({time.monotonic() - started:.1f} s)\n")
+    except KeyboardInterrupt:
+        sys.stderr.write("passfit: interrupted.\n")
+        raise SystemExit(INTERRUPTED) from None
     except PassfitError as error:
         sys.stderr.write(f"passfit: {error}\n")
         raise SystemExit(BUG if isinstance(error, NumericError) else BAD_INPUT) from None
+    except Exception as error:  # Python's own exit code would be 1, which means that the gate said no
+        if used_up := environment_error(error):
+            sys.stderr.write(f"passfit: {used_up}\n")
+            raise SystemExit(BAD_INPUT) from None
+        traceback.print_exc()
+        sys.stderr.write("passfit: a bug in passfit. Report it with the lines above.\n")
+        raise SystemExit(BUG) from None
 
 
 def entry(params: Params, section: str, name: str):
@@ -62,17 +84,17 @@ def target_of(params: Params, name: str) -> Target:
     return get_target(name, Path()).with_threads(entry(params, "targets", name).threads)
 
 
-def canonical_model(model: str) -> Path:
-    """What the import stage wrote, and every later stage reads."""
-    return OUT / "models" / model / "model.onnx"
-
-
 def write_json(path: Path, data: dict) -> None:
     """Write `data` with sorted keys; the file is whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     new.write_text(json.dumps(data, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     os.replace(new, path)
+
+
+def read_json(path: Path) -> dict:
+    """Return the object in a file a stage wrote. Raises ConfigError."""
+    return decode(dict, read_text(path, REMAKE), str(path), REMAKE)
 
 
 def copy_file(source: Path, path: Path) -> None:

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from passfit import api
 from passfit.config import Params
+from passfit.origin import verify_settings
+from passfit.report.lines import compile_line
 from passfit.report.progress import console_progress
-from passfit.results import compile_dir, kept_footprint, optimize_dir, tuning_file
-from passfit.stages._common import budget_of, canonical_model, copy_file, run_stage, target_of
+from passfit.results import canonical_model, compile_dir, optimize_dir, tuning_file
+from passfit.stages._common import entry, run_stage, target_of
 
 
-def compile_library(params: Params, model: str, target: str) -> None:
-    """Write out/compile/MODEL/TARGET/, and a copy of its footprint.json as footprints/MODEL/TARGET.json."""
-    out = compile_dir(model, target)
-    verify = api.VerifySettings(**params.verify.model_dump(), max_error=params.search.max_error)
+def compile_library(params: Params, model: str, target: str) -> str:
+    """Write out/compile/MODEL/TARGET/. No budget is read: the stage `footprint` compares with it."""
+    entry(params, "models", model)
     with console_progress() as progress:
-        api.compile_model(
+        report = api.compile_model(
             canonical_model(model),
             target_of(params, target),
-            budget_of(params, model, target),
-            out=out,
+            out=compile_dir(model, target),
             sequence=optimize_dir(model, target) / "sequence.json",
             tuning=tuning_file(model, target),
             name=model,
-            verify=verify,
+            verify=verify_settings(params),
             progress=progress,
         )
-    # DVC keeps libraries, git keeps footprints: a review sees what a change costs, and the gate has a past to look at.
-    copy_file(out / "footprint.json", kept_footprint(model, target))
+    return compile_line(report)
 
 
 if __name__ == "__main__":

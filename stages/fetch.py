@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from passfit.config import Params
 from passfit.frontend.source import resolve_source
+from passfit.graph.sizes import format_bytes
 from passfit.stages._common import OUT, copy_file, entry, run_stage
 
 
-def fetch(params: Params, model: str) -> None:
+def fetch(params: Params, model: str) -> str:
     """Write out/fetch/MODEL.onnx."""
-    found = resolve_source(entry(params, "models", model).source)
-    copy_file(found, OUT / "fetch" / f"{model}.onnx")
+    source = entry(params, "models", model).source
+    file = OUT / "fetch" / f"{model}.onnx"
+    copy_file(resolve_source(source), file)
+    return f"{model}: {format_bytes(file.stat().st_size)} from {source}"
 
 
 if __name__ == "__main__":

@@ -5,19 +5,24 @@ from __future__ import annotations
 from passfit import api
 from passfit.config import Params
 from passfit.errors import ConfigError
+from passfit.frontend.source import is_package
+from passfit.report.lines import import_line
+from passfit.results import canonical_model
 from passfit.scaffold import model_file
-from passfit.stages._common import canonical_model, entry, run_stage
+from passfit.stages._common import entry, run_stage
 
 
-def import_model(params: Params, model: str, file: str) -> None:
-    """Write out/models/MODEL/model.onnx from FILE, which dvc.yaml names so that DVC watches it."""
+def import_model(params: Params, model: str, file: str) -> str:
+    """Write out/models/MODEL/model.onnx and origin.json from FILE, which dvc.yaml names so that DVC watches it."""
     declared = entry(params, "models", model)
     if (expected := model_file(model, declared.source)) != file:
         raise ConfigError(
             f"dvc.yaml watches '{file}' for the model '{model}', but params.yaml says '{declared.source}'.",
             f"Write `{model}: {expected}` under stages.import.foreach in dvc.yaml.",
         )
-    api.import_model_file(file, declared.shapes, declared.fix, out=canonical_model(model))
+    package = declared.source if is_package(declared.source) else ""
+    out = canonical_model(model)
+    return import_line(model, api.import_model_file(file, declared.shapes, declared.fix, out, package))
 
 
 if __name__ == "__main__":

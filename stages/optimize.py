@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from passfit import api
 from passfit.config import Params
+from passfit.origin import search_settings
+from passfit.report.lines import optimize_line
 from passfit.report.progress import console_progress
-from passfit.results import optimize_dir
-from passfit.stages._common import budget_of, canonical_model, run_stage, target_of
+from passfit.results import canonical_model, optimize_dir
+from passfit.stages._common import budget_of, read_json, run_stage, target_of
 
 
-def optimize(params: Params, model: str, target: str) -> None:
-    """Write out/optimize/MODEL/TARGET/: sequence.json, footprint.json, search.json, trajectory.json."""
-    knowledge = None if params.search.knowledge is None else Path(params.search.knowledge)
-    search = api.SearchSettings(**dict(params.search) | {"knowledge": knowledge})
+def optimize(params: Params, model: str, target: str) -> str:
+    """Write out/optimize/MODEL/TARGET/: sequence.json, footprint.json, search.json, trajectory.json.
+
+    The budget is read only by a search that stops when it is met; else footprint.json shows none.
+    """
+    search, budget = search_settings(params), budget_of(params, model, target)
+    out = optimize_dir(model, target)
     with console_progress() as progress:
-        api.optimize(
+        report = api.optimize(
             canonical_model(model),
             target_of(params, target),
-            budget_of(params, model, target),
-            out=optimize_dir(model, target),
+            budget if search.until == "fits" else None,
+            out=out,
             name=model,
             search=search,
             progress=progress,
         )
+    return optimize_line(report, read_json(out / "search.json"))
 
 
 if __name__ == "__main__":

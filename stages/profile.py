@@ -6,18 +6,20 @@ from pathlib import Path
 
 from passfit import api
 from passfit.config import Params
+from passfit.report.lines import profile_line
 from passfit.report.progress import console_progress
-from passfit.results import profile_dir
-from passfit.stages._common import canonical_model, run_stage
+from passfit.results import canonical_model, profile_dir
+from passfit.stages._common import run_stage
 from passfit.targets.catalogue import get_target
 
 
-def profile(params: Params, model: str, target: str) -> None:
+def profile(params: Params, model: str, target: str) -> str:
     """Write out/profile/MODEL/effects.json and its picture effects.svg, as seen on TARGET."""
     out = profile_dir(model) / "effects.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     with console_progress() as progress:
-        api.profile(canonical_model(model), get_target(target, Path()), out, name=model, progress=progress)
+        found = api.profile(canonical_model(model), get_target(target, Path()), out, name=model, progress=progress)
+    return profile_line(model, found)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Stage `toolchain`: what DVC cannot see by itself: package versions, passfit's own source, knowledge, facts of the targets.
+"""Stage `toolchain`: what DVC cannot see by itself: package versions, passfit's own source, facts of the targets, and
+what each stage reads of params.yaml.
 
 It runs on every `dvc repro`, so it imports nothing heavy. Its bytes change only when one of them does, and then DVC
 reruns what depends on it: everything on an upgrade of TVM, one target's stages when the facts of that target change.
@@ -13,32 +14,39 @@ from pathlib import Path
 
 import passfit
 import passfit.stages
-from passfit.config import Params, check_targets
-from passfit.graph.files import read_text
-from passfit.stages._common import OUT, run_stage, write_json
+from passfit.config import Params, check_targets, declared
+from passfit.origin import search_record, search_settings, verify_record, verify_settings
+from passfit.scaffold import check_models
+from passfit.stages._common import OUT, run_stage, target_of, write_json
 from passfit.targets.catalogue import load_catalogue
 
 #: the packages whose versions decide what the stages compute
 PACKAGES = ("passfit", "apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime", "ziglang")
 
 
-def toolchain(params: Params) -> None:
-    """Write out/toolchain.json, out/knowledge.json, and out/targets/NAME.json for every target there is."""
+def toolchain(params: Params) -> str:
+    """Write out/toolchain.json, out/targets/NAME.json for every target there is, and out/settings/MODEL/TARGET/."""
     catalogue = load_catalogue(Path())
     check_targets(params, catalogue)
+    if params.models:
+        check_models(params.models, Path("dvc.yaml"))
     versions = {package: importlib.metadata.version(package) for package in PACKAGES}
     write_json(OUT / "toolchain.json", versions | {"passfit-source": source_digest()})
-    write_json(OUT / "knowledge.json", {"sha256": _digest(params.search.knowledge)})
     for name, target in catalogue.items():
         write_json(OUT / "targets" / f"{name}.json", asdict(target))
+    for model, name in declared(params):
+        write_settings(params, model, name)
+    counted = f"models: {len(params.models)}, targets: {len(params.targets)}"
+    return f"passfit {versions['passfit']}, TVM {versions['apache-tvm']}; {counted}"
 
 
-def _digest(file: str | None) -> str | None:
-    """sha256 of the repo's own knowledge. Raises ConfigError where it cannot be read."""
-    if file is None:
-        return None
-    text = read_text(Path(file), "Run `passfit learn` to make it, or remove search.knowledge from params.yaml.")
-    return hashlib.sha256(text.encode()).hexdigest()
+def write_settings(params: Params, model: str, name: str) -> None:
+    """Write what a search and a compilation read of params.yaml and the catalogue, and nothing they do not read."""
+    folder, target = OUT / "settings" / model / name, target_of(params, name)
+    search = search_record(search_settings(params), params.budget(model, name), target)
+    write_json(folder / "search.json", search)
+    # which sequence is found is not known yet: it may be lossy only where the search admits that
+    write_json(folder / "compile.json", verify_record(verify_settings(params), params.search.lossy, target))
 
 
 def source_digest() -> str:

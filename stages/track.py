@@ -10,7 +10,7 @@ from passfit.stages._common import OUT, run_stage, write_json
 from passfit.tracking import track as log
 
 
-def track(params: Params) -> None:
+def track(params: Params) -> str:
     """Log every result to MLflow (idempotent), and write out/track.json: what was logged, by content."""
     result = log(Path(), params)
     write_json(
@@ -21,6 +21,8 @@ def track(params: Params) -> None:
         sys.stdout.write(f"{link}\n")
     for warning in result.warnings:
         sys.stderr.write(f"passfit: {warning}\n")
+    new = sum(run.new for run in result.runs)
+    return f"runs in MLflow: {len(result.runs)}, new: {new}"
 
 
 if __name__ == "__main__":

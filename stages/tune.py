@@ -7,25 +7,26 @@ from pathlib import Path
 
 from passfit import api
 from passfit.config import Params
+from passfit.origin import tune_record
 from passfit.report.progress import console_progress
-from passfit.results import optimize_dir, tuning_file
-from passfit.stages._common import canonical_model, entry, run_stage
+from passfit.results import ASKED, canonical_model, optimize_dir, tuning_file
+from passfit.stages._common import entry, run_stage, write_json
 from passfit.targets import get_target, how_to_run
 
 
-def tune(params: Params, model: str, target: str) -> None:
+def tune(params: Params, model: str, target: str) -> str:
     """Write out/tune/MODEL/TARGET/tuning.json. It says that nothing is tuned while tune.seconds is 0, which takes no
-    time, and for a target whose programs do not run here."""
+    time, and for a target whose programs do not run here. asked.json beside it says what was asked for."""
     entry(params, "models", model)
     entry(params, "targets", target)
     out, device = tuning_file(model, target), get_target(target, Path())
-    out.parent.mkdir(parents=True, exist_ok=True)
+    write_json(out.with_name(ASKED), tune_record(params))
     seconds, runner = params.tune.seconds, how_to_run(device)
     if seconds and runner.command is None:
         sys.stderr.write(f"passfit: {target}: kernels cannot be measured here ({runner.how}): they are left to the rules.\n")
         seconds = 0.0
     with console_progress() as progress:
-        api.tune(
+        found = api.tune(
             canonical_model(model),
             device,
             out,
@@ -34,6 +35,9 @@ def tune(params: Params, model: str, target: str) -> None:
             name=model,
             progress=progress,
         )
+    if not seconds:
+        return f"{model} @ {target}: not tuned"
+    return f"{model} @ {target}: {len(found.choices)} of {len(found.kernels)} kernels tuned, {found.how}"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ something to chance run with several seeds. Winners are compiled, executed and c
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError, NumericError, PassfitError
+from ..folders import scratch_folder
 from ..targets import Target
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Graph:
-    """One graph: `start` is the sum of all tensors of the file, `ideal` that of the inputs its outputs depend on and
-    the outputs; `default_*` is tvm-default; `published` is the reduction of each published method, in %.
+    """One graph: `start` is the sum of all tensors of the file, `ideal` a bound on it, see `bench.ideal`; `default_*` is
+    tvm-default; `published` is the reduction of each published method, in %.
 
     `relaxed` is the sum under the published rules, where outputs may become float16.
     """
@@ -79,6 +79,31 @@ class Graph:
     def of(self, strategy: str, objective: str) -> list[Found]:
         return [each for each in self.found if (each.strategy, each.objective) == (strategy, objective)]
 
+    @property
+    def better(self) -> list[Found]:
+        """The runs of other strategies that reached less than ours by their objective."""
+        ours = {each.objective: each for each in self.found if each.strategy == OURS}
+        return [
+            each for each in self.found
+            if getattr(each, each.objective) < getattr(ours[each.objective], each.objective)
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A graph that could not be compared, and the reason."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The graphs of a folder that were compared, and those that were not."""
+
+    graphs: tuple[Graph, ...]
+    refused: tuple[Refused, ...] = ()
+
 
 def rebench(
     folder: Path,
@@ -88,17 +113,31 @@ def rebench(
     seeds: int = 3,
     check: bool = True,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> list[Graph]:
-    """Every graph of `folder`, by name. Raises ModelError where there is none, or one cannot be imported."""
+) -> Comparison:
+    """Every graph of `folder`, by name; one that cannot be compared is told with the reason. Raises ModelError where there
+    is none."""
+    from ..search.scoring import FAILURES
+
     files = sorted(folder.glob("*.onnx"))
     if not files:
         raise ModelError(f"There is no .onnx file in '{folder}'.", "Give a folder of ONNX graphs.")
     published = _published(folder / "published.json")
-    graphs = []
+    graphs, refused = [], []
     for done, file in enumerate(files):
         progress(file.name, done, len(files))
-        graphs.append(_graph(file, target, evaluations, seeds, check, published.get(file.stem, {})))
-    return graphs
+        try:
+            graphs.append(_graph(file, target, evaluations, seeds, check, published.get(file.stem, {})))
+        except (PassfitError, *FAILURES) as error:
+            refused.append(Refused(file.stem, reason_of(error)))
+    return Comparison(tuple(graphs), tuple(refused))
+
+
+def reason_of(error: Exception) -> str:
+    """One line that says what went wrong."""
+    if isinstance(error, PassfitError):
+        return " ".join(error.what.split())
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
 
 
 def _graph(
@@ -107,6 +146,7 @@ def _graph(
     from ..imported import load
     from ..search.search import OBJECTIVES
     from ..search.strategies import STRATEGIES
+    from .ideal import least_sum
 
     imported = load(file)
     found: list[Found] = []
@@ -122,7 +162,7 @@ def _graph(
                     checks.append(_check(file, target, objective, result))
     default = result.baseline
     return Graph(
-        file.stem, imported.start.sum, _ideal(file), default.ram, default.sum,
+        file.stem, imported.start.sum, least_sum(imported.onnx), default.ram, default.sum,
         tuple(found), tuple(checks), _relaxed(imported, target, evaluations, found), published,
     )  # fmt: skip
 
@@ -163,31 +203,15 @@ def _check(file: Path, target: Target, objective: str, result: SearchResult) -> 
     from ..api import compile_model
     from ..passes.sequence import write_sequence
 
-    with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
-        sequence = Path(scratch) / "sequence.json"
+    with scratch_folder() as scratch:
+        sequence = scratch / "sequence.json"
         write_sequence(result.sequence, sequence)
         try:
-            report = compile_model(file, target, out=Path(scratch) / "out", sequence=sequence)
+            report = compile_model(file, target, out=scratch / "out", sequence=sequence)
         except NumericError as error:
             return Check(objective, "failed", None, None, result.best.ram, error.what)
     measured = report.measured
     return Check(objective, measured.how, measured.max_rel_error, measured.ram, report.best.ram)
-
-
-def _ideal(file: Path) -> int:
-    """Bytes of the inputs some output depends on, and of the outputs."""
-    import onnx
-
-    from ..frontend.start import tensor_bytes
-
-    graph = onnx.load(file).graph
-    needed = {value.name for value in graph.output}
-    for node in reversed(graph.node):
-        if needed.intersection(node.output):
-            needed.update(node.input)
-    given = {tensor.name for tensor in graph.initializer}
-    inputs = [value for value in graph.input if value.name in needed and value.name not in given]
-    return sum(tensor_bytes(value.type) for value in (*inputs, *graph.output))
 
 
 def _published(path: Path) -> dict[str, dict[str, float]]:

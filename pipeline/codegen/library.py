@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import OutputError
+from ..errors import OutputError, ToolchainError
+from ..folders import temporary_folder
 from ..graph import Program
-from ..targets import Target, how_to_run, zig_ar, zig_cc
+from ..targets import Target, how_to_run, without_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
 from .elf import ElfObject, archive_members, read_object, together
 from .layout import Layout, layout
+from .loading import why_not_loadable
 from .names import c_identifier, entry
 from .shared import link_shared
 from .symbols import check_symbols, uses_threads, uses_workspace
@@ -67,7 +68,8 @@ def write_library(
     `plan` gives each buffer's offset in the arena; `workspace` is the bytes of the kernels' scratch, each allocation
     rounded up to 64, with `Machine.thread_bytes` where kernels have loops for threads; `weights` are the contents of program.weights; `kernel_objects` hold each kernel of the
     program under names.symbol(c_identifier(name), kernel). Raises ModelError when a kernel needs TVM's runtime,
-    ToolchainError when compiling fails, OutputError when `out` cannot be written.
+    ToolchainError when compiling fails or this host cannot load the shared library, OutputError when `out` cannot be
+    written.
     """
     kernels = together([read_object(path.read_bytes()) for path in kernel_objects])
     check_symbols(kernels, target.threads)
@@ -76,12 +78,12 @@ def write_library(
     identifier = values["m"]
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".passfit-", dir=out) as folder:
-            built = _build(Path(folder), identifier, values, weights, tables, kernel_objects, target)
+        with temporary_folder(out, ".passfit-") as built:
+            members = _build(built, identifier, values, weights, tables, kernel_objects, target)
             code_bytes = _code_bytes(built / f"lib{identifier}.a", identifier)
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
-                made.append(link_shared(identifier, bool(tables.weight_offsets), values["threads"], built, target))
+                made.append(_shared(identifier, members, values["threads"], built, target))
             for file in made:
                 os.replace(built / file, out / file)
     except OSError as error:
@@ -129,8 +131,8 @@ def _build(
     tables: Layout,
     kernel_objects: Sequence[Path],
     target: Target,
-) -> Path:
-    """Compiles the members and the archive in `folder`; every name is relative to it."""
+) -> list[str]:
+    """Compiles the archive in `folder` and returns the names of its members; every name is relative to `folder`."""
     sources = {f"{identifier}.h": "library.h.j2", "library.c": "library.c.j2", "arena.c": "arena.c.j2"}
     if tables.weight_offsets:
         sources["weights.s"] = "weights.s.j2"
@@ -139,13 +141,26 @@ def _build(
         (folder / file).write_text(render(template, **values), encoding="utf-8")
     members = [f"{identifier}_kernels{number or ''}.o" for number in range(len(kernel_objects))]
     for path, member in zip(kernel_objects, members):
-        shutil.copyfile(path, folder / member)
+        shutil.copyfile(path, folder / f"debug_{member}")
+        without_debug(f"debug_{member}", member, folder)
     for file in [f for f in sources if not f.endswith(".h")]:
         members.append(f"{identifier}_{file.split('.')[0]}.o")
         flags = COMPILE_FLAGS if file.endswith(".c") else ("-g0",)
         zig_cc([*flags, "-c", file, "-o", members[-1]], target, folder)
     zig_ar(f"lib{identifier}.a", members, folder)
-    return folder
+    return members
+
+
+def _shared(identifier: str, members: Sequence[str], threads: int, folder: Path, target: Target) -> str:
+    """Links the shared library and loads it once. Raises ToolchainError where this host cannot load it."""
+    shared = link_shared(identifier, members, threads, folder, target)
+    reason = why_not_loadable(folder / shared, identifier)
+    if reason is not None:
+        raise ToolchainError(
+            f"{shared} does not load on this machine: {reason}.",
+            "Check that --out is on a file system that programs may run from; else report this model.",
+        )
+    return shared
 
 
 def _write_weights(path: Path, weights: Sequence[np.ndarray], tables: Layout) -> None:

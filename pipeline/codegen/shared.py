@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..targets import Target, zig_cc
+from .loading import EXPORTS
 
 #: glibc of manylinux_2_28: older than any the supported Pythons run on
 _GLIBC = "gnu.2.28"
 
 
-def link_shared(identifier: str, has_weights: bool, threads: int, folder: Path, target: Target) -> str:
-    """Links the members in `folder` into lib<identifier>.so and returns that name.
+def link_shared(identifier: str, members: Sequence[str], threads: int, folder: Path, target: Target) -> str:
+    """Links `members`, all object files of the archive in `folder`, into lib<identifier>.so and returns that name.
 
     It exports the five functions of the header and nothing else: the process may hold TVM itself, or other models.
+    Raises ToolchainError for an undefined symbol: by default, a linker leaves those to the program that loads it.
     """
-    parts = ["kernels", "library", "arena", *(["weights"] if has_weights else [])]
-    exports = "; ".join(f"{identifier}_{name}" for name in ("input", "output", "run", "error", "bind"))
+    exports = "; ".join(f"{identifier}_{name}" for name in EXPORTS)
     (folder / "exports.map").write_text(f"{{ global: {exports}; local: *; }};\n", encoding="ascii")
     library = f"lib{identifier}.so"
-    members = [f"{identifier}_{part}.o" for part in parts]
-    options = ["-shared", "-g0", "-Wl,-s", "-Wl,--gc-sections", "-Wl,--version-script=exports.map"]
+    options = ["-shared", "-g0", "-Wl,-s", "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,--version-script=exports.map"]
     libraries = ["-lm", *(["-lpthread"] if threads > 1 else [])]
     zig_cc([*options, *members, *libraries, "-o", library], target, folder, zig_target=_host_libc(target))
     return library

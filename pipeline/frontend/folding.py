@@ -24,6 +24,8 @@ _AGAIN = "Check the model with onnx.checker, and export it again."
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
+#: operators whose result on an operand without elements is the same for everyone
+_ON_NOTHING = frozenset({"Concat", "ConstantOfShape", "ReduceProd", "ReduceSum", "Shape", "Size"})
 
 
 def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -31,6 +33,7 @@ def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     import onnx_ir as ir
     import onnx_ir.passes.common as common
 
+    _quiet()
     try:
         graph_model = ir.serde.deserialize_model(model)
         common.TopologicalSortPass()(graph_model)
@@ -58,7 +61,9 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
             changed |= fold_constants(
                 graph_model,
                 onnx_shape_inference=True,
-                should_fold=lambda node: node.op_type not in _RANDOM and (node in whole or _worth(node)),  # noqa: B023
+                should_fold=lambda node: (
+                    node.op_type not in _RANDOM and not _on_nothing(node) and (node in whole or _worth(node))  # noqa: B023
+                ),
             ).modified
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise ModelError(
@@ -91,11 +96,19 @@ def _worth(node: onnx_ir.Node) -> bool:
     return sum(map(nbytes, node.outputs)) - freed <= GROWTH
 
 
+def _on_nothing(node: onnx_ir.Node) -> bool:
+    """Whether a node has a result although its operand has no elements: empty.py computes it as ONNX Runtime does."""
+    operand = node.inputs[0] if node.inputs else None
+    if operand is None or operand.const_value is None or operand.const_value.size or node.op_type in _ON_NOTHING:
+        return False
+    return any(value.shape is not None and value.shape.is_static() and 0 not in value.shape.numpy() for value in node.outputs)
+
+
 def _first(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _quiet() -> None:
-    """The folder warns of all it leaves alone; what stays and cannot be compiled is refused later by name."""
-    for name in ("onnxscript.optimizer._constant_folding", "onnx_ir.passes.common.initializer_deduplication"):
+    """Silence warnings of what is left alone; what stays and cannot be compiled is refused later by name."""
+    for name in ("onnxscript", "onnx_ir"):
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -9,6 +9,7 @@ import functools
 
 import onnx
 from tvm import relax
+from tvm.ir import IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from .provenance import variable_name
@@ -18,14 +19,24 @@ _PAIRWISE = {"Max": relax.op.maximum, "Min": relax.op.minimum}
 
 
 class NodeImporter(ONNXGraphImporter):
-    """Imports one graph; `node` is the ONNX node at hand, None before the first and after the last."""
+    """Imports one graph; `node` is the ONNX node at hand, None before the first and after the last.
 
-    def __init__(self) -> None:
-        super().__init__({}, "float32", keep_params_in_input=False, sanitize=True)
+    `shapes` are those of the inputs: TVM reads a dimension of 0 in the file as an unknown one.
+    """
+
+    def __init__(self, shapes: dict[str, list[int]]) -> None:
+        super().__init__(shapes, "float32", keep_params_in_input=False, sanitize=True)
         self.node: onnx.NodeProto | None = None
         self._variable = ""
         emit = self.bb.emit
         self.bb.emit = lambda expr, name_hint="": emit(expr, name_hint or self._variable)
+
+    def from_onnx(self, graph: onnx.GraphProto, opset: int) -> IRModule:
+        try:
+            return super().from_onnx(graph, opset)
+        finally:
+            if self.node is not None:  # TVM leaves the block of a failed function open, and would warn of it
+                self.bb._end_block()
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
         for index, node in enumerate(graph.node):

@@ -70,6 +70,23 @@ def _dropout(node: onnx.NodeProto, attributes: dict[str, object], context: Conte
     return "it is, or may be, in training mode" if training is None or training.any() else None
 
 
+def _gather(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    indices, shape = context.constant(node.input[1]), context.shape(node.input[0])
+    if indices is None or not shape:
+        return None
+    size = shape[attributes.get("axis", 0)]
+    return f"its indices are not from {-size} to {size - 1}" if ((indices < -size) | (indices >= size)).any() else None
+
+
+def _leaky_relu(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    return None if np.isfinite(attributes.get("alpha", 0.01)) else "its slope is not finite"
+
+
+def _prelu(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    slope = context.constant(node.input[1])
+    return None if slope is None or np.isfinite(slope).all() else "its slope is not finite"
+
+
 def _layer_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
     return "its mean and deviation are used as well" if any(node.output[1:]) else None
 
@@ -115,6 +132,10 @@ _LIMITS: dict[str, Limit] = {
     "BatchNormalization": _batch_normalization,
     "BitShift": _bit_shift,
     "Dropout": _dropout,
+    "Gather": _gather,
+    "GatherElements": _gather,
+    "LeakyRelu": _leaky_relu,
+    "PRelu": _prelu,
     "LayerNormalization": _layer_normalization,
     "Mod": _mod,
     "RMSNormalization": _rms_normalization,

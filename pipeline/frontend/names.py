@@ -45,6 +45,72 @@ def name_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     return clean
 
 
+def type_direct_outputs(model: onnx.ModelProto) -> None:
+    """Declare an output that is an input as the input is declared, in place: libraries keep one type for the two."""
+    types = {value.name: value.type for value in model.graph.input}
+    for value in model.graph.output:
+        if value.name in types:
+            value.type.CopyFrom(types[value.name])
+
+
+def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
+    """The names of inputs and outputs, in order; constants that old files list as inputs are left out."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value.name for value in model.graph.input if value.name not in constants]
+    return inputs, [value.name for value in model.graph.output]
+
+
+def restore_ports(model: onnx.ModelProto, inputs: list[str], outputs: list[str]) -> None:
+    """Give inputs and outputs these names again, by position, in place.
+
+    Folding makes one value of two that are equal, and tells ports apart by new names. An output with the name of an
+    input is that input, and two outputs of one name are one value.
+    """
+    graph = model.graph
+    new = dict(zip((value.name for value in graph.input), inputs, strict=True))
+    for value, name in zip(graph.output, outputs, strict=True):
+        if name not in new.values():
+            new.setdefault(value.name, name)
+    if all(old == name for old, name in new.items()) and [value.name for value in graph.output] == outputs:
+        return
+    taken = set(new.values())
+    for name in (*(each.name for each in graph.initializer), *(name for node in graph.node for name in node.output)):
+        if name in taken and name not in new:
+            new[name] = _unused(f"{name}/inner", taken | new.keys())
+            taken.add(new[name])
+    for node in graph.node:
+        node.input[:] = [new.get(name, name) for name in node.input]
+        node.output[:] = [new.get(name, name) for name in node.output]
+    for item in (*graph.input, *graph.initializer, *graph.value_info):
+        item.name = new.get(item.name, item.name)
+    for value, name in zip(graph.output, outputs, strict=True):
+        value.name = name
+    _drop_unread(graph)
+
+
+def _drop_unread(graph: onnx.GraphProto) -> None:
+    """Remove nodes and initializers whose value is neither read nor handed out."""
+    read = {value.name for value in graph.output}
+    kept = []
+    for node in reversed(graph.node):
+        if read.intersection(node.output):
+            kept.append(node)
+            read.update(node.input)
+    kept = [type(node).FromString(node.SerializeToString()) for node in reversed(kept)]
+    del graph.node[:]
+    graph.node.extend(kept)
+    for index in reversed(range(len(graph.initializer))):
+        if graph.initializer[index].name not in read:
+            del graph.initializer[index]
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    """`name`, or with underscores until it is not one of `taken`."""
+    while name in taken:
+        name += "_"
+    return name
+
+
 def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of `model` where an output that folding left a constant is made by an Identity node of an initializer.
 
@@ -62,16 +128,29 @@ def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
         else:
             nodes.append(node)
     outputs = {value.name for value in graph.output}
-    for tensor in graph.initializer:
-        if tensor.name in outputs:
-            name, tensor.name = tensor.name, f"{tensor.name}/constant"
-            for node in nodes:
-                node.input[:] = [tensor.name if each == name else each for each in node.input]
-            nodes.append(helper.make_node("Identity", [tensor.name], [name], name=f"Identity/{name}"))
+    others = {tensor.name: tensor for tensor in graph.initializer}
+    for tensor in [tensor for tensor in graph.initializer if tensor.name in outputs]:
+        name, constant = tensor.name, f"{tensor.name}/constant"
+        if constant in others and _same(others[constant], tensor):  # what an earlier import detached
+            graph.initializer.remove(tensor)
+        else:
+            tensor.name = constant = _unused(constant, set(others))
+            others[constant] = tensor
+        for node in nodes:
+            node.input[:] = [constant if each == name else each for each in node.input]
+        nodes.append(helper.make_node("Identity", [constant], [name], name=f"Identity/{name}"))
     nodes = [type(node).FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(nodes)
     return result
+
+
+def _same(one: onnx.TensorProto, other: onnx.TensorProto) -> bool:
+    """Whether two constants have one dtype, one shape and the same bytes."""
+    from onnx import numpy_helper
+
+    alike = one.data_type == other.data_type and list(one.dims) == list(other.dims)
+    return alike and numpy_helper.to_array(one).tobytes() == numpy_helper.to_array(other).tobytes()
 
 
 def _tensor(constant: onnx.NodeProto) -> onnx.TensorProto:

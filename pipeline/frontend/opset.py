@@ -21,11 +21,17 @@ _EXPANDED = frozenset({"Celu", "GroupNormalization", "MeanVarianceNormalization"
 
 
 def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` with its own functions, and the operators ONNX defines by simpler ones, replaced by their bodies."""
-    from onnx import inliner
+    """`model` with its own functions, and the operators ONNX defines by simpler ones, replaced by their bodies.
+
+    Raises ModelError where a function calls itself, or cannot be inlined."""
+    from onnx import checker, inliner
 
     if model.functions:
-        model = inliner.inline_local_functions(model, convert_version=True)
+        try:
+            model = inliner.inline_local_functions(model, convert_version=True)
+        except (RuntimeError, checker.ValidationError) as error:
+            said = " ".join(str(error).split()).rstrip(".")
+            raise ModelError(f"The functions of the model cannot be inlined: {said}.", "Export the model again.") from error
     nodes = [node for node in all_nodes(model.graph) if node.op_type in _EXPANDED and not node.domain]
     if not nodes:
         return model

@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING
 from ..errors import ModelError
 from .operators import refuse_unsupported
 from .reading import node_title
+from .shapes import static_shape
 
 if TYPE_CHECKING:
     import onnx
     import tvm
+
+
+#: letters of TVM's reason that are shown: some hold whole objects
+_LONGEST = 400
 
 
 def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
@@ -30,7 +35,8 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
     from .importer import NodeImporter
 
     refuse_unsupported(model)
-    importer = NodeImporter()
+    shapes = {value.name: static_shape(value.type) for value in model.graph.input}
+    importer = NodeImporter({name: list(shape) for name, shape in shapes.items() if shape is not None})
     said = io.StringIO()
     with warnings.catch_warnings(), contextlib.redirect_stdout(said):
         # It warns of renamed inputs and prints the inputs of a node it fails on; both are said better here.
@@ -51,4 +57,5 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
 
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__).rstrip(".")
+    line = lines[-1] if lines else type(error).__name__
+    return (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …").rstrip(".")

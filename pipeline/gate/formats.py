@@ -18,24 +18,48 @@ HEADER = ("model", "target", "what", "used", "limit", "left", "")
 
 @dataclass(frozen=True)
 class Report:
-    """Every verdict of one run of the gate, what else should be known, and the revision it was compared with."""
+    """Hold every verdict of one run of the gate, remarks, and the revision it was compared with.
+
+    `problems` say why a check of all pairs could not be made, each with the next step.
+    """
 
     verdicts: tuple[Verdict, ...]
     warnings: tuple[str, ...]
     against: str | None = None
+    problems: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Verdict, ...]:
+        """Verdicts that say no, and verdicts that could not be reached."""
         return tuple(verdict for verdict in self.verdicts if not verdict.ok)
 
     @property
+    def errors(self) -> int:
+        """The number of checks that could not be made."""
+        return len(self.problems) + sum(not verdict.checked for verdict in self.failures)
+
+    @property
     def ok(self) -> bool:
-        return bool(self.verdicts) and not self.failures
+        return bool(self.verdicts) and not self.failures and not self.problems
+
+    @property
+    def exit_code(self) -> int:
+        """0: everything holds; 1: a limit does not; 2: a check could not be made, which wins over 1."""
+        if self.errors or not self.verdicts:
+            return 2
+        return 0 if self.ok else 1
 
     @property
     def summary(self) -> str:
-        failed, total = len(self.failures), len(self.verdicts)
-        return f"{failed} of {total} checks failed" if failed else f"all {total} checks hold"
+        total = len(self.verdicts) + len(self.problems)
+        failed = len(self.failures) + len(self.problems) - self.errors
+        if not total or self.ok:
+            return f"all {total} checks hold" if total else "nothing was checked"
+        if not self.errors:
+            return f"{failed} of {total} checks failed"
+        if not failed:
+            return f"{self.errors} of {total} checks could not be made"
+        return f"{failed} of {total} checks failed, {self.errors} could not be made"
 
 
 def text(report: Report) -> str:
@@ -43,7 +67,8 @@ def text(report: Report) -> str:
     rows = [HEADER, *(_row(verdict) for verdict in report.verdicts)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
     lines = ["  ".join(_aligned(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths))) for row in rows]
-    lines += ["", *(f"FAIL  {_who(verdict)}: {verdict.why}" for verdict in report.failures)]
+    lines += ["", *(f"ERROR {problem}" for problem in report.problems)]
+    lines += [f"{_word(verdict):5} {_who(verdict)}: {verdict.why}" for verdict in report.failures]
     lines += [f"note  {warning}" for warning in report.warnings]
     lines += [f"{name} = {counted}" for name, counted in COUNTED.items()]
     lines.append(report.summary)
@@ -54,6 +79,7 @@ def markdown(report: Report) -> str:
     """A table, the failures above it."""
     mark = "✅" if report.ok else "❌"
     lines = [f"### {mark} passfit gate: {report.summary}", ""]
+    lines += [f"- **error**: {_md(problem)}" for problem in report.problems]
     lines += [f"- **{_md(_who(verdict))}**: {_md(verdict.why)}" for verdict in report.failures]
     lines += ["", "| model | target | what | used | limit | left | |", "| --- | --- | --- | ---: | ---: | ---: | --- |"]
     lines += ["| " + " | ".join(map(_md, _row(verdict))) + " |" for verdict in report.verdicts]
@@ -63,17 +89,26 @@ def markdown(report: Report) -> str:
 
 
 def junit(report: Report) -> str:
-    """One test case for each verdict; the warnings are the suite's output."""
-    counts = {"tests": str(len(report.verdicts)), "failures": str(len(report.failures)), "errors": "0"}
+    """One test case for each verdict and problem; the warnings are the suite's output.
+
+    A check that could not be made is an <error>, a limit that does not hold a <failure>.
+    """
+    failed = len(report.failures) + len(report.problems) - report.errors
+    total = len(report.verdicts) + len(report.problems)
+    counts = {"tests": str(total), "failures": str(failed), "errors": str(report.errors)}
     root = ElementTree.Element("testsuites", {"name": "passfit gate", **counts})
     suite = ElementTree.SubElement(root, "testsuite", {"name": "passfit gate", **counts})
+    for problem in report.problems:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "passfit", "name": "gate"})
+        ElementTree.SubElement(case, "error", {"type": "gate", "message": NOT_XML.sub("?", problem)})
     for verdict in report.verdicts:
         name = {"classname": f"{verdict.model}.{verdict.target}", "name": _check(verdict)}
         case = ElementTree.SubElement(suite, "testcase", {key: NOT_XML.sub("?", value) for key, value in name.items()})
         if verdict.ok:
             continue
         why = NOT_XML.sub("?", verdict.why)
-        failure = ElementTree.SubElement(case, "failure", {"type": verdict.limit_kind, "message": why})
+        kind = "failure" if verdict.checked else "error"
+        failure = ElementTree.SubElement(case, kind, {"type": verdict.limit_kind, "message": why})
         failure.text = "\n".join([why, *(f"{quantity} = {counted}" for quantity, counted in COUNTED.items())])
     if report.warnings:
         ElementTree.SubElement(suite, "system-out").text = NOT_XML.sub("?", "\n".join(report.warnings))
@@ -83,7 +118,8 @@ def junit(report: Report) -> str:
 
 def github(report: Report) -> str:
     """Workflow commands: one error for each failure, one warning for each remark, then the summary."""
-    lines = [
+    lines = [f"::error title=passfit gate::{_message(problem)}" for problem in report.problems]
+    lines += [
         f"::error title={_property(f'{_who(verdict)}: {_check(verdict)}')}::{_message(verdict.why)}"
         for verdict in report.failures
     ]
@@ -107,7 +143,14 @@ def as_json(report: Report) -> str:
         }
         for verdict in report.verdicts
     ]
-    data = {"ok": report.ok, "against": report.against, "verdicts": verdicts, "warnings": list(report.warnings)}
+    data = {
+        "ok": report.ok,
+        "exit_code": report.exit_code,
+        "against": report.against,
+        "problems": list(report.problems),
+        "verdicts": verdicts,
+        "warnings": list(report.warnings),
+    }
     return json.dumps(data | {"counted": COUNTED}, indent=2, ensure_ascii=False)
 
 
@@ -125,15 +168,23 @@ def _who(verdict: Verdict) -> str:
 
 
 def _check(verdict: Verdict) -> str:
-    return "result" if verdict.limit_kind == "data" else f"{verdict.quantity} {verdict.limit_kind}"
+    if verdict.checked:
+        return f"{verdict.quantity} {verdict.limit_kind}"
+    return "growth" if verdict.limit_kind == "growth" else "result"
+
+
+def _word(verdict: Verdict) -> str:
+    if verdict.ok:
+        return "ok"
+    return "FAIL" if verdict.checked else "ERROR"
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:
     if verdict.used is None or verdict.limit is None or verdict.margin is None:
-        sizes: tuple[str, ...] = ("no data", "", "")
+        sizes: tuple[str, ...] = ("stale" if verdict.limit_kind == "stale" else "no data", "", "")
     else:
         sizes = tuple(map(format_bytes, (verdict.used, verdict.limit, verdict.margin)))
-    return (verdict.model, verdict.target, _check(verdict), *sizes, "ok" if verdict.ok else "FAIL")
+    return (verdict.model, verdict.target, _check(verdict), *sizes, _word(verdict))
 
 
 def _aligned(cell: str, width: int, column: int) -> str:

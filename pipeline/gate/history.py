@@ -1,20 +1,37 @@
-"""The footprints of an earlier git revision."""
+"""Read the footprints of an earlier git revision."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import ConfigError, PassfitError
+from ..errors import ConfigError, PassfitError, did_you_mean
 from ..results import Result, compile_dir, kept_footprint, parse_result
+from ..yamlfile import parse_yaml
 from .verdicts import Pair
 
+_PARAMS = "params.yaml"
 
-def results_at(repo: Path, revision: str, pairs: Iterable[Pair]) -> tuple[dict[Pair, Result], list[str]]:
-    """The results that git holds at `revision`, and a warning for each that cannot be compared.
 
-    A revision git does not have (a shallow clone, a new branch) is a warning: it says nothing about this result.
+@dataclass(frozen=True)
+class Past:
+    """Hold the results of a revision, and why others are not among them.
+
+    `missing` are pairs the revision declares but holds no usable result of: errors. `new` are remarks on pairs it does
+    not declare, which have no past. `problem` says why nothing could be read at all.
+    """
+
+    results: dict[Pair, Result] = field(default_factory=dict)
+    missing: dict[Pair, str] = field(default_factory=dict)
+    new: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def results_at(repo: Path, revision: str, pairs: Iterable[Pair]) -> Past:
+    """Return the results of `pairs` that git holds at `revision`.
+
     Raises ConfigError for a revision that would be read as an option, and where there is no git repository.
     """
     if not revision or revision.startswith("-"):
@@ -22,25 +39,54 @@ def results_at(repo: Path, revision: str, pairs: Iterable[Pair]) -> tuple[dict[P
     if _git(repo, "rev-parse", "--git-dir") is None:
         raise ConfigError(f"--against {revision}: {repo} is not in a git repository.", "Leave --against out.")
     if _git(repo, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") is None:
-        return {}, [f"growth not checked: git has no revision {revision} here. In a shallow clone, fetch it first."]
+        return Past(problem=f"growth not checked: git has no revision {revision} here. {_next_step(repo, revision)}")
+    try:
+        then = _declared_at(repo, revision)
+    except ConfigError as error:
+        return Past(problem=f"growth not checked: {error}")
     found: dict[Pair, Result] = {}
-    warnings = []
-    for model, target in pairs:
+    missing: dict[Pair, str] = {}
+    new = []
+    for pair in pairs:
+        model, target = pair
+        if model not in then[0] or target not in then[1]:
+            new.append(f"{model} @ {target}: growth not checked: new since {revision}, whose {_PARAMS} lacks it")
+            continue
         try:
             result = _result_at(repo, revision, model, target)
         except PassfitError as error:
-            warnings.append(f"{model} @ {target}: growth not checked: {error.what}")
+            missing[pair] = f"growth not checked: {error.what} Compare with a later revision."
             continue
         if result is None:
             kept = kept_footprint(model, target).as_posix()
-            warnings.append(f"{model} @ {target}: growth not checked: {kept} is not in git at {revision}")
+            missing[pair] = (
+                f"growth not checked: {revision} declares {model} @ {target}, but {kept} is not in git there. "
+                "Commit `footprints/` after `dvc repro`, or compare with a revision that has it."
+            )
         else:
-            found[model, target] = result
-    return found, warnings
+            found[pair] = result
+    return Past(found, missing, tuple(new))
+
+
+def _next_step(repo: Path, revision: str) -> str:
+    kinds = ("refs/heads", "refs/remotes", "refs/tags")
+    branches = (_git(repo, "for-each-ref", "--format=%(refname:short)", *kinds) or "").split()
+    fetch = "In a shallow clone, fetch it first: `git fetch origin REVISION`, or `fetch-depth: 0` in actions/checkout."
+    return " ".join(filter(None, (did_you_mean(revision, branches[:20]), fetch)))
+
+
+def _declared_at(repo: Path, revision: str) -> tuple[set[str], set[str]]:
+    """Return the models and the targets that params.yaml declared; none where there was no such file."""
+    text = _git(repo, "show", f"{revision}:./{_PARAMS}")
+    data = parse_yaml(text or "", f"{revision}:{_PARAMS}")
+    # not checked any further: an older passfit may have known other keys
+    sections = [data.get(name) if isinstance(data, dict) else None for name in ("models", "targets")]
+    models, targets = (set(map(str, each)) if isinstance(each, dict) else set() for each in sections)
+    return models, targets
 
 
 def _result_at(repo: Path, revision: str, model: str, target: str) -> Result | None:
-    """What git holds at `revision`: the copy made for it, or the result itself in a repo that commits `out/`."""
+    """Return what git holds at `revision`: the copy made for it, or the result itself in a repo that commits `out/`."""
     for path in (kept_footprint(model, target), compile_dir(model, target) / "footprint.json"):
         # ./ makes the path one of this folder, which may be below the top of the git repository
         text = _git(repo, "show", f"{revision}:./{path.as_posix()}")
@@ -50,7 +96,7 @@ def _result_at(repo: Path, revision: str, model: str, target: str) -> Result | N
 
 
 def _git(repo: Path, *arguments: str) -> str | None:
-    """What git prints, or None where it says no."""
+    """Return what git prints, or None where it says no."""
     try:
         done = subprocess.run(["git", *arguments], cwd=repo, capture_output=True, check=False)
     except FileNotFoundError:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..config import check_targets, load_params
-from ..errors import ConfigError, OutputError, did_you_mean
+from ..config import Params, check_targets, declared, load_params
+from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
 from ..results import Result, read_result
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
-from .history import results_at
-from .verdicts import Pair, declared, judge, remarks
+from .history import Past, results_at
+from .stale import why_stale
+from .verdicts import Pair, Verdict, judge, remarks, unchecked
+
+if TYPE_CHECKING:
+    from ..targets import Target
 
 #: with `--against` alone: more than this is worth a look
 DEFAULT_MAX_GROWTH = "5%"
@@ -20,7 +25,11 @@ DEFAULT_MAX_GROWTH = "5%"
 
 @dataclass(frozen=True)
 class GateResult:
-    """What to print, and the exit code: 0 everything holds, 1 a limit does not, 2 there is no data at all."""
+    """Hold what to print, and the exit code.
+
+    0: everything holds. 1: a limit does not. 2, which wins: a check could not be made, for want of data, of a revision,
+    or of data that is of this model and these params.
+    """
 
     text: str
     exit_code: int
@@ -33,7 +42,7 @@ def run_gate(
 
     `against` is a git revision to compare with, `max_growth` how much more than there is allowed (`5%`, `16KiB`).
     With the format `github`, the table is also appended to the file $GITHUB_STEP_SUMMARY names.
-    Raises ConfigError and PassfitError (exit code 2) for a malformed option, params.yaml or footprint.json.
+    Raises ConfigError and PassfitError (exit code 2) for a malformed option or params.yaml.
     """
     if format not in FORMATS:
         raise ConfigError(f"--format {format}: there is no such format.", did_you_mean(format, FORMATS))
@@ -47,31 +56,44 @@ def run_gate(
     pairs = declared(params)
     if not pairs:
         raise ConfigError(f"{repo / 'params.yaml'}: no model × target is declared.", "Write `models:` and `targets:`.")
-    results = _results(repo, pairs)
-    previous, warnings = results_at(repo, against, results) if against is not None else ({}, [])
+    results, broken = _results(repo, params, catalogue, pairs)
+    past = results_at(repo, against, results) if against is not None else Past()
 
-    verdicts = judge(params, results, catalogue, previous, growth)
-    report = Report(tuple(verdicts), tuple(remarks(results) + warnings), against)
+    verdicts = judge(params, results, catalogue, past.results, growth, broken, past.missing)
+    problems = (past.problem,) if past.problem else ()
+    report = Report(tuple(verdicts), (*remarks(results), *past.new), against, problems)
     if format == "github":
         _append_summary(markdown(report))
-    return GateResult(FORMATS[format](report), _exit_code(report, results))
+    return GateResult(FORMATS[format](report), report.exit_code)
 
 
-def _catalogue(repo: Path) -> dict:
+def _catalogue(repo: Path) -> dict[str, Target]:
     from ..targets import load_catalogue
 
     return load_catalogue(repo)
 
 
-def _results(repo: Path, pairs: list[Pair]) -> dict[Pair, Result]:
-    found = {pair: read_result(repo, *pair) for pair in pairs}
-    return {pair: result for pair, result in found.items() if result is not None}
-
-
-def _exit_code(report: Report, results: dict[Pair, Result]) -> int:
-    if not results:
-        return 2
-    return 0 if report.ok else 1
+def _results(
+    repo: Path, params: Params, catalogue: dict[str, Target], pairs: list[Pair]
+) -> tuple[dict[Pair, Result], dict[Pair, Verdict]]:
+    """Return the results that can be judged, and the verdicts on those that are malformed or stale."""
+    found: dict[Pair, Result] = {}
+    broken: dict[Pair, Verdict] = {}
+    for model, target in pairs:
+        try:
+            result = read_result(repo, model, target)
+            if result is None:
+                continue
+            device = catalogue[target].with_threads(params.targets[target].threads)
+            stale = why_stale(repo, params, model, device)
+        except PassfitError as error:
+            broken[model, target] = unchecked(model, target, "data", str(error))
+            continue
+        if stale is None:
+            found[model, target] = result
+        else:
+            broken[model, target] = unchecked(model, target, "stale", stale)
+    return found, broken
 
 
 def _append_summary(text: str) -> None:

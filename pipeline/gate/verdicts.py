@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ..config import Params
+from ..config import Params, declared
 from ..graph.sizes import format_bytes
 from ..memory.footprint import Footprint
 from ..results import REMAKE, Result, compile_dir
 from .growth import Growth
 
 Quantity = Literal["ram", "flash", "result"]
-LimitKind = Literal["budget", "capacity", "growth", "measured", "data"]
+LimitKind = Literal["budget", "capacity", "growth", "measured", "data", "stale"]
 Pair = tuple[str, str]
 
 #: what each number is the sum of, for people who read a verdict
@@ -25,6 +25,8 @@ COUNTED = {
     "ram": "arena + workspace (+ weights, where the target cannot read them in place)",
     "flash": "weights + code",
 }
+#: bytes, where a result does not tell
+_PAGE = 4096
 QUANTITIES: tuple[Literal["ram", "flash"], ...] = ("ram", "flash")
 
 
@@ -39,9 +41,10 @@ class Capacity(Protocol):
 
 @dataclass(frozen=True)
 class Verdict:
-    """One line. `used`, `limit` and `margin` are bytes; margin = limit - used, and all three are None without data.
+    """Hold one line of the gate. `used`, `limit` and `margin` are bytes; margin = limit - used.
 
-    `why` is the cause in one line, with the distance to the limit.
+    All three are None where the check could not be made: no data, stale data, no earlier figure. Such a verdict is an
+    error, not a failure. `why` is the cause in one line, with the distance to the limit.
     """
 
     model: str
@@ -54,13 +57,12 @@ class Verdict:
     why: str
 
     @property
+    def checked(self) -> bool:
+        return self.used is not None
+
+    @property
     def margin(self) -> int | None:
         return None if self.used is None or self.limit is None else self.limit - self.used
-
-
-def declared(params: Params) -> list[Pair]:
-    """Every model × target that params.yaml asks for."""
-    return [(model, target) for model in params.models for target in params.targets]
 
 
 def judge(
@@ -69,12 +71,20 @@ def judge(
     capacities: Mapping[str, Capacity],
     previous: Mapping[Pair, Result] | None = None,
     growth: Growth | None = None,
+    broken: Mapping[Pair, Verdict] | None = None,
+    pastless: Mapping[Pair, str] | None = None,
 ) -> list[Verdict]:
-    """Every verdict, in the order of params.yaml. A declared pair that `results` lacks fails; a pair that `previous`
-    lacks is not compared."""
+    """Return every verdict, in the order of params.yaml.
+
+    A declared pair that `results` lacks has no data. A pair of `broken` gets that verdict alone: its result cannot be
+    judged. A pair that `previous` lacks is not compared, and is an error where `pastless` says why.
+    """
     verdicts: list[Verdict] = []
     for model, target in declared(params):
         result = results.get((model, target))
+        if broken is not None and (model, target) in broken:
+            verdicts.append(broken[model, target])
+            continue
         if result is None:
             verdicts.append(_no_data(model, target))
             continue
@@ -83,6 +93,8 @@ def judge(
         before = (previous or {}).get((model, target))
         if before is not None and growth is not None:
             verdicts += _growth(result, before, growth)
+        elif pastless is not None and (model, target) in pastless:
+            verdicts.append(unchecked(model, target, "growth", pastless[model, target]))
     return verdicts
 
 
@@ -105,7 +117,12 @@ def _error(result: Result) -> str:
 
 def _no_data(model: str, target: str) -> Verdict:
     why = f"no data: there is no {compile_dir(model, target).as_posix()}/footprint.json. {REMAKE}"
-    return Verdict(model, target, "result", "data", None, None, False, why)
+    return unchecked(model, target, "data", why)
+
+
+def unchecked(model: str, target: str, kind: LimitKind, why: str) -> Verdict:
+    """Return the verdict on a pair that could not be checked, and why."""
+    return Verdict(model, target, "result", kind, None, None, False, why)
 
 
 def _limits(params: Params, result: Result, capacity: Capacity) -> Iterator[Verdict]:
@@ -120,14 +137,14 @@ def _limits(params: Params, result: Result, capacity: Capacity) -> Iterator[Verd
 
 def _measured(result: Result) -> Iterator[Verdict]:
     if result.measured.ran and result.measured.ram is not None:
-        limit = _agreement(result.best)
+        limit = _agreement(result.best, result.measured.page or _PAGE)
         what = f"the predicted {format_bytes(result.best.ram)} and its tolerance"
         yield _compare(result, "ram", "measured", result.measured.ram, limit, what)
 
 
-def _agreement(best: Footprint) -> int:
-    """The most that may be measured for what was predicted: design.md §4, 5 % or 128 KiB above it."""
-    return best.ram + max(best.ram * 5 // 100, 128 * 1024)
+def _agreement(best: Footprint, page: int) -> int:
+    """The most that may be measured for what was predicted: design.md §4, 2 % and 2 pages above it."""
+    return best.ram + best.ram * 2 // 100 + 2 * page
 
 
 def _growth(result: Result, before: Result, growth: Growth) -> Iterator[Verdict]:

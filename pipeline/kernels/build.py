@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +14,7 @@ from tvm.ir import IRModule
 from tvm.tirx import PrimFunc, Stmt
 from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
+from ..errors import OutputError
 from ..targets import Target
 from .vector_math import ready_for_vectors, with_vector_math
 
@@ -20,13 +23,36 @@ _PIPELINE = "passfit"
 
 #: object files at most, each made in a thread of its own; the same on every machine, since bytes hang on it
 _OBJECTS = 2
+#: bytes of kernels' code at most; weights are in other files
+_LARGEST_OBJECT = 64 << 20
 #: statements an object file is worth: each repeats a kilobyte or two that kernels in one file share
 _WORTH = 200
 
 
 def build_object(kernels: Mapping[str, PrimFunc], target: Target, path: Path) -> None:
-    """Writes an ELF object to `path` with each kernel under its name; TVM adds `__tvm_ffi_` in front."""
-    build_module(kernels, target.tvm_config()).write_to_file(str(path), "o")
+    """Writes an ELF object to `path` with each kernel under its name; TVM adds `__tvm_ffi_` in front.
+
+    Raises OSError, and OutputError where files are limited to few bytes."""
+    module = build_module(kernels, target.tvm_config())
+    if sys.platform != "linux":
+        module.write_to_file(str(path), "o")
+        return
+    _refuse_short_files()
+    # LLVM ends this process where it cannot write a file, so it writes into memory
+    with os.fdopen(os.memfd_create("object"), "rb") as memory:
+        module.write_to_file(f"/proc/self/fd/{memory.fileno()}", "o")
+        path.write_bytes(memory.read())
+
+
+def _refuse_short_files() -> None:
+    """Raise OutputError under a limit of file sizes, which counts in memory too, that an object may exceed."""
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if soft != resource.RLIM_INFINITY and soft < _LARGEST_OBJECT:
+        raise OutputError(
+            f"Files are limited to {soft} bytes (ulimit -f); objects may have {_LARGEST_OBJECT}.", "Raise the limit."
+        )
 
 
 def build_objects(kernels: Mapping[str, PrimFunc], target: Target, folder: Path) -> list[Path]:

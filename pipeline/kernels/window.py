@@ -27,10 +27,15 @@ from .inlining import REFUSALS, inline_producers, new_schedule, scheduled_kernel
 from .nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple, simplified
 
 _SPATIAL = 0
+#: rows at most: each is worked out by itself
+MOST_ROWS = 1 << 20
 
 
 def rows_of(kernel: PrimFunc, axis: int) -> Rows | None:
-    """How the rows of the operands follow those of the only result, along its `axis`; None where they do not."""
+    """How the rows of the operands follow those of the only result, along its `axis`; None where they do not, or where
+    there are more than MOST_ROWS."""
+    if int(kernel.params[-1].ty.shape[axis]) > MOST_ROWS:
+        return None
     try:
         found, _ = _followed(kernel, axis)
         params = enumerate(found.kernel.params[:-1])

@@ -5,7 +5,7 @@ from .alias import share
 from .arena import ArenaPlan, plan_arena
 from .dependencies import check_order
 from .footprint import Budget, Footprint, FootprintReport, Measured, Start
-from .liveness import ALIGNMENT, Lifetime, Parts, alive_bytes, bound, floor, lifetimes, shared_floor
+from .liveness import ALIGNMENT, Lifetime, Parts, alive_bytes, bound, floor, lifetimes, ports_floor, shared_floor
 from .planfile import SavedPlan, read_plan, write_plan
 from .reportfile import read_report, write_report
 from .schedule import CHEAP_ORDERS, Schedule, best_order, orders
@@ -34,6 +34,7 @@ __all__ = [
     "lifetimes",
     "orders",
     "plan_arena",
+    "ports_floor",
     "read_plan",
     "read_report",
     "share",

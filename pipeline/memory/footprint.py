@@ -31,12 +31,24 @@ class Footprint:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What running the library showed. `ram` is None where it was not measured natively.
+class ErrorDistances:
+    """How far a library and ONNX Runtime are from the model in double precision: the largest error, divided by the
+    range of its output in the reference. `reference` is "double", or "onnxruntime: " and why there are no doubles."""
 
-    `latency_ms` is the median of a run, under an emulator the emulator's. `instructions` are those of one run under an
-    emulator; None natively, and where there are too many to count. `max_rel_error` is the largest absolute error
-    divided by the range of that output in the reference.
+    reference: str
+    library_to_double: float | None = None
+    onnxruntime_to_double: float | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What running the library showed. `ram` is None where it was not measured natively, and without the stack.
+
+    `ram` is the anonymous memory, in whole pages of `page` bytes, that a process gains over its twin that never calls
+    the library. `stack` is the most that a run uses of the caller's stack, in bytes. `latency_ms` is the median of a run,
+    None under an emulator. `instructions` are those of one run under an emulator; None natively, and where there are
+    too many to count. `max_rel_error` is the largest absolute error divided by the range of that output in the
+    reference, which is ONNX Runtime.
     """
 
     ran: bool
@@ -46,6 +58,9 @@ class Measured:
     max_abs_error: float | None = None
     max_rel_error: float | None = None
     instructions: int | None = None
+    stack: int | None = None
+    page: int | None = None
+    error: ErrorDistances | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +74,8 @@ class Budget:
 @dataclass(frozen=True)
 class FootprintReport:
     """One model on one target: footprint.json. `fits` is against the budget, and against the target's capacity
-    where no budget is set. `exact` is false where the sequence has a lossy pass."""
+    where no budget is set. `exact` is false where the sequence has a lossy pass. `baseline_code` is the text and
+    read-only data of the baseline's kernels, None where they were not built: its flash is not known then."""
 
     model: str
     target: str
@@ -70,11 +86,18 @@ class FootprintReport:
     budget: Budget = field(default_factory=Budget)
     fits: bool = True
     exact: bool = True
+    baseline_code: int | None = None
+
+    @property
+    def baseline_flash(self) -> int | None:
+        """Weights and code of the baseline, as `best.flash` is; None where its code is not known."""
+        return None if self.baseline_code is None else self.baseline.weights + self.baseline_code
 
     def to_json(self) -> dict:
         """The object written to footprint.json; the baseline is named, and leaves out what TVM does not tell."""
         data = asdict(self)
-        baseline = {"name": "tvm-default", **data["baseline"]}
-        for unknown in ("code", "bound", "floor", "proved"):
+        code = data.pop("baseline_code")
+        baseline = {"name": "tvm-default", **data["baseline"], "flash": self.baseline_flash, "code": code}
+        for unknown in ("bound", "floor", "proved"):
             del baseline[unknown]
         return data | {"baseline": baseline}

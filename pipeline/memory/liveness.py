@@ -188,3 +188,44 @@ def shared_floor(program: Program) -> int:
             outside = set(program.buffers_of(step.reads)) - inside - written - copied
             least = max(least, nbytes(outside) + max(nbytes(inside), nbytes(written)))
     return least
+
+
+def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:
+    """Bytes that the inputs alone, or the outputs alone, take: no sharing, order, split or repeat goes below.
+
+    Inputs are alive together before step 0, outputs after the last step. Those that sharing may put side by side into one
+    buffer are rounded up together; of outputs that steps copy only the largest counts, since one may hold the others.
+    """
+    beside, copied = _placed(program), set()
+    for step in program.steps:
+        if step.copies:
+            copied.update(program.buffers_of((*step.reads, *step.writes)))
+
+    def nbytes(buffers: Iterable[int], held: Iterable[int] = ()) -> int:
+        sizes = {buffer: program.buffers[buffer].nbytes for buffer in buffers}
+        largest = max((program.buffers[buffer].nbytes for buffer in held), default=0)
+        apart = sum(aligned(size, alignment) for buffer, size in sizes.items() if buffer not in beside)
+        return apart + aligned(largest + sum(size for buffer, size in sizes.items() if buffer in beside), alignment)
+
+    outputs = program.output_buffers()
+    return max(nbytes(program.input_buffers()), nbytes(outputs - copied, outputs & copied))
+
+
+def _placed(program: Program) -> set[int]:
+    """The buffers that may come to lie anywhere in another one: what steps copy or place at an offset, and what may share
+    memory with that."""
+    links = []
+    placed: set[int] = set()
+    for step in program.steps:
+        buffers = program.buffers_of((*step.reads, *step.writes))
+        if step.copies or any(overlay.shift for overlay in step.in_place) or len(step.in_place) > 1:
+            placed.update(buffers)
+        elif step.in_place:
+            links.append(set(buffers))
+    before = -1
+    while len(placed) != before:
+        before = len(placed)
+        for link in links:
+            if link & placed:
+                placed |= link
+    return placed

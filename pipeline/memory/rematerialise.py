@@ -68,12 +68,16 @@ def work_of(program: Program, splits: Mapping[str, Splits]) -> int:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A program after repeats, in order, and its best path; `refused`: some were not tried for the work they take."""
+    """A program after repeats, in order, and its best path; `refused`: some were not tried for the work they take.
+
+    `tried` counts the steps of the programs that were looked at.
+    """
 
     program: Program
     repeats: tuple[Repeat, ...]
     path: Path
     refused: bool = False
+    tried: int = 0
 
 
 @dataclass
@@ -106,7 +110,7 @@ def best_repeats(
             low = middle + 1
         else:
             best = found
-    return replace(best, refused=tries.refused)
+    return replace(best, refused=tries.refused, tried=steps - max(0, tries.left))
 
 
 def _within(

@@ -20,13 +20,13 @@ def write_report(report: FootprintReport, path: Path) -> None:
 def read_report(path: Path) -> FootprintReport:
     """Reads footprint.json back. Raises ConfigError that names the file and what is wrong with it.
 
-    What the file does not say of the baseline is filled in: its code is flash − weights, its bound and floor are 0.
+    The baseline's bound and floor, which the file does not say, are 0, and its flash is that of its weights.
     """
     data = decode(dict, read_text(path, _HINT), str(path), _HINT)
     baseline = data.get("baseline")
     if not isinstance(baseline, dict):
         raise ConfigError(f"'{path}': baseline is missing.", _HINT)
-    flash, weights = baseline.get("flash"), baseline.get("weights")
-    code = flash - weights if isinstance(flash, int) and isinstance(weights, int) else 0
-    data["baseline"] = baseline | {"code": code, "bound": 0, "floor": 0, "proved": False}
+    data["baseline_code"] = baseline.get("code")
+    known = {"code": 0, "flash": baseline.get("weights"), "bound": 0, "floor": 0, "proved": False}
+    data["baseline"] = baseline | known
     return decode(FootprintReport, json.dumps(data), str(path), _HINT)

@@ -122,6 +122,7 @@ class Paths:
 
     @property
     def unavoidable(self) -> int:
+        """What no path goes below, in bytes: the inputs of the model alone, or its outputs."""
         inputs = sum(self.sizes[b] for b in self.program.input_buffers())
         return max(inputs, sum(self.sizes[b] for b in self.program.output_buffers()))
 

@@ -22,7 +22,7 @@ OVER = ("element-wise", "pooling", "reduction")
 
 @dataclass(frozen=True)
 class FuseOperators(ModulePass):
-    """At most `depth` operators end up in one kernel (TVM's default is 256); `over` is one of OVER; `keep` are calls
+    """At most `depth` operators end up in one kernel (TVM's default is 256), and as few as `bounded_groups` says; `over` is one of OVER; `keep` are calls
     that are left alone, by their number among the kernel calls, joined by `+`."""
 
     name = "fuse-operators"
@@ -58,6 +58,7 @@ class FuseOperators(ModulePass):
         import tvm
         from tvm import relax
 
+        from .bounded_groups import bounded_groups
         from .keep_apart import keep_apart
         from .read_once import mark_read_once
 
@@ -68,4 +69,4 @@ class FuseOperators(ModulePass):
         if self.over != "element-wise":
             module = mark_read_once(module, windows_only=self.over == "pooling")
         with tvm.transform.PassContext(opt_level=3, config={"relax.FuseOps.max_depth": self.depth}):
-            return relax.transform.FuseOps()(module)
+            return bounded_groups(relax.transform.FuseOps()(module))

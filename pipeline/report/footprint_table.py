@@ -21,8 +21,10 @@ def footprint_table(report: FootprintReport) -> RenderableType:
         table.add_column(column, justify=justify)
     for field in _FIELDS:
         ours, theirs = getattr(report.best, field), getattr(report.baseline, field)
+        if field == "flash":
+            theirs = report.baseline_flash
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
-        table.add_row(field, format_bytes(ours), format_bytes(theirs), ratio)
+        table.add_row(field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio)
     table.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")
     lines = [_measured(report), *([] if report.exact else [_LOSSY]), _verdict(report)]
     return Group(table, *map(Text, lines))
@@ -35,6 +37,9 @@ def _measured(report: FootprintReport) -> str:
     parts = [f"ran {measured.how}", f"max error {measured.max_rel_error:.1e} of the range"]
     if measured.ram is not None:
         parts.append(f"measured ram {format_bytes(measured.ram)}")
+    if measured.error is not None and measured.error.library_to_double is not None:
+        ours, theirs = measured.error.library_to_double, measured.error.onnxruntime_to_double
+        parts.insert(2, f"{ours:.1e} from double precision (ONNX Runtime: {theirs:.1e})")
     if measured.latency_ms is not None:
         parts.append(f"{measured.latency_ms:.2f} ms")
     if measured.instructions is not None:

@@ -1,6 +1,8 @@
-"""`passfit init`: dvc.yaml and params.yaml for a model repo, from the templates this project uses itself."""
+"""`passfit init` and `passfit add`: dvc.yaml and params.yaml of a model repo, from the templates of this project."""
 
+from .add import add_to_repo
+from .dvcfile import check_models
 from .init import init_repo
 from .render import model_file, render_dvc_yaml, render_params_yaml
 
-__all__ = ["init_repo", "model_file", "render_dvc_yaml", "render_params_yaml"]
+__all__ = ["add_to_repo", "check_models", "init_repo", "model_file", "render_dvc_yaml", "render_params_yaml"]

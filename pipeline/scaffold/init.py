@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..config import ModelParams
-from ..errors import ConfigError, ModelError, TargetError
-from ..frontend.binding import bind_inputs
-from ..frontend.reading import read_model
-from ..frontend.source import resolve_source
+from ..errors import ConfigError, TargetError
 from ..targets.catalogue import get_target
+from .declare import declare, repo_root, source_in
 from .names import model_names
-from .render import is_fetched, render_dvc_yaml, render_params_yaml
+from .render import render_dvc_yaml, render_params_yaml
 from .write import write_all
 
 #: what git must not keep: DVC keeps out/, MLflow keeps its own store
@@ -33,7 +30,7 @@ def init_repo(
     outside of it, and where a file exists already and `force` is not set; ModelError for a model that cannot be read
     or leaves a shape open; TargetError for an unknown target.
     """
-    root = _repo_root(repo)
+    root = repo_root(repo)
     if not models:
         raise ConfigError("No model was named.", "Say --model PATH.")
     if not targets:
@@ -43,8 +40,8 @@ def init_repo(
         get_target(target, repo)
     if not force:
         _refuse_existing(repo)
-    sources = model_names(source if is_fetched(source) else _inside(source, repo, root) for source in models)
-    declared = _declare(repo, sources, dict(shapes or {}))
+    sources = model_names(source_in(repo, root, model) for model in models)
+    declared = declare(repo, sources, dict(shapes or {}))
     return write_all(
         {
             repo / "dvc.yaml": render_dvc_yaml(sources, targets),
@@ -52,50 +49,6 @@ def init_repo(
             repo / ".gitignore": _with_lines(repo / ".gitignore", IGNORED),
         }
     )
-
-
-def _repo_root(repo: Path) -> Path:
-    """The root of the git repo around `repo`, which DVC must know too."""
-    if not repo.is_dir():
-        raise ConfigError(f"'{repo}' is not a folder.", "Name the folder of a git repo.")
-    above = [repo.resolve(), *repo.resolve().parents]
-    root = next((folder for folder in above if (folder / ".git").exists()), None)
-    if root is None:
-        raise ConfigError(f"'{repo}' is not in a git repo.", "Run `git init && dvc init` first.")
-    if not any((folder / ".dvc").is_dir() for folder in above if folder.is_relative_to(root)):
-        raise ConfigError(f"'{repo}' is not in a DVC repo.", "Run `dvc init` in the root of the git repo first.")
-    return root
-
-
-def _inside(model: str, repo: Path, root: Path) -> str:
-    """The path of a model as params.yaml names it: relative to `repo`, with '/'."""
-    path = resolve_source(model).resolve()
-    if not path.is_relative_to(root):
-        raise ConfigError(
-            f"The model '{model}' is outside of the repo '{root}'.", "Copy it in, and keep it with `dvc add`."
-        )
-    up = 0
-    folder = repo.resolve()
-    while not path.is_relative_to(folder):
-        folder, up = folder.parent, up + 1
-    return "../" * up + path.relative_to(folder).as_posix()
-
-
-def _declare(repo: Path, sources: Mapping[str, str], shapes: dict[str, Sequence[int]]) -> dict[str, ModelParams]:
-    """The models of params.yaml, each with those of `shapes` that are about its inputs, checked against the file."""
-    declared, inputs = {}, set()
-    for name, source in sources.items():
-        model = read_model(resolve_source(source if is_fetched(source) else str(repo / source)))
-        own = {value.name: list(shapes[value.name]) for value in model.graph.input if value.name in shapes}
-        inputs |= own.keys()
-        try:
-            bind_inputs(model, own, {})
-        except ModelError as error:
-            raise ModelError(f"{source}: {error.what}", error.hint) from error
-        declared[name] = ModelParams(source=source, shapes=own)
-    for unknown in sorted(shapes.keys() - inputs):
-        raise ModelError(f"No model has an input '{unknown}'.", "Look at the names of the inputs again.")
-    return declared
 
 
 def _refuse_existing(repo: Path) -> None:

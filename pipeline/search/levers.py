@@ -17,7 +17,8 @@ from ..passes.order import Order
 from ..passes.sequence import specs_of
 from .evaluation import Evaluation, Evaluator
 from .lever import Lever
-from .splitting import Splitter, Way, lowest
+from .splitting import Splitter
+from .way import Way, lowest
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class Pulled:
     failures: dict[str, str]
     tried: tuple[Tried, ...] = ()
 
+    @property
+    def ram(self) -> int:
+        """Bytes."""
+        return _footprint(self.best).ram
+
 
 class Tried(NamedTuple):
     """A candidate with a footprint, by which lever it was reached, and what it runs again, as a fraction."""
@@ -48,17 +54,19 @@ def pull(
 ) -> Pulled:
     """All levers on the module passes of `found`, whose kernels are whole. None as limit leaves them whole.
 
+    Only a bound keeps a lever from being tried, so no lever missed here could lower the result.
+
     `rungs` say which ways between whole kernels and splits are tried as well, as in `Splitter.rungs`; they are among
     `tried`, and not the best.
     """
     pulling = _Pulling(evaluator, splitter, found)
     pulling.pull("given", evaluator.arranged(found, (Order(by="given"),)))
     pulling.pull("order", evaluator.arranged(found, (Order(by="best"),)))
-    pulling.pull("share", found)
+    pulling.pull("share", evaluator.finest_order([found]))
     if max_extra_compute is None:
         return pulling.result("kernels were to be left whole, or what was asked for fits already")
     known = splitter.ways(found)
-    splitter.look_ahead(found, known, max_extra_compute, pulling.arena)
+    splitter.look_ahead(found, known, max_extra_compute, pulling.ram)
     pulling.split("split", lowest(known))
     repeating = splitter.lowest(found, known, max_extra_compute)
     pulling.split("repeat", repeating)
@@ -100,7 +108,7 @@ class _Pulling:
             assert tried.footprint is not None
             self.tried.append(Tried(lever, tried, extra_compute))
             least = None if self._best is None else _footprint(self._best).ram
-            if least is None or tried.footprint.ram < least or (tried is self._found and tried.footprint.ram == least):
+            if least is None or tried.footprint.ram < least or (lever == "share" and tried.footprint.ram == least):
                 self._best, self.extra_compute = tried, extra_compute
         if self._best is not None:
             passes = specs_of(each for each in self._best.passes if not isinstance(each, ModulePass))
@@ -108,7 +116,7 @@ class _Pulling:
 
     def split(self, lever: str, way: Way) -> None:
         best = None
-        if way.bound < self.arena:
+        if way.promises(self._found, self.ram):
             worked = self._worked(way)
             if worked:
                 best = self._evaluator.finest_order(worked)
@@ -128,6 +136,11 @@ class _Pulling:
     def arena(self) -> int:
         assert self._best is not None
         return _footprint(self._best).arena
+
+    @property
+    def ram(self) -> int:
+        assert self._best is not None
+        return _footprint(self._best).ram
 
     def result(self, reason: str) -> Pulled:
         assert self._best is not None

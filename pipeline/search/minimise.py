@@ -21,17 +21,22 @@ class Worth:
     sum: int | None
 
 
-def minimise(evaluator: Evaluator, best: Evaluation) -> tuple[Evaluation, tuple[Worth, ...]]:
-    """`best` without the passes whose removal costs nothing, last ones first; and what each one left is worth."""
+def minimise(
+    evaluator: Evaluator, best: Evaluation, same_state: bool = False
+) -> tuple[Evaluation, tuple[Worth, ...]]:
+    """`best` without the passes whose removal costs nothing, last ones first; and what each one left is worth.
+
+    With `same_state` only passes are removed that the state does not depend on.
+    """
     best = _without_idle(evaluator, best)
-    while (shorter := _shorter(evaluator, best)) is not None:
+    while (shorter := _shorter(evaluator, best, same_state)) is not None:
         best = shorter
     passes, places = best.module_passes, _optional(best)
     without = _tried(evaluator, best, [passes[:place] + passes[place + 1 :] for place in places])
     return best, tuple(_worth(passes[place].spec, best, tried) for place, tried in zip(places, without))
 
 
-def _shorter(evaluator: Evaluator, best: Evaluation) -> Evaluation | None:
+def _shorter(evaluator: Evaluator, best: Evaluation, same_state: bool) -> Evaluation | None:
     """`best` with a pass less, or with less of a pass, at no higher cost; None where there is no such sequence."""
     passes = best.module_passes
     less = [passes[:place] + passes[place + 1 :] for place in reversed(_optional(best))]
@@ -40,20 +45,30 @@ def _shorter(evaluator: Evaluator, best: Evaluation) -> Evaluation | None:
         for place, each in enumerate(passes)
         for simpler in each.simpler()
     ]
-    return next((tried for tried in _tried(evaluator, best, less) if tried is not None and tried.cost <= best.cost), None)
+    for tried in _tried(evaluator, best, less):
+        if tried is not None and (tried.key == best.key if same_state else tried.cost <= best.cost):
+            return tried
+    return None
 
 
 def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
-    """`best` without the passes that leave the module as it was: nothing needs to be evaluated for that."""
+    """`best` without the passes that leave the module as it was: nothing needs to be evaluated for that.
+
+    `legalize` stays where the import made kernels already: a sequence needs it.
+    """
     passes = best.module_passes
     keys = list(evaluator.keys(passes[:end] for end in range(len(passes) + 1)))
-    kept = tuple(each for place, each in enumerate(passes) if keys[place] != keys[place + 1])
+    kept = tuple(each for place, each in enumerate(passes) if keys[place] != keys[place + 1] or _leaves_graph(each))
     return replace(best, passes=(*kept, *best.passes[len(passes) :]))
 
 
 def _optional(evaluation: Evaluation) -> list[int]:
     """The places of its module passes, but for `legalize`, without which there are no kernels."""
-    return [place for place, each in enumerate(evaluation.module_passes) if each.level_after(Level.GRAPH) == Level.GRAPH]
+    return [place for place, each in enumerate(evaluation.module_passes) if not _leaves_graph(each)]
+
+
+def _leaves_graph(each: ModulePass) -> bool:
+    return each.level_after(Level.GRAPH) != Level.GRAPH
 
 
 def _tried(

@@ -46,7 +46,12 @@ def _calls_at_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> l
 
 
 def _holding(program: Program) -> list[int]:
-    """The step at which most bytes are alive, then the last readers of what is alive there and read later."""
+    """The step at which most bytes are alive, then the last readers of what is alive there and read later.
+
+    A program whose copies all went away has no steps.
+    """
+    if not program.steps:
+        return []
     lives = lifetimes(program)
     alive = alive_bytes(program)
     peak = alive.index(max(alive))

@@ -18,7 +18,7 @@ from ..kernels.cutting import cut_sums
 from ..kernels.lowering import Lowered, lower, planned
 from ..kernels.outlines import Outlines
 from ..kernels.splits import splits_of
-from ..memory import ALIGNMENT, Footprint, account, plan_arena, shared_floor
+from ..memory import ALIGNMENT, Footprint, account, bound, plan_arena, ports_floor, shared_floor
 from ..memory.alias import has_copies
 from ..memory.dependencies import step_graph
 from ..memory.schedule import orders_of
@@ -50,7 +50,7 @@ class Request(NamedTuple):
     the program that follow them.
 
     Without `order`, these are the best of what costs next to nothing: see `arrangements`. With `below`, a state is left
-    alone whose floor says that no arena has fewer bytes than that.
+    alone whose floor says that no arena has fewer bytes than that; with an `order`, one whose bound says so of ram.
     """
 
     specs: Specs
@@ -73,7 +73,8 @@ class Outcome:
 
     `key` is that of the state, None where no state was reached. `footprint` is None where it was not asked for, where
     the state is known to the asker, and after a failure. `died`: the process that tried it did not survive. `hopeless`:
-    no arena is below what was asked for. `result` is that of an errand.
+    no arena is below what was asked for. `least` is a bound on the ram of all arrangements of the state, in bytes.
+    `result` is that of an errand.
     """
 
     key: int | None = None
@@ -82,6 +83,7 @@ class Outcome:
     failure: str = ""
     died: bool = False
     hopeless: bool = False
+    least: int = 0
     result: object = None
 
 
@@ -105,7 +107,7 @@ class Scorer:
         try:
             module, key = self._module(request.specs)
             if request.order:
-                return self._ordered(module, key, request.order)
+                return self._ordered(module, key, request.order, request.below)
             if not request.score or key in known:
                 return Outcome(key)
             if key not in self._scored:
@@ -155,17 +157,26 @@ class Scorer:
             self._modules[specs] = reached
         return self._modules[specs]
 
-    def _ordered(self, module: IRModule, key: int, order: Arrangement) -> Outcome:
+    def _ordered(self, module: IRModule, key: int, order: Arrangement, below: int | None) -> Outcome:
         lowered, workspace = arranged(self._lowered(module), order, self.planned)
+        if below is not None:
+            fullest = bound(lowered.program, self._target.alignment)
+            if fullest + workspace + self._copied(lowered.program) >= below:
+                return Outcome(key, hopeless=True)
         return Outcome(key, self._account(lowered.program, workspace), order)
+
+    def _copied(self, program: Program) -> int:
+        """The bytes of the weights that take ram."""
+        return 0 if self._target.weights == "in-place" else program.weight_bytes
 
     def _score(self, program: Program, workspace: int, key: int) -> Outcome:
         """Arranged in the best way that costs next to nothing."""
         best: Outcome | None = None
+        bottom = ports_floor(program, self._target.alignment) + self._copied(program)
         for least, order, arranged_program in arrangements(program, self._target.alignment):
             if best is not None and least > best.footprint.arena:
                 break  # this one's arena would be larger still
-            outcome = Outcome(key, self._account(arranged_program, workspace), order)
+            outcome = Outcome(key, self._account(arranged_program, workspace), order, least=bottom)
             if best is None or _size(outcome.footprint) < _size(best.footprint):
                 best = outcome
         assert best is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as Ordered
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tvm.ir import IRModule
 
@@ -14,15 +14,15 @@ from ..memory import Footprint
 from ..passes.order import Order
 from ..passes.sequence import TVM_DEFAULT, Sequence
 from ..targets import Target
+from .accepting import accepted
 from .actions import actions
 from .baseline import tvm_default
 from .evaluation import OBJECTIVES, Evaluator
 from .knowledge.knowledge import Knowledge
 from .lever import Lever
-from .levers import Pulled, Tried, pull
-from .minimise import Worth, minimise
+from .levers import Tried
+from .minimise import Worth
 from .scoring import FAILURES, Scorer
-from .splitting import Splitter
 from .strategies import STRATEGIES
 from .strategy import Limits, Trace
 from .workers import InProcess, Workers
@@ -35,8 +35,8 @@ BASELINE = "tvm-default"
 class SearchResult:
     """The best sequence found, its footprint (code 0: nothing is compiled yet), and that of the baseline.
 
-    `closed` says that every state the actions can reach was evaluated: nothing better exists among them. `ablation`
-    is what each pass of the sequence is worth. `rejected` are the lossy sequences that were better and not accepted.
+    `closed` says that every state the actions can reach was evaluated, and that all levers were pulled on each that its
+    bound does not rule out: nothing better exists among them. `ablation` is what each pass of the sequence is worth. `rejected` are the lossy sequences that were better and not accepted.
     `levers` are what lowered the arena of the winner, one after the other, `extra_compute` is what it runs again, as a
     fraction of the arithmetic there is, and `next` why no more of that was tried; see `search.levers`. `tried` are the
     candidates to choose from where ram is not all that counts: what each lever led to.
@@ -72,7 +72,7 @@ def search(
     lossy: bool = False,
     knowledge: Knowledge = Knowledge(),
     refuse: Callable[[Sequence], str] = lambda sequence: "",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
     workers: Callable[[Scorer], Workers] = InProcess,
     baseline: Footprint | None = None,
     extra_compute: float | None = 0.25,
@@ -81,8 +81,8 @@ def search(
     """Search with the strategy of that name. Raises ConfigError for an unknown one, ModelError where nothing compiles.
 
     `objective` is what is lowered, one of OBJECTIVES. `lossy` admits passes that are not exact; `refuse` is asked about
-    a lossy winner, and says why it will not do, or nothing. `knowledge` of other models says what to try first. `progress` is called with the number of evaluations and the
-    best ram so far. `workers` says who works: `forked()` on all cores, with limits for each candidate; the result is
+    a lossy winner, and says why it will not do, or nothing. `knowledge` of other models says what to try first. `progress` is called with
+    the phase, the number of states (or, after the search, candidates) looked at, and the least ram so far in bytes. `workers` says who works: `forked()` on all cores, with limits for each candidate; the result is
     the same. `baseline` is that of the graph, where it is known already. `extra_compute` is how much more
     arithmetic there may be for less ram, as a fraction; None leaves kernels whole. With `rungs`, what
     lies between whole kernels and splits is among what was tried (see `Splitter.rungs`), and first of all the kernels of
@@ -98,8 +98,9 @@ def search(
             baseline = tvm_default(module, target, inputs, outputs)
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
     with closing(evaluator):
-        silent = progress or (lambda done, best: None)
-        trace = Trace(limits or Limits(), evaluator, silent, knowledge, actions(lossy=lossy))
+        shown = progress or (lambda what, done, best: None)
+        trace = Trace(limits or Limits(), evaluator, knowledge, actions(lossy=lossy))
+        evaluator.watch = lambda tried, least: shown("searching, states looked at", evaluator.count, least)
         STRATEGIES[strategy](trace, seed)
         if trace.best is None:
             reason = next(iter(evaluator.failures.values()), "no candidate was evaluated")
@@ -108,43 +109,27 @@ def search(
             )
         # what follows tries the winner's own variants: no part of the search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
-        pulled, ablation, rejected = _accepted(trace, refuse, None if trace.fits else extra_compute, rungs)
+        evaluator.watch = lambda tried, least: shown("finishing, candidates looked at", tried, least)
+        taken = accepted(trace, refuse, None if trace.fits else extra_compute, rungs)
+        pulled = taken.pulled
         tried = (_plain(evaluator), *pulled.tried) if rungs else pulled.tried
     assert pulled.best.footprint is not None
     return SearchResult(
         strategy, pulled.best.sequence, pulled.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
-        evaluations, trace.closed, ablation, tuple(trace.trajectory), failures | pulled.failures, rejected,
+        evaluations, trace.closed and taken.complete, taken.ablation,
+        ended(trace.trajectory, evaluations, pulled.best.footprint.ram), failures | pulled.failures, taken.rejected,
         pulled.levers, pulled.extra_compute, pulled.next, tried,
     )  # fmt: skip
+
+
+def ended(trajectory: Ordered[dict[str, int]], evaluations: int, ram: int) -> tuple[dict[str, int], ...]:
+    """The best of each evaluation, and one step after the last the ram of what is taken in the end: of the winner
+    with all levers pulled, or of another candidate where the winner was refused or is too slow."""
+    searched = [point for point in trajectory if point["evaluation"] <= evaluations]
+    return (*searched, {"evaluation": evaluations + 1, "ram": ram})
 
 
 def _plain(evaluator: Evaluator) -> Tried:
     """The kernels of tvm-default, whole and in the order given; every strategy begins with them."""
     default = evaluator.evaluate(Sequence.parse(TVM_DEFAULT).passes)
     return Tried(BASELINE, evaluator.arranged(default, (Order(by="given"),)))
-
-
-def _accepted(
-    trace: Trace, refuse: Callable[[Sequence], str], extra_compute: float | None, rungs: Ordered[float]
-) -> tuple[Pulled, tuple[Worth, ...], dict[str, str]]:
-    """The best candidate that is exact or not refused, made as short as it can be, with all levers on its ram pulled;
-    and those that were refused."""
-    rejected: dict[str, str] = {}
-    failures: dict[str, str] = {}
-    evaluator, splitter = trace.evaluator, Splitter(trace.evaluator)
-    winners = [(evaluator.finest_order(finalists), finalists) for finalists in trace.finalists.values()]
-    for candidate, finalists in sorted(winners, key=lambda each: each[0].score):
-        best, ablation = minimise(evaluator, candidate)
-        pulled = Pulled(best, (), 0.0, "", {})
-        if evaluator.objective == "ram":
-            if extra_compute is not None:
-                promising = splitter.most_promising(best, finalists)
-                if promising is not best:
-                    best, ablation = minimise(evaluator, promising)
-            pulled = pull(evaluator, splitter, best, extra_compute, rungs)
-        failures |= pulled.failures
-        reason = refuse(pulled.best.sequence) if pulled.best.loss else ""
-        if not reason:
-            return replace(pulled, failures=failures), ablation, rejected
-        rejected["; ".join(pulled.best.sequence.specs)] = reason
-    raise ModelError(f"No sequence was accepted: {reason}", "Raise the error allowed, or search without lossy passes.")

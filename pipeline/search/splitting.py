@@ -8,25 +8,20 @@ Everything is judged on programs without kernels: what is joined is made only fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from ..graph import Program, Splits
 from ..memory import CHEAP_ORDERS
-from ..memory.rematerialise import TRIED_STEPS, Repeat, best_repeats, repeated, work_of
-from ..memory.segments import Path, Paths, Segment, all_joined, best_segments
-from ..passes.base import SplitPass
+from ..memory.rematerialise import TRIED_STEPS, Repeated, best_repeats, work_of
+from ..memory.segments import Path, Paths, Segment, best_segments
 from ..passes.cut_sums import CutSums
 from ..passes.order import Order
-from ..passes.rematerialise import Rematerialise
 from ..passes.sequence import specs_of
-from ..passes.split import CHANNELS, SplitChannels, SplitRows
 from .evaluation import Evaluation, Evaluator
-from .scoring import Arrangement, Errand, Scorer, Specs, arrangements
-
-#: candidates that are looked at in parts
-CANDIDATES = 3
+from .scoring import Arrangement, Errand, Scorer, Specs
+from .way import Way, lowest
 
 
 class Splitter:
@@ -34,62 +29,63 @@ class Splitter:
 
     def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator
-        #: by state, whether sums are cut, and order
-        self._paths: dict[tuple[int, Arrangement], Path] = {}
-        self._repeating: dict[tuple[Arrangement, Program, float], Way] = {}
+        #: by form, see `_form`: segments, and for each fraction of more arithmetic what repeats lead to
+        self._paths: dict[_Form, Path] = {}
+        self._repeating: dict[tuple[_Form, float, int], Repeated] = {}
 
     def ways(self, found: Evaluation) -> tuple[Way, ...]:
         """The best segments of the kernels of `found` in each order worth a look, as they are and cut."""
-        (ways,) = self._ways([found], [Order(by=name) for name in CHEAP_ORDERS])
+        (ways,) = self.ways_of([found])
         return ways
 
-    def most_promising(self, found: Evaluation, others: Iterable[Evaluation]) -> Evaluation:
-        """Of `found` and the first few others, the one whose segments, before memory is planned, need least.
-
-        What is best with whole kernels need not be best in parts: wider fusion saves tensors that parts never hold.
-        Each stays in its own order: all orders of each would take long.
-        """
-        different = list({each.key: each for each in (found, *others)}.values())[:CANDIDATES]
-
-        def least(looked_at: tuple[Evaluation, tuple[Way, ...]]) -> int:
-            each, ways = looked_at
-            assert each.footprint is not None
-            return min(way.nbytes for way in ways) + each.footprint.ram - each.footprint.arena
-
-        return min(zip(different, self._ways(different)), key=least)[0]
-
-    def look_ahead(self, found: Evaluation, ways: Iterable[Way], extra_compute: float, arena: int) -> None:
+    def look_ahead(self, found: Evaluation, ways: Iterable[Way], extra_compute: float, ram: int) -> None:
         """Work out at once what `lowest` with so much extra arithmetic will be asked for, and the `evaluations` of the
-        lowest way without any, where its arena may be below `arena`."""
+        lowest way without any, where it may lead to less `ram`."""
         way = lowest(ways)
-        arranged = [(found, each) for each in way.shared] if way.bound < arena else []
-        self._repeat(found, ways, extra_compute, arranged)
+        arranged = [(found, each) for each in way.shared] if way.promises(found, ram) else []
+        self._repeat([(found, ways)], extra_compute, arranged)
 
     def lowest(self, found: Evaluation, ways: Iterable[Way], extra_compute: float, steps: int = TRIED_STEPS) -> Way:
         """The way with the least bound, where there may be more arithmetic by this fraction of what there is; `steps` as
         in memory.rematerialise."""
-        repeating = self._repeat(found, ways, extra_compute, steps=steps)
-        best = min([lowest(ways), *repeating], key=lambda way: way.bound)
-        return replace(best, refused=any(way.refused for way in repeating))
+        (way,) = self.lowest_of([(found, ways)], extra_compute, steps)
+        return way
+
+    def lowest_of(
+        self, asked: Sequence[tuple[Evaluation, Iterable[Way]]], extra_compute: float, steps: int = TRIED_STEPS
+    ) -> list[Way]:
+        """`lowest` of each candidate and its ways; several are worked on at once."""
+        found = []
+        for (_, ways), repeating in zip(asked, self._repeat(asked, extra_compute, steps=steps)):
+            best = min([lowest(ways), *repeating], key=lambda way: way.bound)
+            found.append(replace(best, refused=any(way.refused for way in repeating)))
+        return found
+
+    def tried(self, ways: Iterable[Way], extra_compute: float, steps: int = TRIED_STEPS) -> int:
+        """How many steps repeats were tried on for these ways."""
+        places = {(_form(way), extra_compute, steps) for way in _different(ways)}
+        return sum(self._repeating[place].tried for place in places if place in self._repeating)
 
     def _repeat(
         self,
-        found: Evaluation,
-        ways: Iterable[Way],
+        asked: Sequence[tuple[Evaluation, Iterable[Way]]],
         extra_compute: float,
         then: Iterable[tuple[Evaluation, Arrangement]] = (),
         steps: int = TRIED_STEPS,
-    ) -> list[Way]:
-        """The different ways, with repeats that take no more than this fraction of the arithmetic there is."""
+    ) -> list[list[Way]]:
+        """The different ways of each, with repeats that take no more than this fraction of the arithmetic there is."""
         if extra_compute <= 0:
-            return []
-        asked = {(way.before, way.program, extra_compute): way for way in _different(ways)}
-        new = {place: way for place, way in asked.items() if place not in self._repeating}
-        specs = specs_of(found.module_passes)
-        repeats = partial(_with_repeats, extra_compute=extra_compute, steps=steps)
-        errands = [Errand(specs, partial(repeats, way=way)) for way in new.values()]
-        self._repeating |= zip(new, self._evaluator.run(errands, then))
-        return [self._repeating[place] for place in asked]
+            return [[] for _ in asked]
+        different = [list(_different(ways)) for _, ways in asked]
+        repeats = partial(_repeats, extra_compute=extra_compute, steps=steps)
+        new: dict[tuple[_Form, float, int], Errand] = {}
+        for (found, _), ways in zip(asked, different):
+            for way in ways:
+                place = (_form(way), extra_compute, steps)
+                if place not in self._repeating:
+                    new.setdefault(place, Errand(specs_of(found.module_passes), partial(repeats, way=way)))
+        self._repeating |= zip(new, self._evaluator.run(new.values(), then))
+        return [[_with_repeats(way, self._repeating[_form(way), extra_compute, steps]) for way in ways] for ways in different]
 
     def evaluations(self, found: Evaluation, way: Way) -> list[Evaluation]:
         """The module passes of `found`, then this way with no more segments than it needs; memory shared in the two
@@ -108,27 +104,23 @@ class Splitter:
                 found.setdefault(path.segments, replace(way, segments=path.segments, nbytes=path.nbytes))
         return list(found.values())
 
-    def _ways(self, founds: Sequence[Evaluation], others: Sequence[Order] = ()) -> list[tuple[Way, ...]]:
-        """Of each, in its own order and in others; the kernels as they are, and cut."""
+    def ways_of(self, founds: Sequence[Evaluation]) -> list[tuple[Way, ...]]:
+        """`ways` of each candidate; several are worked on at once."""
         alignment = self._evaluator.target.alignment
+        orders = tuple(Order(by=name) for name in (*CHEAP_ORDERS, "best"))
         errands = []
         for each in founds:
             specs = specs_of(each.module_passes)
-            orders = tuple(dict.fromkeys((each.passes[-1], *others)))
             errands += [Errand(specs, partial(_ordered, specs=specs, cut=cut, orders=orders)) for cut in (False, True)]
         ordered = self._evaluator.run(errands)
         programs = [(*plain, *cut) for plain, cut in zip(ordered[::2], ordered[1::2])]
-        new = {
-            (each.key, one.before): Errand(errand.specs, partial(_path, ordered=one, alignment=alignment))
-            for each, errand, of_one in zip(founds, errands[::2], programs)
-            for one in of_one
-            if (each.key, one.before) not in self._paths
-        }
+        new: dict[_Form, Errand] = {}
+        for errand, of_one in zip(errands[::2], programs):
+            for one in of_one:
+                if _form(one) not in self._paths:
+                    new.setdefault(_form(one), Errand(errand.specs, partial(_path, ordered=one, alignment=alignment)))
         self._paths |= zip(new, self._evaluator.run(new.values()))
-        return [
-            tuple(_way(one, self._paths[each.key, one.before], alignment) for one in of_one)
-            for each, of_one in zip(founds, programs)
-        ]
+        return [tuple(_way(one, self._paths[_form(one)], alignment) for one in of_one) for of_one in programs]
 
 
 class _Ordered(NamedTuple):
@@ -137,6 +129,24 @@ class _Ordered(NamedTuple):
     before: Arrangement
     program: Program
     splits: Mapping[str, Splits]
+
+
+#: a program without names, and how each of its steps can run in parts: what segments and repeats hang on
+_Form = tuple[Program, tuple[Splits, ...]]
+
+
+def _form(of: _Ordered | Way) -> _Form:
+    program = of.program
+    plain = replace(
+        program,
+        name="",
+        steps=tuple(replace(step, kernel="", nodes=()) for step in program.steps),
+        buffers=tuple(replace(buffer, name="") for buffer in program.buffers),
+        weights=tuple(replace(weight, name="", digest="") for weight in program.weights),
+        inputs=tuple(replace(port, name="") for port in program.inputs),
+        outputs=tuple(replace(port, name="") for port in program.outputs),
+    )
+    return plain, tuple(of.splits[step.kernel] for step in program.steps)
 
 
 def _ordered(scorer: Scorer, specs: Specs, cut: bool, orders: Sequence[Order]) -> list[_Ordered]:
@@ -159,66 +169,6 @@ def _way(ordered: _Ordered, path: Path, alignment: int) -> Way:
     return Way(*ordered, alignment, segments=path.segments, nbytes=path.nbytes)
 
 
-def lowest(ways: Iterable[Way]) -> Way:
-    """The way with the least bound."""
-    # how memory is shared takes longest: only for those that need least before it is
-    return min(sorted(ways, key=lambda way: way.nbytes)[:2], key=lambda way: way.bound)
-
-
-@dataclass(frozen=True)
-class Way:
-    """A program, cut and ordered by `before`; the repeats that follow, and the segments that run as one after them."""
-
-    before: Arrangement
-    program: Program
-    splits: Mapping[str, Splits]
-    alignment: int
-    repeats: tuple[Repeat, ...] = ()
-    segments: tuple[Segment, ...] = ()
-    #: alive at the fullest step before memory is shared
-    nbytes: int = 0
-    #: repeats were left out for the arithmetic they take
-    refused: bool = False
-
-    @cached_property
-    def repeated(self) -> Program:
-        program = self.program
-        for each in self.repeats:
-            program = repeated(program, each)
-        return program
-
-    @cached_property
-    def arrangements(self) -> list[tuple[int, Arrangement, Program]]:
-        """How memory is shared then, the lowest bound first."""
-        return arrangements(all_joined(self.repeated, self.splits, self.segments, self.alignment), self.alignment)
-
-    @property
-    def bound(self) -> int:
-        return self.arrangements[0][0]
-
-    @cached_property
-    def shared(self) -> list[Arrangement]:
-        """With no more segments than it needs, memory shared in the two most promising ways."""
-        way = _as_few_as_needed(self)
-        return [(*way.passes, *after) for _, after, _ in way.arrangements[:2]]
-
-    @property
-    def unavoidable(self) -> int:
-        """What the inputs of the model alone take, or its outputs, in bytes."""
-        return Paths(self.program, self.splits, self.alignment).unavoidable
-
-    @property
-    def extra_compute(self) -> float:
-        """What is run again, as a fraction of the arithmetic there is."""
-        return work_of(self.repeated, self.splits) / work_of(self.program, self.splits) - 1 if self.repeats else 0.0
-
-    @property
-    def passes(self) -> Arrangement:
-        """The last segment first, so that the numbers of the others stay."""
-        repeats = (Rematerialise("+".join(map(str, each.steps)), each.before) for each in self.repeats)
-        return (*self.before, *repeats, *(_pass(self.repeated, segment) for segment in reversed(self.segments)))
-
-
 def _different(ways: Iterable[Way]) -> Iterator[Way]:
     """The best order of the kernels as they are, and of those that are cut."""
     ways = tuple(ways)
@@ -228,25 +178,11 @@ def _different(ways: Iterable[Way]) -> Iterator[Way]:
             yield min(of_kind, key=lambda way: way.nbytes)
 
 
-def _with_repeats(_: Scorer, way: Way, extra_compute: float, steps: int) -> Way:
+def _repeats(_: Scorer, way: Way, extra_compute: float, steps: int) -> Repeated:
     work = int(extra_compute * work_of(way.program, way.splits))
-    found = best_repeats(way.program, way.splits, work, way.alignment, steps)
+    return best_repeats(way.program, way.splits, work, way.alignment, steps)
+
+
+def _with_repeats(way: Way, found: Repeated) -> Way:
     path = found.path
     return replace(way, repeats=found.repeats, segments=path.segments, nbytes=path.nbytes, refused=found.refused)
-
-
-def _as_few_as_needed(way: Way) -> Way:
-    """Without the segments that are not needed once memory is shared, the longest tried first."""
-    for segment in sorted(way.segments, key=lambda each: (each.first - each.last, each.first)):
-        fewer = replace(way, segments=tuple(each for each in way.segments if each is not segment))
-        if fewer.bound <= way.bound:
-            way = fewer
-    return way
-
-
-def _pass(program: Program, segment: Segment) -> SplitPass:
-    steps = f"{segment.first}-{segment.last}"
-    shape = program.tensors[program.steps[segment.first].writes[0]].shape
-    if segment.axis == CHANNELS and len(shape) > 2:
-        return SplitChannels(steps, segment.group)
-    return SplitRows(steps, segment.axis, segment.group)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import repeat, tee
 from typing import Protocol
@@ -16,10 +16,10 @@ from .knowledge.knowledge import Knowledge
 
 #: kernels of all states evaluated, where no number of states is asked for: half a minute's work on two cores …
 KERNELS = 3000
+#: operators that take as long as one of them, however they are fused
+OPERATORS_A_KERNEL = 8
 #: … in at least so many states, which begin with what served other models, and at most so many
 AT_LEAST, AT_MOST = 12, 256
-#: states whose order is searched for at the end: the best in an order that cost nothing need not be the best of all
-FINALISTS = 8
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,18 @@ class Trace:
 
     limits: Limits
     evaluator: Evaluator
-    progress: Callable[[int, int], None] = lambda done, best: None
     #: what is known of other models
     knowledge: Knowledge = Knowledge()
     #: the graph passes a strategy may use
     passes: tuple[Pass, ...] = field(default_factory=actions)
     best: Evaluation | None = None
-    #: the best few states of each set of lossy passes, the best first
-    finalists: dict[tuple[str, ...], list[Evaluation]] = field(default_factory=dict)
+    #: by set of lossy passes and by key, every state with the best sequence that leads to it
+    states: dict[tuple[str, ...], dict[int, Evaluation]] = field(default_factory=dict)
     best_candidate: Candidate = Candidate()
     trajectory: list[dict[str, int]] = field(default_factory=list)
     #: set by a strategy that has evaluated every state its actions can reach
     closed: bool = False
-    #: of the first state
+    #: of the first state, or as many as its operators are worth
     _kernels: int = 0
     _started: float = field(default_factory=time.monotonic)
 
@@ -84,23 +83,24 @@ class Trace:
         """Remember `candidate` if it is the best; returns whether it is."""
         if candidate.footprint is None:
             return False
-        self._kernels = self._kernels or candidate.footprint.kernels
+        self._kernels = self._kernels or max(candidate.footprint.kernels, self.evaluator.operators // OPERATORS_A_KERNEL)
         better = self.best is None or candidate.score < self.best.score
         if better:
             self.best = candidate
             self.trajectory.append({"evaluation": self.evaluator.count, "ram": candidate.footprint.ram})
         self._keep(candidate)
-        assert self.best is not None and self.best.footprint is not None
-        self.progress(self.evaluator.count, self.best.footprint.ram)
         return better
 
     def _keep(self, candidate: Evaluation) -> None:
-        """Among the finalists, if it is one: of each state the shortest sequence."""
-        rivals = self.finalists.setdefault(candidate.loss, [])
-        rivals.append(candidate)
-        rivals.sort(key=lambda each: each.score)
-        by_state = {each.key: each for each in reversed(rivals)}
-        rivals[:] = [each for each in rivals if by_state[each.key] is each][:FINALISTS]
+        states = self.states.setdefault(candidate.loss, {})
+        known = states.get(candidate.key)
+        if known is None or candidate.score < known.score:
+            states[candidate.key] = candidate
+
+    def finalists(self) -> list[list[Evaluation]]:
+        """The states of each set of lossy passes, the best first; the exact ones, then those with the best state."""
+        groups = [sorted(states.values(), key=lambda each: each.score) for states in self.states.values()]
+        return sorted(groups, key=lambda group: (bool(group[0].loss), group[0].score))
 
     @property
     def finished(self) -> bool:

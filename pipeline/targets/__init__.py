@@ -5,7 +5,7 @@ from .emulator import Runner, how_to_run
 from .machine import Machine
 from .native import native_target
 from .target import Target
-from .toolchain import toolchain_version, zig_ar, zig_cc
+from .toolchain import toolchain_version, without_debug, zig_ar, zig_cc
 
 __all__ = [
     "Machine",
@@ -16,6 +16,7 @@ __all__ = [
     "load_catalogue",
     "native_target",
     "toolchain_version",
+    "without_debug",
     "zig_ar",
     "zig_cc",
 ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,6 +17,8 @@ from .target import Target
 
 #: the first link for a target builds its libc: tens of seconds, more on a busy machine
 _TIMEOUT_SECONDS = 900
+#: the variable by which zig is told where its cache is
+_CACHE = "ZIG_GLOBAL_CACHE_DIR"
 #: what a user's shell may hold that would change what the compiler reads or writes
 _LEAKY = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "CFLAGS", "LDFLAGS", "DEPENDENCIES_OUTPUT")
 
@@ -40,10 +44,21 @@ def zig_ar(archive: str, members: Sequence[str], cwd: Path) -> None:
     _run(["ar", "rcsD", archive, *members], cwd)
 
 
+def without_debug(source: str, result: str, cwd: Path) -> None:
+    """Writes the object `source` to `result` without debug information, which LLVM always adds to TVM's kernels.
+
+    The linker does it, since `zig objcopy` takes programs only.
+    """
+    script = f"{result}.ld"
+    (cwd / script).write_text("SECTIONS { /DISCARD/ : { *(.debug*) } }\n", encoding="ascii")
+    _run(["ld.lld", "-r", "-T", script, source, "-o", result], cwd)
+
+
 def _run(args: list[str], cwd: Path) -> None:
     if importlib.util.find_spec("ziglang") is None:
         raise _missing()
     environment = {key: value for key, value in os.environ.items() if key not in _LEAKY}
+    environment[_CACHE] = _cache(*map(os.environ.get, (_CACHE, "XDG_CACHE_HOME", "HOME")))
     command = [sys.executable, "-m", "ziglang", *args]
     try:
         done = subprocess.run(
@@ -61,6 +76,31 @@ def _run(args: list[str], cwd: Path) -> None:
         ) from error
     if done.returncode != 0:
         raise ToolchainError(f"zig {args[0]} failed: {_reason(done.stderr or done.stdout) or done.returncode}")
+
+
+@functools.lru_cache(maxsize=8)
+def _cache(chosen: str | None, caches: str | None, home: str | None) -> str:
+    """The folder zig keeps its libc in: the user's choice, zig's own, or one below TMPDIR where that is no use."""
+    usual = Path(caches) / "zig" if caches else Path(home) / ".cache" / "zig" if home else None
+    folder = Path(chosen) if chosen else usual
+    if folder and _is_writable(folder):
+        return str(folder.absolute())
+    own = Path(tempfile.gettempdir()) / f"passfit-zig-{os.geteuid()}"
+    # TMPDIR is often shared: a folder another user made beforehand is no place for objects that are linked
+    if not chosen and _is_writable(own) and own.lstat().st_uid == os.geteuid() and not own.is_symlink():
+        return str(own.absolute())
+    raise ToolchainError(
+        f"The C toolchain cannot write its cache '{folder or own}'.", f"Set {_CACHE} to a folder you can write to."
+    )
+
+
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def _reason(text: str) -> str:

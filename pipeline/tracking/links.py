@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from urllib.parse import quote
 
@@ -29,5 +30,5 @@ def links(store: Store, experiment_id: str, run_ids: Sequence[str], models: Sequ
 
 
 def _uri(store: Store) -> str:
-    """The embedded store as it is called inside the repo."""
-    return "sqlite:///mlflow.db" if store.embedded else store.uri
+    """The URI as a word of a shell. It is absolute: DVC runs stages in a folder that may not be the user's."""
+    return shlex.quote(store.uri)

@@ -13,7 +13,7 @@ def note(result: Result) -> str:
         "| | passfit | " + before.name + " |",
         "| --- | ---: | ---: |",
         *(
-            f"| {name} | {format_bytes(getattr(best, name))} | {format_bytes(getattr(before, name))} |"
+            f"| {name} | {format_bytes(getattr(best, name))} | {_bytes(getattr(before, name))} |"
             for name in ("ram", "arena", "workspace", "weights", "flash")
         ),
         f"| kernels | {best.kernels} | {before.kernels} |",
@@ -23,11 +23,18 @@ def note(result: Result) -> str:
     lines.append(f"Executed: {ran.how}." if ran.ran else f"Not executed ({ran.how}).")
     if ran.max_rel_error is not None:
         lines.append(f"Largest error against ONNX Runtime: {ran.max_rel_error:.1e} of the output's range.")
+    if ran.error is not None and ran.error.library_to_double is not None:
+        own = f"ONNX Runtime's own is {ran.error.onnxruntime_to_double:.1e}"
+        lines.append(f"Largest error against double precision: {ran.error.library_to_double:.1e}; {own}.")
     if not result.exact:
         lines.append("Lossy: the sequence has passes that change results by more than rounding.")
     if ran.ram is not None:
-        lines.append(f"Measured ram: {format_bytes(ran.ram)}.")
+        lines.append(f"Measured ram: {format_bytes(ran.ram)}, without the stack.")
     return "\n".join(lines)
+
+
+def _bytes(value: int | None) -> str:
+    return "–" if value is None else format_bytes(value)
 
 
 def _budget_line(result: Result) -> str:

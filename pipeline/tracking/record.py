@@ -12,12 +12,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..config import Params
 from ..errors import PassfitError
-from ..results import REMAKE, Result, compile_dir, optimize_dir, profile_dir, read_result
+from ..results import REMAKE, Result, compile_dir, judged_text, optimize_dir, profile_dir, read_result, within
+from ..targets.catalogue import get_target
 from .metrics import metrics
 from .note import note
 
 #: goes into the content hash: raise it when runs are logged in another way, so that they are logged again
-FORMAT = "2"
+FORMAT = "3"
+_FOOTPRINT = "footprint.json"
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,14 @@ class Servable:
 class Record:
     """One model on one target. `content` is a sha256 over everything that is logged.
 
+    `footprint` is the text of footprint.json as it is logged: with the budget of params.yaml, and whether that fits.
+
     `metrics` are in the order in which MLflow shall show them; `trajectory` is (evaluation, best ram in bytes).
     """
 
     result: Result
     content: str
+    footprint: str
     params: dict[str, str]
     tags: dict[str, str]
     metrics: dict[str, float]
@@ -78,6 +83,9 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> Record |
     result = read_result(repo, model, target)
     if result is None:
         return None
+    place, device = repo / compile_dir(model, target) / _FOOTPRINT, get_target(target, repo)
+    result = within(result, params.budget(model, target), device.ram, device.flash)
+    footprint = judged_text(place.read_text(encoding="utf-8"), result)
     artifacts = tuple(_artifacts(repo, model, target))
     digests = {path.name: _digest(path) for path in artifacts}
     settings = {"strategy": params.search.strategy, "max-extra-compute": str(params.search.max_extra_compute)}
@@ -87,7 +95,8 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> Record |
     listing = "\n".join(f"{digest} {name}" for name, digest in sorted(digests.items()))
     return Record(
         result=result,
-        content=_sha256(FORMAT, model, target, *settings.values(), listing),
+        content=_sha256(FORMAT, model, target, *settings.values(), footprint, listing),
+        footprint=footprint,
         params={"model": model, "target": target, **settings},
         tags={f"passfit.{Path(name).stem}": digests[name][:12] for name in ("sequence.json",) if name in digests}
         | {"passfit.exact": str(result.exact).lower()},
@@ -100,7 +109,7 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> Record |
 
 
 def _artifacts(repo: Path, model: str, target: str) -> Iterator[Path]:
-    """Every file of the compile folder, the search's files beside them, and the model's effects; sorted by folder."""
+    """Every file of the compile folder but the footprint, the search's files beside them, and the model's effects; sorted by folder."""
     compiled = sorted(path for path in (repo / compile_dir(model, target)).iterdir() if _is_result(path))
     yield from compiled
     seen = {path.name for path in compiled}
@@ -118,7 +127,7 @@ def _artifacts(repo: Path, model: str, target: str) -> Iterator[Path]:
 
 def _is_result(path: Path) -> bool:
     # DVC writes .gitignore files into output folders
-    return path.is_file() and not path.name.startswith(".")
+    return path.is_file() and not path.name.startswith(".") and path.name != _FOOTPRINT
 
 
 def _trajectory(repo: Path, model: str, target: str) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from mlflow.models import ModelSignature
 from mlflow.protos.databricks_pb2 import RESOURCE_ALREADY_EXISTS, ErrorCode
 from mlflow.types import Schema, TensorSpec
 
+from ..folders import scratch_folder
 from .record import Io, Port, Record, Servable
 from .runs import CONTENT
 
@@ -50,8 +50,8 @@ def _version_of(client: MlflowClient, name: str, content: str) -> str | None:
 
 
 def _upload(client: MlflowClient, run_id: str, servable: Servable) -> None:
-    with tempfile.TemporaryDirectory(prefix="passfit-") as folder:
-        place = Path(folder) / FOLDER
+    with scratch_folder() as folder:
+        place = folder / FOLDER
         pyfunc.save_model(
             path=str(place),
             python_model=str(Path(__file__).with_name("serve.py")),

@@ -49,6 +49,7 @@ def log_run(client: MlflowClient, experiment_id: str, record: Record, repo: Path
     run_id = run.info.run_id
     try:
         _log_figures(client, run_id, record)
+        client.log_text(run_id, record.footprint, "footprint.json")
         for path in record.artifacts:
             client.log_artifact(run_id, str(path))
         client.set_tag(run_id, CONTENT, record.content)

@@ -62,7 +62,7 @@ def _checked(model_input, port: dict, alone: bool) -> np.ndarray:
         given = model_input[port["name"]]
     elif not alone:
         raise ValueError("the model has several inputs: give them by name")
-    array = np.ascontiguousarray(given, dtype=port["dtype"])
+    array = np.asarray(given, dtype=port["dtype"], order="C")  # np.ascontiguousarray makes a scalar a vector
     if array.shape != tuple(port["shape"]):
         raise ValueError(f"input '{port['name']}' is {list(array.shape)}, the library takes {port['shape']}")
     return array

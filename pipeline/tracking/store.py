@@ -1,9 +1,10 @@
-"""Where runs go: the MLflow store of a repo, how to reach it without waiting for minutes, and without its noise."""
+"""Where runs go: the MLflow store beside params.yaml, reached without waiting for minutes, and without its noise."""
 
 from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,8 +33,6 @@ class Store:
     """
 
     uri: str
-    root: Path
-    embedded: bool
     database: Path | None
     lock: Path
 
@@ -48,16 +47,34 @@ class Store:
 
 
 def find_store(repo: Path) -> Store:
-    """`$MLFLOW_TRACKING_URI`, else SQLite in the repo.
-
-    DVC runs queued experiments in a temporary copy of the repo, and names the real one in `$DVC_ROOT`.
-    """
-    root = Path(os.environ.get("DVC_ROOT") or repo).resolve()
-    given = os.environ.get("MLFLOW_TRACKING_URI")
-    uri = given or f"sqlite:///{root / 'mlflow.db'}"
+    """`$MLFLOW_TRACKING_URI`, else SQLite beside params.yaml, which is in the folder `repo`."""
+    folder = real_folder(repo)
+    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{folder / 'mlflow.db'}"
     database = Path(uri.removeprefix("sqlite:///")).resolve() if uri.startswith("sqlite:///") else None
-    beside = database or root / "mlflow.db"
-    return Store(uri, root, not given, database, lock=beside.with_name(f"{beside.name}.lock"))
+    beside = database or folder / "mlflow.db"
+    return Store(uri, database, lock=beside.with_name(f"{beside.name}.lock"))
+
+
+def real_folder(folder: Path) -> Path:
+    """The absolute path of `folder`, or in a queued experiment that of the folder it is a copy of.
+
+    DVC runs a queued experiment in a temporary copy of the repo, and names the root of the real repo in `$DVC_ROOT`.
+    In any other stage that is the root of the repo itself, maybe above the folder of dvc.yaml.
+    """
+    folder, real_root = folder.resolve(), os.environ.get("DVC_ROOT")
+    if not real_root:
+        return folder
+    root = next((above for above in (folder, *folder.parents) if (above / ".dvc").is_dir()), folder)
+    return Path(real_root).resolve() / folder.relative_to(root)
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether SQLite, at the root of `error`, says that its file is damaged, rather than locked, full or read-only."""
+    while error is not None:
+        if type(getattr(error, "orig", None)) is sqlite3.DatabaseError:
+            return True
+        error = error.__cause__
+    return False
 
 
 def unreachable(store: Store) -> str | None:
@@ -79,7 +96,7 @@ def quick_and_quiet() -> Iterator[None]:
     added = [name for name in ENVIRONMENT if name not in os.environ]
     os.environ.update({name: ENVIRONMENT[name] for name in added})
     disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(logging.ERROR)  # an error reaches the user as the exception it is raised with
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..config import Params
 from .record import Record, read_record
-from .store import Store, find_store, quick_and_quiet, unreachable
+from .store import Store, find_store, is_damage, quick_and_quiet, unreachable
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -57,9 +57,11 @@ def track(repo: Path, params: Params) -> TrackResult:
 
 def _track(store: Store, repo: Path, experiment: str, records: list[Record]) -> TrackResult:
     import requests
+    from alembic.util import CommandError
     from filelock import FileLock, Timeout
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
 
     runs: list[TrackedRun] = []
     warnings: list[str] = []
@@ -76,8 +78,10 @@ def _track(store: Store, repo: Path, experiment: str, records: list[Record]) -> 
                     served += _ensure_registered(client, run, record, warnings)
     except Timeout:
         warnings.append(_not_tracked(f"another process has held {store.lock} for {LOCK_SECONDS} s"))
-    except (MlflowException, requests.RequestException, OSError) as error:
-        warnings.append(_not_tracked(_first_line(error)))
+    except (MlflowException, SQLAlchemyError, CommandError, requests.RequestException, OSError) as error:
+        # MLflow wraps the errors of its database only once it is open
+        hint = f" Move {store.database} away, or restore it." if is_damage(error) else ""
+        warnings.append(_not_tracked(_first_line(error)) + hint)
     if experiment_id is None or not runs:
         return TrackResult(warnings=tuple(warnings))
     from .links import links
@@ -116,11 +120,20 @@ def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: 
 
 
 def _ensure_registered(client: MlflowClient, run: TrackedRun, record: Record, warnings: list[str]) -> list[str]:
-    """The model's name when it can be served. A registry that refuses does not stop the other runs."""
+    """The model's name when it can be served. A registry that refuses does not stop the other runs, nor does a
+    library that does not load here: it becomes no version, so the alias `champion` stays."""
     from mlflow.exceptions import MlflowException
 
+    from ..codegen.loading import why_not_loadable
     from .registry import register
 
+    reason = why_not_loadable(record.servable.library, record.servable.io.name)
+    if reason is not None:
+        warnings.append(
+            f"{record.name}: not registered: {record.servable.library.name} does not load on this machine: {reason}."
+            " Make it again on this machine: `dvc repro`."
+        )
+        return []
     try:
         register(client, run.run_id, record, record.servable)
     except MlflowException as error:

@@ -6,14 +6,16 @@ until ONNX Runtime agrees with itself, with its optimisations and without, far b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import ConfigError, ModelError
-from .compare import output_range
+from .bounds import Distance, believable
+from .compare import errors_of, output_range
+from .double import DoubleReference, NoDouble
 from .inputs import make_input
 from .reference import Reference
 
@@ -28,31 +30,130 @@ _TRIES = 8
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs and reference outputs by name; `noise` is how far the reference is from its optimised self, by output."""
+    """Inputs and outputs by name: of ONNX Runtime, of ONNX Runtime's optimised self, and in double precision.
+
+    `double` is None where there is no such evaluation; `no_double` says why. `plain` is the evaluation in the model's
+    precision, its sums in the plainest order, where it was asked for.
+    """
 
     inputs: dict[str, np.ndarray]
     expected: dict[str, np.ndarray]
-    noise: dict[str, float]
+    optimized: dict[str, np.ndarray]
+    double: dict[str, np.ndarray] | None = None
+    no_double: str = ""
+    plain: dict[str, np.ndarray] | None = None
 
     @property
     def uncertainty(self) -> float:
-        """The largest noise of an output, relative to the output's range."""
-        return max((self.noise[name] / output_range([value]) for name, value in self.expected.items()), default=0.0)
+        """The largest difference of ONNX Runtime from its optimised self, relative to the output's range."""
+        found = (_difference(self.optimized[name], value) / output_range([value]) for name, value in self.expected.items())
+        return max(found, default=0.0)
+
+    @property
+    def blank(self) -> bool:
+        """Whether an output is NaN throughout."""
+        return any(_is_nan(value) for value in self.expected.values())
 
 
 def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
-    """The first `count` seeded draws that are certain enough, filled up with the most certain of the others. Raises
-    ConfigError for a count below 1, ModelError where ONNX Runtime does not take the model."""
+    """The first `count` seeded draws that are certain enough, filled up with the most certain of the others; all of them
+    evaluated in double precision, or none. Raises ConfigError for a count below 1, ModelError where ONNX Runtime does
+    not take the model, or computes only NaN."""
     if count < 1:
         raise ConfigError(f"verify: cases is {count}.", "Give at least 1.")
     certain: list[Case] = []
     others: list[Case] = []
+    blank: list[Case] = []
     for case in _draws(model, seed, count * _TRIES):
-        (certain if case.uncertainty <= _MARGIN * tolerance else others).append(case)
+        kind = blank if case.blank else certain if case.uncertainty <= _MARGIN * tolerance else others
+        kind.append(case)
         if len(certain) == count:
             break
     others.sort(key=lambda case: case.uncertainty)
-    return [*certain, *others][:count]
+    chosen = [*certain, *others, *blank][:count]
+    _refuse_nan(chosen)
+    return with_doubles(model, chosen, tolerance)
+
+
+def with_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) -> list[Case]:
+    """The cases with their outputs in double precision, where these can be had and believed.
+
+    ONNX Runtime's distance from them may loosen what is allowed. It counts only as far as rounding explains it: where
+    it is above the tolerance, the evaluation is repeated with every result rounded.
+    """
+    try:
+        reference = DoubleReference(model)
+        doubled = [replace(case, double=reference(case.inputs)) for case in cases]
+        _check_forms(doubled)
+        _check_believable(model, doubled, tolerance)
+    except NoDouble as error:
+        return [replace(case, no_double=str(error)) for case in cases]
+    return doubled
+
+
+def with_plain_sums(model: onnx.ModelProto, cases: Sequence[Case]) -> list[Case]:
+    """The cases with what the plainest order of sums gives: a second look at a library that seems wrong.
+
+    Without doubles they stay as they are: nothing says then how far that order is from the truth.
+    """
+    if any(case.double is None for case in cases):
+        return list(cases)
+    try:
+        reference = DoubleReference(model, rounded=True)
+        return [replace(case, plain=reference(case.inputs)) for case in cases]
+    except NoDouble:
+        return list(cases)
+
+
+def _check_forms(cases: list[Case]) -> None:
+    """Raises NoDouble where an output has another shape or kind than ONNX Runtime's."""
+    for case in cases:
+        assert case.double is not None
+        for name, expected in case.expected.items():
+            found = case.double[name]
+            same_kind = (found.dtype == expected.dtype) or (found.dtype == np.float64 and expected.dtype.kind not in "iub")
+            if found.shape != expected.shape or not same_kind:
+                raise NoDouble(
+                    f"output '{name}' is {found.dtype} {list(found.shape)}, ONNX Runtime's is {expected.dtype} "
+                    f"{list(expected.shape)}"
+                )
+
+
+def _check_believable(model: onnx.ModelProto, cases: list[Case], tolerance: float) -> None:
+    """Raises NoDouble where ONNX Runtime is further from the doubles than rounding explains."""
+    expected = [case.expected for case in cases]
+    floats = [name for name, value in expected[0].items() if value.dtype.kind not in "iub"]
+    found = {name: errors_of(name, expected, cases, tolerance) for name in floats}
+    doubtful = {name: each for name, each in found.items() if not _counts_anyway(each.onnxruntime, each.range, tolerance)}
+    if not doubtful:
+        return
+    rounded = DoubleReference(model, rounded=True)
+    again = [rounded(case.inputs) for case in cases]
+    for name, each in doubtful.items():
+        rounding = errors_of(name, again, cases, tolerance).library
+        if not believable(each.onnxruntime, rounding, tolerance * each.range):
+            raise NoDouble(
+                f"output '{name}' differs from ONNX Runtime's by {each.onnxruntime.largest / each.range:.1e} of the "
+                f"range, and rounding explains {rounding.largest / each.range:.1e}"
+            )
+
+
+def _counts_anyway(reference: Distance, scale: float, tolerance: float) -> bool:
+    return believable(reference, Distance(), _MARGIN * tolerance * scale)
+
+
+def _refuse_nan(cases: list[Case]) -> None:
+    """Raise ModelError for an output that is NaN throughout: maxima and the like may answer it either way."""
+    for name in cases[0].expected:
+        if all(_is_nan(case.expected[name]) for case in cases):
+            raise ModelError(
+                f"ONNX Runtime computes nothing but NaN for the output '{name}', so the library cannot be verified.",
+                "Export the model again with finite weights.",
+            )
+
+
+def _is_nan(value: np.ndarray) -> bool:
+    return value.dtype.kind not in "iub" and value.size > 0 and bool(np.isnan(value.astype(np.float64)).all())
 
 
 def _draws(model: onnx.ModelProto, seed: int, most: int) -> Iterator[Case]:
@@ -63,11 +164,10 @@ def _draws(model: onnx.ModelProto, seed: int, most: int) -> Iterator[Case]:
         optimized = truth
     for number in range(most):
         inputs = make_input(model, seed, number)
-        expected, again = truth(inputs), optimized(inputs)
-        yield Case(inputs, expected, {name: _distance(expected[name], again[name]) for name in expected})
+        yield Case(inputs, truth(inputs), optimized(inputs))
 
 
-def _distance(one: np.ndarray, other: np.ndarray) -> float:
+def _difference(one: np.ndarray, other: np.ndarray) -> float:
     """The largest difference of two finite elements."""
     one, other = one.astype(np.float64), other.astype(np.float64)
     finite = np.isfinite(one) & np.isfinite(other)

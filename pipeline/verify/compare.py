@@ -3,81 +3,127 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol
 
 import ml_dtypes
 import numpy as np
 
 from ..errors import NumericError
+from .bounds import Distance, allowed
 
-#: how far ONNX Runtime's own approximations are from the truth (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32)
+#: error of ONNX Runtime's own approximations (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32), where it is the truth
 REFERENCE_ERROR = 2.5e-7
 
 
 @dataclass(frozen=True)
 class Difference:
-    """`absolute`: the largest difference of two elements; `relative`: divided by the reference output's range."""
+    """`absolute`: the largest difference of a library's element from ONNX Runtime's; `relative`: divided by the range
+    of that output. The distances are from double precision, relative to the range too; None without it."""
 
     absolute: float
     relative: float
+    library_to_double: float | None = None
+    onnxruntime_to_double: float | None = None
 
 
 class Expected(Protocol):
-    """What the reference says of one case; `noise` is the reference's own uncertainty, by output."""
+    """One case: outputs of ONNX Runtime, as the model is and optimised; in double precision, and with the plainest sums,
+    where these are known."""
 
     @property
     def expected(self) -> dict[str, np.ndarray]: ...
+    @property
+    def optimized(self) -> dict[str, np.ndarray]: ...
+    @property
+    def double(self) -> dict[str, np.ndarray] | None: ...
+    @property
+    def plain(self) -> dict[str, np.ndarray] | None: ...
+
+
+@dataclass(frozen=True)
+class OutputErrors:
+    """One output over all cases: how far the library and ONNX Runtime are from the truth, and how far is allowed.
+    `plain` is the distance of the plainest sums, 0 where they were not asked for."""
+
+    output: str
+    elements: int
+    range: float
+    magnitude: float
+    library: Distance
+    onnxruntime: Distance
+    plain: Distance
+    allowed: Distance
 
     @property
-    def noise(self) -> dict[str, float]: ...
+    def within(self) -> bool:
+        """Whether the root mean square is allowed; elements are judged one by one."""
+        return self.library.rms <= self.allowed.rms
 
 
 def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tolerance: float) -> Difference:
     """The largest differences over all cases and outputs; the range of an output is that of all its cases.
 
-    Integer and boolean outputs must be equal; NaN and infinities must be at the same places. Raises NumericError
-    naming the first output and element that differ by more than `tolerance` times the output's range, by more than
-    the reference differs from itself or from the truth, and by more than one unit in the last place.
+    The truth is the evaluation in double precision, without one ONNX Runtime's. Integer and boolean outputs must equal
+    one of these; NaN and infinities must be at the same places. Raises NumericError naming the first output and
+    element beyond what `bounds.allowed` says and one unit in the last place; its `outputs` hold every output's errors.
     """
-    worst = Difference(0.0, 0.0)
+    names = list(cases[0].expected) if cases else []
     for number, (result, case) in enumerate(zip(results, cases, strict=True)):
-        for name, expected in case.expected.items():
+        for name in names:
+            _check_form(f"output '{name}' of case {number}", result[name], case.expected[name])
+    floats = [name for name in names if _is_float(cases[0].expected[name])]
+    errors = {name: errors_of(name, results, cases, tolerance) for name in floats}
+    told = tuple(asdict(each) for each in errors.values())
+    for number, (result, case) in enumerate(zip(results, cases, strict=True)):
+        for name in names:
             where = f"output '{name}' of case {number}"
-            scale = output_range([each.expected[name] for each in cases])
-            found = compare_output(where, result[name], expected, tolerance, scale, case.noise[name])
-            worst = Difference(max(worst.absolute, found.absolute), max(worst.relative, found.relative))
-    return worst
+            witnesses = [case.expected[name], case.optimized[name], *([case.double[name]] if case.double else [])]
+            if name in errors:
+                _check_elements(where, result[name], *witnesses[:1], _truth(case, name), errors[name].allowed.largest, told)
+            else:
+                differs = np.logical_and.reduce([result[name] != witness for witness in witnesses])
+                _refuse_first(differs, where, result[name], case.expected[name], "exact equality", told)
+    for each in errors.values():
+        _check_together(each, told)
+    worst = Difference(0.0, 0.0)
+    for name, found in errors.items():
+        direct = _direct(name, results, cases)
+        worst = Difference(max(worst.absolute, direct), max(worst.relative, direct / found.range))
+    if not floats or any(case.double is None for case in cases):
+        return worst
+    distances = [(each.library.largest / each.range, each.onnxruntime.largest / each.range) for each in errors.values()]
+    return Difference(worst.absolute, worst.relative, max(d for d, _ in distances), max(d for _, d in distances))
 
 
-def compare_output(
-    where: str,
-    result: np.ndarray,
-    expected: np.ndarray,
-    tolerance: float,
-    scale: float | None = None,
-    noise: float = 0.0,
-) -> Difference:
-    """One output; `where` names it in the error, `scale` is its range (by default that of `expected`)."""
-    if result.shape != expected.shape or result.dtype != expected.dtype:
-        raise NumericError(
-            f"The library's {where} is {result.dtype} {list(result.shape)}, ONNX Runtime's is "
-            f"{expected.dtype} {list(expected.shape)}."
-        )
-    if expected.dtype.kind in "iub":
-        _refuse_first(result != expected, where, result, expected, "exact equality")
+def errors_of(
+    name: str, results: Sequence[dict[str, np.ndarray]], cases: Sequence[Expected], tolerance: float
+) -> OutputErrors:
+    """The errors of one float output over all cases; elements that are not finite are left out."""
+    values = [case.expected[name] for case in cases]
+    truths = [_truth(case, name) for case in cases]
+    library = _distance([result[name] for result in results], truths)
+    own = Distance.most(_distance([getattr(case, kind)[name] for case in cases], truths) for kind in ("expected", "optimized"))
+    scale, magnitude = output_range(values), _magnitude(truths)
+    plain = Distance()
+    if all(case.plain is not None for case in cases):
+        plain = _distance([case.plain[name] for case in cases], truths)
+    limit = allowed(tolerance, scale, magnitude, _eps(values[0]), Distance.most([own, plain]))
+    if any(case.double is None for case in cases):
+        limit = Distance(max(limit.largest, REFERENCE_ERROR), max(limit.rms, REFERENCE_ERROR))
+    return OutputErrors(name, sum(each.size for each in values), scale, magnitude, library, own, plain, limit)
+
+
+def compare_output(where: str, result: np.ndarray, expected: np.ndarray, tolerance: float) -> Difference:
+    """One output against ONNX Runtime's alone; `where` names it in the error."""
+    _check_form(where, result, expected)
+    if not _is_float(expected):
+        _refuse_first(result != expected, where, result, expected, "exact equality", ())
         return Difference(0.0, 0.0)
-    wide, truth = result.astype(np.float64), expected.astype(np.float64)
-    finite = np.isfinite(truth)
-    same = np.where(finite, np.isfinite(wide), (wide == truth) | (np.isnan(wide) & np.isnan(truth)))
-    _refuse_first(~same, where, result, expected, "the same infinities and NaN")
-    errors = np.where(finite, np.abs(np.where(finite, wide, 0) - np.where(finite, truth, 0)), 0)
-    scale = output_range([expected]) if scale is None else scale
-    # two neighbours of the output's dtype cannot be told apart: of float16, that is 1e-3 of the value
-    unit = float(ml_dtypes.finfo(expected.dtype).eps) * np.abs(np.where(finite, truth, 0))
-    allowed = np.maximum(unit, max(tolerance * scale, noise, REFERENCE_ERROR))
-    _refuse_first(errors > allowed, where, result, expected, f"{tolerance:g} of the range {scale:g}")
-    largest = float(errors.max(initial=0.0))
+    truth, scale = expected.astype(np.float64), output_range([expected])
+    limit = allowed(tolerance, scale, _magnitude([truth]), _eps(expected), Distance()).largest
+    _check_elements(where, result, expected, truth, max(limit, REFERENCE_ERROR), ())
+    largest = _distance([result], [truth]).largest
     return Difference(largest, largest / scale)
 
 
@@ -90,12 +136,84 @@ def output_range(values: Sequence[np.ndarray]) -> float:
     return float(finite.max() - finite.min()) or float(np.abs(finite).max()) or 1.0
 
 
-def _refuse_first(wrong: np.ndarray, where: str, result: np.ndarray, expected: np.ndarray, rule: str) -> None:
+def _is_float(value: np.ndarray) -> bool:
+    return value.dtype.kind not in "iub"
+
+
+def _eps(value: np.ndarray) -> float:
+    return float(ml_dtypes.finfo(value.dtype).eps)
+
+
+def _magnitude(values: Sequence[np.ndarray]) -> float:
+    return max((float(np.abs(each[np.isfinite(each)]).max(initial=0.0)) for each in values), default=0.0)
+
+
+def _truth(case: Expected, name: str) -> np.ndarray:
+    """The output in double precision; ONNX Runtime's element where one of the two is not finite, as doubles go further."""
+    expected = case.expected[name].astype(np.float64)
+    if case.double is None:
+        return expected
+    double = case.double[name]
+    return np.where(np.isfinite(expected) & np.isfinite(double), double, expected)
+
+
+def _distance(values: Sequence[np.ndarray], truths: Sequence[np.ndarray]) -> Distance:
+    parts = [np.zeros(0)]
+    for value, truth in zip(values, truths, strict=True):
+        wide = value.astype(np.float64)
+        finite = np.isfinite(wide) & np.isfinite(truth)
+        parts.append(np.abs(wide[finite] - truth[finite]))
+    return Distance.of(np.concatenate(parts))
+
+
+def _direct(name: str, results: Sequence[dict[str, np.ndarray]], cases: Sequence[Expected]) -> float:
+    expected = [case.expected[name].astype(np.float64) for case in cases]
+    return _distance([result[name] for result in results], expected).largest
+
+
+def _check_form(where: str, result: np.ndarray, expected: np.ndarray) -> None:
+    if result.shape != expected.shape or result.dtype != expected.dtype:
+        raise NumericError(
+            f"The library's {where} is {result.dtype} {list(result.shape)}, ONNX Runtime's is "
+            f"{expected.dtype} {list(expected.shape)}."
+        )
+
+
+def _check_elements(
+    where: str, result: np.ndarray, expected: np.ndarray, truth: np.ndarray, limit: float, told: tuple[dict, ...]
+) -> None:
+    wide, finite = result.astype(np.float64), np.isfinite(truth)
+    same = np.where(finite, np.isfinite(wide), (wide == truth) | (np.isnan(wide) & np.isnan(truth)))
+    _refuse_first(~same, where, result, expected, "the same infinities and NaN", told)
+    errors = np.where(finite, np.abs(np.where(finite, wide, 0) - np.where(finite, truth, 0)), 0)
+    # two neighbours of the output's dtype cannot be told apart: of float16, that is 1e-3 of the value
+    unit = _eps(expected) * np.abs(np.where(finite, truth, 0))
+    _refuse_first(errors > np.maximum(unit, limit), where, result, expected, f"{limit:.3g}", told)
+
+
+def _check_together(errors: OutputErrors, told: tuple[dict, ...]) -> None:
+    if errors.within:
+        return
+    raise NumericError(
+        f"The library and ONNX Runtime differ in output '{errors.output}': the root mean square of its errors is "
+        f"{errors.library.rms:.3g}, {errors.allowed.rms:.3g} is allowed.",
+        _HINT,
+        told,
+    )
+
+
+_HINT = "Compile without lossy passes, or raise `verify: tolerance` if the difference is acceptable."
+
+
+def _refuse_first(
+    wrong: np.ndarray, where: str, result: np.ndarray, expected: np.ndarray, rule: str, told: tuple[dict, ...]
+) -> None:
     if not wrong.any():
         return
     first = tuple(int(i) for i in np.argwhere(wrong)[0])
     raise NumericError(
         f"The library and ONNX Runtime differ in {where}, element {list(first)}: {result[first]!s} against "
         f"{expected[first]!s} ({int(wrong.sum())} of {wrong.size} elements differ by more than {rule}).",
-        "Compile without lossy passes, or raise `verify: tolerance` if the difference is acceptable.",
+        _HINT,
+        told,
     )

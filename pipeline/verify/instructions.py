@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,10 @@ from .runner import Linked
 
 #: executed blocks that are counted at most; each is a handful of instructions
 MOST_BLOCKS = 8_000_000
+_LISTED = re.compile(rb"0x[0-9a-f]+:")
+_NEWER = "Install another version of the emulator."
+#: for that many blocks, on a busy machine
+_TIMEOUT_SECONDS = 600
 _EXECUTED = re.compile(rb"Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/[^]]*\] ?(.*)")
 
 
@@ -68,7 +73,7 @@ def between(log: Iterable[bytes], mark: str, limit: float, most: int = MOST_BLOC
 def log_of(emulator: Sequence[str], command: Sequence[str], folder: Path) -> Iterator[Iterable[bytes]]:
     """The log of what an emulator executes of a command; it is ended with the context.
 
-    Raises ToolchainError where the emulator cannot be started.
+    Raises ToolchainError where the emulator cannot be started, or hangs.
     """
     program, *options = emulator
     try:
@@ -79,23 +84,40 @@ def log_of(emulator: Sequence[str], command: Sequence[str], folder: Path) -> Ite
     except OSError as error:
         raise ToolchainError(f"{program} cannot be started: {error.strerror}.", "Check the emulator.") from error
     assert process.stderr is not None
+    stuck = threading.Event()
+
+    def give_up() -> None:
+        stuck.set()
+        process.kill()
+
+    timer = threading.Timer(_TIMEOUT_SECONDS, give_up)
     with process:
+        timer.start()
         try:
             yield process.stderr
         finally:
+            timer.cancel()
             process.kill()
+    if stuck.is_set():
+        raise ToolchainError(f"{program} did not finish in {_TIMEOUT_SECONDS} s.", "Check the emulator.")
 
 
 def _blocks(log: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Of each block executed: how many instructions it is, and the function it is of, where that has a name."""
+    """Of each block executed: how many instructions it is, and the function it is of, where that has a name.
+
+    Raises ToolchainError for a log of another form.
+    """
     lengths: dict[int, int] = {}
     start = None
     for line in log:
         if line.startswith(b"Trace"):
             found = _EXECUTED.match(line)
             if found:
-                yield lengths[int(found[1], 16)], found[2]
-        elif line.startswith(b"0x"):
+                length = lengths.get(int(found[1], 16))
+                if length is None:
+                    raise ToolchainError("The emulator executed code that its log does not hold.", _NEWER)
+                yield length, found[2]
+        elif _LISTED.match(line):
             if start is None:
                 start = int(line.partition(b":")[0], 16)
                 lengths[start] = 0

@@ -8,16 +8,22 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from ..codegen.library import COMPILE_FLAGS, Library
 from ..codegen.template import render
-from ..errors import ModelError, NumericError, ToolchainError
-from ..graph import Port, Program
+from ..errors import ModelError, NumericError, PassfitError, ToolchainError
+from ..graph import Port, Program, Tensor
 from ..targets import Runner, Target, how_to_run, zig_cc
 
-_TIMEOUT_SECONDS = 3600
+#: for a few cases, also under an emulator: what takes longer hangs
+_TIMEOUT_SECONDS = 600
+#: the exit code by which runner.c says that the library failed
+_STOPPED = 3
+#: numbers the program reports: anonymous memory, and the time of a run
+_REPORTED = ("before_kib", "after_kib", "runs", "min_ns", "median_ns")
 
 
 @dataclass(frozen=True)
@@ -50,15 +56,44 @@ class Linked:
         except OSError as error:
             raise ToolchainError(f"{where} cannot be started: {error.strerror}.", "Check the emulator.") from error
         if done.returncode < 0:
-            crashed = f"{where} crashed with {signal.Signals(-done.returncode).name}"
+            crashed = f"{where} crashed with {_signal_name(-done.returncode)}"
             last = (done.stderr.strip().splitlines() or [""])[-1]
             if self.runner.command and last.startswith(Path(self.runner.command[0]).name):  # QEMU's issue 1441, up to 8.0
                 raise NumericError(f"{crashed}, as the emulator failed: {last}", "Install a newer emulator.")
             raise NumericError(f"{crashed}.", "Please report this model.")
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+            if self.runner.command and done.returncode != _STOPPED:
+                raise self._garbled(f"{where} ended with exit code {done.returncode}: {last[:200]}")
             raise NumericError(f"{where} failed: {last}")
-        return json.loads(done.stdout), _outputs(self.folder / "outputs.bin", self.program, len(inputs))
+        return self._report(done.stdout, where), self._outputs(len(inputs), where)
+
+    def _report(self, text: str, where: str) -> dict[str, int]:
+        """What the program printed: a JSON object of integers."""
+        try:
+            report = json.loads(text)
+        except (json.JSONDecodeError, RecursionError):
+            report = None
+        if not isinstance(report, dict) or any(type(report.get(word)) is not int for word in _REPORTED):
+            raise self._garbled(f"{where} printed {text.strip()[:80]!r} instead of its report")
+        return report
+
+    def _outputs(self, cases: int, where: str) -> list[dict[str, np.ndarray]]:
+        """The outputs of each case by name, from the file the program wrote."""
+        ports = [(port.name, self.program.tensors[port.tensor]) for port in self.program.outputs]
+        expected = cases * sum(tensor.nbytes for _, tensor in ports)
+        file = self.folder / "outputs.bin"
+        found = file.stat().st_size if file.is_file() else 0
+        if found != expected:
+            raise self._garbled(f"{where} wrote {found} bytes of outputs instead of {expected}")
+        with file.open("rb") as stream:
+            return [{name: _read(stream, tensor) for name, tensor in ports} for _ in range(cases)]
+
+    def _garbled(self, what: str) -> PassfitError:
+        """An emulator's fault where there is one, else a bug of ours."""
+        if self.runner.command:
+            return ToolchainError(f"{what}.", f"Check the emulator, {self.runner.command[0]}.")
+        return NumericError(f"{what}.", "Please report this model.")
 
     def command(self, inputs: list[dict[str, np.ndarray]], repeats: int, seconds: float) -> list[str]:
         """What `run` starts in `folder`, where it finds the inputs. With negative `seconds` nothing is timed or told."""
@@ -100,17 +135,15 @@ def _checked(case: dict[str, np.ndarray], port: Port, program: Program) -> np.nd
     return value
 
 
-def _outputs(path: Path, program: Program, cases: int) -> list[dict[str, np.ndarray]]:
-    found = []
-    with path.open("rb") as file:
-        for _ in range(cases):
-            found.append({port.name: _read(file.read, program, port) for port in program.outputs})
-    return found
+def _read(stream: BinaryIO, tensor: Tensor) -> np.ndarray:
+    return np.frombuffer(stream.read(tensor.nbytes), dtype=numpy_dtype(tensor.dtype)).reshape(tensor.shape)
 
 
-def _read(read, program: Program, port: Port) -> np.ndarray:
-    tensor = program.tensors[port.tensor]
-    return np.frombuffer(read(tensor.nbytes), dtype=numpy_dtype(tensor.dtype)).reshape(tensor.shape)
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
 
 
 def numpy_dtype(name: str) -> np.dtype:

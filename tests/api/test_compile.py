@@ -61,7 +61,10 @@ def test_the_report_is_of_one_piece(compiled: Path):
     assert best.ram == best.arena + best.workspace and best.flash == best.weights + best.code and best.code > 0
     assert best.floor <= best.bound <= best.arena <= report.baseline.arena
     assert measured.ran and measured.how == "native" and measured.max_rel_error <= 1e-4 and measured.latency_ms > 0
-    assert abs(measured.ram - best.ram) <= max(0.05 * best.ram, 128 * 1024)
+    assert abs(measured.ram - best.ram) <= 0.02 * best.ram + 2 * measured.page
+    assert 0 < measured.stack < 1 << 20
+    assert measured.error.reference == "double" and measured.error.library_to_double <= 1e-5
+    assert report.baseline_code > 0 and report.baseline_flash == report.baseline.weights + report.baseline_code
 
 
 @native
@@ -136,7 +139,12 @@ def test_a_wrong_result_leaves_earlier_results_as_they_were(
     (tmp_path / "footprint.json").write_text("earlier")
     with pytest.raises(NumericError, match="element"):
         api.compile_model(cnn, HOST, out=tmp_path, sequence=compiled / "sequence.json")
-    assert _contents(tmp_path, set()) == {"footprint.json": b"earlier"}
+    told = json.loads((tmp_path / "comparison.json").read_text())
+    assert [each["output"] for each in told["outputs"]] == ["scores"]
+    assert _contents(tmp_path, {"comparison.json"}) == {"footprint.json": b"earlier"}
+    monkeypatch.undo()
+    api.compile_model(cnn, HOST, out=tmp_path, sequence=compiled / "sequence.json")
+    assert not (tmp_path / "comparison.json").exists()
 
 
 def test_a_plan_that_breaks_a_rule_is_never_compiled(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

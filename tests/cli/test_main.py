@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,9 @@ import pytest
 
 from passfit import api
 from passfit.errors import ConfigError
+from passfit.memory.footprint import Budget, Footprint, FootprintReport, Measured, Start
 
+from ..signals import hear_interrupts
 from .conftest import Done
 
 COMMANDS = ("init", "optimize", "compile", "profile", "learn", "gate", "track", "explain", "passes", "targets")
@@ -30,6 +33,27 @@ def test_help_names_every_command(passfit: Passfit):
     done = passfit("--help")
     assert done.code == 0 and done.err == ""
     assert all(command in done.out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", ["optimize", "compile"])
+@pytest.mark.parametrize(("fits", "code"), [(True, 0), (False, 1)])
+def test_what_does_not_fit_exits_with_1(monkeypatch, passfit: Passfit, command: str, fits: bool, code: int):
+    size = Footprint(2048, 64, 2048, 0, 64, 0, 2048, 0, True, 1, 2112)
+    not_run = Measured(ran=False, how="not-run: no emulator")
+    report = FootprintReport("m", "x86-64", Start(1, 1), size, size, not_run, Budget(ram=1024), fits)
+
+    def made(*_, out: Path, **__) -> FootprintReport:
+        out.mkdir()
+        found = {"strategy": "greedy", "evaluations": 1, "closed": False, "ablation": [], "rejected": {}}
+        (out / "search.json").write_text(json.dumps(found | {"failures": {}, "levers": [], "next": ""}))
+        return report
+
+    monkeypatch.setattr(api, "optimize", made)
+    monkeypatch.setattr(api, "compile_model", made)
+    done = passfit(command, "m.onnx", "--target", "x86-64", "--budget", "ram=1KiB", "--out", "out")
+    assert done.code == code
+    assert ("does NOT fit" in done.out) is not fits
+    assert "Exit code 1" in passfit(command, "--help").out
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -132,8 +156,8 @@ def test_ctrl_c_leaves_earlier_results_as_they_were(save_tiny_cnn: Callable[...,
         "import passfit.report.progress as progress\n"
         "@contextlib.contextmanager\n"
         "def marking():\n"
-        "    def show(what, done, total):\n"
-        f"        if what == {when!r} and not pathlib.Path({str(mark)!r}).exists():\n"
+        "    def show(what, done, total, found=''):\n"
+        f"        if what.startswith({when!r}) and not pathlib.Path({str(mark)!r}).exists():\n"
         f"            pathlib.Path({str(mark)!r}).touch(); time.sleep(30)\n"
         "    yield show\n"
         "progress.console_progress = marking\n"
@@ -141,7 +165,9 @@ def test_ctrl_c_leaves_earlier_results_as_they_were(save_tiny_cnn: Callable[...,
         "from passfit.cli import main\n"
         "main()\n"
     )
-    running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        [sys.executable, "-c", code], preexec_fn=hear_interrupts, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     while not mark.exists() and running.poll() is None:
         time.sleep(0.05)
     os.kill(running.pid, signal.SIGINT)

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from passfit.codegen import write_library
+from passfit.codegen import Library, write_library
 from passfit.codegen.elf import archive_members, read_object
+from passfit.codegen.loading import why_not_loadable
+from passfit.codegen.shared import link_shared
 from passfit.errors import ModelError, OutputError, ToolchainError
 from passfit.targets import get_target, how_to_run, zig_cc
 
@@ -178,6 +180,47 @@ def test_the_shared_library_computes_the_same_and_exports_five_functions(tmp_pat
         assert not hasattr(loaded, hidden)
 
 
+def write_in_objects(model, folder: Path, groups) -> Library:
+    """A library whose kernels are in one object for each group of their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = model.program.name
+    objects = [
+        models.build_object({kernel: model.kernels[kernel] for kernel in group}, name, HOST, folder / f"kernels{i}.o")
+        for i, group in enumerate(groups)
+    ]
+    return write_library(name, model.program, model.plan, model.workspace, model.weights, objects, HOST, folder)
+
+
+@native
+@pytest.mark.parametrize("groups", [[["matmul", "bell"]], [["matmul"], ["bell"]], [["bell"], ["matmul"]]])
+def test_the_shared_library_holds_the_kernels_of_every_object(tmp_path, groups):
+    library = write_in_objects(models.matmul_exp(), tmp_path, groups)
+    assert why_not_loadable(library.shared, library.name) is None
+
+
+def test_an_undefined_symbol_is_an_error_of_the_linker(tmp_path):
+    model = models.matmul_exp()
+    library = write(model, tmp_path)
+    bodies = {f"{i}.o": body for i, (_, body) in enumerate(archive_members(library.archive.read_bytes()))}
+    for name, body in bodies.items():
+        (tmp_path / name).write_bytes(body)
+    assert link_shared(library.name, list(bodies), 1, tmp_path, HOST) == library.archive.with_suffix(".so").name
+    with pytest.raises(ToolchainError, match="undefined symbol: __tvm_ffi_matmul_exp_"):
+        link_shared(library.name, list(bodies)[1:], 1, tmp_path, HOST)
+
+
+@native
+def test_a_shared_library_that_does_not_load_is_not_written(tmp_path, monkeypatch):
+    def lazy(identifier, members, threads, folder, target):
+        (folder / f"lib{identifier}.so").write_bytes(b"no library")
+        return f"lib{identifier}.so"
+
+    monkeypatch.setattr("passfit.codegen.library.link_shared", lazy)
+    with pytest.raises(ToolchainError, match=r"libcomparison.so does not load on this machine: .+\."):
+        write(models.comparison(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["kernels.o"]
+
+
 def test_a_kernel_that_needs_tvms_runtime_is_refused_by_name(tmp_path):
     import tvm
     from tvm import te
@@ -206,3 +249,10 @@ def test_an_output_folder_that_cannot_be_made_is_refused(tmp_path):
     built = models.build_object(model.kernels, "comparison", HOST, tmp_path / "k.o")
     with pytest.raises(OutputError, match="file"):
         write_library("comparison", model.program, model.plan, 0, [], [built], HOST, tmp_path / "file" / "x")
+
+
+@pytest.mark.parametrize("target", ["x86-64", "rpi4", "beaglebone", "visionfive2"])
+def test_no_member_holds_debug_information(tmp_path, target):
+    library = write(models.matmul_exp(), tmp_path, get_target(target))
+    names = {section.name for _, body in archive_members(library.archive.read_bytes()) for section in read_object(body).sections}
+    assert ".symtab" in names and not [name for name in names if "debug" in name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def built(tmp_path_factory, make_repo, save_tiny_cnn):
     models = [word for name in ("first", "Second_Net") for word in ("--model", f"models/{name}.onnx")]
     repo.passfit("init", *models, *(word for target in TARGETS for word in ("--target", target)))
     ran = repo.repro()
-    assert {f"compile@{model}-{target}" for model, target in PAIRS} < ran
+    assert {f"{stage}@{model}-{target}" for stage in ("compile", "footprint") for model, target in PAIRS} < ran
     return repo
 
 
@@ -68,10 +69,29 @@ def test_a_second_repro_runs_nothing_but_the_look_at_versions(repo):
     assert digests(repo.root / "out") == before
 
 
-def test_the_budget_of_one_target_reruns_that_target_only(repo):
-    repo.edit("params.yaml", "rpi4: {budget: {ram: null", "rpi4: {budget: {ram: 3MiB")
-    expected = {f"{stage}@{model}-rpi4" for stage in ("optimize", "compile") for model in MODELS}
-    assert repo.repro() == {"toolchain", "track"} | expected
+def test_a_budget_reruns_no_search_and_no_compilation_and_everything_that_judges_follows(repo):
+    before = digests(repo.root / "out" / "compile")
+    repo.edit("params.yaml", "rpi4: {budget: {ram: null", "rpi4: {budget: {ram: 1KiB")
+    said = repo.run(repo.python, "-m", "dvc", "repro")
+    ran = set(re.findall(r"^Running stage '(.+?)'", said, re.MULTILINE))
+    assert ran == {"toolchain", "track"} | {f"footprint@{model}-rpi4" for model in MODELS}
+    assert digests(repo.root / "out" / "compile") == before
+    for model in MODELS:
+        kept = json.loads((repo.root / "footprints" / model / "rpi4.json").read_text())
+        assert (kept["budget"]["ram"], kept["fits"]) == (1024, False)
+        assert f"{model} @ rpi4: does NOT fit: ram " in said
+    assert "runs in MLflow: 4, new: 2" in said
+    assert "over budget" in repo.passfit("gate", expect=1)
+
+
+def test_what_was_edited_is_stale_until_it_is_made_again(repo):
+    repo.edit("params.yaml", "tolerance: 1.0e-04", "tolerance: 1.0e-03")
+    text = repo.passfit("gate", expect=2)
+    assert text.count("stale: verify.tolerance changed") == len(PAIRS)
+    expected = {f"compile@{model}-{target}" for model, target in PAIRS}
+    ran = repo.repro()
+    assert expected <= ran and not [stage for stage in ran if stage.startswith(("optimize", "import", "profile"))]
+    repo.passfit("gate")
 
 
 def test_another_version_of_the_compiler_reruns_everything(repo):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -76,3 +77,16 @@ def test_the_operators_taken_are_known_to_tvm() -> None:
     from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
     assert OPERATORS <= set(_get_convert_map())
+
+
+def test_a_refused_node_leaves_nothing_on_stderr(tmp_path, capfd):
+    model = import_model(save(model_of([node("Relu", ["x"], ["y"])], {"x": [1, 2, 4, 4]}, ["y"]), tmp_path))
+    conv = node("Conv", ["x", "w"], ["y"], name="wrong", group=3)
+    weights = helper.make_tensor("w", 1, (2, 2, 1, 1), [0.0] * 4)
+    del model.graph.node[:]
+    model.graph.node.append(conv)
+    model.graph.initializer.append(weights)
+    with pytest.raises(ModelError, match="'wrong'"):
+        to_relax(model)
+    gc.collect()
+    assert capfd.readouterr().err == ""

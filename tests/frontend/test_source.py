@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import tarfile
 import zipfile
@@ -31,13 +32,35 @@ def test_a_path_is_its_own_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("nett.onnx", "Did you mean 'net.onnx'"), ("empty.onnx", "empty"), (".", "directory")]
+    ("name", "said"), [("nett.onnx", "Did you mean '/.*/net.onnx'"), ("empty.onnx", "empty"), (".", "directory")]
 )
 def test_a_path_that_is_no_model_file_is_refused(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "net.onnx").write_bytes(MODEL)
     (tmp_path / "empty.onnx").touch()
     with pytest.raises(ModelError, match=said):
         resolve_source(str(tmp_path / name))
+
+
+def test_a_near_name_is_a_path_that_leads_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "net.onnx").write_bytes(MODEL)
+    (tmp_path / "models" / "other.onnx").write_bytes(MODEL)
+    (tmp_path / "nett.onnx").write_bytes(MODEL)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError, match="Did you mean 'models/net.onnx'"):
+        resolve_source("models/nett.onnx")
+    with pytest.raises(ModelError, match="models/net.onnx, models/other.onnx"):
+        resolve_source("models/q.bin")
+
+
+def test_what_is_no_regular_file_is_not_suggested(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.onnx")
+    (tmp_path / "loop.onnx").symlink_to("loop.onnx")
+    for name, said in (("pipe.onnx", "no regular file"), ("loop.onnx", "symbolic links"), ("n" * 300, "too long"), ("a\0b", "null")):
+        with pytest.raises(ModelError, match=said):
+            resolve_source(str(tmp_path / name))
+    with pytest.raises(ModelError, match="home"):
+        resolve_source("~nobody-of-this-name/net.onnx")
 
 
 @given(

@@ -7,7 +7,10 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+from passfit import origin
+from passfit.config import load_params
 from passfit.memory.footprint import Footprint, FootprintReport, Measured, Start
+from passfit.targets.catalogue import get_target
 
 KIB, MIB = 1024, 1024 * 1024
 PARAMS = """
@@ -28,8 +31,17 @@ def footprint(model: str = "a", target: str = "x86-64", ram: int = 500 * KIB, fl
     return FootprintReport(model, target, Start(2 * ram, 5), best, best, ran).to_json()
 
 
+def made_from(repo: Path, model: str, target: str) -> tuple[dict, dict]:
+    """The records of a search and of a compilation with the params in `repo`, both of its model file."""
+    params = load_params(repo / "params.yaml")
+    declared, device = params.models[model], get_target(target, repo).with_threads(params.targets[target].threads)
+    of_model = origin.model_record(repo / declared.source, declared.source, declared.shapes, declared.fix)
+    search = origin.search_record(origin.search_settings(params), params.budget(model, target), device, repo)
+    return of_model | search, of_model | origin.verify_record(origin.verify_settings(params), False, device)
+
+
 class Repo:
-    """A folder the gate runs in."""
+    """A folder the gate runs in. Its params.yaml calls the file of the model `a` a or a.onnx."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -38,10 +50,20 @@ class Repo:
         (self.path / "params.yaml").write_text(text, encoding="utf-8")
 
     def footprint(self, model: str = "a", target: str = "x86-64", **sizes) -> Path:
+        """A result that says it was made from the model and params there are now."""
         place = self.path / "out" / "compile" / model / target / "footprint.json"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps(footprint(model, target, **sizes)), encoding="utf-8")
+        source = self.path / load_params(self.path / "params.yaml").models[model].source
+        source.exists() or source.write_bytes(b"a model")
+        search, compiled = made_from(self.path, model, target)
+        self.write(place.with_name("search.json"), {"made_from": search})
+        self.write(place.with_name("manifest.json"), {"passes": [], "exact": True, "made_from": compiled})
         return place
+
+    def write(self, path: Path, data: object) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(data), encoding="utf-8")
 
     def keep(self, model: str = "a", target: str = "x86-64", **sizes) -> None:
         """The copy of a footprint that the stages leave for git."""

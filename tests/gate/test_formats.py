@@ -16,7 +16,10 @@ NASTY = "50%, <b>&\"'\r\n::error title=x::y | `z` ]]> \x00\x1b"
 GOOD = Verdict("a", "rpi4", "ram", "budget", 500, 600, True, "ram 100 B below budget")
 BAD = Verdict("a", "rpi4", "flash", "capacity", 700, 600, False, "flash over the device's capacity by 100 B")
 EMPTY = Verdict("b", "rpi4", "result", "data", None, None, False, "no data: nothing there")
-REPORT = Report((GOOD, BAD, EMPTY), ("a @ rpi4: not executed (no emulator)",), "main")
+STALE = Verdict("c", "rpi4", "result", "stale", None, None, False, "stale: the model changed")
+REPORT = Report(
+    (GOOD, BAD, EMPTY, STALE), ("a @ rpi4: not executed (no emulator)",), "main", ("growth not checked: no revision v0",)
+)
 
 texts = st.text(max_size=30)
 any_verdict = st.builds(
@@ -37,8 +40,13 @@ def test_junit_is_well_formed_with_one_case_for_each_verdict(verdicts, warnings)
 def test_junit_tells_the_cause():
     root = ElementTree.fromstring(FORMATS["junit"](REPORT))
     failures = {failure.get("type"): failure.get("message") for failure in root.iter("failure")}
-    assert failures == {"capacity": BAD.why, "data": EMPTY.why}
-    assert [case.get("name") for case in root.iter("testcase")] == ["ram budget", "flash capacity", "result"]
+    errors = {error.get("type"): error.get("message") for error in root.iter("error")}
+    assert failures == {"capacity": BAD.why}
+    assert errors == {"gate": REPORT.problems[0], "data": EMPTY.why, "stale": STALE.why}
+    counts = {key: root.get(key) for key in ("tests", "failures", "errors")}
+    assert counts == {"tests": "5", "failures": "1", "errors": "3"}
+    names = [case.get("name") for case in root.iter("testcase")]
+    assert names == ["gate", "ram budget", "flash capacity", "result", "result"]
     assert "not executed" in root.findtext("testsuite/system-out")
 
 
@@ -72,7 +80,8 @@ def test_markdown_cells_cannot_break_the_table():
 def test_json_holds_bytes():
     data = json.loads(FORMATS["json"](REPORT))
     assert data["ok"] is False and data["against"] == "main"
-    assert [v["margin"] for v in data["verdicts"]] == [100, -100, None]
+    assert [v["margin"] for v in data["verdicts"]] == [100, -100, None, None]
+    assert (data["exit_code"], data["problems"]) == (2, list(REPORT.problems))
     assert data["counted"]["flash"] == "weights + code"
 
 
@@ -80,7 +89,7 @@ def test_text_is_aligned_and_says_what_is_counted():
     lines = FORMATS["text"](REPORT).splitlines()
     assert len({line.index("rpi4") for line in lines[1:4]} | {lines[0].index("target")}) == 1
     assert "ram = arena + workspace" in "\n".join(lines)
-    assert lines[-1] == "2 of 3 checks failed"
+    assert lines[-1] == "1 of 5 checks failed, 3 could not be made"
     assert "\x1b" not in "".join(lines)
 
 
@@ -89,6 +98,18 @@ def test_every_format_shows_every_failure(name):
     said = FORMATS[name](REPORT)
     for failure in REPORT.failures:
         assert failure.why in said.replace("\\", "")
+    for problem in REPORT.problems:
+        assert problem in said.replace("\\", "")
+
+
+@given(verdicts=st.lists(any_verdict, max_size=4), problems=st.lists(texts, max_size=2))
+def test_what_could_not_be_checked_wins_over_what_failed(verdicts, problems):
+    report = Report(tuple(verdicts), (), problems=tuple(problems))
+    if problems or not verdicts:
+        assert report.exit_code == 2
+    else:
+        assert report.exit_code == (0 if all(verdict.ok for verdict in verdicts) else 1)
+    assert Report((*verdicts, EMPTY), ()).exit_code == 2
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from passfit.errors import ConfigError, PassfitError
+from passfit.errors import ConfigError
 from passfit.gate import run_gate
+from passfit.gate.formats import FORMATS
 
-from .samples import KIB, MIB
+from .samples import KIB, MIB, PARAMS
 
 
 def test_everything_in_budget_passes(repo):
@@ -39,12 +40,12 @@ def test_no_data_at_all_is_two(repo):
     assert "no data" in result.text and "dvc repro" in result.text
 
 
-def test_one_declared_pair_without_data_fails(repo):
+def test_one_declared_pair_without_data_is_two_even_where_another_is_over_budget(repo):
     repo.params("models: {a: {source: a}, b: {source: b}}\ntargets: {x86-64: }")
-    repo.footprint("a")
+    repo.footprint("a", ram=1 << 50)
     result = run_gate(repo.path)
-    assert result.exit_code == 1
-    assert "FAIL  b @ x86-64: no data" in result.text
+    assert result.exit_code == 2
+    assert "ERROR b @ x86-64: no data" in result.text and "FAIL  a @ x86-64: ram over" in result.text
 
 
 def test_nothing_declared_does_not_pass(repo):
@@ -80,17 +81,17 @@ def test_max_growth_needs_a_revision(repo):
 )
 def test_a_malformed_footprint_is_refused(repo, text, said):
     repo.footprint().write_text(text)
-    with pytest.raises(PassfitError) as caught:
-        run_gate(repo.path)
-    assert said in str(caught.value) and "out/compile/a/x86-64/footprint.json" in str(caught.value)
+    result = run_gate(repo.path)
+    assert result.exit_code == 2
+    assert "ERROR a @ x86-64: out/compile/a/x86-64/footprint.json: " in result.text and said in result.text
 
 
 def test_a_footprint_of_something_else_is_stale(repo):
     repo.params("models: {a: {source: a}, b: {source: b}}\ntargets: {x86-64: }")
     text = repo.footprint("a").read_text()
     repo.footprint("b").write_text(text)
-    with pytest.raises(PassfitError, match="is about a @ x86-64, not b @ x86-64: it is stale"):
-        run_gate(repo.path)
+    result = run_gate(repo.path)
+    assert result.exit_code == 2 and "is about a @ x86-64, not b @ x86-64: it is stale" in result.text
 
 
 def test_a_size_that_is_no_integer_is_refused(repo):
@@ -98,8 +99,8 @@ def test_a_size_that_is_no_integer_is_refused(repo):
     data = json.loads(place.read_text())
     data["best"]["ram"] = "500"
     place.write_text(json.dumps(data))
-    with pytest.raises(PassfitError, match=r"best\.ram should be a valid integer"):
-        run_gate(repo.path)
+    result = run_gate(repo.path)
+    assert result.exit_code == 2 and "best.ram should be a valid integer" in result.text
 
 
 class TestAgainst:
@@ -147,26 +148,53 @@ class TestAgainst:
         inner.footprint(ram=590 * KIB)
         assert run_gate(inner.path, against="v1").exit_code == 1
 
-    def test_a_missing_revision_is_a_warning(self, repo):
+    @pytest.mark.parametrize("format", sorted(FORMATS))
+    def test_a_missing_revision_is_an_error_in_every_format(self, repo, format):
         repo.footprint()
         repo.commit("v1")
-        result = run_gate(repo.path, against="v0")
-        assert result.exit_code == 0
-        assert "note  growth not checked: git has no revision v0" in result.text
+        result = run_gate(repo.path, against="v0", format=format)
+        assert result.exit_code == 2
+        assert "growth not checked: git has no revision v0 here. Did you mean 'v1'?" in result.text.replace("\\", "")
 
-    def test_a_revision_without_the_result_is_a_warning(self, repo):
+    def test_a_revision_that_declares_the_pair_and_lacks_its_result_is_an_error(self, repo):
         repo.commit("v1")
         repo.footprint()
         result = run_gate(repo.path, against="v1")
-        assert result.exit_code == 0
-        assert "footprints/a/x86-64.json is not in git at v1" in result.text
+        assert result.exit_code == 2
+        assert "ERROR a @ x86-64: growth not checked: v1 declares a @ x86-64, but footprints/a/x86-64.json" in result.text
 
-    def test_a_revision_with_an_unreadable_result_is_a_warning(self, repo):
+    def test_a_pair_that_is_new_since_the_revision_is_a_note(self, repo):
+        repo.footprint()
+        repo.commit("v1")
+        repo.params("models: {a: {source: a.onnx}, b: {source: b.onnx}}\ntargets: {x86-64: , rpi4: }")
+        for model, target in (("b", "x86-64"), ("a", "rpi4"), ("b", "rpi4"), ("a", "x86-64")):
+            repo.footprint(model, target)
+        result = run_gate(repo.path, against="v1")
+        assert result.exit_code == 0
+        assert result.text.count("growth not checked: new since v1") == 3
+
+    def test_a_revision_before_passfit_has_no_past(self, repo):
+        (repo.path / "params.yaml").unlink()
+        (repo.path / "README").write_text("soon")
+        repo.commit("v1")
+        repo.params(PARAMS)
+        repo.footprint()
+        assert run_gate(repo.path, against="v1").exit_code == 0
+
+    def test_params_of_the_revision_that_cannot_be_read_are_an_error(self, repo):
+        repo.params("models: [")
+        repo.commit("v1")
+        repo.params(PARAMS)
+        repo.footprint()
+        result = run_gate(repo.path, against="v1")
+        assert result.exit_code == 2 and "v1:params.yaml" in result.text
+
+    def test_a_revision_with_an_unreadable_result_is_an_error(self, repo):
         repo.footprint().write_text("{")
         repo.commit("v1")
         repo.footprint()
         result = run_gate(repo.path, against="v1")
-        assert result.exit_code == 0 and "not JSON" in result.text
+        assert result.exit_code == 2 and "not JSON" in result.text
 
     @pytest.mark.parametrize("revision", ["--output=x", "-p", ""])
     def test_a_revision_that_is_an_option_is_refused(self, repo, revision):

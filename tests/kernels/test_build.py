@@ -1,5 +1,9 @@
 """Kernels in object files: each in one of them, the same bytes every time."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("tvm")
@@ -41,3 +45,19 @@ def test_every_kernel_is_in_one_object_and_the_bytes_are_the_same_every_time(tmp
     defined = [symbol.name for each in found for symbol in each.symbols if symbol.section and symbol.name.startswith("__tvm_ffi_")]
     assert [defined.count(f"__tvm_ffi_{name}") for name in kernels] == [1] * len(kernels)
     assert together(found).read_only_bytes() == sum(each.read_only_bytes() for each in found)
+
+
+def test_a_full_disk_is_an_error_of_python_and_no_end_of_the_process():
+    script = """
+from pathlib import Path
+from tests.kernels.test_build import chain
+from passfit.kernels.build import build_object
+from passfit.targets import get_target
+try:
+    build_object(chain([5]), get_target("x86-64"), Path("/dev/full"))
+except OSError as error:
+    print(error.strerror)
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "No space left on device\n"), done.stderr

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from passfit.kernels.grid import Unknown
-from passfit.kernels.window import rows_of, window
+from passfit.kernels.window import MOST_ROWS, rows_of, window
 
 from .programs import lowered, weight
 from .windows import Single, check_windows
@@ -144,3 +144,10 @@ def test_what_has_no_rows_is_refused():
     assert rows_of(kernel.kernel, 1) is None
     with pytest.raises(Unknown):
         window(kernel.kernel, 1, 1)
+
+
+def test_rows_beyond_number_are_not_worked_out():
+    """Each row is worked out by itself, so that a hundred million would take minutes and gigabytes."""
+    few, many = (single([(count, 2)], lambda x: relax.op.nn.relu(x)).kernel for count in (MOST_ROWS // 16, 64 * MOST_ROWS))
+    assert rows_of(few, 0) is not None
+    assert rows_of(many, 0) is None and rows_of(many, 1) is not None

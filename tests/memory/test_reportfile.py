@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from passfit.errors import ConfigError
 from passfit.memory import Budget, Footprint, FootprintReport, Measured, Start, read_report, write_report
+from passfit.memory.footprint import ErrorDistances
 
 sizes = st.integers(0, 1 << 40)
 footprints = st.builds(Footprint, *[sizes] * 8, st.booleans(), sizes, sizes)
@@ -17,9 +18,14 @@ reports = st.builds(
     st.builds(Start, sizes, sizes),
     footprints,
     footprints,
-    st.builds(Measured, st.booleans(), st.text(max_size=5), st.none() | sizes, maybe, maybe, maybe),
+    st.builds(
+        Measured, st.booleans(), st.text(max_size=5), st.none() | sizes, maybe, maybe, maybe, *[st.none() | sizes] * 3,
+        st.none() | st.builds(ErrorDistances, st.text(max_size=5), maybe, maybe),
+    ),
     st.builds(Budget, st.none() | sizes, st.none() | sizes),
     st.booleans(),
+    st.booleans(),
+    st.none() | sizes,
 )
 
 
@@ -58,7 +64,7 @@ def saved(place, change) -> None:
         (lambda d: d["best"].pop("ram"), "best.ram is missing"),
         (lambda d: d["best"].update(ram="1"), "best.ram: input should be a valid integer"),
         (lambda d: d.pop("baseline"), "baseline is missing"),
-        (lambda d: d["baseline"].pop("flash"), "baseline.flash is missing"),
+        (lambda d: d["baseline"].pop("weights"), "baseline.(flash|weights)"),
         (lambda d: d.update(fits=None), "fits: input should be a valid boolean"),
     ],
 )
@@ -80,3 +86,11 @@ def test_what_is_no_report_is_refused(tmp_path, text):
 def test_a_missing_report_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         read_report(tmp_path / "footprint.json")
+
+
+@given(report=reports)
+def test_the_baselines_flash_is_weights_and_code_or_not_told(report):
+    baseline = report.to_json()["baseline"]
+    known = report.baseline_code is not None
+    assert baseline["code"] == report.baseline_code
+    assert baseline["flash"] == (baseline["weights"] + baseline["code"] if known else None)

@@ -80,7 +80,8 @@ def test_a_model_repo_from_init_to_gate(repo):
     before = repo.passfit("gate", expect=2)
     assert "Traceback" not in before, "no data never passes"
 
-    stages = {f"{stage}@m-{target}" for stage in ("optimize", "tune", "compile") for target in ("x86-64", "rpi4")}
+    names = ("optimize", "tune", "compile", "footprint")
+    stages = {f"{stage}@m-{target}" for stage in names for target in ("x86-64", "rpi4")}
     assert repo.repro() == stages | {"toolchain", "import@m", "profile@m", "track"}
     repo.passfit("gate")
     assert repo.repro() == {"toolchain"}
@@ -90,6 +91,6 @@ def test_a_model_repo_from_init_to_gate(repo):
     assert "not checked" not in repo.passfit("gate", "--against", "HEAD"), "git keeps the footprints"
 
     repo.edit("params.yaml", "x86-64: {budget: {ram: null", "x86-64: {budget: {ram: 1KiB")
-    assert repo.repro() == {"toolchain", "optimize@m-x86-64", "compile@m-x86-64", "track"}
+    assert repo.repro() == {"toolchain", "footprint@m-x86-64", "track"}
     refused = repo.passfit("gate", expect=1)
     assert "over" in refused and "Traceback" not in refused

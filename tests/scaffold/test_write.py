@@ -25,3 +25,12 @@ def test_a_folder_in_the_way_leaves_no_temporary_file(tmp_path):
     with pytest.raises(OutputError):
         write_all({tmp_path / "a": "new"})
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_that_cannot_be_put_in_place_takes_the_others_back(tmp_path):
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "c").mkdir()
+    with pytest.raises(OutputError):
+        write_all({tmp_path / "a": "new", tmp_path / "b": "new", tmp_path / "c": "new"})
+    assert (tmp_path / "a").read_text() == "old"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a", "c"]

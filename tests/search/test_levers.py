@@ -66,6 +66,14 @@ def test_no_lever_raises_the_arena_and_each_replays_to_its_own(limit):
         assert plan_arena(lowered.program, TARGET.alignment).arena == lever.arena
 
 
+def test_the_trajectory_ends_with_the_ram_that_is_reported():
+    """MLflow shows its end as search/best_ram, beside memory/ram."""
+    result = found(1.0)
+    *searched, last = result.trajectory
+    assert last == {"evaluation": result.evaluations + 1, "ram": result.best.ram}
+    assert last["ram"] < searched[-1]["ram"], "the levers give something here"
+
+
 def test_whole_kernels_stay_whole():
     result = found(None)
     assert list(arenas(result)) == ["given", "order", "share"] and result.next

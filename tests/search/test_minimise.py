@@ -6,6 +6,7 @@ pytest.importorskip("tvm")
 
 from passfit.frontend.relax import to_relax
 from passfit.passes.base import Level
+from passfit.passes.sequence import Sequence
 from passfit.search.minimise import minimise
 from passfit.search.replay import port_names
 from passfit.search.search import search
@@ -50,3 +51,16 @@ def test_a_strategy_that_does_not_exist_is_refused_with_the_nearest():
     model = network(["Relu"])
     with pytest.raises(ConfigError, match="orchestrated"):
         search(to_relax(model), "m", get_target("x86-64"), *port_names(model), strategy="orchestrate")
+
+
+def test_a_model_whose_import_makes_kernels_keeps_legalize():
+    """A sequence without it cannot be replayed; TVM imports Tile as a kernel, so that it changes nothing here."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    given, result = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", (2, 2)), ("y", (8, 2))))
+    graph = helper.make_graph([helper.make_node("Tile", ["x", "n"], ["y"], name="t")], "g", [given], [result],
+                              [numpy_helper.from_array(np.array([4, 1]), "n")])  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    found = search(to_relax(model), "m", TARGET, *port_names(model), limits=Limits(evaluations=4))
+    assert Sequence.parse(found.sequence.specs) == found.sequence

@@ -87,7 +87,7 @@ BLOCKS = st.lists(st.sampled_from(["conv", "bn", "Relu", "residual", "concat", "
 @given(st.integers(1, 2000), st.integers(0, 400))
 def test_larger_graphs_are_looked_at_in_fewer_states(kernels, more):
     def states(size):
-        evaluator = SimpleNamespace(count=0)
+        evaluator = SimpleNamespace(count=0, operators=0)
         trace = Trace(Limits(), evaluator)
         trace.consider(SimpleNamespace(footprint=SimpleNamespace(kernels=size, ram=1), score=(1,), loss=(), key=0))
         return next(count for count in range(1000) if trace.may_end_before(count + 1))

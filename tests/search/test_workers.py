@@ -31,6 +31,7 @@ from passfit.search.strategies import STRATEGIES
 from passfit.search.strategy import Limits, Trace
 from passfit.search.workers import InProcess
 
+from ..signals import hear_interrupts
 from .test_search import BLOCKS, TARGET, network
 
 pytestmark = pytest.mark.tvm
@@ -231,7 +232,7 @@ except KeyboardInterrupt:
 def test_no_child_outlives_the_search(how):
     parent = subprocess.Popen(
         [sys.executable, "-c", SCRIPT], cwd=Path(__file__).parents[2], start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=hear_interrupts, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     children = _wait_for(lambda: len(pids := _children(parent.pid)) == 2 and pids)
     # Ctrl-C on a terminal goes to the whole group

@@ -39,13 +39,27 @@ def test_a_user_error_is_one_line_and_exit_code_2(capsys):
     assert capsys.readouterr().err == "passfit: The model 'x' is empty. Export it again.\n"
 
 
-def test_a_bug_keeps_its_traceback():
+def test_a_bug_keeps_its_traceback_and_is_no_verdict_of_the_gate(capsys):
     def work(params):
         """Do it."""
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(SystemExit) as stop:
         run_stage(work, argv=[])
+    said = capsys.readouterr().err
+    assert stop.value.code == 3 and "Traceback" in said and "ZeroDivisionError" in said and "Report it" in said
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device", "/tmp/x"), MemoryError(), RuntimeError("std::bad_alloc")])
+def test_a_machine_without_room_is_no_bug(capsys, error):
+    def work(params):
+        """Do it."""
+        raise error
+
+    with pytest.raises(SystemExit) as stop:
+        run_stage(work, argv=[])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2 and len(said.splitlines()) == 1 and said.startswith("passfit: ")
 
 
 def test_without_params_the_stage_says_so(tmp_path, capsys):

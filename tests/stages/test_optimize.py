@@ -6,8 +6,19 @@ import pytest
 
 from passfit import api
 from passfit.config import load_params
+from passfit.memory.footprint import Budget
 from passfit.memory.latency import LatencyLimit
+from passfit.stages import optimize as stage
 from passfit.stages.optimize import optimize
+
+
+def searches(monkeypatch) -> list:
+    """The settings and budgets of the searches that the stage starts; none is run."""
+    got = []
+    monkeypatch.setattr(api, "optimize", lambda model, target, budget, *, search, **_: got.append((search, budget)))
+    monkeypatch.setattr(stage, "read_json", lambda _: {})
+    monkeypatch.setattr(stage, "optimize_line", lambda *_: "found")
+    return got
 
 
 @pytest.mark.parametrize(
@@ -23,9 +34,19 @@ from passfit.stages.optimize import optimize
 def test_the_search_is_as_params_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, search: str, given: api.SearchSettings
 ):
-    got = []
-    monkeypatch.setattr(api, "optimize", lambda *_, search, **__: got.append(search))
+    got = searches(monkeypatch)
     path = tmp_path / "params.yaml"
     path.write_text(f"models: {{ocr: {{source: o.onnx}}}}\ntargets: {{rpi4: }}\nsearch: {search}\n")
+    assert optimize(load_params(path), "ocr", "rpi4") == "found"
+    assert [search for search, _ in got] == [given]
+
+
+@pytest.mark.parametrize(("until", "budget"), [("minimum", None), ("fits", Budget(ram=1024))])
+def test_a_budget_is_handed_over_only_to_a_search_that_reads_it(tmp_path, monkeypatch, until, budget):
+    got = searches(monkeypatch)
+    path = tmp_path / "params.yaml"
+    path.write_text(
+        f"models: {{ocr: {{source: o}}}}\ntargets: {{rpi4: {{budget: {{ram: 1KiB}}}}}}\nsearch: {{until: {until}}}\n"
+    )
     optimize(load_params(path), "ocr", "rpi4")
-    assert got == [given]
+    assert [given for _, given in got] == [budget]

@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-from passfit.stages.toolchain import PACKAGES, source_digest
+from passfit.config import load_params
+from passfit.errors import ConfigError
+from passfit.stages.toolchain import PACKAGES, source_digest, write_settings
 
 
 @pytest.fixture
@@ -38,11 +40,80 @@ def test_it_writes_the_same_bytes_again(repo):
     assert not list((repo / "out").rglob("*.new"))
 
 
+SEARCH, COMPILE = "search.json", "compile.json"
+BASE = "models: {a: {source: a.onnx}}\ntargets: {x86-64: {budget: {ram: 1MiB}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        (BASE, BASE.replace("1MiB", "2MiB"), set()),
+        (BASE, BASE.replace("{budget: {ram: 1MiB}}", ""), set()),
+        (BASE + "search: {until: fits}", BASE.replace("1MiB", "2MiB") + "search: {until: fits}", {SEARCH}),
+        (BASE, BASE.replace("budget", "threads: 2, budget"), {SEARCH, COMPILE}),
+        (BASE, BASE + "verify: {tolerance: 1.0e-3}", {COMPILE}),
+        (BASE, BASE + "search: {max_error: 0.5, workers: 3}", set()),
+        (BASE + "search: {lossy: true}", BASE + "search: {lossy: true, max_error: 0.5}", {SEARCH, COMPILE}),
+        (BASE, BASE + "search: {seed: 1}", {SEARCH}),
+        (BASE, BASE + "search: {max-latency: 2x}", {SEARCH}),
+        (BASE, BASE + "tune: {seed: 1}\ntrack: {experiment: e}", set()),
+    ],
+)
+def test_a_stage_is_shown_what_it_reads_and_nothing_else(tmp_path, monkeypatch, before, after, changed):
+    monkeypatch.chdir(tmp_path)
+
+    def written(text: str) -> dict[str, bytes]:
+        (tmp_path / "params.yaml").write_text(text)
+        write_settings(load_params(tmp_path / "params.yaml"), "a", "x86-64")
+        return {file.name: file.read_bytes() for file in (tmp_path / "out/settings/a/x86-64").iterdir()}
+
+    first, second = written(before), written(after)
+    assert set(first) == {SEARCH, COMPILE}
+    assert {name for name in first if first[name] != second[name]} == changed
+
+
+def test_knowledge_counts_by_its_content(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text(BASE + "search: {knowledge: k.json}")
+    params = load_params(tmp_path / "params.yaml")
+    with pytest.raises(ConfigError, match="passfit learn"):
+        write_settings(params, "a", "x86-64")
+    found = set()
+    for text in ("1", "2", "1"):
+        (tmp_path / "k.json").write_text(text)
+        write_settings(params, "a", "x86-64")
+        found.add((tmp_path / "out/settings/a/x86-64/search.json").read_bytes())
+    assert len(found) == 2
+
+
 def test_an_unknown_target_is_one_line_with_the_nearest_name(repo):
     (repo / "params.yaml").write_text("models: {}\ntargets: {rpi-4: {}}\n")
     done = run(repo)
     assert done.returncode == 2
     assert "rpi4" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("dvc_yaml", "said"),
+    [
+        ("stages: {import: {foreach: {a: a.onnx}}}", "'new', but dvc.yaml does not import it. Run `passfit add new"),
+        ("stages: {import: {foreach: {a: a.onnx, new: new.onnx}}}", None),
+        ("stages: {import: {foreach: {a: a.onnx, new: new.onnx}}, fetch: {foreach: [b]}}", None),
+        ("stages: {other: {cmd: make}}", None),
+    ],
+)
+def test_a_model_that_dvc_yaml_does_not_import_is_an_error_that_names_the_command(repo, dvc_yaml, said):
+    (repo / "params.yaml").write_text("models: {a: {source: a.onnx}, new: {source: new.onnx}}\ntargets: {rpi4: }\n")
+    (repo / "dvc.yaml").write_text(dvc_yaml)
+    done = run(repo)
+    assert done.returncode == (2 if said else 0) and (said or "") in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_model_of_a_package_must_be_fetched_too(repo):
+    (repo / "params.yaml").write_text("models: {m: {source: 'pypi:a==1!m.onnx'}}\ntargets: {rpi4: }\n")
+    (repo / "dvc.yaml").write_text("stages: {import: {foreach: {m: out/fetch/m.onnx}}, fetch: {foreach: [b]}}")
+    done = run(repo)
+    assert done.returncode == 2 and "does not fetch it. Run `passfit add 'pypi:a==1!m.onnx' --name m`." in done.stderr
 
 
 def test_the_digest_is_of_the_files_not_of_the_moment():

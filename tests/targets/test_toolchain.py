@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import pytest
 
 from passfit.errors import ToolchainError
@@ -39,3 +42,37 @@ def test_archives_of_the_same_members_are_the_same_bytes(tmp_path):
         zig_ar("libx.a", ["x.o"], folder)
         made.append((folder / "libx.a").read_bytes())
     assert made[0] == made[1]
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """The folder zig is told to keep its cache in, given its variables; TMPDIR is a folder of its own."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    toolchain._cache.cache_clear()
+    yield toolchain._cache
+    toolchain._cache.cache_clear()
+
+
+def test_the_cache_is_where_zig_itself_would_have_it(cache, tmp_path):
+    assert cache(None, None, str(tmp_path / "home")) == str(tmp_path / "home/.cache/zig")
+    assert cache(None, str(tmp_path / "caches"), str(tmp_path / "home")) == str(tmp_path / "caches/zig")
+    assert cache(str(tmp_path / "own"), None, None) == str(tmp_path / "own")
+
+
+@pytest.mark.parametrize("home", [None, "", "/proc", "/proc/none"])
+def test_without_a_home_to_write_to_the_cache_is_below_tmpdir(cache, tmp_path, home):
+    folder = cache(None, None, home)
+    assert Path(folder).parent == tmp_path / "tmp" and Path(folder).stat().st_mode & 0o077 == 0
+
+
+def test_a_cache_that_the_user_chose_is_not_replaced(cache):
+    with pytest.raises(ToolchainError, match="'/proc/zig'. Set ZIG_GLOBAL_CACHE_DIR"):
+        cache("/proc/zig", None, None)
+
+
+def test_the_folder_of_somebody_else_is_no_cache(cache, tmp_path):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "tmp" / f"passfit-zig-{os.geteuid()}").symlink_to(tmp_path / "theirs")
+    with pytest.raises(ToolchainError, match="Set ZIG_GLOBAL_CACHE_DIR"):
+        cache(None, None, None)

@@ -37,6 +37,15 @@ def test_the_figure_to_compare_by_comes_first_and_params_are_few(repo):
     }  # fmt: skip
 
 
+def test_flash_is_compared_only_where_the_baselines_code_is_known(repo):
+    repo.result()
+    assert "baseline/flash" not in record(repo).metrics and "| flash | 2.0 KiB | – |" in record(repo).note
+    data = json.loads((repo.path / "out/compile/a/rpi4/footprint.json").read_text())
+    data["baseline"] |= {"code": 96, "flash": 2096}
+    repo.write("compile/a/rpi4/footprint.json", data)
+    assert record(repo).metrics["baseline/flash"] == 2096
+
+
 def test_a_limit_of_latency_is_a_param_and_its_front_an_artifact(repo):
     repo.result()
     before = record(repo)
@@ -51,9 +60,21 @@ def test_every_file_of_the_result_is_an_artifact(repo):
     repo.result()
     names = [path.name for path in record(repo).artifacts]
     assert names == [
-        "footprint.json", "libtwo.a", "manifest.json", "sequence.json", "trajectory.json", "effects.json",
+        "libtwo.a", "manifest.json", "sequence.json", "trajectory.json", "effects.json",
         "effects.svg",
     ]  # fmt: skip
+
+
+def test_the_budget_is_that_of_params_and_another_one_is_another_record(repo):
+    repo.result()
+    before = record(repo)
+    assert json.loads(before.footprint)["budget"] == {"ram": 1000, "flash": None} and before.result.fits
+    params = repo.path / "params.yaml"
+    params.write_text(params.read_text().replace("1000", "600"))
+    after = record(repo)
+    assert json.loads(after.footprint)["fits"] is False and not after.result.fits
+    assert (after.metrics["budget/fits"], after.metrics["budget/margin"]) == (0, -40)
+    assert after.content != before.content
 
 
 def test_the_same_files_have_the_same_content_wherever_they_are(repo, tmp_path):

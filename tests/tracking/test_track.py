@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from passfit.tracking import track
+
+from .samples import LIBRARY, build_library
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +59,7 @@ def test_one_run_for_each_result(repo, tracked, capfd):
         "effects.svg",
     }  # fmt: skip
     assert (repo.path / "mlartifacts").is_dir() and not (repo.path / "mlruns").exists()
-    assert any("mlflow ui --backend-store-uri sqlite:///mlflow.db" in line for line in tracked.links)
+    assert f"look:    mlflow ui --backend-store-uri sqlite:///{repo.path}/mlflow.db" in tracked.links
     assert any("compare-runs" in line for line in tracked.links)
 
     # the same content again: nothing new; a changed result: one new run and the same registered version
@@ -87,6 +91,28 @@ def test_the_host_library_is_registered_and_answers(repo, tracked):
         model.predict({"x": -x})
     with pytest.raises(mlflow.MlflowException, match="shape"):
         model.predict({"x": x[:, :2]})
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_library_that_does_not_load_is_never_the_champion(repo, library, tmp_path, before):
+    from mlflow.exceptions import MlflowException
+
+    repo.result("a", "x86-64")
+    if before:
+        repo.library(library)
+        assert track(repo.path, repo.params).warnings == ()
+    source = LIBRARY.replace("n[0]++", "n[0] += nowhere()")
+    repo.library(build_library(tmp_path / "libtwo.so", f"int nowhere(void);\n{source}"))
+    result = track(repo.path, repo.params)
+    (warning,) = result.warnings
+    assert warning.startswith("a @ x86-64: not registered: libtwo.so does not load") and "nowhere" in warning
+    assert [run.new for run in result.runs] == [True] and not any(line.startswith("serve") for line in result.links)
+    if before:
+        assert str(client(repo).get_model_version_by_alias("a", "champion").version) == "1"
+        assert len(client(repo).search_model_versions("name = 'a'")) == 1
+    else:
+        with pytest.raises(MlflowException):
+            client(repo).get_model_version_by_alias("a", "champion")
 
 
 def test_a_run_that_was_cut_short_does_not_count(repo, monkeypatch):
@@ -125,6 +151,37 @@ def test_a_store_that_refuses_is_a_warning(repo, monkeypatch):
     result = track(repo.path, repo.params)
     assert result.runs == () and "disk full" in result.warnings[0]
     assert [run.info.status for run in runs(repo)] == ["FAILED"]
+
+
+def damaged(path: Path, how: str) -> None:
+    if how == "noise":
+        path.write_bytes(bytes(range(1, 256)) * 40)
+    elif how == "cut":
+        os.truncate(path, 50_000)
+    else:
+        with sqlite3.connect(path) as database:
+            newer = "update alembic_version set version_num = 'x'"
+            database.execute("drop table experiments" if how == "table" else newer)
+
+
+def test_a_damaged_store_is_one_warning_without_a_traceback(repo, tmp_path, monkeypatch, capfd):
+    """And it keeps its bytes: a damaged file that is no database may be somebody's."""
+    repo.result()
+    assert track(repo.path, repo.params).warnings == ()
+    whole = (repo.path / "mlflow.db").read_bytes()
+    reasons = {"noise": "not a database", "cut": "malformed", "table": "no such", "schema": "schema"}
+    for how, said in reasons.items():
+        database = tmp_path / how  # MLflow keeps a store open by its name
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
+        database.write_bytes(whole)
+        damaged(database, how)
+        before = database.read_bytes()
+        for _ in range(2):
+            (warning,) = track(repo.path, repo.params).warnings
+            assert warning.startswith("not tracked: ") and said in warning and "\n" not in warning
+            assert (f"Move {database} away" in warning) == (how in ("noise", "cut"))
+        assert how == "table" or database.read_bytes() == before  # MLflow makes a new table
+        assert capfd.readouterr() == ("", "")
 
 
 def test_two_processes_at_once_log_each_result_once(repo, tmp_path):

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
@@ -47,3 +48,9 @@ def test_a_model_that_onnx_runtimes_optimisations_break_is_compared_with_the_pla
 
     monkeypatch.setattr(cases, "Reference", Breaking)
     assert [case.uncertainty for case in choose_cases(faint_unless_patchy(10.0), 0, 2, 1e-4)] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("limit", [float("nan")])
+def test_an_output_that_is_nan_throughout_cannot_be_verified(limit):
+    with pytest.raises(ModelError, match="nothing but NaN for the output 'y'"):
+        choose_cases(faint_unless_patchy(limit), 0, 2, 1e-4)

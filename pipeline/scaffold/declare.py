@@ -1,0 +1,62 @@
+"""Models as params.yaml declares them: the source relative to its folder, and the shapes, checked against the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..config import ModelParams
+from ..errors import ConfigError, ModelError
+from ..frontend.binding import bind_inputs
+from ..frontend.reading import read_model
+from ..frontend.source import resolve_source
+from .render import is_fetched
+
+
+def repo_root(repo: Path) -> Path:
+    """The root of the git repo around `repo`, which DVC must know too."""
+    if not repo.is_dir():
+        raise ConfigError(f"'{repo}' is not a folder.", "Name the folder of a git repo.")
+    above = [repo.resolve(), *repo.resolve().parents]
+    root = next((folder for folder in above if (folder / ".git").exists()), None)
+    if root is None:
+        raise ConfigError(f"'{repo}' is not in a git repo.", "Run `git init && dvc init` first.")
+    if not any((folder / ".dvc").is_dir() for folder in above if folder.is_relative_to(root)):
+        raise ConfigError(f"'{repo}' is not in a DVC repo.", "Run `dvc init` in the root of the git repo first.")
+    return root
+
+
+def source_in(repo: Path, root: Path, model: str) -> str:
+    """The source of a model as params.yaml in `repo` names it: `pypi:…`, or a path relative to `repo`, with '/'.
+
+    Raises ConfigError for a file outside of `root`, ModelError for one that is not there.
+    """
+    if is_fetched(model):
+        return model
+    path = resolve_source(model).resolve()
+    if not path.is_relative_to(root):
+        raise ConfigError(
+            f"The model '{model}' is outside of the repo '{root}'.", "Copy it in, and keep it with `dvc add`."
+        )
+    return Path(os.path.relpath(path, repo.resolve())).as_posix()
+
+
+def declare(repo: Path, sources: Mapping[str, str], shapes: dict[str, Sequence[int]]) -> dict[str, ModelParams]:
+    """The models of params.yaml, each with those of `shapes` that are about its inputs, checked against the file.
+
+    Raises ModelError for a model that cannot be read or leaves a shape open, and for a shape of no model's input.
+    """
+    declared, inputs = {}, set()
+    for name, source in sources.items():
+        model = read_model(resolve_source(source if is_fetched(source) else str(repo / source)))
+        own = {value.name: list(shapes[value.name]) for value in model.graph.input if value.name in shapes}
+        inputs |= own.keys()
+        try:
+            bind_inputs(model, own, {})
+        except ModelError as error:
+            raise ModelError(f"{source}: {error.what}", error.hint) from error
+        declared[name] = ModelParams(source=source, shapes=own)
+    for unknown in sorted(shapes.keys() - inputs):
+        raise ModelError(f"No model has an input '{unknown}'.", "Look at the names of the inputs again.")
+    return declared

@@ -1,0 +1,152 @@
+"""A model evaluated in double precision: where both ONNX Runtime and a library are measured from.
+
+ONNX's own evaluator works on numpy arrays of any float dtype. It shares no code with TVM or ONNX Runtime, so an error
+of either shows as a distance. ONNX Runtime itself lacks most kernels for doubles, convolution among them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+
+if TYPE_CHECKING:
+    import onnx
+
+#: failures of ONNX's evaluator on an operator or form it lacks; its own errors derive from these
+_FAILURES = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+#: attributes that name a dtype, of Cast, EyeLike, DequantizeLinear, normalisations and others
+_DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "stash_type", "softmax_precision")
+
+
+class NoDouble(Exception):
+    """The model has no evaluation in double precision; the message says why."""
+
+
+class DoubleReference:
+    """A canonical model, all its floats widened to doubles. With `rounded`, sums are of float32, in the plainest order,
+    and each result is rounded to the dtype the model gives it: its distance from the doubles is rounding alone."""
+
+    def __init__(self, model: onnx.ModelProto, *, rounded: bool = False):
+        """Raises NoDouble where an operator is not evaluated."""
+        from onnx.reference import ReferenceEvaluator
+
+        from .double_operators import OPERATORS
+
+        try:
+            operators = [*(_plain(model) if rounded else ()), *OPERATORS]  # of two of a name, the first counts
+            self._evaluator = ReferenceEvaluator(_widened(model), new_ops=operators)
+        except _FAILURES as error:
+            raise NoDouble(_reason(error)) from error
+        self._narrow = _dtypes(model) if rounded else {}
+
+    def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs by name: float64 for floats, other dtypes as they are. Each result is freed after its last reader.
+
+        Raises NoDouble where an operator fails, or rounds to a narrower float.
+        """
+        evaluator = self._evaluator
+        nodes, outputs = evaluator.rt_nodes_, set(evaluator.output_names)
+        results: dict[str, np.ndarray | None] = {"": None, **evaluator.rt_inits_}
+        results |= {name: _wide(value) for name, value in inputs.items()}
+        readers = Counter(name for node in nodes for name in node.input)
+        with np.errstate(all="ignore"):
+            for node in nodes:
+                try:
+                    more = {"context": results} if node.need_context() else {}
+                    made = node.run(*(results[name] for name in node.input), **more)
+                except _FAILURES as error:
+                    raise NoDouble(f"{node.op_type}: {_reason(error)}") from error
+                for name, value in zip(node.output, made):
+                    if isinstance(value, np.ndarray) and _narrow(value.dtype):
+                        raise NoDouble(f"{node.op_type} is evaluated in {value.dtype}")
+                    results[name] = value.astype(self._narrow[name]).astype(np.float64) if name in self._narrow else value
+                for name in node.input:
+                    readers[name] -= 1
+                    if name and not readers[name] and name not in outputs:
+                        results[name] = None
+        return {name: np.asarray(results[name]) for name in evaluator.output_names}
+
+
+def _narrow(dtype: np.dtype) -> bool:
+    return (dtype.kind == "f" and dtype.itemsize < 8) or dtype == ml_dtypes.bfloat16
+
+
+def _plain(model: onnx.ModelProto) -> tuple[type, ...]:
+    from .plain_sums import ALONG_ONE_AXIS, OPERATORS
+
+    opset = next(each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
+    return (*OPERATORS, *(ALONG_ONE_AXIS if opset >= 13 else ()))
+
+
+def _dtypes(model: onnx.ModelProto) -> dict[str, np.dtype]:
+    """The dtype of each result that the model keeps in a narrow float."""
+    import onnx
+
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    values = (*inferred.value_info, *inferred.output)
+    types = {value.name: value.type.tensor_type.elem_type for value in values}
+    return {name: onnx.helper.tensor_dtype_to_np_dtype(each) for name, each in types.items() if _is_narrow(each)}
+
+
+def _wide(value: np.ndarray) -> np.ndarray:
+    return value.astype(np.float64) if _narrow(value.dtype) else value
+
+
+def _widened(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same model with doubles in place of every narrower float."""
+    import onnx
+
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    del wide.graph.value_info[:]
+    _widen_graph(wide.graph)
+    return wide
+
+
+def _widen_graph(graph: onnx.GraphProto) -> None:
+    for value in (*graph.input, *graph.output):
+        if _is_narrow(value.type.tensor_type.elem_type):
+            value.type.tensor_type.elem_type = _double()
+    for tensor in graph.initializer:
+        _widen_tensor(tensor)
+    for node in graph.node:
+        for attribute in node.attribute:
+            _widen_attribute(attribute)
+
+
+def _widen_attribute(attribute: onnx.AttributeProto) -> None:
+    if attribute.name in _DTYPE_ATTRIBUTES and _is_narrow(attribute.i):
+        attribute.i = _double()
+    if attribute.HasField("t"):
+        _widen_tensor(attribute.t)
+    if attribute.HasField("g"):
+        _widen_graph(attribute.g)
+
+
+def _widen_tensor(tensor: onnx.TensorProto) -> None:
+    from onnx import numpy_helper
+
+    if _is_narrow(tensor.data_type):
+        tensor.CopyFrom(numpy_helper.from_array(_wide(numpy_helper.to_array(tensor)), tensor.name))
+
+
+def _is_narrow(elem_type: int) -> bool:
+    from onnx import TensorProto
+
+    return elem_type in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+
+def _double() -> int:
+    from onnx import TensorProto
+
+    return TensorProto.DOUBLE
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".")[:200] if lines else type(error).__name__

@@ -1,0 +1,28 @@
+"""Stage `footprint`: the footprint that git keeps, with its budget, and whether it fits."""
+
+from __future__ import annotations
+
+from passfit.config import Params
+from passfit.graph.files import read_text, write_text
+from passfit.report.lines import fits_line
+from passfit.results import REMAKE, compile_dir, judged_text, kept_footprint, parse_result, within
+from passfit.stages._common import budget_of, run_stage, target_of
+
+
+def footprint(params: Params, model: str, target: str) -> str:
+    """Write footprints/MODEL/TARGET.json: DVC keeps libraries, git keeps footprints.
+
+    A review sees what a change costs, and the gate has a past to look at. A result over budget is no error here.
+    """
+    place = compile_dir(model, target) / "footprint.json"
+    budget, device = budget_of(params, model, target), target_of(params, target)
+    text = read_text(place, REMAKE)
+    result = within(parse_result(text, str(place), model, target), budget, device.ram, device.flash)
+    kept = kept_footprint(model, target)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_text(kept, judged_text(text, result))
+    return fits_line(result, device.ram, device.flash)
+
+
+if __name__ == "__main__":
+    run_stage(footprint, "model", "target")

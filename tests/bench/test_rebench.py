@@ -1,0 +1,78 @@
+"""The comparison of strategies on a folder: a bad graph is a row, and a better strategy is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from passfit.bench import rebench as bench
+from passfit.bench.rebench import Comparison, Found, Graph, Refused
+from passfit.bench.rebench_table import as_json, markdown
+
+
+def graph(ours: int = 100, theirs: int = 120, closed: bool = True) -> Graph:
+    found = [
+        Found(strategy, objective, 0, ram, ram, 1, closed, 0.1, ())
+        for strategy, ram in (("orchestrated", ours), ("greedy", theirs))
+        for objective in ("ram", "sum")
+    ]
+    return Graph("g", 200, 90, 150, 150, tuple(found), (), ours, {})
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of one good graph and three that fail: not ONNX, an error of TVM, results that differ."""
+    failures = {
+        "bad": bench.ModelError("'bad.onnx' is no ONNX model.", "Give another one."),
+        "bug": IndexError("tuple index\nout of range"),
+        "differs": bench.NumericError("The outputs differ.", "Report it."),
+    }
+
+    def compared(file, *_: object) -> Graph:
+        if file.stem in failures:
+            raise failures[file.stem]
+        return graph()
+
+    monkeypatch.setattr(bench, "_graph", compared)
+    for name in ("good", *failures):
+        (tmp_path / f"{name}.onnx").touch()
+    return tmp_path
+
+
+@pytest.mark.tvm
+def test_a_graph_that_fails_is_a_row_with_the_reason(folder):
+    pytest.importorskip("tvm")
+    found = bench.rebench(folder, SimpleNamespace())
+    assert [each.name for each in found.graphs] == ["g"]
+    assert found.refused == (
+        Refused("bad", "'bad.onnx' is no ONNX model."),
+        Refused("bug", "IndexError: out of range"),
+        Refused("differs", "The outputs differ."),
+    )
+
+
+def test_the_report_says_over_how_many_graphs_and_which_are_not_there():
+    report = markdown(Comparison((graph(),), (Refused("bad", "a | b"),)), "command")
+    assert "over 1 graphs" in report and "| bad | a \\| b |" in report
+    data = as_json(Comparison((graph(),), (Refused("bad", "why"),)))
+    assert json.loads(json.dumps(data))["refused"] == [{"name": "bad", "reason": "why"}]
+
+
+def test_a_report_without_graphs_has_the_reasons():
+    report = markdown(Comparison((), (Refused("bad", "why"),)), "command")
+    assert "| bad | why |" in report and "0 graphs" in report
+
+
+def test_a_better_strategy_is_told_with_the_claim_it_breaks():
+    assert "another strategy did better: none" in markdown(Comparison((graph(),)), "command")
+    beaten = markdown(Comparison((graph(theirs=99),)), "command")
+    assert "g (ram, greedy: 1 B, though closed)" in beaten
+    assert "g (ram, greedy: 1 B)" in markdown(Comparison((graph(theirs=99, closed=False),)), "command")
+
+
+def test_a_sum_below_the_bound_fails_the_report():
+    assert "FAILED: below the bound on the sum: g" in markdown(Comparison((replace(graph(), ideal=101),)), "command")
+    assert "FAILED" not in markdown(Comparison((graph(),)), "command")

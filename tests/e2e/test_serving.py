@@ -1,0 +1,92 @@
+"""Both demo models as libraries of this machine, tracked, served by MLflow, and asked over HTTP."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from passfit.config import load_params
+from passfit.targets import native_target
+
+from ..servers import Servers, ask
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+DEMO = load_params(ROOT / "params.yaml").models
+TARGET = native_target()
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory, make_repo):
+    """A repo with both models compiled. A search is not what is tested: the sequence is TVM's own."""
+    from passfit.passes.registry import CATALOGUE_VERSION
+    from passfit.passes.sequence import TVM_DEFAULT
+
+    if TARGET is None:
+        pytest.skip("no target of the catalogue runs natively on this machine")
+    repo = make_repo(tmp_path_factory.mktemp("serving") / "repo")
+    models = {name: {"source": model.source} for name, model in DEMO.items()}
+    (repo.root / "params.yaml").write_text(json.dumps({"models": models, "targets": {TARGET.name: {}}}))
+    sequence = {"passes": list(TVM_DEFAULT), "exact": True, "catalogue": CATALOGUE_VERSION}
+    (repo.root / "sequence.json").write_text(json.dumps(sequence))
+    for name, model in DEMO.items():
+        shapes = (f"--shape={port}={'x'.join(map(str, shape))}" for port, shape in model.shapes.items())
+        out = f"out/compile/{name}/{TARGET.name}"
+        repo.passfit(
+            "compile", model.source, "--target", TARGET.name, *shapes, "--name", name, "--sequence", "sequence.json",
+            "--out", out,
+        )  # fmt: skip
+    return repo
+
+
+@pytest.fixture(scope="module")
+def addresses(compiled, tmp_path_factory):
+    said = compiled.passfit("track")
+    assert "serve:" in said and "not registered" not in said, said
+    servers = Servers(tmp_path_factory.mktemp("servers"))
+    try:
+        yield servers.serve(list(DEMO), f"sqlite:///{compiled.root}/mlflow.db")
+    finally:
+        servers.stop()
+
+
+def out(compiled, name: str) -> Path:
+    return compiled.root / "out" / "compile" / name / TARGET.name
+
+
+@pytest.mark.parametrize("name", DEMO)
+def test_the_models_have_kernels_in_several_objects(compiled, name):
+    """Else serving them would not show that all of these are linked."""
+    from passfit.codegen.elf import archive_members
+
+    (archive,) = out(compiled, name).glob("lib*.a")
+    assert len([member for member, _ in archive_members(archive.read_bytes()) if "_kernels" in member]) > 1
+
+
+@pytest.mark.parametrize("name", DEMO)
+def test_answers_over_http_are_those_of_onnx_runtime(compiled, addresses, name):
+    import numpy as np
+    import onnxruntime
+
+    from passfit.frontend.source import resolve_source
+
+    io = json.loads((out(compiled, name) / "manifest.json").read_text())["io"]
+    session = onnxruntime.InferenceSession(str(resolve_source(DEMO[name].source)), providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(0)
+    cases = [
+        {port["name"]: random.standard_normal(port["shape"]).astype(port["dtype"]) for port in io["inputs"]}
+        for _ in range(4)
+    ]
+    expected = [session.run([port["name"] for port in io["outputs"]], case) for case in cases]
+    with ThreadPoolExecutor(len(cases)) as clients:  # requests at once: the library has one arena
+        requests = [{port: value.tolist() for port, value in case.items()} for case in cases]
+        answers = list(clients.map(lambda inputs: ask(addresses[name], inputs), requests))
+    for answer, values in zip(answers, expected, strict=True):
+        assert list(answer) == [port["name"] for port in io["outputs"]]
+        for found, value in zip(answer.values(), values, strict=True):
+            assert np.shape(found) == value.shape
+            assert np.abs(np.array(found) - value).max() <= 1e-4 * np.ptp(value)

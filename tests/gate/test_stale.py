@@ -1,0 +1,185 @@
+"""A result of another model, or of other params, is never judged; a result of these always is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+
+from passfit.config import load_params
+from passfit.gate import run_gate
+from passfit.origin import model_record, tune_record
+from passfit.targets import get_target
+from passfit.tuning.database import Tuned, empty, write_database
+
+from .samples import KIB, PARAMS, Repo
+
+
+def verdict(repo: Repo) -> tuple[int, str]:
+    result = run_gate(repo.path)
+    return result.exit_code, result.text
+
+
+def in_dvc(repo: Repo) -> None:
+    """The result as the stages of dvc.yaml leave it: imported, searched and compiled in three folders."""
+    repo.footprint()
+    folder = repo.path / "out" / "compile" / "a" / "x86-64"
+    source = repo.path / "a.onnx"
+    (repo.path / "dvc.yaml").write_text("stages: {}\n")
+    canonical = hashlib.sha256(b"canonical").hexdigest()
+    record = model_record(source, "a.onnx", {}, {})
+    repo.write(repo.path / "out/models/a/origin.json", {"canonical": canonical, "made_from": record})
+    for file in ("search.json", "manifest.json"):
+        data = json.loads((folder / file).read_text())
+        data["made_from"]["model"] = canonical
+        repo.write(folder / file, data)
+    searched = repo.path / "out/optimize/a/x86-64"
+    searched.mkdir(parents=True)
+    (folder / "search.json").rename(searched / "search.json")
+    repo.write(searched / "sequence.json", {"passes": [], "exact": True})
+
+
+@pytest.fixture(params=["by hand", "by DVC"])
+def made(repo, request) -> Repo:
+    (repo.footprint if request.param == "by hand" else lambda: in_dvc(repo))()
+    assert verdict(repo)[0] == 0
+    return repo
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        (PARAMS.replace("a.onnx}", "a.onnx, shapes: {x: [1, 2]}}"), "shapes"),
+        (PARAMS.replace("a.onnx}", "a.onnx, fix: {x: 1}}"), "fix"),
+        (PARAMS.replace("a.onnx}", "'pypi:p==1!a.onnx'}"), "source"),
+        (PARAMS + "search: {strategy: greedy}", "search.strategy"),
+        (PARAMS + "search: {max-extra-compute: null}", "search.max-extra-compute"),
+        (PARAMS + "search: {until: fits}", "search.until"),
+        (PARAMS + "search: {lossy: true}", "search.lossy"),
+        (PARAMS + "verify: {cases: 4}", "verify.cases"),
+        (PARAMS.replace("x86-64: {", "x86-64: {threads: 2, "), "facts or threads of the target"),
+    ],
+)
+def test_other_params_are_found(made, params, said):
+    made.params(params)
+    code, text = verdict(made)
+    assert code == 2
+    assert "ERROR a @ x86-64: stale: " in text and said in text and "dvc repro" in text
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        PARAMS.replace("600KiB", "601KiB"),
+        PARAMS + "search: {max_error: 0.5, workers: 1}",
+        PARAMS + "tune: {seed: 3}\ntrack: {experiment: other}",
+    ],
+)
+def test_params_that_no_step_reads_are_no_matter(made, params):
+    made.params(params)
+    assert verdict(made)[0] == 0
+
+
+def test_a_budget_counts_at_once(made):
+    made.params(PARAMS.replace("600KiB", "499KiB"))
+    assert verdict(made)[0] == 1
+
+
+def test_a_budget_is_read_by_a_search_that_stops_when_it_fits(repo):
+    repo.params(PARAMS + "search: {until: fits}")
+    repo.footprint()
+    assert verdict(repo)[0] == 0
+    repo.params(PARAMS.replace("600KiB", "601KiB") + "search: {until: fits}")
+    code, text = verdict(repo)
+    assert code == 2 and "the budget it stops at" in text
+
+
+def test_another_model_file_is_found_by_its_content(made):
+    (made.path / "a.onnx").write_bytes(b"another")
+    code, text = verdict(made)
+    assert code == 2 and "stale: the model is another: model changed" in text
+
+
+def test_a_model_file_that_was_only_touched_is_the_same(made):
+    (made.path / "a.onnx").write_bytes((made.path / "a.onnx").read_bytes())
+    assert verdict(made)[0] == 0
+
+
+def test_a_model_file_that_is_not_there_is_an_error(made):
+    (made.path / "a.onnx").unlink()
+    code, text = verdict(made)
+    assert code == 2 and "dvc pull" in text
+
+
+@pytest.mark.parametrize("file", ["out/models/a/origin.json", "out/optimize/a/x86-64/search.json"])
+def test_with_dvc_a_missing_record_is_an_error(repo, file):
+    in_dvc(repo)
+    (repo.path / file).unlink()
+    code, text = verdict(repo)
+    assert code == 2 and file in text and "dvc pull" in text
+
+
+def test_a_model_imported_after_the_library_was_compiled(repo):
+    in_dvc(repo)
+    file = repo.path / "out/models/a/origin.json"
+    repo.write(file, json.loads(file.read_text()) | {"canonical": "another"})
+    code, text = verdict(repo)
+    assert code == 2 and "the imported model is another" in text
+
+
+def test_a_sequence_found_after_the_library_was_compiled(repo):
+    in_dvc(repo)
+    repo.write(repo.path / "out/optimize/a/x86-64/sequence.json", {"passes": ["fold-constant"], "exact": True})
+    code, text = verdict(repo)
+    assert code == 2 and "another sequence" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ("{seconds: 0, seed: 1}", "{seconds: 0, seed: 2}", 0),
+        ("{seconds: 0}", "{seconds: 60}", 2),
+        ("{seconds: 60}", "{seconds: 0}", 2),
+        ("{seconds: 60, seed: 1}", "{seconds: 60, seed: 2}", 2),
+    ],
+)
+def test_a_tuning_with_other_params_is_found(repo, before, after, code):
+    repo.params(f"{PARAMS}tune: {before}\n")
+    in_dvc(repo)
+    folder = repo.path / "out/tune/a/x86-64"
+    repo.write(folder / "asked.json", tune_record(load_params(repo.path / "params.yaml")))
+    write_database(empty(get_target("x86-64")), folder / "tuning.json")
+    assert verdict(repo)[0] == 0
+    repo.params(f"{PARAMS}tune: {after}\n")
+    assert verdict(repo)[0] == code
+    (folder / "asked.json").unlink()
+    assert verdict(repo)[0] == 2
+
+
+def test_a_tuning_found_after_the_library_was_compiled(repo):
+    in_dvc(repo)
+    folder = repo.path / "out/tune/a/x86-64"
+    repo.write(folder / "asked.json", tune_record(load_params(repo.path / "params.yaml")))
+    choice = Tuned("f", ["float32 1"], 1, 9, 7, "tile{along=1,vectors=2,rows=1x6}")
+    write_database(replace(empty(get_target("x86-64")), kernels=(choice,)), folder / "tuning.json")
+    code, text = verdict(repo)
+    assert code == 2 and "compiled before out/tune/a/x86-64/tuning.json" in text
+
+
+@pytest.mark.parametrize("content", ["{}", "{", "[]", '{"made_from": 3}'])
+def test_a_result_that_does_not_say_is_not_judged(repo, content):
+    repo.footprint(ram=1 << 50)
+    (repo.path / "out/compile/a/x86-64/manifest.json").write_text(content)
+    code, text = verdict(repo)
+    assert code == 2 and "ERROR a @ x86-64" in text and "manifest.json" in text and "FAIL" not in text
+
+
+def test_one_stale_result_does_not_hide_another_over_budget(repo):
+    repo.params(PARAMS.replace("a.onnx}", "a.onnx}\n  b: {source: b.onnx}"))
+    repo.footprint("a")
+    repo.footprint("b", ram=700 * KIB)
+    (repo.path / "a.onnx").write_bytes(b"another")
+    code, text = verdict(repo)
+    assert code == 2 and "ERROR a @ x86-64" in text and "FAIL  b @ x86-64" in text

@@ -1,0 +1,33 @@
+"""What a search tells of itself while it runs: it moves in every phase, and the best so far never gets worse."""
+
+import pytest
+
+pytest.importorskip("tvm")
+
+from passfit.frontend.relax import to_relax
+from passfit.search.replay import port_names
+from passfit.search.search import search
+from passfit.search.strategy import Limits
+from passfit.targets import get_target
+
+from .test_search import network
+
+pytestmark = pytest.mark.tvm
+
+
+def test_it_moves_while_searching_and_while_finishing():
+    model = network(["conv", "Relu", "conv"])
+    told = []
+    found = search(
+        to_relax(model), "m", get_target("x86-64"), *port_names(model), strategy="greedy", limits=Limits(6),
+        progress=lambda what, done, best: told.append((what.split(",")[0], done, best)),
+    )  # fmt: skip
+    phases = [what for what, _, _ in told]
+    assert sorted(set(phases), key=phases.index) == ["searching", "finishing"]
+    for phase in ("searching", "finishing"):
+        amounts = [done for what, done, _ in told if what == phase]
+        assert amounts == sorted(amounts) and amounts[0] < amounts[-1]
+    assert max(done for what, done, _ in told if what == "searching") == found.evaluations
+    best = [least for _, _, least in told]
+    assert all(later <= earlier for earlier, later in zip(best, best[1:]) if earlier)
+    assert best[-1] <= found.best.ram

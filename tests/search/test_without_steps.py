@@ -1,0 +1,84 @@
+"""Programs without steps: nothing is computed, or every kernel becomes a window or a view."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+pytest.importorskip("tvm")
+
+from passfit.frontend.canonical import canonicalize
+from passfit.frontend.relax import to_relax
+from passfit.memory import plan_arena, validate_plan
+from passfit.passes.sequence import Sequence
+from passfit.search.replay import port_names, replay
+from passfit.search.search import search
+from passfit.search.strategies import STRATEGIES
+from passfit.search.strategy import Limits
+from passfit.targets import get_target
+
+pytestmark = pytest.mark.tvm
+
+TARGET = get_target("x86-64")
+node = helper.make_node
+
+
+def _integers(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+#: nodes, shapes of inputs, outputs with their dtypes, constants
+MODELS = {
+    "identity": ([node("Identity", ["x"], ["y"])], {"x": [2, 3]}, ["y"], {}),
+    "input-is-output": ([], {"x": [2, 3]}, ["x"], {}),
+    "constant": ([], {}, ["c"], {"c": np.arange(4, dtype=np.float32)}),
+    "scalar": ([node("Identity", ["x"], ["y"])], {"x": []}, ["y"], {}),
+    "input-unread": ([], {"x": [7]}, ["c"], {"c": np.float32(3)}),
+    "shape": ([node("Shape", ["x"], ["y"])], {"x": [2, 3]}, ["y"], {}),
+    "view": ([node("Reshape", ["x", "s"], ["y"])], {"x": [16, 4]}, ["y"], {"s": _integers(64)}),
+    "slice": ([node("Slice", ["x", "s", "e"], ["y"])], {"x": [64, 4]}, ["y"], {"s": _integers(16), "e": _integers(32)}),
+    "split": ([node("Split", ["x"], ["y", "z"], num_outputs=2)], {"x": [64, 4]}, ["y", "z"], {}),
+    "concat": ([node("Concat", ["x", "z"], ["y"], axis=0)], {"x": [16, 4], "z": [16, 4]}, ["y"], {}),
+    "split-concat": (
+        [node("Split", ["x"], ["a", "b"], num_outputs=2), node("Concat", ["a", "b"], ["y"], axis=0)],
+        {"x": [64, 4]}, ["y"], {},
+    ),
+    "no-elements": ([node("Relu", ["x"], ["y"])], {"x": [0, 3]}, ["y"], {}),
+    "no-elements-at-all": ([], {}, ["c"], {"c": np.zeros((0, 3), np.float32)}),
+}  # fmt: skip
+
+
+def model_of(name: str):
+    nodes, inputs, outputs, constants = MODELS[name]
+    kind = TensorProto.INT64 if name == "shape" else TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(each, TensorProto.FLOAT, shape) for each, shape in inputs.items()],
+        [helper.make_tensor_value_info(each, kind, inputs.get(each)) for each in outputs],
+        [numpy_helper.from_array(np.asarray(value), each) for each, value in constants.items()],
+    )
+    return canonicalize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_search_ends_and_its_sequence_replays_to_what_was_promised(name: str) -> None:
+    model = model_of(name)
+    module = to_relax(model)
+    result = search(module, name, TARGET, *port_names(model))
+    assert result.best.kernels == 0 and result.best.floor == 0 and result.best.ram == result.best.arena
+    assert result.best.ram <= result.baseline.ram
+    sequence = Sequence.parse(result.sequence.specs)
+    lowered, workspace = replay(sequence, module, model, name)
+    plan = plan_arena(lowered.program, TARGET.alignment)
+    validate_plan(lowered.program, plan, TARGET.alignment)
+    assert (len(lowered.program.steps), plan.arena, workspace) == (0, result.best.arena, 0)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", ["no-elements-at-all", "slice"])
+def test_every_strategy_takes_them(strategy: str, name: str) -> None:
+    model = model_of(name)
+    result = search(to_relax(model), name, TARGET, *port_names(model), strategy=strategy, limits=Limits(evaluations=30))
+    assert result.best.ram <= result.baseline.ram

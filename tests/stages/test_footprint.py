@@ -1,0 +1,58 @@
+"""The budget is filled in after compiling, and being over it is no error of a stage."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from passfit.config import load_params
+from passfit.errors import ConfigError
+from passfit.memory.footprint import Footprint, FootprintReport, Measured, Start
+from passfit.results import compile_dir, kept_footprint
+from passfit.stages.footprint import footprint
+
+BEST = Footprint(
+    ram=640, flash=2048, arena=600, workspace=40, weights=2000, code=48, bound=590, floor=300, proved=False,
+    kernels=3, sum=4000,
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def in_a_repo(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place = compile_dir("ocr", "rpi4") / "footprint.json"
+    place.parent.mkdir(parents=True)
+    report = FootprintReport("ocr", "rpi4", Start(9, 1), BEST, BEST, Measured(True, "native", None, 1.0, 0.0, 0.0))
+    place.write_text(json.dumps(report.to_json()))
+
+
+def params(tmp_path, target: str):
+    (tmp_path / "params.yaml").write_text(f"models: {{ocr: {{source: o.onnx}}}}\ntargets: {{rpi4: {target}}}\n")
+    return load_params(tmp_path / "params.yaml")
+
+
+@pytest.mark.parametrize(
+    ("target", "budget", "fits", "line"),
+    [
+        ("", {"ram": None, "flash": None}, True, "ocr @ rpi4: fits: ram 640 B of the device's"),
+        ("{budget: {ram: 640}}", {"ram": 640, "flash": None}, True, "ocr @ rpi4: fits: ram 640 B of the budget's 640 B"),
+        ("{budget: {ram: 639}}", {"ram": 639, "flash": None}, False, "does NOT fit: ram 640 B of the budget's 639 B"),
+        ("{budgets: {ocr: {flash: 1}}}", {"ram": None, "flash": 1}, False, "flash 2.0 KiB of the budget's 1 B"),
+    ],
+)
+def test_it_keeps_the_footprint_with_its_budget(tmp_path, target, budget, fits, line):
+    assert line in footprint(params(tmp_path, target), "ocr", "rpi4")
+    kept = json.loads(kept_footprint("ocr", "rpi4").read_text())
+    assert (kept["budget"], kept["fits"]) == (budget, fits)
+    compiled = json.loads((compile_dir("ocr", "rpi4") / "footprint.json").read_text())
+    assert list(kept) == list(compiled)
+    assert {key: value for key, value in kept.items() if key not in ("budget", "fits")} == {
+        key: value for key, value in compiled.items() if key not in ("budget", "fits")
+    }
+
+
+def test_without_a_result_it_says_how_to_make_one(tmp_path):
+    (compile_dir("ocr", "rpi4") / "footprint.json").unlink()
+    with pytest.raises(ConfigError, match="dvc repro"):
+        footprint(params(tmp_path, ""), "ocr", "rpi4")
