@@ -83,7 +83,8 @@ def test_whole_kernels_stay_whole():
 def test_what_is_run_again_is_within_the_limit_and_lowers_the_arena():
     none, some = found(0.0), found(0.5)
     assert none.extra_compute == 0.0 and "next" not in arenas(none) and none.next
-    assert arenas(some)["repeat"] < arenas(some)["split"] == arenas(none)["repeat"]
+    # each search takes the state its own levers bring lowest
+    assert arenas(some)["repeat"] < arenas(none)["repeat"] <= arenas(some)["split"]
     assert LEAST < some.extra_compute < MOST
     assert arenas(some)["next"] == arenas(some)["repeat"] and not some.next
 
