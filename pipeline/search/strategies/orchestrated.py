@@ -51,7 +51,7 @@ def orchestrated(trace: Trace, seed: int) -> None:
 
 def _around_peak(trace: Trace) -> None:
     """A beam over what can be changed at the peak of the best so far, as long as that lowers it."""
-    if _is_least(trace):
+    if trace.best is None or _is_least(trace):
         return
     frontier, before = [trace.best_candidate], None
     while frontier and trace.best is not before and not trace.finished:
