@@ -20,8 +20,8 @@ from pathlib import Path
 from entries import HERE, Entry, alone, entries, missing
 
 from passfit import api
-from passfit.graph.files import write_text
-from passfit.graph.sizes import format_bytes
+from passfit.support.sizes import format_bytes
+from passfit.support.text_files import write_text
 from passfit.targets import get_target
 
 RESULTS = HERE / "results" / "compile_time"

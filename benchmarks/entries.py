@@ -14,7 +14,7 @@ from zoo import BUILDERS, build
 
 from passfit import api
 from passfit.errors import PassfitError
-from passfit.frontend.cache import default_cache
+from passfit.frontend.source.cache import default_cache
 
 HERE = Path(__file__).parent
 

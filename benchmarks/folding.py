@@ -22,11 +22,11 @@ import onnx
 import onnxruntime as ort
 import tomli
 
-from passfit.frontend.binding import bind_inputs
-from passfit.frontend.folding import fold
-from passfit.frontend.reading import all_nodes, read_model
-from passfit.frontend.shapes import infer_shapes
-from passfit.frontend.source import resolve_source
+from passfit.frontend.canonical.bind_shapes import bind_inputs
+from passfit.frontend.canonical.fold_constants import fold
+from passfit.frontend.canonical.read_onnx import all_nodes, read_model
+from passfit.frontend.canonical.shapes import infer_shapes
+from passfit.frontend.source.source import resolve_source
 
 Fold = Callable[[onnx.ModelProto], onnx.ModelProto]
 

@@ -17,18 +17,20 @@ from pathlib import Path
 from entries import HERE, Entry, alone, entries, geometric_mean
 from latency import lower
 
-from passfit import api, building
+from passfit import api
 from passfit.codegen import c_identifier, symbol, write_library
+from passfit.codegen.build_library import build_library
 from passfit.codegen.library import Library
-from passfit.graph.files import write_text
-from passfit.kernels.build import build_module
-from passfit.kernels.lowering import Lowered
-from passfit.kernels.placed import placed_kernels
-from passfit.kernels.workspace import workspace_bytes
-from passfit.passes.sequence import TVM_DEFAULT
-from passfit.search.replay import port_names
-from passfit.search.scoring import Scorer
+from passfit.codegen.objects import build_module
+from passfit.frontend.imported_model import port_names
+from passfit.kernels.lower.lower import Lowered
+from passfit.kernels.lower.specialise import placed_kernels
+from passfit.memory.validation.checked_plan import plan_of
+from passfit.passes.sequence.sequence import TVM_DEFAULT
+from passfit.search.evaluate.scoring import Scorer
+from passfit.support.text_files import write_text
 from passfit.targets import Target, get_target
+from passfit.tir.workspace import workspace_bytes
 from passfit.verify.cases import choose_cases
 from passfit.verify.compare import compare
 from passfit.verify.instructions import instructions
@@ -51,7 +53,7 @@ def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[
     kernels = {symbol(prefix, name): kernel for name, kernel in lowered.kernels.items()}
     build_module(kernels, target.tvm_config(), "default").write_to_file(str(folder / "kernels.o"), "o")
     workspace = sum(map(workspace_bytes, lowered.kernels.values()))
-    plan = building.plan_of(lowered.program, target)
+    plan = plan_of(lowered.program, target)
     library = write_library(
         imported.name, lowered.program, plan, workspace, lowered.weights, [folder / "kernels.o"], target, folder
     )
@@ -60,8 +62,8 @@ def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[
 
 def tuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[Library, Lowered]:
     lowered, workspace = lower(imported, (*TVM_DEFAULT, "share", "order"), target)
-    plan = building.plan_of(lowered.program, target)
-    return building.build_library(imported.name, lowered, plan, workspace, target, folder), lowered
+    plan = plan_of(lowered.program, target)
+    return build_library(imported.name, lowered, plan, workspace, target, folder), lowered
 
 
 def measure(entry: Entry, name: str) -> dict:

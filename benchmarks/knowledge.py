@@ -21,12 +21,12 @@ import tomli
 
 from passfit import api
 from passfit.errors import PassfitError
-from passfit.graph.files import write_text
-from passfit.passes.registry import parse_spec
-from passfit.search.actions import TAILS, Candidate, starts
+from passfit.passes.sequence.catalogue import parse_spec
+from passfit.search.evaluate.candidates import TAILS, Candidate, starts
 from passfit.search.knowledge import Knowledge, load_knowledge
 from passfit.search.knowledge.record import Record
 from passfit.search.knowledge.store import SHIPPED
+from passfit.support.text_files import write_text
 from passfit.targets import get_target
 
 HERE = Path(__file__).parent

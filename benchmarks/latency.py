@@ -1,7 +1,7 @@
 """Milliseconds a run, beside ONNX Runtime's: one thread, one machine, one instruction set, one run of this file.
 
-    .venv/bin/python benchmarks/latency.py                        all of it; results in benchmarks/results/latency/
-    .venv/bin/python benchmarks/latency.py --model ocr-cls --again
+    .venv/bin/python benchmarks/search/latency.py                        all of it; results in benchmarks/results/latency/
+    .venv/bin/python benchmarks/search/latency.py --model ocr-cls --again
 
 A library is a program that takes its turn with ONNX Runtime, ROUNDS times, each for SECONDS; of each the median of a
 turn counts, and the least of the turns. `winner`: what the memory benchmark found (its column `everything`), in parts;
@@ -21,13 +21,16 @@ from entries import HERE, Entry, alone, attempted, entries, missing
 from latency_table import COLUMNS, RESULTS, row, table
 from memory_table import known_of
 
-from passfit import api, building
-from passfit.graph.files import write_text
-from passfit.kernels.lowering import Lowered
+from passfit import api
+from passfit.codegen.build_library import build_library
+from passfit.kernels.lower.lower import Lowered
+from passfit.memory.placement.account import footprint_of
+from passfit.memory.validation.checked_plan import plan_of
 from passfit.passes.base import ModulePass
-from passfit.passes.registry import parse_spec
-from passfit.passes.sequence import TVM_DEFAULT, Sequence
-from passfit.search.replay import replay
+from passfit.passes.sequence.catalogue import parse_spec
+from passfit.passes.sequence.replay import replay
+from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
+from passfit.support.text_files import write_text
 from passfit.targets import Target, get_target
 from passfit.verify.inputs import make_input
 from passfit.verify.reference import Reference
@@ -59,11 +62,11 @@ def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> d
             folder.mkdir()
             started = time.monotonic()
             lowered, workspace = lower(imported, each)
-            plan = building.plan_of(lowered.program, TARGET)
-            library = building.build_library(imported.name, lowered, plan, workspace, TARGET, folder)
+            plan = plan_of(lowered.program, TARGET)
+            library = build_library(imported.name, lowered, plan, workspace, TARGET, folder)
             seconds = round(time.monotonic() - started, 1)
             programs[column] = link(library, lowered.program, TARGET, folder)
-            ram = building.footprint_of(lowered.program, plan, workspace, 0, TARGET).ram
+            ram = footprint_of(lowered.program, plan, workspace, 0, TARGET).ram
             found[column] = {"ram": ram, "workspace": workspace, "seconds": seconds, "ms": []}
         found["onnxruntime"] = {"ms": []}
         for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""The results of latency.py, and the table of them."""
+"""The results of search/latency.py, and the table of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 from entries import HERE, Entry, geometric_mean
 
-from passfit.graph.sizes import format_bytes
+from passfit.support.sizes import format_bytes
 
 RESULTS = HERE / "results" / "latency"
 COLUMNS = ("whole", "winner")
@@ -28,7 +28,7 @@ def table(models: list[Entry]) -> str:
     lines = [
         "# Milliseconds a run, beside ONNX Runtime's",
         "",
-        "`.venv/bin/python benchmarks/latency.py`: one thread each, the same machine and instruction set (x86-64-v3), turn",
+        "`.venv/bin/python benchmarks/search/latency.py`: one thread each, the same machine and instruction set (x86-64-v3), turn",
         "by turn in one run. In brackets, ÷ ONNX Runtime. Winner: the sequence of least ram, in parts (results/memory.md);",
         "whole: the same kernels, not split.",
         "",

@@ -19,12 +19,13 @@ from entries import HERE, geometric_mean
 from latency import TARGET
 from tvm import relax, te, tirx
 
-from passfit.graph.files import write_text
-from passfit.kernels.lowering import lower, without_workspaces
-from passfit.kernels.tuning import Request
-from passfit.passes.sequence import TVM_DEFAULT, Sequence
-from passfit.tuning.census import Census
-from passfit.tuning.timed import TimedStand
+from passfit.kernels.lower.lower import lower
+from passfit.kernels.lower.schedule_program import without_workspaces
+from passfit.kernels.schedule.tuned import Request
+from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
+from passfit.support.text_files import write_text
+from passfit.tuning.measure.timed import TimedStand
+from passfit.tuning.recorder import Census
 
 LAYOUTS, ROUNDS = ("NCHW", "blocks", "NHWC"), 5
 _LANES = TARGET.machine.lanes

@@ -19,16 +19,19 @@ from pathlib import Path
 from entries import HERE, Entry, alone, attempted, geometric_mean, missing
 from latency import REPEATS, TARGET, passes
 
-from passfit import api, building
-from passfit.graph.files import write_text
-from passfit.graph.sizes import format_bytes
-from passfit.passes.registry import parse_spec
-from passfit.passes.sequence import Sequence
-from passfit.search.replay import replay
-from passfit.settings import silent
-from passfit.tuned import find_layout
-from passfit.tuning.stands import Stands
-from passfit.tuning.tune import Clock, finds_cold_caches
+from passfit import api
+from passfit.codegen.build_library import build_library
+from passfit.memory.placement.account import footprint_of
+from passfit.memory.validation.checked_plan import plan_of
+from passfit.passes.sequence.catalogue import parse_spec
+from passfit.passes.sequence.replay import replay
+from passfit.passes.sequence.sequence import Sequence
+from passfit.support.progress import silent
+from passfit.support.sizes import format_bytes
+from passfit.support.text_files import write_text
+from passfit.tuning.measure.choose_harness import Stands
+from passfit.tuning.tune_kernels import Clock, finds_cold_caches
+from passfit.tuning.tune_model import find_layout
 from passfit.verify.cases import choose_cases
 from passfit.verify.compare import compare
 from passfit.verify.runner import link
@@ -70,11 +73,11 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...]) -> dict:
         for column, (program, workspace) in lowered.items():
             folder = Path(scratch) / column
             folder.mkdir()
-            plan = building.plan_of(program.program, TARGET)
-            library = building.build_library(imported.name, program, plan, workspace, TARGET, folder)
+            plan = plan_of(program.program, TARGET)
+            library = build_library(imported.name, program, plan, workspace, TARGET, folder)
             programs[column] = link(library, program.program, TARGET, folder)
             _, outputs = programs[column].run([case.inputs for case in cases])
-            ram = building.footprint_of(program.program, plan, workspace, 0, TARGET).ram
+            ram = footprint_of(program.program, plan, workspace, 0, TARGET).ram
             found[column] = {"ram": ram, "error": compare(outputs, cases, TOLERANCE).relative, "ms": []}
         for _ in range(ROUNDS):
             for column, program in programs.items():

@@ -22,23 +22,24 @@ from pathlib import Path
 from entries import HERE, Entry, alone, attempted, entries
 from memory_table import BASELINE, RESULTS, cell, file_of, known_of, ratio, table
 
-from passfit import api, building
+from passfit import api
 from passfit.errors import PassfitError
-from passfit.graph import Program
-from passfit.graph.files import write_text
-from passfit.kernels.arranging import arranged
-from passfit.kernels.splits import splits_of
+from passfit.frontend.imported_model import port_names
+from passfit.kernels.rewrite.splittable import splits_of
 from passfit.memory import Footprint, best_order, plan_arena
-from passfit.memory.segments import all_joined, best_segments
+from passfit.memory.placement.account import footprint_of
+from passfit.memory.streaming.partition import all_joined, best_segments
 from passfit.passes.base import ModulePass
-from passfit.passes.registry import parse_spec
-from passfit.passes.sequence import TVM_DEFAULT
-from passfit.search.baseline import tvm_default
-from passfit.search.forked import forked
+from passfit.passes.sequence.apply import arranged
+from passfit.passes.sequence.catalogue import parse_spec
+from passfit.passes.sequence.sequence import TVM_DEFAULT
+from passfit.program import Program
+from passfit.search.evaluate.forked import forked
+from passfit.search.evaluate.scoring import Request, Scorer
+from passfit.search.evaluate.tvm_default import tvm_default
 from passfit.search.knowledge import load_knowledge
-from passfit.search.replay import port_names
-from passfit.search.scoring import Request, Scorer
 from passfit.search.search import search
+from passfit.support.text_files import write_text
 from passfit.targets import get_target
 
 TARGET = get_target("x86-64")
@@ -89,7 +90,7 @@ def lever(*arrangement: str) -> Callable[[Setting], dict]:
             program = parse_spec(spec).apply(program)
         plan = plan_arena(program, TARGET.alignment)
         seconds = _since(started)
-        found = building.footprint_of(program, plan, workspace, 0, TARGET)
+        found = footprint_of(program, plan, workspace, 0, TARGET)
         return _row(setting, found, (*TVM_DEFAULT, *arrangement), seconds)
 
     return column
@@ -115,7 +116,7 @@ def split(setting: Setting) -> dict:
     program = all_joined(program, splits, segments, TARGET.alignment)
     plan = plan_arena(program, TARGET.alignment)
     seconds = _since(started)
-    found = building.footprint_of(program, plan, setting.plain.workspace, 0, TARGET)
+    found = footprint_of(program, plan, setting.plain.workspace, 0, TARGET)
     return _row(setting, found, TVM_DEFAULT, seconds)
 
 

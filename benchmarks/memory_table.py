@@ -7,7 +7,7 @@ from pathlib import Path
 
 from entries import HERE, Entry, geometric_mean
 
-from passfit.graph.sizes import format_bytes
+from passfit.support.sizes import format_bytes
 
 RESULTS = HERE / "results" / "memory"
 BASELINE = "tvm-default"

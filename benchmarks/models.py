@@ -20,8 +20,8 @@ import tomli
 
 from passfit import api
 from passfit.errors import PassfitError
-from passfit.graph.files import write_text
-from passfit.graph.sizes import format_bytes
+from passfit.support.sizes import format_bytes
+from passfit.support.text_files import write_text
 from passfit.targets import get_target
 
 HERE = Path(__file__).parent

@@ -31,7 +31,7 @@ from onnx import numpy_helper
 from passfit import api
 from passfit.errors import NumericError, PassfitError
 from passfit.memory import read_plan
-from passfit.settings import SearchSettings
+from passfit.search.settings import SearchSettings
 from passfit.targets import Target, get_target
 from passfit.verify.runner import numpy_dtype
 
@@ -248,7 +248,7 @@ def main() -> None:
     ]
 
     # imported here once: every process has it then
-    import passfit.kernels.lowering  # noqa: F401
+    import passfit.kernels.lower.lower  # noqa: F401
     import passfit.search.search  # noqa: F401
 
     results = []

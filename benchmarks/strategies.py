@@ -22,15 +22,15 @@ import tomli
 from passfit import api
 from passfit.bench.rebench import OURS, SEEDED
 from passfit.errors import PassfitError
-from passfit.graph.files import write_text
-from passfit.graph.sizes import format_bytes
+from passfit.frontend.imported_model import port_names
+from passfit.search.evaluate.workers import InProcess
 from passfit.search.knowledge import load_knowledge
 from passfit.search.knowledge.knowledge import Knowledge
-from passfit.search.replay import port_names
 from passfit.search.search import search
 from passfit.search.strategies import STRATEGIES
-from passfit.search.strategy import Limits
-from passfit.search.workers import InProcess
+from passfit.search.strategies.trace import Limits
+from passfit.support.sizes import format_bytes
+from passfit.support.text_files import write_text
 from passfit.targets import get_target
 
 HERE = Path(__file__).parent

@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/threads.py                        a few models; results in benchmarks/results/threads/
     .venv/bin/python benchmarks/threads.py --model ocr-cls --again
 
-The sequences are those of latency.py, `winner` in parts and `whole`. Each library is a program that runs for SECONDS in
+The sequences are those of search/latency.py, `winner` in parts and `whole`. Each library is a program that runs for SECONDS in
 each of ROUNDS; of its medians the median counts. `ram` is predicted, `measured` the anonymous memory it gained.
 
 How many cores others leave to it is measured in the same rounds, by the library of one thread: `cores` is how much more
@@ -27,10 +27,13 @@ from entries import HERE, Entry, alone, entries, geometric_mean
 from latency import TARGET, lower, passes
 from latency_table import COLUMNS
 
-from passfit import api, building
-from passfit.graph.files import write_text
-from passfit.graph.sizes import format_bytes
-from passfit.kernels.parallel import is_parallel
+from passfit import api
+from passfit.codegen.build_library import build_library
+from passfit.kernels.rules.parallel_loops import is_parallel
+from passfit.memory.placement.account import footprint_of
+from passfit.memory.validation.checked_plan import plan_of
+from passfit.support.sizes import format_bytes
+from passfit.support.text_files import write_text
 from passfit.verify.inputs import make_input
 from passfit.verify.runner import Linked, link
 
@@ -77,9 +80,9 @@ def measure(entry: Entry) -> dict:
 def _built(imported: api.ImportedModel, specs: tuple[str, ...], threads: int, folder: Path) -> tuple[Linked, dict]:
     target = TARGET.with_threads(threads)
     lowered, workspace = lower(imported, specs, target)
-    plan = building.plan_of(lowered.program, target)
-    library = building.build_library(imported.name, lowered, plan, workspace, target, folder)
-    ram = building.footprint_of(lowered.program, plan, workspace, 0, target).ram
+    plan = plan_of(lowered.program, target)
+    library = build_library(imported.name, lowered, plan, workspace, target, folder)
+    ram = footprint_of(lowered.program, plan, workspace, 0, target).ram
     shared = sum(is_parallel(kernel) for kernel in lowered.kernels.values())
     return link(library, lowered.program, target, folder), {"ram": ram, "kernels": len(lowered.kernels), "shared": shared}
 

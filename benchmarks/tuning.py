@@ -4,7 +4,7 @@
     .venv/bin/python benchmarks/tuning.py --model squeezenet1.1 --column whole --seconds 120 --again
     .venv/bin/python benchmarks/tuning.py --target rpi4 --target bpi-f3 --seconds 90      instructions, under emulation
 
-As latency.py: one thread each, ROUNDS turns of SECONDS; of each turn the shortest run, on a machine that has other work
+As search/latency.py: one thread each, ROUNDS turns of SECONDS; of each turn the shortest run, on a machine that has other work
 to do. Both libraries are of one sequence: `winner`, the one of least ram, in parts, or `whole`, the same kernels not split.
 For a target that is emulated here, both are compiled as `passfit compile` does, which counts their instructions.
 """
@@ -22,25 +22,28 @@ from pathlib import Path
 from entries import HERE, Entry, alone, attempted, entries, geometric_mean
 from latency import REPEATS, TARGET, passes
 
-from passfit import api, building
-from passfit.graph.files import write_text
-from passfit.graph.sizes import format_bytes
-from passfit.kernels.tuning import Tuning
-from passfit.passes.registry import parse_spec
-from passfit.passes.sequence import Sequence
-from passfit.search.replay import replay
-from passfit.settings import silent
+from passfit import api
+from passfit.codegen.build_library import build_library
+from passfit.kernels.schedule.tuned import Tuning
+from passfit.memory.placement.account import footprint_of
+from passfit.memory.validation.checked_plan import plan_of
+from passfit.passes.sequence.catalogue import parse_spec
+from passfit.passes.sequence.replay import replay
+from passfit.passes.sequence.sequence import Sequence
+from passfit.support.progress import silent
+from passfit.support.sizes import format_bytes
+from passfit.support.text_files import write_text
 from passfit.targets import Target, get_target
-from passfit.tuned import find_tuning
-from passfit.tuning.census import Census
 from passfit.tuning.database import RULES, AdoptedTuning
-from passfit.tuning.tune import Clock, finds_cold_caches, tune_kernels
+from passfit.tuning.recorder import Census
+from passfit.tuning.tune_kernels import Clock, finds_cold_caches, tune_kernels
+from passfit.tuning.tune_model import find_tuning
 from passfit.verify.cases import choose_cases
 from passfit.verify.compare import compare
 from passfit.verify.reference import Reference
 from passfit.verify.runner import link
 
-#: the worst of latency.py, and some that are not
+#: the worst of search/latency.py, and some that are not
 MODELS = ("squeezenet1.1", "face-scrfd", "resnet50", "vgg16", "ocr-cls")
 #: small enough to be counted
 COUNTED = ("wake-alexa", "wake-timer", "mtcnn-rnet", "ocr-cls")
@@ -78,12 +81,12 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...], seconds: float,
             folder = Path(scratch) / column
             folder.mkdir()
             made, workspace = lowered(tuning)
-            plan = building.plan_of(made.program, TARGET)
-            library = building.build_library(imported.name, made, plan, workspace, TARGET, folder)
+            plan = plan_of(made.program, TARGET)
+            library = build_library(imported.name, made, plan, workspace, TARGET, folder)
             programs[column] = link(library, made.program, TARGET, folder)
             _, outputs = programs[column].run([case.inputs for case in cases])
             error = compare(outputs, cases, TOLERANCE).relative
-            ram = building.footprint_of(made.program, plan, workspace, 0, TARGET).ram
+            ram = footprint_of(made.program, plan, workspace, 0, TARGET).ram
             found[column] = {"ram": ram, "error": error, "ms": []}
         found["onnxruntime"] = {"ms": []}
         for _ in range(ROUNDS):

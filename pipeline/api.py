@@ -9,27 +9,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .building import build_and_run, footprint_of, plan_of, step_limit
+from .artifacts.origin import search_record
+from .artifacts.places import ORIGIN
+from .artifacts.write import comparison_kept, write_footprint, write_manifest, write_pictures, write_search
 from .errors import ConfigError, OutputError
-from .frontend.source import resolve_source
-from .graph.files import write_text
-from .graph.serial import json_lines
-from .imported import Fixed, ImportedModel, Shapes, import_onnx, load
-from .interrupts import patient
+from .frontend.imported_model import Fixed, ImportedModel, Shapes, import_onnx, load
+from .frontend.source.model_record import model_record
+from .frontend.source.source import resolve_source
 from .memory.footprint import Budget, Footprint, FootprintReport, Measured
-from .origin import model_record, search_record
-from .output import result_folder
-from .results import ORIGIN
-from .searching import find_sequence, workers_of
-from .settings import Progress, SearchSettings, TuneSettings, VerifySettings, silent
+from .memory.placement.account import footprint_of
+from .memory.validation.checked_plan import plan_of
+from .search.find_sequence import find_sequence, workers_of
+from .search.settings import SearchSettings
+from .support.interrupts import patient
+from .support.progress import Progress, silent
+from .support.result_folder import result_folder
+from .support.step_limit import step_limit
+from .support.text_files import json_lines, write_text
 from .targets import Target, how_to_run
-from .tuned import find_tuning
-from .writing import comparison_kept, write_footprint, write_manifest, write_pictures, write_search
+from .tuning.settings import TuneSettings
+from .tuning.tune_model import find_tuning
+from .verify.build_and_run import build_and_run
+from .verify.settings import VerifySettings
 
 if TYPE_CHECKING:
     import onnx
 
-    from .passes.sequence import Sequence as PassSequence
+    from .passes.sequence.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
     from .tuning.database import AdoptedTuning, Database
 
@@ -78,9 +84,9 @@ def profile(
     imported = load(model, name, shapes, fix)
 
     # only now: TVM takes a second to import, and bad input need not wait for it
-    from .report.heat_map import heat_map
-    from .search.effects import effects
-    from .search.replay import port_names
+    from .frontend.imported_model import port_names
+    from .report.pictures.heat_map import heat_map
+    from .search.effects.effects import effects
 
     found = effects(imported.graph, target, *port_names(imported.onnx), progress=progress, clock=clock)
     write_text(out, json_lines(found))
@@ -114,9 +120,9 @@ def learn(
     imported = [load(model, name, shapes, fix) for model in models]
 
     # only now: TVM takes a second to import, and bad input need not wait for it
-    from .search.evaluation import Evaluator
+    from .frontend.imported_model import port_names
+    from .search.evaluate.evaluation import Evaluator
     from .search.knowledge.explore import explore
-    from .search.replay import port_names
 
     for each in imported:
         workers = workers_of(each, target, SearchSettings())
@@ -177,7 +183,7 @@ def compile_model(
     has a layout for another sequence or model, ConfigError where it is of another target,
     NumericError where the library computes something else than ONNX Runtime, ToolchainError, OutputError.
     """
-    from .passes.sequence import read_sequence
+    from .passes.sequence.sequence import read_sequence
 
     # first what is quickly known to be wrong
     chosen = None if sequence is None else read_sequence(sequence)
@@ -206,15 +212,16 @@ def compile_imported(
     progress: Progress = silent,
 ) -> FootprintReport:
     """`compile_model` of a model that is imported already."""
-    from .passes.sequence import write_sequence
+    from .passes.sequence.sequence import write_sequence
     from .tuning.database import AdoptedTuning
 
     chosen, tuned = sequence, tuning or AdoptedTuning()
     with result_folder(out) as folder:
         # only now: TVM takes a second to import, and bad input need not wait for it
-        from .search.baseline import tvm_default
-        from .search.baseline_code import default_code_aside
-        from .search.replay import lowered_by, port_names, scheduled
+        from .frontend.imported_model import port_names
+        from .passes.sequence.replay import lowered_by, scheduled
+        from .search.evaluate.tvm_default import tvm_default
+        from .search.evaluate.tvm_default_code import default_code_aside
 
         if chosen is None:
             result, front = find_sequence(imported, target, budget, search, progress)
@@ -264,7 +271,7 @@ def tune(
     written; a second one ends everything. Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError for a target whose programs do
     not run here.
     """
-    from .passes.sequence import read_sequence
+    from .passes.sequence.sequence import read_sequence
     from .tuning.database import empty, write_database
 
     _check_parent(out)

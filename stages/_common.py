@@ -13,12 +13,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from passfit.config import Params, load_params
+from passfit.artifacts.places import REMAKE
 from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean, environment_error
-from passfit.graph.files import decode, read_text
-from passfit.interrupts import interruptible
 from passfit.memory.footprint import Budget
-from passfit.results import REMAKE
+from passfit.params.params import Params, load_params
+from passfit.support.interrupts import interruptible
+from passfit.support.text_files import decode, read_text
 from passfit.targets import Target
 from passfit.targets.catalogue import get_target
 

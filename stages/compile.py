@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from passfit import api
-from passfit.config import Params
-from passfit.origin import verify_settings
-from passfit.report.lines import compile_line
+from passfit.artifacts.origin import verify_settings
+from passfit.artifacts.places import canonical_model, compile_dir, optimize_dir, tuning_file
+from passfit.params.params import Params
 from passfit.report.progress import console_progress
-from passfit.results import canonical_model, compile_dir, optimize_dir, tuning_file
 from passfit.stages._common import entry, run_stage, target_of
+from passfit.stages._lines import compile_line
 
 
 def compile_library(params: Params, model: str, target: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from passfit.config import Params
-from passfit.frontend.source import resolve_source
-from passfit.graph.sizes import format_bytes
+from passfit.frontend.source.source import resolve_source
+from passfit.params.params import Params
 from passfit.stages._common import OUT, copy_file, entry, run_stage
+from passfit.support.sizes import format_bytes
 
 
 def fetch(params: Params, model: str) -> str:

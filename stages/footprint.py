@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from passfit.config import Params
-from passfit.graph.files import read_text, write_text
-from passfit.report.lines import fits_line
-from passfit.results import REMAKE, compile_dir, judged_text, kept_footprint, parse_result, within
+from passfit.artifacts.places import REMAKE, compile_dir, judged_text, kept_footprint, parse_result, within
+from passfit.params.params import Params
 from passfit.stages._common import budget_of, run_stage, target_of
+from passfit.stages._lines import fits_line
+from passfit.support.text_files import read_text, write_text
 
 
 def footprint(params: Params, model: str, target: str) -> str:

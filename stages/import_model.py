@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from passfit import api
-from passfit.config import Params
+from passfit.artifacts.places import canonical_model
 from passfit.errors import ConfigError
-from passfit.frontend.source import is_package
-from passfit.report.lines import import_line
-from passfit.results import canonical_model
+from passfit.frontend.source.source import is_package
+from passfit.params.params import Params
 from passfit.scaffold import model_file
 from passfit.stages._common import entry, run_stage
+from passfit.stages._lines import import_line
 
 
 def import_model(params: Params, model: str, file: str) -> str:

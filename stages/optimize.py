@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from passfit import api
-from passfit.config import Params
-from passfit.origin import search_settings
-from passfit.report.lines import optimize_line
+from passfit.artifacts.origin import search_settings
+from passfit.artifacts.places import canonical_model, optimize_dir
+from passfit.params.params import Params
 from passfit.report.progress import console_progress
-from passfit.results import canonical_model, optimize_dir
 from passfit.stages._common import budget_of, read_json, run_stage, target_of
+from passfit.stages._lines import optimize_line
 
 
 def optimize(params: Params, model: str, target: str) -> str:

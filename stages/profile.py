@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from passfit import api
-from passfit.config import Params
-from passfit.report.lines import profile_line
+from passfit.artifacts.places import canonical_model, profile_dir
+from passfit.params.params import Params
 from passfit.report.progress import console_progress
-from passfit.results import canonical_model, profile_dir
 from passfit.stages._common import run_stage
+from passfit.stages._lines import profile_line
 from passfit.targets.catalogue import get_target
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import passfit
 import passfit.stages
-from passfit.config import Params, check_targets, declared
-from passfit.origin import search_record, search_settings, verify_record, verify_settings
+from passfit.artifacts.origin import search_record, search_settings, verify_record, verify_settings
+from passfit.params.params import Params, check_targets, declared
 from passfit.scaffold import check_models
 from passfit.stages._common import OUT, run_stage, target_of, write_json
 from passfit.targets.catalogue import load_catalogue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from passfit.config import Params
+from passfit.params.params import Params
 from passfit.stages._common import OUT, run_stage, write_json
 from passfit.tracking import track as log
 

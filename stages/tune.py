@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 from passfit import api
-from passfit.config import Params
-from passfit.origin import tune_record
+from passfit.artifacts.origin import tune_record
+from passfit.artifacts.places import ASKED, canonical_model, optimize_dir, tuning_file
+from passfit.params.params import Params
 from passfit.report.progress import console_progress
-from passfit.results import ASKED, canonical_model, optimize_dir, tuning_file
 from passfit.stages._common import entry, run_stage, write_json
 from passfit.targets import get_target, how_to_run
 

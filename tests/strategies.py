@@ -6,7 +6,7 @@ import hashlib
 
 from hypothesis import strategies as st
 
-from passfit.graph import DTYPE_BYTES, Buffer, Port, Program, Step, Tensor, View, Weight
+from passfit.program import DTYPE_BYTES, Buffer, Port, Program, Step, Tensor, View, Weight
 
 # Few draws with much in each: hypothesis takes most of the time of these tests.
 #: names as models have them, and as nobody should have them

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError, NumericError, PassfitError
-from ..folders import scratch_folder
+from ..support.temporary_folder import scratch_folder
 from ..targets import Target
 
 if TYPE_CHECKING:
-    from ..imported import ImportedModel
+    from ..frontend.imported_model import ImportedModel
     from ..search.search import SearchResult
 
 #: the strategy that is compared with the others
@@ -60,7 +60,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Graph:
-    """One graph: `start` is the sum of all tensors of the file, `ideal` a bound on it, see `bench.ideal`; `default_*` is
+    """One graph: `start` is the sum of all tensors of the file, `ideal` a bound on it, see `bench.sum_bound`; `default_*` is
     tvm-default; `published` is the reduction of each published method, in %.
 
     `relaxed` is the sum under the published rules, where outputs may become float16.
@@ -116,7 +116,7 @@ def rebench(
 ) -> Comparison:
     """Every graph of `folder`, by name; one that cannot be compared is told with the reason. Raises ModelError where there
     is none."""
-    from ..search.scoring import FAILURES
+    from ..passes.sequence.failures import FAILURES
 
     files = sorted(folder.glob("*.onnx"))
     if not files:
@@ -143,10 +143,10 @@ def reason_of(error: Exception) -> str:
 def _graph(
     file: Path, target: Target, evaluations: int, seeds: int, check: bool, published: dict[str, float]
 ) -> Graph:
-    from ..imported import load
+    from ..frontend.imported_model import load
     from ..search.search import OBJECTIVES
     from ..search.strategies import STRATEGIES
-    from .ideal import least_sum
+    from .sum_bound import least_sum
 
     imported = load(file)
     found: list[Found] = []
@@ -170,9 +170,9 @@ def _graph(
 def _search(
     imported: ImportedModel, target: Target, strategy: str, objective: str, evaluations: int, seed: int, lossy: bool = False
 ) -> SearchResult:
-    from ..search.replay import port_names
+    from ..frontend.imported_model import port_names
     from ..search.search import search
-    from ..search.strategy import Limits
+    from ..search.strategies.trace import Limits
 
     ports = port_names(imported.onnx)
     limits = Limits(evaluations=evaluations)
@@ -201,7 +201,7 @@ def _relaxed(imported: ImportedModel, target: Target, evaluations: int, found: l
 def _check(file: Path, target: Target, objective: str, result: SearchResult) -> Check:
     """Compile and run the winner."""
     from ..api import compile_model
-    from ..passes.sequence import write_sequence
+    from ..passes.sequence.sequence import write_sequence
 
     with scratch_folder() as scratch:
         sequence = scratch / "sequence.json"

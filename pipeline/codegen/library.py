@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import OutputError, ToolchainError
-from ..folders import temporary_folder
-from ..graph import Program
+from ..program import Program
+from ..support.temporary_folder import temporary_folder
 from ..targets import Target, how_to_run, without_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
+from .check_loads import why_not_loadable
 from .elf import ElfObject, archive_members, read_object, together
-from .layout import Layout, layout
-from .loading import why_not_loadable
 from .names import c_identifier, entry
 from .shared import link_shared
 from .symbols import check_symbols, uses_threads, uses_workspace
 from .template import render
+from .tensor_tables import Layout, layout
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..targets import Target, zig_cc
-from .loading import EXPORTS
+from .check_loads import EXPORTS
 
 #: glibc of manylinux_2_28: older than any the supported Pythons run on
 _GLIBC = "gnu.2.28"

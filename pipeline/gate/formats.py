@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from ..graph.sizes import format_bytes
+from ..support.sizes import format_bytes
 from .verdicts import COUNTED, Verdict
 
 #: what XML 1.0 cannot hold, not even escaped

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..errors import ConfigError
-from ..graph.sizes import parse_size
+from ..support.sizes import parse_size
 
 
 @dataclass(frozen=True)

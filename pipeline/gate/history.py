@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..artifacts.places import Result, compile_dir, kept_footprint, parse_result
 from ..errors import ConfigError, PassfitError, did_you_mean
-from ..results import Result, compile_dir, kept_footprint, parse_result
-from ..yamlfile import parse_yaml
+from ..support.yaml_file import parse_yaml
 from .verdicts import Pair
 
 _PARAMS = "params.yaml"

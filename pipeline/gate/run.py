@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import Params, check_targets, declared, load_params
+from ..artifacts.places import Result, read_result
 from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
-from ..results import Result, read_result
+from ..params.params import Params, check_targets, declared, load_params
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
 from .history import Past, results_at

@@ -6,19 +6,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..config import ModelParams, Params
+from ..artifacts.origin import changes, search_record, search_settings, tune_record, verify_record, verify_settings
+from ..artifacts.places import ASKED, ORIGIN, REMAKE, canonical_model, compile_dir, search_file, tuning_file
 from ..errors import ConfigError
-from ..frontend.source import is_package
-from ..origin import (
-    changes,
-    digest_of,
-    search_record,
-    search_settings,
-    tune_record,
-    verify_record,
-    verify_settings,
-)
-from ..results import ASKED, ORIGIN, REMAKE, canonical_model, compile_dir, search_file, tuning_file
+from ..frontend.source.source import is_package
+from ..params.params import ModelParams, Params
+from ..support.digests import digest_of
 from ..targets import Target
 from ..tuning.database import read_tuning
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ..config import Params, declared
-from ..graph.sizes import format_bytes
+from ..artifacts.places import REMAKE, Result, compile_dir
 from ..memory.footprint import Footprint
-from ..results import REMAKE, Result, compile_dir
+from ..params.params import Params, declared
+from ..support.sizes import format_bytes
 from .growth import Growth
 
 Quantity = Literal["ram", "flash", "result"]

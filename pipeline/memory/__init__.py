@@ -1,15 +1,15 @@
 """Liveness, arena planning, the independent validator and the footprint: pure Python, knows neither TVM nor ONNX."""
 
-from .account import account, fits, sum_of_tensors
-from .alias import share
-from .arena import ArenaPlan, plan_arena
-from .dependencies import check_order
+from .files.footprint_file import read_report, write_report
+from .files.plan_file import SavedPlan, read_plan, write_plan
 from .footprint import Budget, Footprint, FootprintReport, Measured, Start
 from .liveness import ALIGNMENT, Lifetime, Parts, alive_bytes, bound, floor, lifetimes, ports_floor, shared_floor
-from .planfile import SavedPlan, read_plan, write_plan
-from .reportfile import read_report, write_report
-from .schedule import CHEAP_ORDERS, Schedule, best_order, orders
-from .validator import validate_plan
+from .order.best_order import CHEAP_ORDERS, Schedule, best_order, orders
+from .order.step_graph import check_order
+from .placement.account import account, fits, sum_of_tensors
+from .placement.plan_arena import ArenaPlan, plan_arena
+from .sharing.share import share
+from .validation.validate_plan import validate_plan
 
 __all__ = [
     "ALIGNMENT",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
 
-from ..graph import Program
+from ..program import Program
 
 #: how arena offsets are aligned unless a target says otherwise; kernels may use aligned vector loads
 ALIGNMENT = 64

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from tvm.ir import IRModule
 
-    from ..graph import Program, Splits
-    from ..memory.bands import Region
+    from ..memory.streaming.region import Region
+    from ..program import Program, Splits
 
 
 class Level(IntEnum):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
-from ..graph.sizes import format_bytes
-from ..passes.registry import CATALOGUE
+from ..passes.sequence.catalogue import CATALOGUE
+from ..support.sizes import format_bytes
 from ..targets import Target, how_to_run
 
 

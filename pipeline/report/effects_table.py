@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from .heat_map import implicit, signed
+from .pictures.heat_map import implicit, signed
 from .spec_names import shown
 
 #: pairs listed of each kind; the rest is in effects.json

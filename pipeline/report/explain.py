@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..graph import Program, Step
-from ..graph.sizes import format_bytes
 from ..memory import ALIGNMENT, ArenaPlan, Lifetime, alive_bytes, lifetimes
 from ..memory.liveness import Parts, aligned
+from ..program import Program, Step
+from ..support.sizes import format_bytes
 from .levers import LeversFound, percent
 
 #: what holds the arena up: the placement, the order of the steps, one kernel, or the inputs or outputs of the model
@@ -20,7 +20,7 @@ Lever = Literal["planner", "order", "kernel", "ports"]
 
 #: a ring is what a region, steps run as one, keeps of a tensor between two of its steps
 Role = Literal["input", "output", "result", "ring"]
-#: what the names of regions begin with; see memory.bands
+#: what the names of regions begin with; see memory.streaming.region
 _REGION = "banded_"
 
 

@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..graph.sizes import format_bytes
 from ..memory.footprint import FootprintReport
+from ..support.sizes import format_bytes
 
 _FIELDS = ("ram", "arena", "workspace", "weights", "flash")
 

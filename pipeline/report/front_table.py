@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..graph.sizes import format_bytes
+from ..support.sizes import format_bytes
 from .levers import WORDS, percent
 
 _WORDS = WORDS | {"tvm-default": "tvm-default's kernels", "rung": "some kernels split"}

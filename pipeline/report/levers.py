@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ..graph.files import decode, read_text
-from ..graph.sizes import format_bytes
-from ..search.lever import Lever
+from ..search.refine.lever import Lever
+from ..support.sizes import format_bytes
+from ..support.text_files import decode, read_text
 
-#: what the levers of `search.levers` are called
+#: what the levers of `search.refine.levers` are called
 WORDS = {
     "given": "order given, nothing shared",
     "order": "best order",

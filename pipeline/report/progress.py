@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..settings import Progress
+from ..support.progress import Progress
 
 #: seconds between two plain lines: a log of an hour stays readable
 EVERY = 10.0

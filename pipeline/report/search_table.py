@@ -6,9 +6,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..search.lever import Lever
-from .heat_map import signed
+from ..search.refine.lever import Lever
 from .levers import levers_table
+from .pictures.heat_map import signed
 
 _FIELDS = ("ram", "weights", "kernels", "sum")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..passes.sequence import TVM_DEFAULT
+from ..passes.sequence.sequence import TVM_DEFAULT
 
 
 def shown(spec: str) -> str:

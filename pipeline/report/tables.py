@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ..graph.sizes import format_bytes
+from ..support.sizes import format_bytes
 from .explain import Alive, Explanation, Kernel
 from .levers import levers_table
 

@@ -1,7 +1,7 @@
 """`passfit init` and `passfit add`: dvc.yaml and params.yaml of a model repo, from the templates of this project."""
 
 from .add import add_to_repo
-from .dvcfile import check_models
+from .dvc_file import check_models
 from .init import init_repo
 from .render import model_file, render_dvc_yaml, render_params_yaml
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config import ModelParams, Params, params_of
 from ..errors import ConfigError
+from ..params.params import ModelParams, Params, params_of
+from ..support.yaml_file import parse_yaml, read_yaml_text
 from ..targets.catalogue import get_target
-from ..yamlfile import parse_yaml, read_yaml_text
 from .declare import declare, repo_root, source_in
-from .dvcfile import FETCH, IMPORT, part
+from .dvc_file import FETCH, IMPORT, part
+from .edit_yaml import Entry, insert
 from .names import model_name
 from .render import (
     checked_file,
@@ -26,7 +27,6 @@ from .render import (
     target_entry,
 )
 from .write import write_all
-from .yamledit import Entry, insert
 
 
 def add_to_repo(

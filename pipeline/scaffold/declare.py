@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..config import ModelParams
 from ..errors import ConfigError, ModelError
-from ..frontend.binding import bind_inputs
-from ..frontend.reading import read_model
-from ..frontend.source import resolve_source
+from ..frontend.canonical.bind_shapes import bind_inputs
+from ..frontend.canonical.read_onnx import read_model
+from ..frontend.source.source import resolve_source
+from ..params.params import ModelParams
 from .render import is_fetched
 
 

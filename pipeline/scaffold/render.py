@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ..config import ModelParams, SearchParams, TrackParams, TuneParams, VerifyParams
 from ..errors import ConfigError
-from .yamledit import Entry
+from ..params.params import ModelParams, SearchParams, TrackParams, TuneParams, VerifyParams
+from .edit_yaml import Entry
 
 if TYPE_CHECKING:
     import jinja2

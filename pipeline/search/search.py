@@ -11,21 +11,22 @@ from tvm.ir import IRModule
 
 from ..errors import ConfigError, ModelError, did_you_mean
 from ..memory import Footprint
-from ..passes.order import Order
-from ..passes.sequence import TVM_DEFAULT, Sequence
+from ..passes.program.order import Order
+from ..passes.sequence.failures import FAILURES
+from ..passes.sequence.sequence import TVM_DEFAULT, Sequence
 from ..targets import Target
-from .accepting import accepted
-from .actions import actions
-from .baseline import tvm_default
-from .evaluation import OBJECTIVES, Evaluator
+from .evaluate.candidates import actions
+from .evaluate.evaluation import OBJECTIVES, Evaluator
+from .evaluate.scoring import Scorer
+from .evaluate.tvm_default import tvm_default
+from .evaluate.workers import InProcess, Workers
 from .knowledge.knowledge import Knowledge
-from .lever import Lever
-from .levers import Tried
-from .minimise import Worth
-from .scoring import FAILURES, Scorer
+from .refine.accept import accepted
+from .refine.lever import Lever
+from .refine.levers import Tried
+from .refine.minimise import Worth
 from .strategies import STRATEGIES
-from .strategy import Limits, Trace
-from .workers import InProcess, Workers
+from .strategies.trace import Limits, Trace
 
 #: how the candidate is called whose kernels are those of the baseline
 BASELINE = "tvm-default"
@@ -38,7 +39,7 @@ class SearchResult:
     `closed` says that every state the actions can reach was evaluated, and that all levers were pulled on each that its
     bound does not rule out: nothing better exists among them. `ablation` is what each pass of the sequence is worth. `rejected` are the lossy sequences that were better and not accepted.
     `levers` are what lowered the arena of the winner, one after the other, `extra_compute` is what it runs again, as a
-    fraction of the arithmetic there is, and `next` why no more of that was tried; see `search.levers`. `tried` are the
+    fraction of the arithmetic there is, and `next` why no more of that was tried; see `search.refine.levers`. `tried` are the
     candidates to choose from where ram is not all that counts: what each lever led to.
     """
 

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 import tomli
 
 from ..errors import PassfitError, TargetError, did_you_mean
-from ..graph.sizes import parse_size
+from ..support.sizes import parse_size
 from .target import Target
 
 _CATALOGUE = Path(__file__).with_name("catalogue.toml")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..results import Result
+from ..artifacts.places import Result
 
 
 def metrics(result: Result, trajectory: Sequence[tuple[int, int]]) -> Iterator[tuple[str, float]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..graph.sizes import format_bytes
-from ..results import Result
+from ..artifacts.places import Result
+from ..support.sizes import format_bytes
 
 
 def note(result: Result) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..config import Params
+from ..artifacts.places import REMAKE, Result, compile_dir, judged_text, optimize_dir, profile_dir, read_result, within
 from ..errors import PassfitError
-from ..results import REMAKE, Result, compile_dir, judged_text, optimize_dir, profile_dir, read_result, within
+from ..params.params import Params
 from ..targets.catalogue import get_target
 from .metrics import metrics
 from .note import note

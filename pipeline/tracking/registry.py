@@ -13,7 +13,7 @@ from mlflow.models import ModelSignature
 from mlflow.protos.databricks_pb2 import RESOURCE_ALREADY_EXISTS, ErrorCode
 from mlflow.types import Schema, TensorSpec
 
-from ..folders import scratch_folder
+from ..support.temporary_folder import scratch_folder
 from .record import Io, Port, Record, Servable
 from .runs import CONTENT
 

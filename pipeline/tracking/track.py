@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import Params
+from ..params.params import Params
 from .record import Record, read_record
 from .store import Store, find_store, is_damage, quick_and_quiet, unreachable
 
@@ -124,7 +124,7 @@ def _ensure_registered(client: MlflowClient, run: TrackedRun, record: Record, wa
     library that does not load here: it becomes no version, so the alias `champion` stays."""
     from mlflow.exceptions import MlflowException
 
-    from ..codegen.loading import why_not_loadable
+    from ..codegen.check_loads import why_not_loadable
     from .registry import register
 
     reason = why_not_loadable(record.servable.library, record.servable.io.name)

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Optional, Union
 
 from ..errors import ConfigError, SequenceError
-from ..graph.files import decode, read_text, write_text
-from ..graph.serial import json_lines
-from ..kernels.tuning import Tuning
-from ..passes.layout import Layout
-from ..passes.registry import parse_spec
+from ..kernels.schedule.tuned import Tuning
+from ..passes.program.layout import Layout
+from ..passes.sequence.catalogue import parse_spec
+from ..support.text_files import decode, json_lines, read_text, write_text
 from ..targets import Target
 
 #: rises when a file means something else
@@ -35,7 +34,7 @@ _AGAIN = "Run `passfit tune` again."
 
 @dataclass(frozen=True)
 class Tuned:
-    """One kernel: `choice` is a spec (see `kernels.choices`), a trace as JSON, or RULES.
+    """One kernel: `choice` is a spec (see `kernels.schedule.choices`), a trace as JSON, or RULES.
 
     `operands` are the dtypes and shapes of its parameters as TVM made it, `calls` how often a run calls it; `before` and
     `after` what a call takes by the rules' choice and by this one, in the unit of the database, 0 where it is not known.
@@ -83,7 +82,7 @@ class AdoptedTuning:
 
 @dataclass(frozen=True)
 class Laid:
-    """How results lie (see `passes.layout`): the `spec` of what the kernels measured one by one are best with, empty
+    """How results lie (see `passes.program.layout`): the `spec` of what the kernels measured one by one are best with, empty
     where that is planes; what a run of those takes `before` and `after`, in the unit of the database, `tried` of them
     in other layouts, which is `proved` to be the least by what was measured.
 

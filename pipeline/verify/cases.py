@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ConfigError, ModelError
-from .bounds import Distance, believable
 from .compare import errors_of, output_range
-from .double import DoubleReference, NoDouble
+from .double_reference import DoubleReference, NoDouble
+from .error_bounds import Distance, believable
 from .inputs import make_input
 from .reference import Reference
 

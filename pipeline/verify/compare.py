@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from ..errors import NumericError
-from .bounds import Distance, allowed
+from .error_bounds import Distance, allowed
 
 #: error of ONNX Runtime's own approximations (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32), where it is the truth
 REFERENCE_ERROR = 2.5e-7

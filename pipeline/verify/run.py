@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from ..codegen.library import Library
 from ..errors import NumericError
-from ..folders import scratch_folder
-from ..graph import Program
 from ..memory.footprint import ErrorDistances, Measured
+from ..program import Program
+from ..support.temporary_folder import scratch_folder
 from ..targets import Target
 from .cases import Case
 from .compare import Difference, compare

@@ -15,7 +15,7 @@ import numpy as np
 from ..codegen.library import COMPILE_FLAGS, Library
 from ..codegen.template import render
 from ..errors import ModelError, NumericError, PassfitError, ToolchainError
-from ..graph import Port, Program, Tensor
+from ..program import Port, Program, Tensor
 from ..targets import Runner, Target, how_to_run, zig_cc
 
 #: for a few cases, also under an emulator: what takes longer hangs

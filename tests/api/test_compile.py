@@ -11,9 +11,9 @@ import pytest
 
 from passfit import api
 from passfit.errors import ModelError, NumericError, PlanError
-from passfit.graph.sizes import format_bytes
 from passfit.memory import Budget, read_plan, read_report, validate_plan
-from passfit.passes.sequence import read_sequence
+from passfit.passes.sequence.sequence import read_sequence
+from passfit.support.sizes import format_bytes
 from passfit.targets import get_target, how_to_run
 
 pytestmark = pytest.mark.slow
@@ -202,7 +202,7 @@ def test_profiling_writes_each_pass_once(cnn: Path, tmp_path: Path):
 def test_what_cannot_be_compiled_by_any_sequence_is_one_refusal(
     cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from passfit.passes.legalize import Legalize
+    from passfit.passes.graph.legalize import Legalize
 
     def broken(self: Legalize, module: object) -> object:
         raise ModelError("The operator 'sort' would need TVM's runtime on the device.", "Replace it.")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import passfit.verify.pace as measuring
+import passfit.verify.side_by_side as measuring
 from passfit import api
-from passfit.memory.latency import LatencyLimit
-from passfit.passes.sequence import read_sequence
+from passfit.passes.sequence.sequence import read_sequence
+from passfit.support.latency_limit import LatencyLimit
 from passfit.targets import get_target, how_to_run
 
 from .test_splitting import stack

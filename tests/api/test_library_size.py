@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from passfit.building import STATIC_LIMIT, refuse_large_library
+from passfit.codegen.build_library import STATIC_LIMIT, refuse_large_library
 from passfit.errors import ModelError
 from passfit.targets import get_target
 

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("tvm")
 
 from passfit import api
+from passfit.artifacts.places import compile_dir
 from passfit.gate import run_gate
-from passfit.results import compile_dir
 from passfit.targets import get_target
 
 pytestmark = [pytest.mark.tvm, pytest.mark.slow]

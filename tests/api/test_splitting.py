@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from passfit import api
 from passfit.memory import FootprintReport, read_plan
-from passfit.passes.sequence import read_sequence
+from passfit.passes.sequence.sequence import read_sequence
 from passfit.targets import get_target, how_to_run
 
 pytestmark = pytest.mark.slow

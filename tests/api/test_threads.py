@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from passfit import api, building
-from passfit.kernels import parallel
-from passfit.passes.registry import parse_spec
-from passfit.passes.sequence import Sequence
-from passfit.search.replay import replay
+from passfit import api
+from passfit.codegen.build_library import build_library
+from passfit.kernels.rules import parallel_loops as parallel
+from passfit.memory.validation.checked_plan import plan_of
+from passfit.passes.sequence.catalogue import parse_spec
+from passfit.passes.sequence.replay import replay
+from passfit.passes.sequence.sequence import Sequence
 from passfit.targets import Target, get_target, how_to_run
 from passfit.verify.runner import link
 
@@ -39,7 +41,7 @@ def outputs(model: Path, target: Target, passes: tuple[str, ...], folder: Path) 
     sequence = Sequence(tuple(map(parse_spec, passes)))
     lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
     folder.mkdir(parents=True)
-    library = building.build_library(imported.name, lowered, building.plan_of(lowered.program, target), workspace, target, folder)
+    library = build_library(imported.name, lowered, plan_of(lowered.program, target), workspace, target, folder)
     assert library.threads == target.threads
     linked = link(library, lowered.program, target, folder)
     if linked.runner.command is None:

@@ -15,7 +15,7 @@ from passfit import api
 from passfit.memory import read_plan, read_report
 from passfit.report.explain import explain
 from passfit.report.tables import explanation_table
-from passfit.settings import SearchSettings
+from passfit.search.settings import SearchSettings
 from passfit.targets import get_target, how_to_run
 
 pytestmark = pytest.mark.slow

@@ -25,7 +25,7 @@ def passfit(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], 
     """A function that runs `passfit ARGUMENTS` in the folder tmp_path, and fails on a traceback."""
 
     def run(*arguments: object) -> Done:
-        from passfit.cli import main
+        from passfit.cli.app import main
 
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr("passfit.report.progress.EVERY", math.inf)  # a busy machine adds no lines to stderr

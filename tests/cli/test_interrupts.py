@@ -27,9 +27,9 @@ _POOL = (
 _WORK = """
 import hashlib, subprocess, time
 from pathlib import Path
-from passfit.folders import temporary_folder
-from passfit.interrupts import deadline, interruptible, patient
-from passfit.output import result_folder
+from passfit.support.temporary_folder import temporary_folder
+from passfit.support.interrupts import deadline, interruptible, patient
+from passfit.support.result_folder import result_folder
 with interruptible():
     with temporary_folder(Path({folder!r}), "passfit-"), result_folder(Path({folder!r}) / "out"):
         child = subprocess.Popen(["sleep", "1000"])

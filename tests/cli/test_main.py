@@ -122,7 +122,7 @@ def test_the_catalogues_are_listed_without_heavy_imports():
         "heavy = [name for name in ('tvm', 'mlflow', 'dvc', 'onnxruntime', 'onnx') if name in sys.modules]\n"
         "assert heavy == [], heavy\n"
     )
-    from passfit.passes.registry import CATALOGUE
+    from passfit.passes.sequence.catalogue import CATALOGUE
     from passfit.targets import load_catalogue
 
     for command, names in (("passes", CATALOGUE), ("targets", load_catalogue())):
@@ -132,7 +132,7 @@ def test_the_catalogues_are_listed_without_heavy_imports():
 
 
 def test_a_bug_exits_with_3_and_its_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    from passfit import cli
+    from passfit.cli import app as cli
 
     def break_down(**options: str) -> None:
         raise ZeroDivisionError("a bug")
@@ -181,11 +181,11 @@ def test_ctrl_c_leaves_earlier_results_as_they_were(save_tiny_cnn: Callable[...,
 def test_ctrl_c_inside_tvm_is_no_failed_candidate():
     import tvm_ffi
 
-    from passfit.search import scoring
+    from passfit.passes.sequence.failures import FAILURES
 
     def interrupt() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         tvm_ffi.convert(interrupt)()
-    assert not issubclass(KeyboardInterrupt, scoring.FAILURES)
+    assert not issubclass(KeyboardInterrupt, FAILURES)

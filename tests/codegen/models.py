@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from passfit.codegen import c_identifier, symbol
-from passfit.graph import Buffer, Port, Program, Step, Tensor, Weight
+from passfit.program import Buffer, Port, Program, Step, Tensor, Weight
 from passfit.targets import Target
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from passfit.codegen import Library, write_library
+from passfit.codegen.check_loads import why_not_loadable
 from passfit.codegen.elf import archive_members, read_object
-from passfit.codegen.loading import why_not_loadable
 from passfit.codegen.shared import link_shared
 from passfit.errors import ModelError, OutputError, ToolchainError
 from passfit.targets import get_target, how_to_run, zig_cc

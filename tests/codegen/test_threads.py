@@ -11,7 +11,7 @@ import pytest
 
 from passfit.codegen import write_library
 from passfit.codegen.elf import archive_members, read_object
-from passfit.graph import Buffer, Port, Program, Step, Tensor
+from passfit.program import Buffer, Port, Program, Step, Tensor
 from passfit.targets import get_target, how_to_run, load_catalogue, zig_cc
 from passfit.verify.runner import link
 
@@ -29,7 +29,7 @@ def reversed_rows(threads: int) -> models.Model:
     from tvm.ir import Var
     from tvm.tirx import BufferStore, For
 
-    from passfit.kernels.nests import buffer_of, int64, kernel_of, sequence
+    from passfit.tir.loop_nests import buffer_of, int64, kernel_of, sequence
 
     x, y = (buffer_of(name, (ROWS, COLUMNS), "float32") for name in "xy")
     row = buffer_of("row", (COLUMNS,), "float32")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from passfit.config import load_params
+from passfit.params.params import load_params
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from passfit.config import load_params
+from passfit.params.params import load_params
 from passfit.targets import native_target
 
 from ..servers import Servers, ask
@@ -23,8 +23,8 @@ TARGET = native_target()
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory, make_repo):
     """A repo with both models compiled. A search is not what is tested: the sequence is TVM's own."""
-    from passfit.passes.registry import CATALOGUE_VERSION
-    from passfit.passes.sequence import TVM_DEFAULT
+    from passfit.passes.sequence.catalogue import CATALOGUE_VERSION
+    from passfit.passes.sequence.sequence import TVM_DEFAULT
 
     if TARGET is None:
         pytest.skip("no target of the catalogue runs natively on this machine")
@@ -72,7 +72,7 @@ def test_answers_over_http_are_those_of_onnx_runtime(compiled, addresses, name):
     import numpy as np
     import onnxruntime
 
-    from passfit.frontend.source import resolve_source
+    from passfit.frontend.source.source import resolve_source
 
     io = json.loads((out(compiled, name) / "manifest.json").read_text())["io"]
     session = onnxruntime.InferenceSession(str(resolve_source(DEMO[name].source)), providers=["CPUExecutionProvider"])

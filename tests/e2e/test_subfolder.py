@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from passfit.config import load_params
+from passfit.params.params import load_params
 
 from ..scaffold.test_init import write_model
 from ..tracking.samples import Repo

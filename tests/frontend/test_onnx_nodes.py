@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from passfit.errors import ModelError
-from passfit.frontend.canonical import import_model
+from passfit.frontend.canonical.canonicalise import import_model
 
 from .helpers import run, save
 from .onnx_nodes import COMMON, NodeCase, cases_of
@@ -25,7 +25,7 @@ def test_the_sample_is_broad() -> None:
 
 @pytest.mark.parametrize("op", COMMON)
 def test_importing_keeps_results_and_gives_a_graph(op: str, tmp_path: Path) -> None:
-    from passfit.frontend.relax import to_relax
+    from passfit.frontend.relax.to_relax import to_relax
 
     refusals = []
     for case in cases_of(op):

@@ -7,9 +7,10 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from passfit import origin
-from passfit.config import load_params
+from passfit.artifacts import origin
+from passfit.frontend.source.model_record import model_record
 from passfit.memory.footprint import Footprint, FootprintReport, Measured, Start
+from passfit.params.params import load_params
 from passfit.targets.catalogue import get_target
 
 KIB, MIB = 1024, 1024 * 1024
@@ -35,7 +36,7 @@ def made_from(repo: Path, model: str, target: str) -> tuple[dict, dict]:
     """The records of a search and of a compilation with the params in `repo`, both of its model file."""
     params = load_params(repo / "params.yaml")
     declared, device = params.models[model], get_target(target, repo).with_threads(params.targets[target].threads)
-    of_model = origin.model_record(repo / declared.source, declared.source, declared.shapes, declared.fix)
+    of_model = model_record(repo / declared.source, declared.source, declared.shapes, declared.fix)
     search = origin.search_record(origin.search_settings(params), params.budget(model, target), device, repo)
     return of_model | search, of_model | origin.verify_record(origin.verify_settings(params), False, device)
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from passfit.config import load_params
+from passfit.artifacts.origin import tune_record
+from passfit.frontend.source.model_record import model_record
 from passfit.gate import run_gate
-from passfit.origin import model_record, tune_record
+from passfit.params.params import load_params
 from passfit.targets import get_target
 from passfit.tuning.database import Tuned, empty, write_database
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.config import Params
+from passfit.artifacts.places import parse_result
 from passfit.gate.growth import parse_growth
 from passfit.gate.verdicts import judge, remarks
-from passfit.results import parse_result
+from passfit.params.params import Params
 
 from .samples import KIB, MIB, footprint
 

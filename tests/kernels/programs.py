@@ -10,12 +10,12 @@ import tvm_ffi
 from tvm import relax
 from tvm.ir import IRModule
 
-from passfit.kernels.build import build_module
-from passfit.kernels.lowering import Lowered, lower
-from passfit.kernels.placed import placed_kernels
+from passfit.codegen.objects import build_module
+from passfit.kernels.lower.lower import Lowered, lower
+from passfit.kernels.lower.specialise import placed_kernels
 from passfit.memory import ALIGNMENT, plan_arena, validate_plan
-from passfit.passes.sequence import TVM_DEFAULT
-from passfit.passes.sequence import Sequence as PassSequence
+from passfit.passes.sequence.sequence import TVM_DEFAULT
+from passfit.passes.sequence.sequence import Sequence as PassSequence
 
 HOST = {"kind": "llvm"}
 #: bytes around an arena that no kernel may touch, a multiple of the alignment

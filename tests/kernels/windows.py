@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import tvm
 
-from passfit.graph import Rows
-from passfit.kernels.build import build_module
-from passfit.kernels.lowering import Lowered
-from passfit.kernels.partial_sum import partial_sum, sums_over
-from passfit.kernels.window import rows_of, window
+from passfit.codegen.objects import build_module
+from passfit.kernels.lower.lower import Lowered
+from passfit.kernels.rewrite.partial_sum import partial_sum, sums_over
+from passfit.kernels.rewrite.row_window import rows_of, window
+from passfit.program import Rows
 
 from .programs import HOST
 

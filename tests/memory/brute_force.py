@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import permutations
 
-from passfit.graph import Program, Tensor
+from passfit.program import Program, Tensor
 
 Box = tuple[int, int, int]  # first step, last step (both included), size
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from passfit.memory.greedy import Box
+from passfit.memory.placement.greedy import Box
 
 
 def guillotine(seed: int, count: int, steps: int, height: int) -> list[Box]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from passfit.graph import Buffer, Port, Program, Step, Tensor
+from passfit.program import Buffer, Port, Program, Step, Tensor
 
 
 class Network:

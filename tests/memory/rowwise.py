@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from passfit.graph import Buffer, Follows, Port, Program, Rows, Splits, Step, Tensor
-from passfit.memory.bands import Region
+from passfit.memory.streaming.region import Region
+from passfit.program import Buffer, Follows, Port, Program, Rows, Splits, Step, Tensor
 
 _EXTENTS = st.sampled_from([1, 2, 4, 5, 6, 8, 9, 12])
 _KINDS = st.sampled_from(["window", "window", "resize", "join", "join", "join", "transpose", "sum", "flip"])

@@ -3,10 +3,10 @@
 import pytest
 
 from passfit.memory import best_order
-from passfit.memory.arena import lowest
-from passfit.memory.dependencies import step_graph
-from passfit.memory.greedy import loads
 from passfit.memory.liveness import aligned
+from passfit.memory.order.step_graph import step_graph
+from passfit.memory.placement.greedy import loads
+from passfit.memory.placement.plan_arena import lowest
 
 from . import networks
 from .cut_rectangles import guillotine, loosened, woven

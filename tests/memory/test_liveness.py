@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.graph import Buffer, Port, Program, Step, Tensor, Weight
 from passfit.memory import Lifetime, alive_bytes, bound, floor, lifetimes
+from passfit.program import Buffer, Port, Program, Step, Tensor, Weight
 
 from ..strategies import chain, programs
 from . import brute_force

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from passfit.memory import orders, plan_arena, ports_floor, share
 
 from ..strategies import chain
-from .sharing import sharing_programs
+from .shared_programs import sharing_programs
 
 
 @given(sharing_programs(), st.booleans(), st.booleans(), st.sampled_from([1, 16, 64]))

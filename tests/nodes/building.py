@@ -11,9 +11,9 @@ import numpy as np
 
 from passfit.codegen import symbol, write_library
 from passfit.errors import ModelError
-from passfit.frontend.canonical import import_model
+from passfit.frontend.canonical.canonicalise import import_model
 from passfit.memory import plan_arena, validate_plan
-from passfit.passes.sequence import Sequence as PassSequence
+from passfit.passes.sequence.sequence import Sequence as PassSequence
 from passfit.targets import get_target
 
 from ..frontend.helpers import save
@@ -22,7 +22,7 @@ from .calling import call
 from .merging import merge, port_name
 
 if TYPE_CHECKING:
-    from passfit.kernels.lowering import Lowered
+    from passfit.kernels.lower.lower import Lowered
 
 HOST = get_target("x86-64")
 
@@ -38,8 +38,8 @@ class Outcome:
 
 def compile_and_run(cases: Iterable[NodeCase], passes: Sequence[str], folder: Path) -> dict[str, Outcome]:
     """The outcome of each case by its name."""
-    from passfit.frontend.relax import to_relax
-    from passfit.search.replay import replay
+    from passfit.frontend.relax.to_relax import to_relax
+    from passfit.passes.sequence.replay import replay
 
     sequence = PassSequence.parse(passes)
     outcomes: dict[str, Outcome] = {}
@@ -58,7 +58,7 @@ def compile_and_run(cases: Iterable[NodeCase], passes: Sequence[str], folder: Pa
 
 
 def _run(lowered: list[tuple[NodeCase, Lowered]], workspace: int, folder: Path) -> dict[str, Outcome]:
-    from passfit.kernels.build import build_object
+    from passfit.codegen.objects import build_object
 
     merged = merge([part for _, part in lowered])
     program = merged.program

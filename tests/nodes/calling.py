@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from passfit.codegen.library import Library
-from passfit.graph import Program
+from passfit.program import Program
 from passfit.verify.runner import numpy_dtype
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from passfit.graph import Buffer, Port, Program, Step, Tensor, View, Weight
+from passfit.program import Buffer, Port, Program, Step, Tensor, View, Weight
 
 if TYPE_CHECKING:
-    from passfit.kernels.lowering import Lowered
+    from passfit.kernels.lower.lower import Lowered
 
 
 def merge(parts: Sequence[Lowered]) -> Lowered:
@@ -37,7 +37,7 @@ def merge(parts: Sequence[Lowered]) -> Lowered:
         views += [replace(view, tensor=view.tensor + base, source=view.source + base) for view in program.views]
         kernels |= {f"p{number}_{name}": kernel for name, kernel in part.kernels.items()}
     merged = Program("merged", *map(tuple, (steps, tensors, buffers, weights, inputs, outputs, views)))
-    from passfit.kernels.lowering import Lowered
+    from passfit.kernels.lower.lower import Lowered
 
     return Lowered(merged, kernels, tuple(arrays))
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tvm import relax
 from tvm.ir import GenericConst
 
-from passfit.passes import constant_folder
-from passfit.passes.constant_folder import fold
-from passfit.passes.registry import parse_spec
+from passfit.passes.graph import constant_folder
+from passfit.passes.graph.constant_folder import fold
+from passfit.passes.sequence.catalogue import parse_spec
 
 from ..kernels.programs import module_of
 

@@ -38,7 +38,7 @@ def _file(spec: str) -> Path:
 
 def test_every_module_pass_has_an_example():
     from passfit.passes.base import ModulePass
-    from passfit.passes.registry import CATALOGUE
+    from passfit.passes.sequence.catalogue import CATALOGUE
 
     from .graphs import EXAMPLES
 
@@ -50,7 +50,7 @@ def test_every_module_pass_has_an_example():
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_pass_does_what_is_written_down(spec: str):
-    from passfit.passes.registry import parse_spec
+    from passfit.passes.sequence.catalogue import parse_spec
 
     from .graphs import EXAMPLES
 
@@ -69,7 +69,7 @@ def test_the_pass_does_what_is_written_down(spec: str):
 
 
 def test_a_pass_that_finds_nothing_in_a_pattern_of_many_calls_is_not_asked():
-    from passfit.passes.registry import parse_spec
+    from passfit.passes.sequence.catalogue import parse_spec
 
     from .graphs import EXAMPLES
 

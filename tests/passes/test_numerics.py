@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from passfit.passes.base import Level, Pass
-from passfit.passes.registry import CATALOGUE, parse_spec
+from passfit.passes.sequence.catalogue import CATALOGUE, parse_spec
 
 from ..frontend.helpers import run as run_onnx
 from ..frontend.helpers import save
@@ -36,8 +36,8 @@ ORDERS = ("order{by=given}", "order{by=depth-first}", "order{by=on-demand}", "or
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory):
     """A function that imports a model of MODELS: the canonical ONNX and the graph."""
-    from passfit.frontend.canonical import import_model
-    from passfit.frontend.relax import to_relax
+    from passfit.frontend.canonical.canonicalise import import_model
+    from passfit.frontend.relax.to_relax import to_relax
 
     folder, known = tmp_path_factory.mktemp("models"), {}
 
@@ -52,8 +52,8 @@ def imported(tmp_path_factory: pytest.TempPathFactory):
 
 def _agrees(imported, name: str, specs: tuple[str, ...]) -> None:
     """Replays the passes, one after the other by themselves, and runs what comes out."""
-    from passfit.passes.sequence import Sequence
-    from passfit.search.replay import replay
+    from passfit.passes.sequence.replay import replay
+    from passfit.passes.sequence.sequence import Sequence
 
     from ..kernels.programs import run
 
@@ -76,7 +76,7 @@ def test_every_way_down_keeps_the_results(imported, name: str, tail: tuple[str, 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("spec", GRAPH_PASSES)
 def test_every_graph_pass_keeps_the_results(imported, name: str, spec: str):
-    from passfit.search.scoring import FAILURES
+    from passfit.passes.sequence.failures import FAILURES
 
     graph = imported(name)[1]
     try:
@@ -120,7 +120,7 @@ def test_all_passes_together_give_a_library_that_agrees(imported, name: str, tmp
 
 def _taken(graph, passes: list[Pass]) -> list[Pass]:
     """Those of `passes` that do not fail, each on what the ones before made."""
-    from passfit.search.scoring import FAILURES
+    from passfit.passes.sequence.failures import FAILURES
 
     taken = []
     for each in passes:

@@ -64,7 +64,7 @@ def networks(draw: st.DrawFn) -> tuple[tuple[int, ...], Callable]:
 @settings(max_examples=20, derandomize=True)
 @given(network=networks())
 def test_fusing_changes_no_result(over: str, network: tuple[tuple[int, ...], Callable]):
-    from passfit.kernels.lowering import without_workspaces
+    from passfit.kernels.lower.schedule_program import without_workspaces
 
     from ..kernels.programs import lowered, random_inputs, run
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from rich.console import Console
 
 from passfit.errors import ConfigError
-from passfit.graph import Buffer, Port, Program, Step, Tensor
 from passfit.memory import plan_arena
+from passfit.program import Buffer, Port, Program, Step, Tensor
 from passfit.report.explain import explain
 from passfit.report.levers import LeversFound, read_levers
 from passfit.report.tables import explanation_table
-from passfit.search.lever import Lever
+from passfit.search.refine.lever import Lever
 
 from ..strategies import chain, programs
 

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from passfit.config import load_params
 from passfit.errors import ConfigError, ModelError, OutputError, TargetError
+from passfit.params.params import load_params
 from passfit.scaffold import add_to_repo, init_repo
-from passfit.yamlfile import read_yaml
+from passfit.support.yaml_file import read_yaml
 
 from .test_init import repo, write_model  # noqa: F401, a fixture
 

@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from passfit.config import load_params
 from passfit.errors import ConfigError, ModelError, TargetError
+from passfit.params.params import load_params
 from passfit.scaffold import init_repo, render_dvc_yaml
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.config import MODEL_NAME
 from passfit.errors import ConfigError
+from passfit.params.params import MODEL_NAME
 from passfit.scaffold.names import model_name, model_names
 
 

@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.config import ModelParams, Params, SearchParams, load_params
 from passfit.errors import ConfigError
+from passfit.params.params import ModelParams, Params, SearchParams, load_params
 from passfit.scaffold import model_file, render_dvc_yaml, render_params_yaml
 
 ROOT = Path(__file__).parents[2]

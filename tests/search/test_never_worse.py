@@ -26,7 +26,7 @@ OURS = "orchestrated"
 def reached(module, ports, strategy: str, objective: str, evaluations: int) -> tuple[int, bool]:
     """The objective in bytes, and whether the search closed."""
     from passfit.search.search import search
-    from passfit.search.strategy import Limits
+    from passfit.search.strategies.trace import Limits
 
     limits = Limits(evaluations=evaluations)
     result = search(module, "m", TARGET, *ports, strategy=strategy, objective=objective, limits=limits)
@@ -48,9 +48,9 @@ def beaten(module, ports, evaluations: int, objectives: tuple[str, ...] = ("ram"
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(mixed_models())
 def test_no_strategy_beats_the_default_one_on_random_graphs(model):
-    from passfit.frontend.canonical import canonicalize
-    from passfit.frontend.relax import to_relax
-    from passfit.search.replay import port_names
+    from passfit.frontend.canonical.canonicalise import canonicalize
+    from passfit.frontend.imported_model import port_names
+    from passfit.frontend.relax.to_relax import to_relax
 
     try:
         canonical = canonicalize(model)
@@ -64,8 +64,7 @@ def test_no_strategy_beats_the_default_one_on_random_graphs(model):
 @pytest.mark.skipif(SHARED is None, reason="shared/rebench is not there")
 @pytest.mark.parametrize("name", ["03", "07", "09"])
 def test_no_strategy_beats_the_default_one_on_the_shared_graphs(name):
-    from passfit.imported import load
-    from passfit.search.replay import port_names
+    from passfit.frontend.imported_model import load, port_names
 
     imported = load(SHARED / f"{name}.onnx")
     assert beaten(imported.graph, port_names(imported.onnx), 64, ("ram",)) == []

@@ -4,10 +4,10 @@ import pytest
 
 pytest.importorskip("tvm")
 
-from passfit.frontend.relax import to_relax
-from passfit.search.replay import port_names
+from passfit.frontend.imported_model import port_names
+from passfit.frontend.relax.to_relax import to_relax
 from passfit.search.search import search
-from passfit.search.strategy import Limits
+from passfit.search.strategies.trace import Limits
 from passfit.targets import get_target
 
 from .test_search import network

@@ -14,12 +14,13 @@ pytestmark = pytest.mark.tvm
 
 
 def check(model: onnx.ModelProto) -> None:
-    from passfit.frontend.canonical import canonicalize
-    from passfit.frontend.relax import to_relax
+    from passfit.frontend.canonical.canonicalise import canonicalize
+    from passfit.frontend.imported_model import port_names
+    from passfit.frontend.relax.to_relax import to_relax
     from passfit.memory import account, plan_arena, validate_plan
-    from passfit.search.replay import port_names, replay
+    from passfit.passes.sequence.replay import replay
     from passfit.search.search import search
-    from passfit.search.strategy import Limits
+    from passfit.search.strategies.trace import Limits
     from passfit.targets import get_target
 
     from ..frontend.helpers import run as run_onnx

@@ -17,21 +17,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.errors import SequenceError
-from passfit.frontend.canonical import canonicalize
-from passfit.frontend.relax import to_relax
+from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.imported_model import port_names
+from passfit.frontend.relax.to_relax import to_relax
 from passfit.memory import Budget, plan_arena, validate_plan
-from passfit.passes.registry import CATALOGUE, parse_spec
-from passfit.passes.sequence import TVM_DEFAULT, Sequence
-from passfit.passes.stock import DeadCodeElimination
-from passfit.search.baseline import tvm_default
-from passfit.search.effects import effects
-from passfit.search.evaluation import Evaluator
+from passfit.passes.graph.stock import DeadCodeElimination
+from passfit.passes.sequence.catalogue import CATALOGUE, parse_spec
+from passfit.passes.sequence.replay import replay
+from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
+from passfit.search.effects.effects import effects
+from passfit.search.evaluate.evaluation import Evaluator
+from passfit.search.evaluate.state_key import state_key
+from passfit.search.evaluate.tvm_default import tvm_default
 from passfit.search.knowledge import load_knowledge
-from passfit.search.replay import port_names, replay
 from passfit.search.search import search
-from passfit.search.state import state_key
 from passfit.search.strategies import STRATEGIES
-from passfit.search.strategy import AT_LEAST, AT_MOST, KERNELS, Limits, Trace
+from passfit.search.strategies.trace import AT_LEAST, AT_MOST, KERNELS, Limits, Trace
 from passfit.targets import get_target
 
 pytestmark = pytest.mark.tvm

@@ -8,14 +8,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 pytest.importorskip("tvm")
 
-from passfit.frontend.canonical import canonicalize
-from passfit.frontend.relax import to_relax
+from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.imported_model import port_names
+from passfit.frontend.relax.to_relax import to_relax
 from passfit.memory import plan_arena, validate_plan
-from passfit.passes.sequence import Sequence
-from passfit.search.replay import port_names, replay
+from passfit.passes.sequence.replay import replay
+from passfit.passes.sequence.sequence import Sequence
 from passfit.search.search import search
 from passfit.search.strategies import STRATEGIES
-from passfit.search.strategy import Limits
+from passfit.search.strategies.trace import Limits
 from passfit.targets import get_target
 
 pytestmark = pytest.mark.tvm

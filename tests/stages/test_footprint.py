@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from passfit.config import load_params
+from passfit.artifacts.places import compile_dir, kept_footprint
 from passfit.errors import ConfigError
 from passfit.memory.footprint import Footprint, FootprintReport, Measured, Start
-from passfit.results import compile_dir, kept_footprint
+from passfit.params.params import load_params
 from passfit.stages.footprint import footprint
 
 BEST = Footprint(

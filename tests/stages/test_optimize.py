@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from passfit import api
-from passfit.config import load_params
 from passfit.memory.footprint import Budget
-from passfit.memory.latency import LatencyLimit
+from passfit.params.params import load_params
 from passfit.stages import optimize as stage
 from passfit.stages.optimize import optimize
+from passfit.support.latency_limit import LatencyLimit
 
 
 def searches(monkeypatch) -> list:

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from passfit.config import load_params
 from passfit.errors import ConfigError
+from passfit.params.params import load_params
 from passfit.stages.toolchain import PACKAGES, source_digest, write_settings
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from passfit import api
-from passfit.config import load_params
+from passfit.artifacts.places import tuning_file
 from passfit.errors import ConfigError
-from passfit.results import tuning_file
+from passfit.params.params import load_params
 from passfit.stages import tune as stage
 from passfit.stages.tune import tune
 from passfit.targets import Runner, get_target

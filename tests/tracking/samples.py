@@ -8,8 +8,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from passfit.config import Params, load_params
 from passfit.memory.footprint import Footprint, FootprintReport, Measured, Start
+from passfit.params.params import Params, load_params
 
 PARAMS = """
 models: {a: {source: a.onnx}, b: {source: b.onnx}}

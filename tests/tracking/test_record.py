@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from passfit.config import SearchParams
 from passfit.errors import PassfitError
+from passfit.params.params import SearchParams
 from passfit.tracking.record import read_record
 
 

@@ -189,7 +189,7 @@ def test_two_processes_at_once_log_each_result_once(repo, tmp_path):
         repo.result("a", target)
         repo.result("b", target)
     code = (
-        "import sys; from pathlib import Path; from passfit.config import load_params; from passfit.tracking import track\n"
+        "import sys; from pathlib import Path; from passfit.params.params import load_params; from passfit.tracking import track\n"
         "repo = Path(sys.argv[1]); result = track(repo, load_params(repo / 'params.yaml'))\n"
         "assert not result.warnings, result.warnings\n"
         "print(sum(run.new for run in result.runs))"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from passfit.kernels.arranging import arranged
-from passfit.kernels.lowering import Lowered
-from passfit.kernels.tuning import Request, Tuning
-from passfit.passes.registry import parse_spec
-from passfit.tuning.census import Census
+from passfit.kernels.lower.lower import Lowered
+from passfit.kernels.schedule.tuned import Request, Tuning
+from passfit.passes.sequence.apply import arranged
+from passfit.passes.sequence.catalogue import parse_spec
+from passfit.tuning.recorder import Census
 
 
 def arranged_with(program: Lowered, tuning: Tuning, passes: tuple[str, ...] = ("share", "order")) -> tuple[Lowered, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from passfit.errors import ConfigError
-from passfit.passes.layout import Layout
+from passfit.passes.program.layout import Layout
 from passfit.targets import get_target
 from passfit.tuning.database import (
     RULES,

@@ -15,13 +15,14 @@ pytest.importorskip("tvm")
 
 from tvm import relax
 
-from passfit import api, building
+from passfit import api
 from passfit.errors import ConfigError
-from passfit.kernels.choices import choices
-from passfit.kernels.scheduling import Schedule
-from passfit.kernels.tuning import Tuning
+from passfit.kernels.schedule.candidates import Schedule
+from passfit.kernels.schedule.choices import choices
+from passfit.kernels.schedule.tuned import Tuning
 from passfit.memory import read_plan, read_report
-from passfit.passes.sequence import TVM_DEFAULT
+from passfit.memory.validation.checked_plan import plan_of
+from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.targets import get_target, how_to_run
 from passfit.tuning.database import Database, Tuned, device_of, empty, write_database
 
@@ -60,13 +61,13 @@ def some_choices(passes: tuple[str, ...]) -> list[dict[str, str]]:
 @pytest.mark.parametrize("passes", [("share", "order"), SPLIT], ids=["whole", "split"])
 def test_no_choice_costs_ram_or_changes_a_result(passes: tuple[str, ...]):
     theirs, allowed = arranged_with(residual(), Tuning(), passes)
-    plan, inputs = building.plan_of(theirs.program, HOST), random_inputs(residual())
+    plan, inputs = plan_of(theirs.program, HOST), random_inputs(residual())
     (expected,) = run(theirs, inputs)
     changed = 0
     for chosen in some_choices(passes):
         ours, workspace = arranged_with(residual(), Tuning(chosen), passes)
         assert workspace <= allowed
-        assert building.plan_of(ours.program, HOST) == plan
+        assert plan_of(ours.program, HOST) == plan
         assert [step.in_place for step in ours.program.steps] == [step.in_place for step in theirs.program.steps]
         np.testing.assert_allclose(run(ours, inputs)[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
         changed += any(one.script() != other.script() for one, other in zip(ours.kernels.values(), theirs.kernels.values()))
@@ -150,9 +151,9 @@ def test_a_slower_choice_is_honoured_and_gives_the_same_bytes_each_time(cnn: Pat
 
 
 def _census_of(cnn: Path, sequence: Path):
-    from passfit.passes.sequence import read_sequence
-    from passfit.search.replay import replay
-    from passfit.tuning.census import Census
+    from passfit.passes.sequence.replay import replay
+    from passfit.passes.sequence.sequence import read_sequence
+    from passfit.tuning.recorder import Census
 
     imported, census = api.load(cnn), Census()
     replay(read_sequence(sequence), imported.graph, imported.onnx, imported.name, HOST.machine, census)

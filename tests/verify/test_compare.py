@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from passfit.errors import NumericError
-from passfit.verify.bounds import SLACK
 from passfit.verify.cases import Case
 from passfit.verify.compare import compare, compare_output, output_range
+from passfit.verify.error_bounds import SLACK
 
 anything = arrays(np.float32, array_shapes(max_dims=3, max_side=4), elements=st.floats(width=32))
 

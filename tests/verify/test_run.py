@@ -9,7 +9,8 @@ from onnx import numpy_helper
 from passfit.codegen import write_library
 from passfit.errors import ConfigError, NumericError
 from passfit.targets import get_target, how_to_run, load_catalogue
-from passfit.verify import choose_cases, verify_library
+from passfit.verify.cases import choose_cases
+from passfit.verify.run import verify_library
 
 from ..codegen import models
 

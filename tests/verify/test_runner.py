@@ -10,7 +10,7 @@ import pytest
 
 from passfit.codegen.library import Library
 from passfit.errors import NumericError, ToolchainError
-from passfit.graph import Buffer, Port, Program, Step, Tensor
+from passfit.program import Buffer, Port, Program, Step, Tensor
 from passfit.targets import Runner
 from passfit.verify.runner import Linked
 

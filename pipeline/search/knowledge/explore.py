@@ -8,10 +8,10 @@ from functools import cache
 
 from ...errors import ModelError
 from ...passes.base import Pass
-from ...passes.sequence import specs_of
-from ..actions import TAILS, Candidate, actions, cleaned
-from ..evaluation import Evaluation, Evaluator
-from .operations import graph_features
+from ...passes.sequence.sequence import specs_of
+from ..evaluate.candidates import TAILS, Candidate, actions, cleaned
+from ..evaluate.evaluation import Evaluation, Evaluator
+from .graph_features import graph_features
 from .record import BEYOND, Outcome, Record, State
 
 #: graph states of a record, at most: those with the shortest prefixes

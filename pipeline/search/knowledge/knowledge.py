@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...passes.base import Pass
-from ...passes.registry import parse_spec
-from ...passes.sequence import specs_of
-from ..actions import Candidate
+from ...passes.sequence.catalogue import parse_spec
+from ...passes.sequence.sequence import specs_of
+from ..evaluate.candidates import Candidate
 from .coreset import coreset
 from .predictor import Features, Predictor, Query
 from .record import KnownSequence, Record

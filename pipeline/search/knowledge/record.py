@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ...graph.features import FEATURES
+from .features import FEATURES
 
 #: what a sequence is taken to cost where it fails or where nobody knows: as much as TVM's default
 UNKNOWN = 1.0
@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class State:
-    """A graph: its `features` (graph/features.py); `edges`, the numbers of the states that passes lead to, without the
+    """A graph: its `features` (search/knowledge/features.py); `edges`, the numbers of the states that passes lead to, without the
     passes that change nothing; and per tail of the record the number of its outcome, None where there is none."""
 
     features: tuple[float, ...]

@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ...errors import ConfigError, SequenceError
-from ...graph.files import decode, read_text, write_text
-from ...graph.serial import json_lines
-from ...passes.registry import CATALOGUE_VERSION
-from ...passes.sequence import Sequence
+from ...passes.sequence.catalogue import CATALOGUE_VERSION
+from ...passes.sequence.sequence import Sequence
+from ...support.text_files import decode, json_lines, read_text, write_text
 from .record import Record, first_problem
 
 SHIPPED = Path(__file__).with_name("knowledge.json")

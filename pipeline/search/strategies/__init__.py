@@ -3,7 +3,6 @@
 Each starts from `tvm-default`, so none returns anything worse.
 """
 
-from ..strategy import Strategy
 from .annealing import annealing
 from .beam import beam
 from .default import tvm_default
@@ -12,6 +11,7 @@ from .greedy import greedy
 from .opass import opass
 from .orchestrated import orchestrated
 from .random_walk import random_walk
+from .trace import Strategy
 
 STRATEGIES: dict[str, Strategy] = {
     "annealing": annealing,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import random
 
-from ..actions import Candidate, neighbours
-from ..strategy import Trace
+from ..evaluate.candidates import Candidate, neighbours
+from .trace import Trace
 
 TEMPERATURES, STEPS = 10, 20
 #: a rise of this part of the objective is accepted with probability 1/e at the first temperature

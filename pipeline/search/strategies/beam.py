@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..actions import Candidate, neighbours
-from ..strategy import Trace
+from ..evaluate.candidates import Candidate, neighbours
+from .trace import Trace
 
 WIDTH = 3
 #: rounds without a better state before it gives up

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..actions import Candidate
-from ..strategy import Trace
+from ..evaluate.candidates import Candidate
+from .trace import Trace
 
 
 def tvm_default(trace: Trace, seed: int) -> None:

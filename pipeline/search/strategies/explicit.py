@@ -6,8 +6,8 @@ It is there to be compared with: what passes make possible for others is worth t
 from __future__ import annotations
 
 from ...passes.base import Pass
-from ..actions import TAILS, Candidate, starts
-from ..strategy import Trace
+from ..evaluate.candidates import TAILS, Candidate, starts
+from .trace import Trace
 
 
 def explicit(trace: Trace, seed: int) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..actions import neighbours, starts
-from ..strategy import Trace
+from ..evaluate.candidates import neighbours, starts
+from .trace import Trace
 
 
 def greedy(trace: Trace, seed: int) -> None:

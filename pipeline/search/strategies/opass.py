@@ -11,8 +11,8 @@ import random
 from dataclasses import dataclass, field
 
 from ...passes.base import Pass
-from ..actions import TAILS, Candidate
-from ..strategy import Trace
+from ..evaluate.candidates import TAILS, Candidate
+from .trace import Trace
 
 ROUNDS = 200
 REDETECTION = 0.03

@@ -10,11 +10,11 @@ every tail has been tried on every graph, the result is proved to be the best of
 from __future__ import annotations
 
 from ...passes.base import Pass
-from ...passes.sequence import specs_of
-from ..actions import TAILS, Candidate, cleaned, starts
+from ...passes.sequence.sequence import specs_of
+from ..evaluate.candidates import TAILS, Candidate, cleaned, starts
 from ..knowledge.explore import features_of
-from ..peak import around_peak
-from ..strategy import Trace
+from .around_peak import around_peak
+from .trace import Trace
 
 #: candidates that are worth the seconds it takes to load what predicts their gain
 RANKED = 64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from ..actions import Candidate, neighbours
-from ..strategy import Trace
+from ..evaluate.candidates import Candidate, neighbours
+from .trace import Trace
 
 #: actions in one walk
 LENGTH = 8

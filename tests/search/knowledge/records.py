@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from passfit.graph.features import FEATURES
-from passfit.search.actions import TAILS, actions
+from passfit.search.evaluate.candidates import TAILS, actions
+from passfit.search.knowledge.features import FEATURES
 from passfit.search.knowledge.record import BEYOND, Outcome, Record, State
 
 SPECS = [each.spec for each in actions()]

@@ -6,16 +6,16 @@ import pytest
 
 pytest.importorskip("tvm")
 
-from passfit.frontend.relax import to_relax
-from passfit.graph.features import FEATURES
-from passfit.passes.registry import parse_spec
-from passfit.search.actions import Candidate, cleaned
-from passfit.search.evaluation import Evaluator
+from passfit.frontend.imported_model import port_names
+from passfit.frontend.relax.to_relax import to_relax
+from passfit.passes.sequence.catalogue import parse_spec
+from passfit.search.evaluate.candidates import Candidate, cleaned
+from passfit.search.evaluate.evaluation import Evaluator
 from passfit.search.knowledge import Knowledge
 from passfit.search.knowledge.explore import explore, features_of
-from passfit.search.knowledge.operations import graph_features
+from passfit.search.knowledge.features import FEATURES
+from passfit.search.knowledge.graph_features import graph_features
 from passfit.search.knowledge.record import first_problem
-from passfit.search.replay import port_names
 from passfit.targets import get_target
 
 from ..test_search import network

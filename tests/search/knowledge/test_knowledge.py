@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.graph.features import FEATURES
-from passfit.passes.registry import parse_spec
-from passfit.passes.sequence import Sequence
-from passfit.search.actions import TAILS, Candidate, actions
+from passfit.passes.sequence.catalogue import parse_spec
+from passfit.passes.sequence.sequence import Sequence
+from passfit.search.evaluate.candidates import TAILS, Candidate, actions
 from passfit.search.knowledge import Knowledge, load_knowledge
+from passfit.search.knowledge.features import FEATURES
 from passfit.search.knowledge.knowledge import LEAST, MOST
 
 from .records import records

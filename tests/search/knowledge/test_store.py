@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.errors import ConfigError
-from passfit.passes.registry import CATALOGUE_VERSION
+from passfit.passes.sequence.catalogue import CATALOGUE_VERSION
 from passfit.search.knowledge import load_knowledge
 from passfit.search.knowledge.store import SCHEMA, SHIPPED, merged, read_records, write_records
 

@@ -1,0 +1,113 @@
+"""Say what a result was made from, as the result records it: the gate compares that with what there is now.
+
+    file, shapes, fix ─► canonical model ─► search ─► sequence ─► library
+         origin.json                      search.json           manifest.json: `made_from`
+
+Each record is about its own step only. Where a step makes the same bytes again, what follows it stays valid. DVC is
+shown the same records, so it reruns a step only where something that step reads has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from passfit.search.settings import goal_of
+from passfit.support.digests import Record, _plain, digest_of
+
+from ..errors import ConfigError
+from ..memory.footprint import Budget
+from ..params.params import Params
+from ..search.settings import SearchSettings
+from ..targets import Target
+from ..verify.settings import VerifySettings
+
+#: facts of a target that no step before the footprint reads: words, and capacities, which only a goal reads
+_UNREAD = ("description", "source", "ram", "flash")
+
+
+
+def search_settings(params: Params) -> SearchSettings:
+    """Return the settings of a search as params.yaml gives them."""
+    knowledge = None if params.search.knowledge is None else Path(params.search.knowledge)
+    return SearchSettings(**dict(params.search) | {"knowledge": knowledge})
+
+
+def verify_settings(params: Params) -> VerifySettings:
+    """Return the settings of a comparison as params.yaml gives them."""
+    return VerifySettings(**params.verify.model_dump(), max_error=params.search.max_error)
+
+
+
+
+
+
+def search_record(settings: SearchSettings, budget: Budget | None, target: Target, repo: Path = Path()) -> Record:
+    """Return all a search reads besides the model. The number of workers is left out: it changes no result.
+
+    Raises ConfigError where the knowledge file cannot be read.
+    """
+    goal = goal_of(settings, budget, target)
+    return _plain(
+        {
+            "strategy": settings.strategy,
+            "evaluations": settings.evaluations,
+            "seconds": float(settings.seconds),
+            "seed": settings.seed,
+            "until": settings.until,
+            "goal": None if goal is None else asdict(goal),
+            "lossy": settings.lossy,
+            "max-error": float(settings.max_error) if settings.lossy else None,
+            "max-extra-compute": None if settings.max_extra_compute is None else float(settings.max_extra_compute),
+            "max-latency": None if settings.max_latency is None else str(settings.max_latency),
+            "knowledge": None if settings.knowledge is None else _knowledge(repo / settings.knowledge),
+            "target": target_digest(target),
+        }
+    )
+
+
+def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> Record:
+    """Return all a compilation reads besides the model, the sequence and the tuning."""
+    return _plain(
+        {
+            "seed": settings.seed,
+            "cases": settings.cases,
+            "tolerance": float(settings.tolerance),
+            "max-error": float(settings.max_error) if lossy else None,
+            "target": target_digest(target),
+        }
+    )
+
+
+def tune_record(params: Params) -> Record:
+    """Return what a tuning reads of params.yaml: no seed where it has no time."""
+    asked = params.tune
+    return _plain({"seconds": float(asked.seconds), "seed": asked.seed if asked.seconds else None})
+
+
+def changes(recorded: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    """Return the keys of `now` whose value is not the recorded one, in order."""
+    return [key for key, value in now.items() if key not in recorded or recorded[key] != value]
+
+
+def target_digest(target: Target) -> str:
+    """Return the sha256 of the facts that kernels and libraries depend on, threads included."""
+    facts = {name: value for name, value in asdict(target).items() if name not in _UNREAD}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+
+
+def _knowledge(file: Path) -> str:
+    try:
+        return digest_of(file)
+    except OSError as error:
+        raise ConfigError(
+            f"'{file}' cannot be read: {error.strerror}.",
+            "Run `passfit learn` to make it, or remove search.knowledge from params.yaml.",
+        ) from None
+
+

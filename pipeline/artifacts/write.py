@@ -1,0 +1,133 @@
+"""The files a run leaves, but for the library: of the search, the footprint, the plan and its pictures, the manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import NumericError
+from ..frontend.imported_model import ImportedModel
+from ..memory.footprint import FootprintReport
+from ..memory.validation.checked_plan import plan_of
+from ..support.text_files import json_lines, write_text
+from ..targets import Target
+from ..verify.settings import VerifySettings
+from .origin import verify_record
+
+if TYPE_CHECKING:
+    from ..kernels.lower.lower import Lowered
+    from ..memory import ArenaPlan
+    from ..passes.sequence.sequence import Sequence as PassSequence
+    from ..search.pareto import Front
+    from ..search.search import SearchResult
+    from ..tuning.database import AdoptedTuning
+
+#: beside where a library would be
+COMPARISON = "comparison.json"
+
+
+def write_search(result: SearchResult, front: Front | None, made_from: Mapping[str, object], folder: Path) -> None:
+    """Write the sequence, the trajectory, and search.json, which holds `made_from`: see `origin`."""
+    from ..passes.sequence.sequence import write_sequence
+
+    write_sequence(result.sequence, folder / "sequence.json")
+    write_text(folder / "trajectory.json", json.dumps(list(result.trajectory), indent=1) + "\n")
+    found = {
+        "strategy": result.strategy,
+        "evaluations": result.evaluations,
+        "closed": result.closed,
+        "ablation": [asdict(worth) for worth in result.ablation],
+        "levers": [asdict(lever) for lever in result.levers],
+        "extra_compute": result.extra_compute,
+        "next": result.next,
+        "failures": result.failures,
+        "rejected": result.rejected,
+        "made_from": dict(made_from),
+    }
+    write_text(folder / "search.json", json_lines(found))
+    if front is not None:
+        write_text(folder / "front.json", json_lines(asdict(front)))
+
+
+@contextmanager
+def comparison_kept(out: Path) -> Iterator[None]:
+    """Write comparison.json to `out` where a library is refused: the errors of each of its outputs, in the output's
+    unit, and how large they may be. One of an earlier library goes."""
+    place = out / COMPARISON
+    try:
+        yield
+    except NumericError as error:
+        if error.outputs:
+            write_text(place, json_lines({"refused": error.what, "outputs": list(error.outputs)}))
+            error.add_place(place)
+        raise
+    place.unlink(missing_ok=True)
+
+
+def write_footprint(report: FootprintReport, folder: Path) -> None:
+    from ..memory import write_report
+
+    write_report(report, folder / "footprint.json")
+
+
+def write_pictures(
+    imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path
+) -> None:
+    """The plan, and its picture beside that of `before`, on one scale."""
+    from ..memory import SavedPlan, write_plan
+    from ..report.pictures.arena_map import arena_svg, common_scale
+
+    write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
+    title = f"{imported.name} @ {target.name}"
+    plan_before = plan_of(before.program, target)
+    scale = common_scale((lowered.program, plan), (before.program, plan_before))
+    picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
+    write_text(folder / "arena.svg", picture)
+    title += ": order given, nothing shared or split"
+    picture = arena_svg(before.program, plan_before, title, target.alignment, scale)
+    write_text(folder / "arena-before.svg", picture)
+
+
+def write_manifest(
+    imported: ImportedModel,
+    lowered: Lowered,
+    target: Target,
+    sequence: PassSequence,
+    tuning: AdoptedTuning,
+    verify: VerifySettings,
+    folder: Path,
+) -> None:
+    from ..codegen import c_identifier
+
+    program = lowered.program
+
+    def ports(group: tuple) -> list[dict]:
+        tensors = [(port.name, program.tensors[port.tensor]) for port in group]
+        return [{"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype} for name, tensor in tensors]
+
+    files = {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(folder.iterdir())
+        if file.is_file() and file.name != "footprint.json"
+    }
+    manifest = {
+        "model": imported.name,
+        "target": target.name,
+        "passes": list(sequence.specs),
+        "exact": not sequence.lossy,
+        "versions": {each: importlib.metadata.version(each) for each in ("passfit", "apache-tvm", "ziglang")},
+        "io": {"name": c_identifier(imported.name), "inputs": ports(program.inputs), "outputs": ports(program.outputs)},
+        "made_from": {**imported.record, **verify_record(verify, sequence.lossy, target)},
+        "files": files,
+    }
+    if target.threads > 1:
+        manifest |= {"threads": target.threads, "link": ["-lpthread"]}
+    if tuning:
+        manifest["tuning"] = tuning.digest
+    write_text(folder / "manifest.json", json_lines(manifest))

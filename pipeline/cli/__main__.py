@@ -1,0 +1,5 @@
+"""Run `python -m passfit.cli`."""
+
+from .app import main
+
+main()

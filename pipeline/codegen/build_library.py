@@ -1,0 +1,50 @@
+"""Build the C library of a lowered program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ModelError
+from ..support.temporary_folder import scratch_folder
+from ..targets import Target
+
+if TYPE_CHECKING:
+    from ..kernels.lower.lower import Lowered
+    from ..memory import ArenaPlan
+    from .library import Library
+
+
+_GIB = 1 << 30
+
+
+#: bytes of arena, workspace and weights at most: code addresses them by signed 32-bit offsets, and needs some itself
+STATIC_LIMIT = 2 * _GIB - (64 << 20)
+
+
+def refuse_large_library(arena: int, workspace: int, weights: int, target: Target) -> None:
+    """Raise ModelError where a program cannot address the static data of a library; sizes in bytes."""
+    total = arena + workspace + weights
+    if total > STATIC_LIMIT:
+        parts = {"arena": arena, "workspace": workspace, "weights": weights}
+        sizes = ", ".join(f"{word} {size / _GIB:.2f} GiB" for word, size in parts.items() if size > total // 100)
+        raise ModelError(
+            f"The library would hold {total / _GIB:.2f} GiB ({sizes}); programs address {STATIC_LIMIT / _GIB:.2f} GiB, "
+            f"and {target.name} has {target.ram / _GIB:.2f} GiB of ram.",
+            "Give smaller shapes (--shape), or cut the model into parts.",
+        )
+
+
+def build_library(
+    name: str, lowered: Lowered, plan: ArenaPlan, workspace: int, target: Target, folder: Path
+) -> Library:
+    """The library of a lowered program, in `folder`. Raises ModelError, ToolchainError, OutputError."""
+    from . import c_identifier, symbol, write_library
+    from .objects import build_objects
+
+    refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
+    prefix = c_identifier(name)
+    with scratch_folder() as scratch:
+        kernels = {symbol(prefix, kernel): function for kernel, function in lowered.kernels.items()}
+        objects = build_objects(kernels, target, scratch)
+        return write_library(name, lowered.program, plan, workspace, lowered.weights, objects, target, folder)

@@ -1,0 +1,157 @@
+"""Give every input of a model a static shape, or freeze it to a value."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import ModelError, did_you_mean
+
+if TYPE_CHECKING:
+    import onnx
+
+#: what exporters write for "some size": two dimensions of such a name need not be equal
+_ANONYMOUS = frozenset({"", "?", "None", "none", "unk", "unknown", "-1"})
+#: shown in the hint for a dimension nothing is known about
+_EXAMPLE_IMAGE, _EXAMPLE_OTHER = 224, 16
+
+
+def bind_inputs(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object]) -> None:
+    """Write `shapes` into the inputs of `model`, turn the inputs in `fix` into constants, in place.
+
+    A named dimension that got one size in one input has it in the others too. Raises ModelError for a name that is
+    no input, a shape or value that contradicts the model, and dimensions that stay open (all of them at once).
+    """
+    graph = model.graph
+    constants = {tensor.name for tensor in graph.initializer}
+    # Files of IR version 3 list constants among the inputs: there they are defaults, here they are constants.
+    inputs = {value.name: value for value in graph.input if value.name not in constants}
+    for name in (*shapes, *fix):
+        if name not in inputs:
+            raise ModelError(f"The model has no input '{name}'.", did_you_mean(name, inputs))
+    for value in inputs.values():
+        if not value.type.HasField("tensor_type") or not value.type.tensor_type.elem_type:
+            raise ModelError(f"The input '{value.name}' is not a tensor.", "Export the model with tensor inputs only.")
+    declared = {name: dimensions(value) for name, value in inputs.items()}
+    for name, shape in shapes.items():
+        _set_shape(inputs[name], shape)
+    _spread_names(inputs.values(), declared)
+    for name, value in fix.items():
+        graph.initializer.append(_frozen(inputs.pop(name), value))
+    del graph.input[:]
+    graph.input.extend(inputs.values())
+    _refuse_open(inputs.values())
+
+
+def dimensions(value: onnx.ValueInfoProto) -> list[int | str] | None:
+    """Sizes of a tensor as declared: an int where static, a name (perhaps empty) where open; None without a rank."""
+    if not value.type.tensor_type.HasField("shape"):
+        return None
+    return [
+        dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else dim.dim_param
+        for dim in value.type.tensor_type.shape.dim
+    ]
+
+
+def _set_shape(value: onnx.ValueInfoProto, shape: Sequence[int]) -> None:
+    declared = dimensions(value)
+    wanted = tuple(int(size) for size in shape)
+    text = _times(wanted)
+    if any(size < 1 for size in wanted):
+        raise ModelError(f"The shape {text} of the input '{value.name}' has a size below 1.", "Give positive sizes.")
+    if declared is not None and len(declared) != len(wanted):
+        raise ModelError(
+            f"The shape {text} of the input '{value.name}' has {len(wanted)} dimensions, the model's has "
+            f"{len(declared)} ({_times(declared)}).",
+            "Give one size for each dimension.",
+        )
+    for axis, (old, new) in enumerate(zip(declared or (), wanted)):
+        if isinstance(old, int) and old != new:
+            raise ModelError(
+                f"The shape {text} of the input '{value.name}' contradicts the model: dimension {axis} is {old} "
+                f"({_times(declared or ())}).",
+                "Only open dimensions can be chosen.",
+            )
+    _write(value, wanted)
+
+
+def _write(value: onnx.ValueInfoProto, shape: Sequence[int | str]) -> None:
+    proto = value.type.tensor_type.shape
+    proto.ClearField("dim")
+    proto.SetInParent()
+    for size in shape:
+        dim = proto.dim.add()
+        if isinstance(size, int):
+            dim.dim_value = size
+        elif size:
+            dim.dim_param = size
+
+
+def _spread_names(values: Collection[onnx.ValueInfoProto], declared: Mapping[str, list[int | str] | None]) -> None:
+    """Nothing is guessed here: a model that calls two dimensions by one name says that they are equal."""
+    known: dict[str, set[int]] = {}
+    for value in values:
+        for old, new in zip(declared[value.name] or (), dimensions(value) or ()):
+            if isinstance(old, str) and isinstance(new, int):
+                known.setdefault(old, set()).add(new)
+    for value in values:
+        shape = dimensions(value)
+        if shape is not None:
+            _write(value, [_only(known, size) if isinstance(size, str) else size for size in shape])
+
+
+def _only(known: Mapping[str, set[int]], name: str) -> int | str:
+    sizes = known.get(name, set())
+    return next(iter(sizes)) if len(sizes) == 1 and name not in _ANONYMOUS else name
+
+
+def _frozen(value: onnx.ValueInfoProto, given: object) -> onnx.TensorProto:
+    """The constant `given` with the dtype of the input, spread over its shape."""
+    from onnx import helper, numpy_helper
+
+    dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+    shape = dimensions(value)
+    try:
+        array = np.asarray(given)
+        typed = array.astype(dtype)
+        if not np.array_equal(typed.astype(np.float64), array.astype(np.float64)):
+            raise ValueError(f"it cannot be held as {dtype}")
+        if shape is not None:
+            given_sizes = array.shape if array.ndim == len(shape) else (1,) * len(shape)
+            sizes = [size if isinstance(size, int) else new for size, new in zip(shape, given_sizes)]
+            typed = np.broadcast_to(typed, sizes)
+    except (ValueError, TypeError) as error:
+        raise ModelError(
+            f"The input '{value.name}' ({dtype}, {_times(shape or ())}) cannot be frozen to {given!r}: {error}.",
+            "Give one number, or numbers in the input's shape.",
+        ) from error
+    return numpy_helper.from_array(np.ascontiguousarray(typed).reshape(typed.shape), value.name)
+
+
+def _refuse_open(values: Collection[onnx.ValueInfoProto]) -> None:
+    said, options = [], []
+    for value in values:
+        shape = dimensions(value)
+        if shape is None:
+            said.append(f"'{value.name}' has no shape at all")
+            options.append(f"--shape {value.name}=1x{_EXAMPLE_OTHER}")
+        elif any(isinstance(size, str) for size in shape):
+            axes = [f"{axis}{f' ({size})' if size else ''}" for axis, size in enumerate(shape) if isinstance(size, str)]
+            said.append(f"'{value.name}' ({_times(shape)}) leaves dimension {', '.join(axes)} open")
+            options.append(f"--shape {value.name}={_times(_example(shape))}")
+    if said:
+        raise ModelError(
+            f"Not every input has a static shape: {'; '.join(said)}.", f"Say the sizes, such as {' '.join(options)}."
+        )
+
+
+def _example(shape: Sequence[int | str]) -> list[int]:
+    """Sizes for the hint: 1 for an open leading dimension, a usual image side or a small number for the others."""
+    usual = _EXAMPLE_IMAGE if len(shape) == 4 else _EXAMPLE_OTHER
+    return [size if isinstance(size, int) else usual if axis else 1 for axis, size in enumerate(shape)]
+
+
+def _times(shape: Sequence[int | str]) -> str:
+    return "x".join(str(size) or "?" for size in shape) or "scalar"

@@ -1,0 +1,167 @@
+"""Names and clutter: every node gets a name of its own, whatever says nothing about the computation goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .read_onnx import all_nodes
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def name_unnamed(model: onnx.ModelProto) -> None:
+    """Call every node without a name `<OpType>_<index>`, by its place in the file, in place."""
+    for index, node in enumerate(all_nodes(model.graph)):
+        node.name = node.name or f"{node.op_type}_{index}"
+
+
+def name_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of `model` where each node has a name of its own, without comments, metadata and names of tools.
+
+    The second of two equal names gets its index appended.
+    """
+    clean = type(model)()
+    clean.ir_version = model.ir_version
+    clean.opset_import.extend(model.opset_import)
+    clean.graph.CopyFrom(model.graph)
+    graph = clean.graph
+    graph.name = "main"
+    graph.ClearField("doc_string")
+    graph.ClearField("metadata_props")
+    del graph.value_info[:]
+    graph.value_info.extend(sorted(model.graph.value_info, key=lambda value: value.name))
+    used: set[str] = set()
+    for index, node in enumerate(graph.node):
+        node.name = node.name if node.name not in used else f"{node.name}_{index}"
+        used.add(node.name)
+        node.ClearField("doc_string")
+        node.ClearField("metadata_props")
+    for item in (*graph.value_info, *graph.input, *graph.output, *graph.initializer):
+        item.ClearField("doc_string")
+        item.ClearField("metadata_props")
+    return clean
+
+
+def type_direct_outputs(model: onnx.ModelProto) -> None:
+    """Declare an output that is an input as the input is declared, in place: libraries keep one type for the two."""
+    types = {value.name: value.type for value in model.graph.input}
+    for value in model.graph.output:
+        if value.name in types:
+            value.type.CopyFrom(types[value.name])
+
+
+def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
+    """The names of inputs and outputs, in order; constants that old files list as inputs are left out."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value.name for value in model.graph.input if value.name not in constants]
+    return inputs, [value.name for value in model.graph.output]
+
+
+def restore_ports(model: onnx.ModelProto, inputs: list[str], outputs: list[str]) -> None:
+    """Give inputs and outputs these names again, by position, in place.
+
+    Folding makes one value of two that are equal, and tells ports apart by new names. An output with the name of an
+    input is that input, and two outputs of one name are one value.
+    """
+    graph = model.graph
+    new = dict(zip((value.name for value in graph.input), inputs, strict=True))
+    for value, name in zip(graph.output, outputs, strict=True):
+        if name not in new.values():
+            new.setdefault(value.name, name)
+    if all(old == name for old, name in new.items()) and [value.name for value in graph.output] == outputs:
+        return
+    taken = set(new.values())
+    for name in (*(each.name for each in graph.initializer), *(name for node in graph.node for name in node.output)):
+        if name in taken and name not in new:
+            new[name] = _unused(f"{name}/inner", taken | new.keys())
+            taken.add(new[name])
+    for node in graph.node:
+        node.input[:] = [new.get(name, name) for name in node.input]
+        node.output[:] = [new.get(name, name) for name in node.output]
+    for item in (*graph.input, *graph.initializer, *graph.value_info):
+        item.name = new.get(item.name, item.name)
+    for value, name in zip(graph.output, outputs, strict=True):
+        value.name = name
+    _drop_unread(graph)
+
+
+def _drop_unread(graph: onnx.GraphProto) -> None:
+    """Remove nodes and initializers whose value is neither read nor handed out."""
+    read = {value.name for value in graph.output}
+    kept = []
+    for node in reversed(graph.node):
+        if read.intersection(node.output):
+            kept.append(node)
+            read.update(node.input)
+    kept = [type(node).FromString(node.SerializeToString()) for node in reversed(kept)]
+    del graph.node[:]
+    graph.node.extend(kept)
+    for index in reversed(range(len(graph.initializer))):
+        if graph.initializer[index].name not in read:
+            del graph.initializer[index]
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    """`name`, or with underscores until it is not one of `taken`."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of `model` where an output that folding left a constant is made by an Identity node of an initializer.
+
+    ONNX wants outputs to be results of nodes; only then are their shapes inferred.
+    """
+    from onnx import helper
+
+    result = type(model)()
+    result.CopyFrom(model)
+    graph = result.graph
+    nodes = []
+    for node in graph.node:
+        if node.op_type == "Constant":
+            graph.initializer.append(_tensor(node))
+        else:
+            nodes.append(node)
+    outputs = {value.name for value in graph.output}
+    others = {tensor.name: tensor for tensor in graph.initializer}
+    for tensor in [tensor for tensor in graph.initializer if tensor.name in outputs]:
+        name, constant = tensor.name, f"{tensor.name}/constant"
+        if constant in others and _same(others[constant], tensor):  # what an earlier import detached
+            graph.initializer.remove(tensor)
+        else:
+            tensor.name = constant = _unused(constant, set(others))
+            others[constant] = tensor
+        for node in nodes:
+            node.input[:] = [constant if each == name else each for each in node.input]
+        nodes.append(helper.make_node("Identity", [constant], [name], name=f"Identity/{name}"))
+    nodes = [type(node).FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return result
+
+
+def _same(one: onnx.TensorProto, other: onnx.TensorProto) -> bool:
+    """Whether two constants have one dtype, one shape and the same bytes."""
+    from onnx import numpy_helper
+
+    alike = one.data_type == other.data_type and list(one.dims) == list(other.dims)
+    return alike and numpy_helper.to_array(one).tobytes() == numpy_helper.to_array(other).tobytes()
+
+
+def _tensor(constant: onnx.NodeProto) -> onnx.TensorProto:
+    """The value of a Constant node, whichever of its attributes holds it, named as the node's result."""
+    from onnx import AttributeProto, helper, numpy_helper
+
+    attribute = constant.attribute[0]
+    if attribute.type == AttributeProto.TENSOR:
+        tensor = type(attribute.t)()
+        tensor.CopyFrom(attribute.t)
+        tensor.name = constant.output[0]
+        return tensor
+    dtype = np.float32 if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS) else np.int64
+    return numpy_helper.from_array(np.asarray(helper.get_attribute_value(attribute), dtype), constant.output[0])

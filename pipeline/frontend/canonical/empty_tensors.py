@@ -1,0 +1,190 @@
+"""Tensors without elements: each is a constant, since its shape and its dtype say all there is.
+
+    x: float32[0, 3] ──► Relu ──► Concat ──► y          y = Concat(z), and nothing computes on x
+                 z: float32[2, 3] ──┘
+
+No kernel reads or writes such a tensor: TVM's schedules divide by extents, and ONNX's reference implementation and
+ONNX Runtime disagree on the mean of nothing. A node with a result although its operand has no elements is computed here by
+ONNX Runtime where it reads constants alone; else a rule says how the node looks without the operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import ModelError
+from .node_builder import Maker, attributes_of, stem_of
+from .read_onnx import node_title
+from .rewrites import Context, context_of
+
+if TYPE_CHECKING:
+    import onnx
+
+#: makes the nodes that take the node's place, or none
+Rule = Callable[["onnx.NodeProto", Context, Maker], None]
+
+
+def without_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` (with inferred shapes) with constants in place of tensors without elements; inputs keep their shapes.
+
+    Raises ModelError where ONNX Runtime gives no result for a node on such an operand, and where no rule does.
+    """
+    context = context_of(model)
+    if not any(_is_empty(context, name) for name in context.types):
+        return model
+    result = type(model)()
+    result.CopyFrom(model)
+    graph = result.graph
+    inputs = {value.name for value in graph.input if _is_empty(context, value.name)}
+    renamed = {
+        name: _empty(graph, context, name, f"{name}/empty") for name in sorted(inputs - context.constants.keys())
+    }
+    nodes = list(graph.node)
+    del graph.node[:]
+    for index, node in enumerate(nodes):
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+        graph.node.extend(_replaced(graph, context, node, index, model.opset_import))
+    return result
+
+
+def _replaced(
+    graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, index: int, opsets: object
+) -> list[onnx.NodeProto]:
+    """The nodes in the place of `node`; constants go to `graph` and `context`."""
+    results = [name for name in node.output if name]
+    if results and all(_is_empty(context, name) for name in results):
+        for name in results:
+            _empty(graph, context, name, name)
+        return []
+    make = Maker(stem_of(node, index))
+    if any(_is_empty(context, name) for name in (*node.input, *results)) and node.op_type in _RULES:
+        _RULES[node.op_type](node, context, make)
+        for tensor in make.initializers:
+            _add(graph, context, tensor)
+        if make.nodes:
+            for name in results:
+                if _is_empty(context, name):
+                    _empty(graph, context, name, name)
+            return make.nodes
+    if not node.input or not _is_empty(context, node.input[0]):
+        return [node]  # shapes, axes and the like may be empty constants
+    if any(name and name not in context.constants for name in node.input) or any(
+        a.HasField("g") for a in node.attribute
+    ):
+        raise ModelError(
+            f"The {node_title(node)} reads '{node.input[0]}', which has no elements, and cannot be compiled.",
+            "Give the inputs of the model larger shapes, or remove the node before exporting.",
+        )
+    for tensor in _computed(node, context, opsets):
+        _add(graph, context, tensor)
+    return []
+
+
+def _is_empty(context: Context, name: str) -> bool:
+    return 0 in (context.shape(name) or ())
+
+
+def _empty(graph: onnx.GraphProto, context: Context, name: str, called: str) -> str:
+    """Add the value of `name`, without elements, as the initializer `called`; return that."""
+    from onnx import helper
+
+    while called != name and called in context.types:
+        called += "_"
+    _add(
+        graph,
+        context,
+        helper.make_tensor(called, context.types[name].tensor_type.elem_type, context.shape(name), b"", True),
+    )
+    return called
+
+
+def _add(graph: onnx.GraphProto, context: Context, tensor: onnx.TensorProto) -> None:
+    from onnx import helper
+
+    graph.initializer.append(tensor)
+    context.constants[tensor.name] = tensor
+    context.types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+
+
+def _computed(node: onnx.NodeProto, context: Context, opsets: object) -> list[onnx.TensorProto]:
+    """The results of a node of constants as ONNX Runtime gives them."""
+    import onnxruntime
+    from onnx import helper, numpy_helper
+    from onnxruntime.capi import onnxruntime_pybind11_state as ort
+
+    names = [name for name in node.output if name]
+    graph = helper.make_graph(
+        [node], "empty", [], [helper.make_empty_tensor_value_info(name) for name in names],
+        [context.constants[name] for name in dict.fromkeys(node.input) if name],
+    )  # fmt: skip
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    content = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    try:
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        values = session.run(names, {})
+    except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException) as error:
+        said = str(error).strip().splitlines()[0].rstrip(".")
+        raise ModelError(
+            f"The {node_title(node)} has no result, since its operand has no elements: {said}.",
+            "Give the inputs of the model larger shapes, or remove the node before exporting.",
+        ) from error
+    return [numpy_helper.from_array(np.asarray(value), name) for name, value in zip(names, values, strict=True)]
+
+
+def _concat(node: onnx.NodeProto, context: Context, make: Maker) -> None:
+    """Concatenate the operands that have elements."""
+    kept = [name for name in node.input if not _is_empty(context, name)]
+    if len(kept) > 1:
+        make.node("Concat", *kept, result=node.output[0], **attributes_of(node))
+    else:
+        make.node("Identity", *kept, result=node.output[0])
+
+
+def _split(node: onnx.NodeProto, context: Context, make: Maker) -> None:
+    """Split into the parts that have elements."""
+    if any(not name or context.shape(name) is None for name in node.output):
+        return
+    axis = int(attributes_of(node).get("axis", 0))
+    kept = [name for name in node.output if not _is_empty(context, name)]
+    if len(kept) == 1:
+        make.node("Identity", node.input[0], result=kept[0])
+        return
+    sizes = [context.shape(name)[axis] for name in kept]
+    make.many("Split", [node.input[0], make.integers(*sizes)], len(kept), axis=axis)
+    make.nodes[-1].output[:] = kept
+
+
+def _product(node: onnx.NodeProto, context: Context, make: Maker) -> None:
+    """A sum of no products is 0; Gemm adds a multiple of its third operand."""
+    shape, dtype = context.shape(node.output[0]), context.dtype(node.output[0])
+    if shape is None:
+        return
+    zeros = make.constant(np.zeros(shape, dtype))
+    if node.op_type == "Gemm" and len(node.input) > 2 and node.input[2]:
+        beta = make.constant(np.asarray(attributes_of(node).get("beta", 1.0), dtype))
+        make.node("Add", zeros, make.node("Mul", node.input[2], beta), result=node.output[0])
+    else:
+        make.node("Identity", zeros, result=node.output[0])
+
+
+def _scatter(node: onnx.NodeProto, context: Context, make: Maker) -> None:
+    """No updates leave the data as they are."""
+    if _is_empty(context, node.input[2]):
+        make.node("Identity", node.input[0], result=node.output[0])
+
+
+_RULES: dict[str, Rule] = {
+    "Concat": _concat,
+    "Einsum": _product,
+    "Gemm": _product,
+    "MatMul": _product,
+    "MatMulInteger": _product,
+    "Scatter": _scatter,
+    "ScatterElements": _scatter,
+    "ScatterND": _scatter,
+    "Split": _split,
+}

@@ -1,0 +1,114 @@
+"""Fold constants and shape arithmetic, inline local functions, resolve `If`s with a constant condition.
+
+onnxscript's folder does the work (its figures beside the other libraries': see canonical.py). It is told what to fold:
+a constant that would grow the model is left to be computed, so that a later pass can weigh it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ...errors import ModelError
+from .constant_subgraphs import fitting_parts, nbytes
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir
+
+#: bytes by which one folded result may outgrow the constants that vanish with it: shape arithmetic always fits in
+GROWTH = 16 * 1024
+#: an `If` inside the taken branch of an `If` … is resolved one level per round
+_ROUNDS = 16
+_AGAIN = "Check the model with onnx.checker, and export it again."
+_RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+#: operators whose result on an operand without elements is the same for everyone
+_ON_NOTHING = frozenset({"Concat", "ConstantOfShape", "ReduceProd", "ReduceSum", "Shape", "Size"})
+
+
+def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` with every node after those it reads. Raises ModelError for a cycle, or a value nobody makes."""
+    import onnx_ir as ir
+    import onnx_ir.passes.common as common
+
+    _quiet()
+    try:
+        graph_model = ir.serde.deserialize_model(model)
+        common.TopologicalSortPass()(graph_model)
+        return ir.serde.serialize_model(graph_model)
+    except (ValueError, RuntimeError) as error:
+        raise ModelError(f"The nodes of the model cannot be put in order: {_first(error)}.", _AGAIN) from error
+
+
+def fold(model: onnx.ModelProto) -> onnx.ModelProto:
+    """An equal model without constant subexpressions, Identity, Constant and unused nodes; sorted topologically.
+
+    Inputs and outputs keep their names. Raises ModelError where a constant node cannot be computed.
+    """
+    import onnx_ir as ir
+    import onnx_ir.passes.common as common
+    from onnxscript.optimizer import fold_constants
+
+    _quiet()
+    graph_model = ir.serde.deserialize_model(model)
+    common.TopologicalSortPass()(graph_model)
+    for _ in range(_ROUNDS):
+        changed = _clean(graph_model)
+        whole = fitting_parts(graph_model.graph, GROWTH)
+        try:
+            changed |= fold_constants(
+                graph_model,
+                onnx_shape_inference=True,
+                should_fold=lambda node: (
+                    node.op_type not in _RANDOM and not _on_nothing(node) and (node in whole or _worth(node))  # noqa: B023
+                ),
+            ).modified
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise ModelError(
+                f"A constant part of the model cannot be computed: {_first(error.__cause__ or error)}.", _AGAIN
+            ) from error
+        if not changed:
+            break
+    common.DeduplicateInitializersPass(size_limit=1 << 62)(graph_model)
+    _clean(graph_model)
+    common.OutputFixPass()(graph_model)
+    common.NameFixPass()(graph_model)
+    return ir.serde.serialize_model(graph_model)
+
+
+def _clean(graph_model: onnx_ir.Model) -> bool:
+    """Remove unused nodes, Constant nodes and, once no branch is left, Identity nodes; whether there were any."""
+    import onnx_ir.passes.common as common
+
+    lift = common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)
+    passes = [common.RemoveUnusedNodesPass(), lift]
+    if not any(node.op_type == "If" for node in graph_model.graph):
+        # The results of a branch are values of its own: there an Identity is not always clutter.
+        passes.insert(0, common.IdentityEliminationPass())
+    return any([each(graph_model).modified for each in passes])
+
+
+def _worth(node: onnx_ir.Node) -> bool:
+    """Whether the result of one node with constant inputs is hardly larger than the constants that vanish with it."""
+    freed = sum(v.const_value.nbytes for v in set(node.inputs) if v is not None and len(v.uses()) == 1)
+    return sum(map(nbytes, node.outputs)) - freed <= GROWTH
+
+
+def _on_nothing(node: onnx_ir.Node) -> bool:
+    """Whether a node has a result although its operand has no elements: empty.py computes it as ONNX Runtime does."""
+    operand = node.inputs[0] if node.inputs else None
+    if operand is None or operand.const_value is None or operand.const_value.size or node.op_type in _ON_NOTHING:
+        return False
+    return any(value.shape is not None and value.shape.is_static() and 0 not in value.shape.numpy() for value in node.outputs)
+
+
+def _first(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _quiet() -> None:
+    """Silence warnings of what is left alone; what stays and cannot be compiled is refused later by name."""
+    for name in ("onnxscript", "onnx_ir"):
+        logging.getLogger(name).setLevel(logging.ERROR)

@@ -1,0 +1,92 @@
+"""`If` with a condition known only at run time: compute both branches, choose with `Where`.
+
+    If(c){then: f(x)} {else: g(x)}  ──►  Where(c, f(x), g(x))
+
+ONNX operators have no side effects, so the unused branch costs time and memory but changes nothing. A compiled library
+runs the same kernels in the same order every time, which is what a planned arena needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...errors import ModelError
+from .read_onnx import node_title
+from .shapes import infer_shapes, static_shape, value_types
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` without `If`. Raises ModelError where the branches' results differ in shape, naming the node."""
+    pairs: list[tuple[onnx.NodeProto, str, str]] = []
+    while any(node.op_type == "If" for node in model.graph.node):
+        nodes = list(model.graph.node)
+        del model.graph.node[:]
+        for index, node in enumerate(nodes):
+            model.graph.node.extend(_select(model.graph, node, index, pairs) if node.op_type == "If" else [node])
+    if not pairs:
+        return model
+    model = infer_shapes(model)
+    types = value_types(model.graph)
+    for node, then, other in pairs:
+        shapes = [static_shape(types[name]) if name in types else None for name in (then, other)]
+        if None in shapes or shapes[0] != shapes[1]:
+            raise ModelError(
+                f"The branches of {node_title(node)} give different shapes, and its condition is not constant.",
+                "Freeze the input the condition depends on (--fix), or export the model without the branch.",
+            )
+    return model
+
+
+def _select(
+    graph: onnx.GraphProto, node: onnx.NodeProto, index: int, pairs: list[tuple[onnx.NodeProto, str, str]]
+) -> list[onnx.NodeProto]:
+    from onnx import TensorProto, helper
+
+    bodies = {attribute.name: attribute.g for attribute in node.attribute}
+    stem = node.name or f"If_{index}"
+    scalar = helper.make_tensor(f"{stem}/scalar", TensorProto.INT64, [0], [])
+    graph.initializer.append(scalar)
+    made = [helper.make_node("Reshape", [node.input[0], scalar.name], [f"{stem}/condition"], name=f"{stem}/condition")]
+    results = []
+    for branch in ("then_branch", "else_branch"):
+        body, prefix = bodies[branch], f"{stem}/{branch.partition('_')[0]}/"
+        inside = {tensor.name for tensor in body.initializer}
+        inside |= {name for inner in body.node for name in inner.output if name}
+        names = {name: prefix + name for name in inside}
+        for tensor in body.initializer:
+            graph.initializer.add().CopyFrom(tensor)
+            graph.initializer[-1].name = names[tensor.name]
+        for inner in body.node:
+            made.append(_renamed(inner, names))
+            made[-1].name = prefix + (inner.name or inner.output[0])
+        results.append([names.get(value.name, value.name) for value in body.output])
+    for name, then, other in zip(node.output, *results):
+        if name:
+            made.append(helper.make_node("Where", [f"{stem}/condition", then, other], [name], name=f"{stem}/{name}"))
+            pairs.append((node, then, other))
+    return made
+
+
+def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
+    """A copy of `node`, its subgraphs included, with values called by their new names."""
+    import onnx
+
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.input[:] = [names.get(name, name) for name in node.input]
+    copy.output[:] = [names.get(name, name) for name in node.output]
+    for attribute in copy.attribute:
+        if attribute.HasField("g"):
+            hidden = {name for inner in attribute.g.node for name in inner.output}
+            hidden |= {tensor.name for tensor in attribute.g.initializer}
+            visible = {old: new for old, new in names.items() if old not in hidden}
+            inner_nodes = [_renamed(inner, visible) for inner in attribute.g.node]
+            del attribute.g.node[:]
+            attribute.g.node.extend(inner_nodes)
+            for value in attribute.g.output:
+                value.name = visible.get(value.name, value.name)
+    return copy

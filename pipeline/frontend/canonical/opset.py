@@ -1,0 +1,98 @@
+"""One range of operator sets: old models are raised to forms the compiler reads without error, new numbers lowered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import ModelError
+from .read_onnx import all_nodes
+
+if TYPE_CHECKING:
+    import onnx
+
+#: from here on axes are inputs and Softmax works on one axis; TVM reads older forms of some operators as new ones
+OLDEST = 13
+#: the newest set ONNX Runtime runs the reference with
+NEWEST = 26
+#: the file version in which constants need not be inputs, and which every reader of `OLDEST` knows
+_IR = 7
+#: operators that shape inference or TVM does not know, but whose meaning ONNX gives as a graph of simpler ones
+_EXPANDED = frozenset({"Celu", "GroupNormalization", "MeanVarianceNormalization", "Swish"})
+
+
+def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` with its own functions, and the operators ONNX defines by simpler ones, replaced by their bodies.
+
+    Raises ModelError where a function calls itself, or cannot be inlined."""
+    from onnx import checker, inliner
+
+    if model.functions:
+        try:
+            model = inliner.inline_local_functions(model, convert_version=True)
+        except (RuntimeError, checker.ValidationError) as error:
+            said = " ".join(str(error).split()).rstrip(".")
+            raise ModelError(f"The functions of the model cannot be inlined: {said}.", "Export the model again.") from error
+    nodes = [node for node in all_nodes(model.graph) if node.op_type in _EXPANDED and not node.domain]
+    if not nodes:
+        return model
+    for node in nodes:
+        _write_defaults(node, max((opset.version for opset in model.opset_import if not opset.domain), default=1))
+    names = [("", name) for name in sorted(_EXPANDED)]
+    return inliner.inline_selected_functions(model, names, inline_schema_functions=True)
+
+
+def _write_defaults(node: onnx.NodeProto, version: int) -> None:
+    """The inliner loses the default values of attributes: write them out."""
+    from onnx import defs
+
+    given = {attribute.name for attribute in node.attribute}
+    schema = defs.get_schema(node.op_type, version)
+    for name, attribute in sorted(schema.attributes.items()):
+        if name not in given and attribute.default_value.type:
+            node.attribute.append(attribute.default_value)
+
+
+def raise_opset(model: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` in opset `OLDEST` at least. Raises ModelError naming what ONNX's converter cannot convert."""
+    from onnx import version_converter
+
+    version = model.opset_import[0].version
+    if version >= OLDEST:
+        return model
+    try:
+        converted = version_converter.convert_version(model, OLDEST)
+    except (RuntimeError, version_converter.ConvertError) as error:
+        said = " ".join(str(error).split())
+        raise ModelError(
+            f"The model uses operator set {version}, which cannot be raised to {OLDEST}: {said}.",
+            f"Export the model with operator set {OLDEST} or newer.",
+        ) from error
+    converted.ir_version = max(model.ir_version, 7)
+    return converted
+
+
+def lower_opset(model: onnx.ModelProto) -> None:
+    """Declare, in place, the oldest operator set from `OLDEST` on that has every operator in the form it is used in.
+
+    A model exported for a set newer than ONNX Runtime or TVM knows mostly uses operators that did not change in it.
+    Raises ModelError where the installed onnx does not know an operator of the set.
+    """
+    from onnx import defs, helper
+
+    version = model.opset_import[0].version
+    needed = OLDEST
+    for node in all_nodes(model.graph):
+        try:
+            needed = max(needed, defs.get_schema(node.op_type, version).since_version)
+        except defs.SchemaError as error:
+            raise ModelError(
+                f"The operator {node.op_type} of the node '{node.name}' is not in ONNX's operator set {version}.",
+                "Export the model with ONNX's own operators only.",
+            ) from error
+    if needed > NEWEST:
+        raise ModelError(
+            f"The model needs operator set {needed}; the newest that can be compiled is {NEWEST}.",
+            f"Export the model with operator set {NEWEST} or older.",
+        )
+    model.opset_import[0].version = needed
+    model.ir_version = max(_IR, helper.find_min_ir_version_for(list(model.opset_import)))

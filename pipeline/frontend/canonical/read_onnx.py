@@ -1,0 +1,99 @@
+"""Read an ONNX file, or say in one sentence why it cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import ModelError
+
+if TYPE_CHECKING:
+    import onnx
+
+_AGAIN = "Export or download the model again."
+
+
+def read_model(path: Path) -> onnx.ModelProto:
+    """The model in the file `path`, with tensors kept in side files loaded into it.
+
+    Raises ModelError for a missing, empty, truncated or foreign file, a directory, or a missing side file.
+    """
+    import google.protobuf.message
+    import onnx
+
+    if path.is_dir():
+        raise ModelError(f"The model '{path}' is a directory.", "Name an .onnx file.")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"The model '{path}' cannot be read: {error.strerror}.", "Check the path.") from error
+    if not content:
+        raise ModelError(f"The model file '{path}' is empty.", _AGAIN)
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except google.protobuf.message.DecodeError as error:
+        raise ModelError(f"The file '{path}' is not an ONNX model, or is cut short.", _AGAIN) from error
+    if not model.graph.output or not model.ir_version:
+        raise ModelError(f"The file '{path}' is not an ONNX model: it holds no graph with outputs.", _AGAIN)
+    _load_side_files(model, path)
+    # Names that are not UTF-8 come as bytes.
+    if not all(
+        isinstance(text, str) for node in all_nodes(model.graph) for text in (node.name, node.op_type, node.domain)
+    ):
+        raise ModelError(f"The model '{path}' holds names that are no text.", _AGAIN)
+    if model.graph.sparse_initializer:
+        name = model.graph.sparse_initializer[0].values.name
+        raise ModelError(f"The model '{path}' holds sparse weights '{name}'.", "Export it with dense weights.")
+    _refuse_dangling(model.graph, frozenset())
+    return model
+
+
+def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str]) -> None:
+    """Raise ModelError for the first node or output that reads a value nothing makes; `outer` is seen from outside."""
+    made = outer.union(
+        (value.name for value in graph.input),
+        (tensor.name for tensor in graph.initializer),
+        (tensor.values.name for tensor in graph.sparse_initializer),
+        (name for node in graph.node for name in node.output),
+    )
+    for node in graph.node:
+        for name in node.input:
+            if name and name not in made:
+                raise ModelError(f"The {node_title(node)} reads '{name}', which nothing makes.", _AGAIN)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _refuse_dangling(attribute.g, made)
+    for value in graph.output:
+        if value.name not in made:
+            raise ModelError(f"The output '{value.name}' is made by no node.", _AGAIN)
+
+
+def _load_side_files(model: onnx.ModelProto, path: Path) -> None:
+    import onnx.checker
+    from onnx import external_data_helper
+
+    try:
+        external_data_helper.load_external_data_for_model(model, str(path.parent))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        raise ModelError(
+            f"The model '{path}' keeps tensors in a side file that cannot be read: {error}.",
+            "Put the side file beside the model.",
+        ) from error
+
+
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """Every node of a graph, those of its subgraphs (`If`, `Loop` …) after their owner."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from all_nodes(attribute.g)
+            for inner in attribute.graphs:
+                yield from all_nodes(inner)
+
+
+def node_title(node: onnx.NodeProto, index: int | None = None) -> str:
+    """How a message names a node: by its name, else by its first output."""
+    return f"{node.op_type} node '{node.name or next(iter(node.output), index)}'"

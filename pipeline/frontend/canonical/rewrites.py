@@ -1,0 +1,240 @@
+"""Single operators put into forms the compiler reads rightly and cheaply, each by one small rule.
+
+A rule gets the node and a maker; it makes the nodes that take the node's place, or none to leave it. Every rule says
+what is wrong with the form it replaces (found by running ONNX's operator tests through TVM 0.27).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .node_builder import Maker, attributes_of, splice, stem_of
+from .shapes import static_shape, value_types
+
+if TYPE_CHECKING:
+    import onnx
+
+
+@dataclass(frozen=True)
+class Context:
+    """What rules may know of the graph around a node."""
+
+    types: dict[str, onnx.TypeProto]
+    constants: dict[str, onnx.TensorProto]
+
+    def constant(self, name: str) -> np.ndarray | None:
+        """The value of an initializer, else None."""
+        from onnx import numpy_helper
+
+        return numpy_helper.to_array(self.constants[name]) if name in self.constants else None
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        return static_shape(self.types[name]) if name in self.types else None
+
+    def dtype(self, name: str) -> np.dtype:
+        from onnx import helper
+
+        return np.dtype(helper.tensor_dtype_to_np_dtype(self.types[name].tensor_type.elem_type))
+
+
+def context_of(model: onnx.ModelProto) -> Context:
+    """What is known of a model with inferred shapes."""
+    return Context(value_types(model.graph), {tensor.name: tensor for tensor in model.graph.initializer})
+
+
+Rule = Callable[["onnx.NodeProto", dict[str, object], Context, Maker], None]
+
+
+def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` (with inferred shapes) after all rules; a node for which no rule makes anything stays."""
+    context = context_of(model)
+    made = {}
+    for index, node in enumerate(model.graph.node):
+        rule = _RULES.get(node.op_type)
+        if rule is not None:
+            make = Maker(stem_of(node, index))
+            rule(node, attributes_of(node), context, make)
+            if make.nodes:
+                made[index] = make
+    if not made:
+        return model
+    result = type(model)()
+    result.CopyFrom(model)
+    splice(result.graph, made)
+    return result
+
+
+def _sum(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+    """Sum becomes broadcast + stack + sum, with a workspace of all inputs: a chain of Add needs none."""
+    _chain(make, list(node.input), node.output[0])
+
+
+def _mean(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+    """Mean as a chain of Add, for the same reason as Sum."""
+    count = make.constant(np.asarray(len(node.input), context.dtype(node.input[0])))
+    total = _chain(make, list(node.input), "") if len(node.input) > 1 else node.input[0]
+    make.node("Div", total, count, result=node.output[0])
+
+
+def _chain(make: Maker, terms: list[str], result: str) -> str:
+    if len(terms) == 1:
+        return make.node("Identity", terms[0], result=result)
+    total = terms[0]
+    for number, term in enumerate(terms[1:], start=2):
+        total = make.node("Add", total, term, result=result if number == len(terms) else "")
+    return total
+
+
+def _resize(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+    """Sizes for all dimensions: TVM takes an empty constant for scales, and reads neither axes nor policies.
+
+    An empty constant says "not given" in opsets 11 and 12. Where the scales give whole sizes, `half_pixel_symmetric`
+    is `half_pixel`.
+    """
+    inputs = [*node.input, *[""] * (4 - len(node.input))]
+    for position in (1, 2, 3):
+        value = context.constant(inputs[position])
+        if value is not None and value.size == 0:
+            inputs[position] = ""
+    before, after = context.shape(inputs[0]), context.shape(node.output[0])
+    scales = context.constant(inputs[2])
+    if before is None or after is None or (inputs[2] and scales is None) or (inputs[1] and attributes.get("axes")):
+        return
+    axes = list(attributes.pop("axes", range(len(before))))
+    ratios = np.asarray(after) / np.asarray(before)
+    if scales is not None:
+        whole = np.allclose(scales, ratios[axes], rtol=1e-6)
+    elif attributes.pop("keep_aspect_ratio_policy", "stretch") != "stretch":
+        whole = np.allclose(ratios[axes], ratios[axes[0]], rtol=1e-6)
+    else:
+        whole = True
+    if whole:
+        inputs[2:] = ["", make.integers(*after)]
+        if attributes.get("coordinate_transformation_mode") == "half_pixel_symmetric":
+            attributes["coordinate_transformation_mode"] = "half_pixel"
+        if (ratios >= 1).all():
+            attributes.pop("antialias", None)
+        make.node("Resize", *inputs, result=node.output[0], **attributes)
+
+
+def _softplus(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+    """log(1 + e^x) loses all digits once e^x is small; there e^x - e^2x/2 has a relative error below 2e-5."""
+    dtype = context.dtype(node.input[0])
+    small = make.node("Exp", node.input[0])
+    half = make.node("Mul", small, make.constant(np.asarray(0.5, dtype)))
+    series = make.node("Sub", small, make.node("Mul", small, half))
+    below = make.node("Less", node.input[0], make.constant(np.asarray(-5, dtype)))
+    make.node("Where", below, series, make.node("Softplus", node.input[0]), result=node.output[0])
+
+
+def _isinf(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+    """TVM ignores the attributes that ask for one sign only."""
+    positive, negative = attributes.get("detect_positive", 1), attributes.get("detect_negative", 1)
+    if positive and negative:
+        return
+    infinity = np.asarray(np.inf if positive else -np.inf, context.dtype(node.input[0]))
+    if positive or negative:
+        make.node("Equal", node.input[0], make.constant(infinity), result=node.output[0])
+
+
+def _pow(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+    """TVM has no power of integers or of two dtypes; squares and cubes are products, as in ONNX Runtime."""
+    base, exponent = node.input
+    value = context.constant(exponent)
+    rank = len(context.shape(base) or ())
+    if value is not None and value.size == 1 and value.ndim <= rank and value.item() in (2, 3):
+        square = make.node("Mul", base, base, result=node.output[0] if value.item() == 2 else "")
+        if value.item() == 3:
+            make.node("Mul", square, base, result=node.output[0])
+        return
+    kind, other = context.dtype(base), context.dtype(exponent)
+    if kind == other and kind.kind == "f":
+        return
+    from onnx import helper
+
+    work = helper.np_dtype_to_tensor_dtype(kind if kind.kind == "f" else np.dtype(np.float64))
+    power = make.node("Pow", make.node("Cast", base, to=work), make.node("Cast", exponent, to=work))
+    make.node("Cast", power, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(kind))
+
+
+def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+    """TVM ignores `output_shape`: the paddings it stands for, by the formula of the ConvTranspose specification."""
+    wanted = attributes.get("output_shape")
+    shape, weight = context.shape(node.input[0]), context.shape(node.input[1])
+    if not wanted or shape is None or weight is None:
+        return
+    rank = len(shape) - 2
+    kernel = attributes.get("kernel_shape") or list(weight[2:])
+    strides, dilations = attributes.get("strides") or [1] * rank, attributes.get("dilations") or [1] * rank
+    extra = list(attributes.get("output_padding") or [0] * rank)
+    begins, ends = [], []
+    for axis in range(rank):
+        whole = strides[axis] * (shape[2 + axis] - 1) + extra[axis] + (kernel[axis] - 1) * dilations[axis] + 1
+        total = whole - wanted[-rank:][axis]
+        extra[axis] += max(0, -total)
+        less, more = max(0, total) // 2, max(0, total) - max(0, total) // 2
+        upper = attributes.get("auto_pad") == "SAME_UPPER"
+        begins.append(less if upper else more)
+        ends.append(more if upper else less)
+    kept = {name: value for name, value in attributes.items() if name not in ("output_shape", "auto_pad")}
+    kept |= {"pads": begins + ends, "output_padding": extra}
+    make.node("ConvTranspose", *node.input, result=node.output[0], **kept)
+
+
+def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+    """TVM has no LpNormalization."""
+    x, axis = node.input[0], make.integers(attributes.get("axis", -1))
+    if attributes.get("p", 2) == 1:
+        norm = make.node("ReduceSum", make.node("Abs", x), axis, keepdims=1)
+    else:
+        norm = make.node("Sqrt", make.node("ReduceSum", make.node("Mul", x, x), axis, keepdims=1))
+    dtype = context.dtype(x)
+    none = make.node("Equal", norm, make.constant(np.asarray(0, dtype)))
+    make.node("Div", x, make.node("Where", none, make.constant(np.asarray(1, dtype)), norm), result=node.output[0])
+
+
+def _one_hot(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+    """TVM does not take depth and values as ONNX gives them: compare the indices with 0, 1, … depth - 1."""
+    from onnx import TensorProto
+
+    depth, shape = context.constant(node.input[1]), context.shape(node.input[0])
+    if depth is None or shape is None:
+        return
+    count = int(depth.reshape(-1)[0])
+    axis = int(attributes.get("axis", -1)) % (len(shape) + 1)
+    indices = make.node("Cast", node.input[0], to=TensorProto.INT64)
+    negative = make.node("Less", indices, make.constant(np.asarray(0, np.int64)))
+    wrapped = make.node("Where", negative, make.node("Add", indices, make.constant(np.asarray(count))), indices)
+    line = np.arange(count, dtype=np.int64).reshape([count if each == axis else 1 for each in range(len(shape) + 1)])
+    hit = make.node("Equal", make.node("Unsqueeze", wrapped, make.integers(axis)), make.constant(line))
+    off, on = (make.node("Gather", node.input[2], make.constant(np.asarray(each)), axis=0) for each in (0, 1))
+    make.node("Where", hit, on, off, result=node.output[0])
+
+
+def _reduce_truth(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+    """TVM finds no smallest or largest truth value: reduce them as numbers."""
+    from onnx import TensorProto
+
+    if context.dtype(node.input[0]) == np.dtype(bool):
+        number = make.node("Cast", node.input[0], to=TensorProto.INT32)
+        reduced = make.node(node.op_type, number, *node.input[1:], **attributes)
+        make.node("Cast", reduced, result=node.output[0], to=TensorProto.BOOL)
+
+
+_RULES: dict[str, Rule] = {
+    "ConvTranspose": _conv_transpose,
+    "IsInf": _isinf,
+    "LpNormalization": _lp_normalization,
+    "Mean": _mean,
+    "OneHot": _one_hot,
+    "Pow": _pow,
+    "ReduceMax": _reduce_truth,
+    "ReduceMin": _reduce_truth,
+    "Resize": _resize,
+    "Softplus": _softplus,
+    "Sum": _sum,
+}

@@ -1,0 +1,124 @@
+"""Shapes and dtypes of all values of a graph: inferred, looked up, and refused where they are not static."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ...errors import ModelError
+from .read_onnx import node_title
+
+if TYPE_CHECKING:
+    import onnx
+
+#: elements of a tensor of floats that may say what shape another one has
+_SMALL = 1024
+
+
+def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` itself, with the types of all values inferred anew from its inputs; declared result shapes are forgotten.
+
+    Raises ModelError with ONNX's own words where a node contradicts its inputs.
+    """
+    from onnx import shape_inference
+
+    fresh = _without_values(model)
+    del fresh.graph.value_info[:]
+    given = {value.name for value in fresh.graph.input}
+    for value in fresh.graph.output:
+        if value.name not in given and value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    try:
+        found = shape_inference.infer_shapes(fresh, check_type=True, strict_mode=True, data_prop=True)
+    except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        said = " ".join(str(error).replace("[ShapeInferenceError]", "").split())
+        raise ModelError(f"The shapes of the model do not agree: {said}.", "Check the shapes given.") from error
+    types = {value.name: value.type for value in found.graph.output if value.type.tensor_type.HasField("shape")}
+    for value in found.graph.output:  # of two outputs of one name, ONNX types one
+        if value.name in types:
+            value.type.CopyFrom(types[value.name])
+    return _typed(model, found)
+
+
+def infer_what_is_open(model: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` itself, with the types of values that it does not declare, as far as ONNX can tell."""
+    from onnx import shape_inference
+
+    return _typed(model, shape_inference.infer_shapes(_without_values(model), data_prop=True))
+
+
+def _without_values(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy without the values of large weights: inference reads none of them, and takes seconds to pass them around."""
+    from onnx import TensorProto
+
+    copy = type(model)()
+    for field, value in model.ListFields():
+        if field.name != "graph":
+            _set(copy, field.name, value)
+    for field, value in model.graph.ListFields():
+        if field.name != "initializer":
+            _set(copy.graph, field.name, value)
+    for tensor in model.graph.initializer:
+        if tensor.data_type in (TensorProto.INT32, TensorProto.INT64) or math.prod(tensor.dims) <= _SMALL:
+            copy.graph.initializer.add().CopyFrom(tensor)  # it may be a shape
+        else:
+            copy.graph.initializer.add(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
+    return copy
+
+
+def _set(message: onnx.ModelProto | onnx.GraphProto, field: str, value: object) -> None:
+    if isinstance(value, (bool, int, float, str, bytes)):
+        setattr(message, field, value)
+    else:
+        getattr(message, field).MergeFrom(value)
+
+
+def _typed(model: onnx.ModelProto, inferred: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` with all of `inferred`, which was made of it without values, but its weights: those are where they are."""
+    for field in ("node", "value_info", "output"):
+        group = getattr(model.graph, field)
+        del group[:]
+        group.extend(getattr(inferred.graph, field))
+    return model
+
+
+def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
+    """The type of every value whose type is known, initializers included."""
+    from onnx import helper
+
+    types = {value.name: value.type for value in (*graph.value_info, *graph.input, *graph.output)}
+    for tensor in graph.initializer:
+        types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+    return types
+
+
+def static_shape(type_: onnx.TypeProto) -> tuple[int, ...] | None:
+    """The shape of a tensor type, or None where a size or the rank is open, or where it is no tensor."""
+    if not type_.HasField("tensor_type") or not type_.tensor_type.HasField("shape"):
+        return None
+    dims = type_.tensor_type.shape.dim
+    if not all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in dims):
+        return None
+    return tuple(dim.dim_value for dim in dims)
+
+
+def refuse_open_shapes(model: onnx.ModelProto) -> None:
+    """Raise ModelError for the first node, in order, with a result whose shape is not static."""
+    types = value_types(model.graph)
+    for node in model.graph.node:
+        for name in node.output:
+            if not name:
+                continue
+            if name in types and not types[name].HasField("tensor_type"):
+                raise ModelError(
+                    f"The {node_title(node)} makes '{name}', which is no tensor.", "Export the model with tensors only."
+                )
+            if name not in types or static_shape(types[name]) is None:
+                raise ModelError(
+                    f"The shape of '{name}', made by {node_title(node)}, is not known before the model runs.",
+                    "Freeze the input it depends on (--fix), or cut the model before this node.",
+                )
+            if 0 in (static_shape(types[name]) or ()) and node.op_type != "Identity":  # empty.py leaves outputs alone
+                raise ModelError(
+                    f"'{name}', made by {node_title(node)}, has no elements.", "Remove it before exporting the model."
+                )

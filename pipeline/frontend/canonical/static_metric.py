@@ -1,0 +1,67 @@
+"""The literature's metric on the ONNX file as given: inputs some node reads + initialisers + every node's outputs.
+
+A canonical model has lost what folding removed, so the figures of the file it was made from travel with it, in its
+metadata.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...memory.footprint import Start
+from .bind_shapes import bind_inputs
+from .read_onnx import read_model
+from .shapes import infer_what_is_open, static_shape, value_types
+
+if TYPE_CHECKING:
+    import onnx
+
+_SUM, _KERNELS = "passfit.start.sum", "passfit.start.kernels"
+
+
+def mark_start(canonical: onnx.ModelProto, start: Start) -> None:
+    """Write `start` into the metadata of a canonical model."""
+    from onnx import helper
+
+    kept = {entry.key: entry.value for entry in canonical.metadata_props}
+    helper.set_model_props(canonical, kept | {_SUM: str(start.sum), _KERNELS: str(start.kernels)})
+
+
+def start_of(path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object]) -> Start:
+    """The metric of the file `path` with its inputs made static; of a canonical model, that of its origin.
+
+    Values whose shape cannot be inferred (ONNX leaves some shape arithmetic open) count 0 bytes.
+    """
+    model = read_model(path)
+    kept = {entry.key: entry.value for entry in model.metadata_props}
+    if kept.get(_SUM, "").isdigit() and kept.get(_KERNELS, "").isdigit():
+        return Start(sum=int(kept[_SUM]), kernels=int(kept[_KERNELS]))
+    bind_inputs(model, shapes, fix)
+    model = infer_what_is_open(model)
+    graph = model.graph
+    types = value_types(graph)
+    given = {tensor.name for tensor in graph.initializer}
+    read = {name for node in graph.node for name in node.input}
+    names = [value.name for value in graph.input if value.name in read and value.name not in given]
+    names += [name for node in graph.node for name in node.output if name]
+    constants = sum(_bytes_of(tensor.dims, tensor.data_type) for tensor in graph.initializer)
+    return Start(constants + sum(tensor_bytes(types.get(name)) for name in names), len(graph.node))
+
+
+def tensor_bytes(kind: onnx.TypeProto | None) -> int:
+    """Bytes of a tensor of that type; 0 where its shape is not known."""
+    if kind is None or not kind.HasField("tensor_type"):
+        return 0
+    shape = static_shape(kind)
+    return 0 if shape is None else _bytes_of(shape, kind.tensor_type.elem_type)
+
+
+def _bytes_of(shape: Sequence[int], elem_type: int) -> int:
+    from onnx import TensorProto, helper
+
+    if elem_type in (TensorProto.UNDEFINED, TensorProto.STRING):
+        return 0
+    return math.prod(shape) * helper.tensor_dtype_to_np_dtype(elem_type).itemsize

@@ -1,0 +1,231 @@
+"""LSTM, GRU and RNN with a static number of steps, unrolled into plain operators.
+
+    X ──MatMul W──► one row per step ─┐
+    h, c ─────────────────────────► cell ──► h, c ──► cell ──► …        Y = all h
+
+The part of the gates that depends on the input alone is one MatMul for all steps. Formulas: the ONNX operator
+specifications of LSTM, GRU and RNN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import ModelError
+from .node_builder import Maker, attributes_of, splice, stem_of
+from .read_onnx import node_title
+from .shapes import static_shape, value_types
+
+if TYPE_CHECKING:
+    import onnx
+
+#: one step: the input's share of the gates (batch, gates), h and c (batch, hidden) to the next h and c
+Cell = Callable[[str, str, str], tuple[str, str]]
+
+#: each step becomes about ten nodes, and the compiler's time grows with them
+MOST_STEPS = 256
+_GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+_DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+_ACTIVATIONS = frozenset({"Sigmoid", "Tanh", "Relu"})
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """What one direction of a node computes with: `w` (gates, inputs), `r` (gates, hidden), both biases (gates)."""
+
+    op: str
+    w: np.ndarray
+    r: np.ndarray
+    w_bias: np.ndarray
+    r_bias: np.ndarray
+    activations: list[str]
+    linear_before_reset: bool
+
+
+def unroll_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
+    """`model` (with inferred shapes) without LSTM, GRU and RNN nodes. Raises ModelError for forms not covered."""
+    nodes = {index: node for index, node in enumerate(model.graph.node) if node.op_type in _GATES}
+    if not nodes:
+        return model
+    from onnx import numpy_helper
+
+    read = {name for node in nodes.values() for name in node.input[1:]}
+    constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name in read}
+    types = value_types(model.graph)
+    made = {index: _unroll(node, index, constants, types) for index, node in nodes.items()}
+    result = type(model)()
+    result.CopyFrom(model)
+    splice(result.graph, made)
+    return result
+
+
+def _unroll(
+    node: onnx.NodeProto, index: int, constants: dict[str, np.ndarray], types: dict[str, onnx.TypeProto]
+) -> Maker:
+    attributes = attributes_of(node)
+    inputs = [*node.input, *[""] * (8 - len(node.input))]
+    shape = static_shape(types[inputs[0]]) if inputs[0] in types else None
+    if shape is None:
+        _refuse(node, "its number of steps is not static", "Give the inputs static shapes (--shape).")
+    batch_first = bool(attributes.get("layout", 0))
+    steps, batch = (shape[1], shape[0]) if batch_first else (shape[0], shape[1])
+    directions = _directions(node, attributes, inputs, constants, steps, batch)
+    hidden = directions[0].r.shape[1]
+    make = Maker(stem_of(node, index))
+    x = make.node("Transpose", inputs[0], perm=[1, 0, 2]) if batch_first else inputs[0]
+    starts = []
+    for name in (inputs[5], inputs[6] if node.op_type == "LSTM" else ""):
+        if name and batch_first:
+            name = make.node("Transpose", name, perm=[1, 0, 2])
+        starts.append(_per_direction(make, name, len(directions), (batch, hidden), directions[0].w.dtype))
+    reverse = [attributes.get("direction") == "reverse" or number == 1 for number in range(len(directions))]
+    runs = [
+        _run(make, direction, x, steps, starts[0][number], starts[1][number], backwards)
+        for number, (direction, backwards) in enumerate(zip(directions, reverse))
+    ]
+    _emit_results(make, node, runs, batch_first)
+    return make
+
+
+def _directions(
+    node: onnx.NodeProto,
+    attributes: dict[str, object],
+    inputs: list[str],
+    constants: dict[str, np.ndarray],
+    steps: int,
+    batch: int,
+) -> list[_Direction]:
+    op = node.op_type
+    if steps > MOST_STEPS:
+        _refuse(node, f"it runs {steps} steps, more than {MOST_STEPS}", "Give the inputs a shorter shape (--shape).")
+    for name, neutral in (("clip", 0.0), ("input_forget", 0)):
+        if attributes.get(name, neutral) != neutral:
+            _refuse(node, f"its attribute '{name}' is not supported", "Export the model without it.")
+    if any(name not in constants for name in inputs[1:4] if name) or not inputs[1] or not inputs[2]:
+        _refuse(node, "its weights are not constants", "Export the model with constant weights.")
+    if op == "LSTM" and inputs[7] and (inputs[7] not in constants or constants[inputs[7]].any()):
+        _refuse(node, "it has peepholes", "Export the model without them.")
+    lengths = constants.get(inputs[4]) if inputs[4] else np.full(batch, steps)
+    if lengths is None or (lengths != steps).any():
+        _refuse(node, "its sequences differ in length", "Export the model without sequence lengths.")
+    w, r = constants[inputs[1]], constants[inputs[2]]
+    gates = w.shape[1]
+    bias = constants[inputs[3]] if inputs[3] else np.zeros((len(w), 2 * gates), w.dtype)
+    activations = list(attributes.get("activations", _DEFAULTS[op] * len(w)))
+    if not set(activations) <= _ACTIVATIONS or attributes.get("activation_alpha") or attributes.get("activation_beta"):
+        _refuse(node, f"its activations {', '.join(activations)} are not supported", "Use Sigmoid, Tanh or Relu.")
+    each = len(activations) // len(w)
+    return [
+        _Direction(
+            op, w[d], r[d], bias[d, :gates], bias[d, gates:], activations[d * each : (d + 1) * each],
+            bool(attributes.get("linear_before_reset", 0)),
+        )
+        for d in range(len(w))
+    ]  # fmt: skip
+
+
+def _refuse(node: onnx.NodeProto, why: str, hint: str) -> None:
+    raise ModelError(f"The {node_title(node)} cannot be unrolled: {why}.", hint)
+
+
+def _per_direction(make: Maker, name: str, count: int, shape: tuple[int, int], dtype: np.dtype) -> list[str]:
+    """The starting state (batch, hidden) of each direction: a part of the input, else zeros."""
+    if not name:
+        return [make.constant(np.zeros(shape, dtype))] * count
+    parts = make.many("Split", [name, make.integers(*[1] * count)], count, axis=0) if count > 1 else [name]
+    return [make.node("Reshape", part, make.integers(*shape)) for part in parts]
+
+
+def _run(
+    make: Maker, direction: _Direction, x: str, steps: int, h: str, c: str, backwards: bool
+) -> tuple[list[str], str, str]:
+    """All steps of one direction: the state h (batch, hidden) after each step in the order of time, last h, last c."""
+    gates = direction.w.shape[0]
+    # The biases that are only added can be added once; GRU's last one may be multiplied by the reset gate first.
+    once = direction.w_bias + direction.r_bias
+    late = direction.r_bias[-gates // 3 :] if direction.op == "GRU" else None
+    if late is not None:
+        once = np.concatenate([once[: -len(late)], direction.w_bias[-len(late) :]])
+    rows = make.node("Add", make.node("MatMul", x, make.constant(direction.w.T)), make.constant(once))
+    row = [rows] if steps == 1 else make.many("Split", [rows, make.integers(*[1] * steps)], steps, axis=0)
+    cell = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}[direction.op](make, direction, late)
+    axis = make.integers(0)
+    seen: list[str] = [""] * steps
+    for step in reversed(range(steps)) if backwards else range(steps):
+        h, c = cell(make.node("Squeeze", row[step], axis), h, c)
+        seen[step] = h
+    return seen, h, c
+
+
+def _lstm(make: Maker, direction: _Direction, late: np.ndarray | None) -> Cell:
+    r = make.constant(direction.r.T)
+    sizes = make.integers(*[direction.r.shape[1]] * 4)
+    f, g, h_ = direction.activations
+
+    def cell(row: str, h: str, c: str) -> tuple[str, str]:
+        i, o, forget, new = make.many("Split", [make.node("Add", row, make.node("MatMul", h, r)), sizes], 4, axis=1)
+        kept = make.node("Mul", make.node(f, forget), c)
+        c = make.node("Add", kept, make.node("Mul", make.node(f, i), make.node(g, new)))
+        return make.node("Mul", make.node(f, o), make.node(h_, c)), c
+
+    return cell
+
+
+def _gru(make: Maker, direction: _Direction, late: np.ndarray) -> Cell:
+    hidden = direction.r.shape[1]
+    r_zr, r_h = make.constant(direction.r[: 2 * hidden].T), make.constant(direction.r[2 * hidden :].T)
+    late_bias = make.constant(late)
+    sizes, two = make.integers(2 * hidden, hidden), make.integers(hidden, hidden)
+    one = make.constant(np.ones((), direction.w.dtype))
+    f, g = direction.activations
+
+    def cell(row: str, h: str, c: str) -> tuple[str, str]:
+        row_zr, row_h = make.many("Split", [row, sizes], 2, axis=1)
+        both = make.node(f, make.node("Add", row_zr, make.node("MatMul", h, r_zr)))
+        z, reset = make.many("Split", [both, two], 2, axis=1)
+        if direction.linear_before_reset:
+            inner = make.node("Mul", reset, make.node("Add", make.node("MatMul", h, r_h), late_bias))
+        else:
+            inner = make.node("Add", make.node("MatMul", make.node("Mul", reset, h), r_h), late_bias)
+        new = make.node(g, make.node("Add", row_h, inner))
+        return make.node("Add", make.node("Mul", make.node("Sub", one, z), new), make.node("Mul", z, h)), c
+
+    return cell
+
+
+def _rnn(make: Maker, direction: _Direction, late: np.ndarray | None) -> Cell:
+    r = make.constant(direction.r.T)
+
+    def cell(row: str, h: str, c: str) -> tuple[str, str]:
+        return make.node(direction.activations[0], make.node("Add", row, make.node("MatMul", h, r))), c
+
+    return cell
+
+
+def _emit_results(make: Maker, node: onnx.NodeProto, runs: list[tuple[list[str], str, str]], batch_first: bool) -> None:
+    """Y (steps, directions, batch, hidden), Y_h and Y_c (directions, batch, hidden); batch first where asked for."""
+    names = [*node.output, "", ""]
+    if names[0]:
+        both = make.integers(0, 1)
+        lines = [_join(make, [make.node("Unsqueeze", h, both) for h in seen], 0) for seen, _, _ in runs]
+        _finish(make, _join(make, lines, 1), names[0], [2, 0, 1, 3] if batch_first else [])
+    for name, position in ((names[1], 1), (names[2], 2)):
+        if name:
+            axis = make.integers(0)
+            ends = _join(make, [make.node("Unsqueeze", run[position], axis) for run in runs], 0)
+            _finish(make, ends, name, [1, 0, 2] if batch_first else [])
+
+
+def _join(make: Maker, parts: list[str], axis: int) -> str:
+    return make.many("Concat", parts, 1, axis=axis)[0] if len(parts) > 1 else parts[0]
+
+
+def _finish(make: Maker, value: str, name: str, perm: list[int]) -> None:
+    if perm:
+        make.node("Transpose", value, result=name, perm=perm)
+    else:
+        make.node("Identity", value, result=name)

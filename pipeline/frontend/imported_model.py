@@ -1,0 +1,65 @@
+"""A model as every step takes it: its canonical ONNX, and the graph TVM made of that."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..memory.footprint import Start
+from .source.model_record import model_record
+from .source.source import resolve_source
+
+if TYPE_CHECKING:
+    import onnx
+    from tvm.ir import IRModule
+
+Shapes = Mapping[str, Sequence[int]]
+Fixed = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """A canonical ONNX model, the graph TVM made of it, and the metric of the file it came from.
+
+    `record` is that of the import: see `origin.model_record`.
+    """
+
+    name: str
+    onnx: onnx.ModelProto
+    graph: IRModule
+    start: Start
+    record: Mapping[str, object] = field(default_factory=dict)
+
+
+def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
+    """The canonical form of a model given by path or source, and the metric of the file as given.
+
+    Raises ModelError for what cannot be read or compiled.
+    """
+    from .canonical.canonicalise import import_model
+    from .canonical.static_metric import mark_start, start_of
+
+    path = resolve_source(str(model))
+    canonical = import_model(path, shapes, fix)
+    start = start_of(path, shapes or {}, fix or {})
+    mark_start(canonical, start)
+    return canonical, start
+
+
+def load(model: str | Path, name: str | None = None, shapes: Shapes | None = None, fix: Fixed | None = None) -> ImportedModel:
+    """Import a model; `name` defaults to that of its file."""
+    from .relax.to_relax import to_relax
+
+    canonical, start = import_onnx(model, shapes, fix)
+    file = Path(str(model).rpartition("!")[2])  # of a source, the path in the package: what is read is a cached copy
+    stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
+    record = model_record(resolve_source(str(model)), str(model), shapes, fix)
+    return ImportedModel(name or stem, canonical, to_relax(canonical), start, record)
+
+
+def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
+    """The names of the inputs and outputs of a canonical model, in order."""
+    return [value.name for value in model.graph.input], [value.name for value in model.graph.output]

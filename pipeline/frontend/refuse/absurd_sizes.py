@@ -1,0 +1,76 @@
+"""Refuse tensors and ranges that no machine could hold, before anything computes with their sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...errors import ModelError
+from ..canonical.read_onnx import all_nodes, node_title
+from ..canonical.shapes import static_shape, value_types
+
+if TYPE_CHECKING:
+    import onnx
+
+#: bytes of an input or output at most: static data of a program are addressed by signed 32-bit offsets
+PORT_LIMIT = (1 << 31) - 1
+#: bytes of any other tensor at most; fusion may remove it, but ONNX Runtime has to hold it for the comparison
+TENSOR_LIMIT = 1 << 36
+_SMALLER = "Give smaller shapes (--shape), or cut the model into parts."
+
+
+def refuse_large_tensors(model: onnx.ModelProto) -> None:
+    """Raise ModelError for the first tensor of static shape over its limit."""
+    graph = model.graph
+    ports = {value.name: "output" for value in graph.output} | {value.name: "input" for value in graph.input}
+    for name, kind in value_types(graph).items():
+        nbytes = _bytes(kind)
+        limit = PORT_LIMIT if name in ports else TENSOR_LIMIT
+        if nbytes > limit:
+            word = ports.get(name, "tensor")
+            raise ModelError(f"The {word} '{name}' takes {_gibibytes(nbytes)}; {_gibibytes(limit)} is the most.", _SMALLER)
+
+
+def refuse_long_ranges(model: onnx.ModelProto) -> None:
+    """Raise ModelError for a Range of constants over the limit: ONNX's shape inference would write it all out."""
+    scalars = dict(_scalars(model.graph))
+    for node in all_nodes(model.graph):
+        if node.op_type != "Range" or not all(name in scalars for name in node.input):
+            continue
+        start, limit, delta = (scalars[name] for name in node.input)
+        if delta and (limit - start) / delta * 8 > TENSOR_LIMIT:
+            raise ModelError(f"The {node_title(node)} makes more than {_gibibytes(TENSOR_LIMIT)} of numbers.", _SMALLER)
+
+
+def _scalars(graph: onnx.GraphProto) -> Iterator[tuple[str, float]]:
+    """The (name, value) of every constant that is one number."""
+    from onnx import numpy_helper
+
+    constants = [(tensor.name, tensor) for tensor in graph.initializer]
+    for node in graph.node:
+        if node.op_type == "Constant":
+            constants += [(node.output[0], each.t) for each in node.attribute if each.name == "value"]
+    for name, tensor in constants:
+        if math.prod(tensor.dims) == 1 and tensor.ByteSize() < 256 and not tensor.external_data:
+            try:
+                yield name, float(numpy_helper.to_array(tensor).reshape(()))
+            except (ValueError, TypeError):
+                continue  # text, or no data: what reads it is refused by name
+
+
+def _bytes(kind: onnx.TypeProto) -> int:
+    """At least a byte for each element: a dtype that is unknown is refused elsewhere."""
+    from onnx import TensorProto, helper
+
+    if not kind.HasField("tensor_type"):
+        return 0
+    shape, number = static_shape(kind), kind.tensor_type.elem_type
+    if shape is None:
+        return 0
+    plain = number in TensorProto.DataType.values() and number not in (TensorProto.UNDEFINED, TensorProto.STRING)
+    return math.prod(shape) * (helper.tensor_dtype_to_np_dtype(number).itemsize if plain else 1)
+
+
+def _gibibytes(nbytes: int) -> str:
+    return f"{nbytes / (1 << 30):.3g} GiB"

@@ -1,0 +1,145 @@
+"""Forms of supported operators that TVM 0.27 reads wrongly, or not at all: refused by name.
+
+Each was found by running ONNX's own operator tests through the compiler (tests/frontend/onnx_nodes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import ModelError
+from ..canonical.node_builder import attributes_of
+from ..canonical.read_onnx import node_title
+from ..canonical.rewrites import Context, context_of
+
+if TYPE_CHECKING:
+    import onnx
+
+#: dtypes the compiler and ONNX Runtime both compute with, in words of NumPy
+DTYPES = frozenset(
+    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+)
+
+#: says why a node is refused, or None
+Limit = Callable[["onnx.NodeProto", dict[str, object], Context], "str | None"]
+
+
+def refuse_wrong_forms(model: onnx.ModelProto) -> None:
+    """Raise ModelError for the first dtype or operator form, in order, that would not be computed as ONNX says."""
+    _refuse_dtypes(model)
+    context = context_of(model)
+    for node in model.graph.node:
+        limit = _LIMITS.get(node.op_type)
+        why = limit(node, attributes_of(node), context) if limit else None
+        if why:
+            raise ModelError(f"The {node_title(node)} cannot be compiled: {why}.", "Export the model without it.")
+
+
+def _refuse_dtypes(model: onnx.ModelProto) -> None:
+    from onnx import TensorProto
+
+    graph = model.graph
+    values = (*graph.input, *graph.value_info, *graph.output)
+    found = [(value.name, value.type.tensor_type.elem_type) for value in values]
+    found += [(tensor.name, tensor.data_type) for tensor in graph.initializer]
+    names = {"DOUBLE": "float64", "FLOAT": "float32"}
+    for name, number in found:
+        word = TensorProto.DataType.Name(number)
+        if names.get(word, word.lower()) not in DTYPES:
+            raise ModelError(
+                f"'{name}' holds {word.lower()} numbers, which cannot be compiled.", "Export the model in float32."
+            )
+
+
+def _batch_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    return "it is in training mode" if attributes.get("training_mode", 0) else None
+
+
+def _bit_shift(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    shift, bits = context.constant(node.input[1]), 8 * context.dtype(node.input[0]).itemsize
+    if shift is None or (shift < 0).any() or (shift >= bits).any():
+        return f"its shifts are not constants from 0 to {bits - 1}"
+    return None
+
+
+def _dropout(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    training = context.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(())
+    return "it is, or may be, in training mode" if training is None or training.any() else None
+
+
+def _gather(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    indices, shape = context.constant(node.input[1]), context.shape(node.input[0])
+    if indices is None or not shape:
+        return None
+    size = shape[attributes.get("axis", 0)]
+    return f"its indices are not from {-size} to {size - 1}" if ((indices < -size) | (indices >= size)).any() else None
+
+
+def _leaky_relu(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    return None if np.isfinite(attributes.get("alpha", 0.01)) else "its slope is not finite"
+
+
+def _prelu(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    slope = context.constant(node.input[1])
+    return None if slope is None or np.isfinite(slope).all() else "its slope is not finite"
+
+
+def _layer_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    return "its mean and deviation are used as well" if any(node.output[1:]) else None
+
+
+def _mod(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    divisor = context.constant(node.input[1])
+    if not attributes.get("fmod") and context.dtype(node.input[0]).kind == "f":
+        return "it takes floats without the attribute fmod, which ONNX Runtime refuses"
+    if attributes.get("fmod") and (divisor is None or not np.isfinite(divisor).all() or not divisor.all()):
+        return "its divisor is not a constant other than 0 and infinity"
+    return None
+
+
+def _rms_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    whole = attributes.get("axis", -1) in (0, -len(context.shape(node.input[0]) or ()))
+    return "it normalises over all dimensions" if whole else None
+
+
+def _resize(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    mode = attributes.get("coordinate_transformation_mode", "half_pixel")
+    if attributes.get("antialias"):
+        return "it smooths while it shrinks (antialias)"
+    if "axes" in attributes or len(node.input) < 4 or not node.input[3]:
+        # TVM takes the scale to be new size / old size; where that is so, rewrites.py gave it the sizes.
+        return "its scales do not give whole sizes, or are not constant"
+    if mode == "half_pixel_symmetric" or attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return "its scales do not give whole sizes"
+    before, after = context.shape(node.input[0]), context.shape(node.output[0])
+    if len(before) not in (3, 4, 5) or before[:2] != after[:2]:
+        return "it resizes something else than the last one to three of three to five dimensions"
+    return None
+
+
+def _roi_align(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    return "it takes the largest value (mode 'max')" if attributes.get("mode") == "max" else None
+
+
+def _space_to_depth(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+    return "it goes column by column (mode 'CRD')" if attributes.get("mode", "DCR") != "DCR" else None
+
+
+_LIMITS: dict[str, Limit] = {
+    "BatchNormalization": _batch_normalization,
+    "BitShift": _bit_shift,
+    "Dropout": _dropout,
+    "Gather": _gather,
+    "GatherElements": _gather,
+    "LeakyRelu": _leaky_relu,
+    "PRelu": _prelu,
+    "LayerNormalization": _layer_normalization,
+    "Mod": _mod,
+    "RMSNormalization": _rms_normalization,
+    "Resize": _resize,
+    "RoiAlign": _roi_align,
+    "SpaceToDepth": _space_to_depth,
+}

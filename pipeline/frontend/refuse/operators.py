@@ -1,0 +1,71 @@
+"""Which operators are refused, each with the way around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import ModelError
+from ..canonical.read_onnx import all_nodes, node_title
+
+if TYPE_CHECKING:
+    import onnx
+
+_DOMAINS = frozenset({"", "ai.onnx"})
+#: what TVM's importer takes, without sequences and results of unknown size
+OPERATORS = frozenset(
+    """
+    Abs Acos Acosh Add AffineGrid And ArgMax ArgMin Asin Asinh Atan Atanh Attention AveragePool BatchNormalization
+    BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Clip Concat ConstantOfShape Conv
+    ConvTranspose Cos Cosh CumSum DepthToSpace DequantizeLinear Div Dropout DynamicQuantizeLinear Einsum Elu Equal Erf
+    Exp Expand EyeLike Flatten Floor Gather GatherElements GatherND Gelu Gemm GlobalAveragePool GlobalLpPool
+    GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization HardSigmoid HardSwish Hardmax Identity
+    InstanceNormalization IsInf IsNaN LRN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax LpPool MatMul
+    MatMulInteger Max MaxPool MaxRoiPool MaxUnpool Mean MeanVarianceNormalization Min Mish Mod Mul Neg Not OneHot Or
+    PRelu Pad Pow QuantizeLinear RMSNormalization Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp
+    ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Resize RoiAlign Round
+    ScatterElements ScatterND Selu Shape Shrink Sigmoid Sign Sin Sinh Size Slice Softmax Softplus Softsign SpaceToDepth
+    Split Sqrt Squeeze Sub Sum Tan Tanh ThresholdedRelu Tile TopK Transpose Trilu Unsqueeze Where Xor
+    """.split()
+)
+_LOOP = "Export the model with the loop unrolled for a fixed number of steps."
+_FLOAT = "Export the model in float32, or with QuantizeLinear/DequantizeLinear pairs."
+_SIZE = "Cut the model before it: the size of its result depends on the data."
+_HINTS = {
+    "Compress": _SIZE, "ConvInteger": _FLOAT, "Loop": _LOOP, "NonMaxSuppression": _SIZE, "NonZero": _SIZE,
+    "QLinearConv": _FLOAT, "QLinearMatMul": _FLOAT, "Scan": _LOOP, "Unique": _SIZE,
+}  # fmt: skip
+
+
+def refuse_foreign_domains(model: onnx.ModelProto) -> None:
+    """Raise ModelError for the first node of a domain other than ONNX's own.
+
+    TVM looks operators up by name alone, so `my::Relu` would silently become Relu. Functions defined in the model
+    must have been inlined. The long name of ONNX's own domain is shortened.
+    """
+    for node in all_nodes(model.graph):
+        if node.domain not in _DOMAINS:
+            raise ModelError(
+                f"The {node_title(node)} is of the domain '{node.domain}', which cannot be compiled.",
+                "Export the model with ONNX's own operators only.",
+            )
+        node.domain = ""
+    versions = [opset.version for opset in model.opset_import if opset.domain in _DOMAINS]
+    if not versions:
+        raise ModelError("The model does not say which ONNX operator set it uses.", "Export the model again.")
+    del model.opset_import[:]
+    model.opset_import.add(domain="", version=max(versions))
+
+
+def refuse_unsupported(model: onnx.ModelProto, supported: frozenset[str] = OPERATORS) -> None:
+    """Raise ModelError naming the first node of each operator that is not in `supported`."""
+    first: dict[str, onnx.NodeProto] = {}
+    for node in all_nodes(model.graph):
+        if node.op_type not in supported:
+            first.setdefault(node.op_type, node)
+    if first:
+        said = ", ".join(node_title(node) for node in first.values())
+        hints = [_HINTS[op] for op in first if op in _HINTS]
+        raise ModelError(
+            f"The model holds {'an operator' if len(first) == 1 else 'operators'} that cannot be compiled: {said}.",
+            hints[0] if hints else "Replace or remove it before exporting the model.",
+        )

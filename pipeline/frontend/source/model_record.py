@@ -1,0 +1,21 @@
+"""Record the file, shapes and values a model was imported from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...support.digests import Record, _plain, digest_of
+from .source import is_package
+
+
+def model_record(file: Path, source: str, shapes: Mapping | None, fix: Mapping | None) -> Record:
+    """Return the record of an import: the file's sha256, its package where it has one, and the values given."""
+    return _plain(
+        {
+            "model": digest_of(file),
+            "source": source if is_package(source) else None,
+            "shapes": {name: list(shape) for name, shape in (shapes or {}).items()},
+            "fix": dict(fix or {}),
+        }
+    )

@@ -1,0 +1,80 @@
+"""Schedule all kernels of a program within one workspace limit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ...program import Program, Step
+from ...targets import Machine
+from ...tir.in_place_analysis import Sharing
+from ...tir.workspace import workspace_bytes
+from ..schedule.candidates import Schedule, largest_default, schedules
+from ..schedule.summaries import Outline, Outlines
+from ..schedule.tuned import Request
+from ..weights.read_repacked import in_layouts
+from ..weights.repack import repack_weights, repackable_parameters
+from .lower import Lowered
+
+
+def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
+    """The same program with its kernels scheduled, what they may share, and the largest workspace left, in bytes.
+
+    Fast schedules use a little workspace; none may use more than the largest of the kernels as TVM made them, so that
+    the program never needs more than it did; what fits into registers is no workspace. What threads need to be there is
+    (see `Machine.thread_bytes`). Weights come in the layout their kernel reads them in.
+    """
+    machine, tuning = lowered.machine, lowered.tuning
+    lowered = _in_layouts(lowered)
+    private = repackable_parameters(lowered.program)
+    known = {name: schedules(kernel, private[name], machine) for name, kernel in lowered.kernels.items()}
+    most = largest_default((lowered.kernels[name], lambda each=each: each.default) for name, each in known.items())
+    chosen = {name: each.within(most, machine.register_bytes) for name, each in known.items()}
+    # what is planned hangs on the rules' choice alone: a tuning costs no byte of ram
+    planned = max((each.workspace for each in chosen.values()), default=0)
+    calls = Counter(step.kernel for step in lowered.program.steps)
+    taken = {
+        name: tuning.schedule(
+            Request(kernel, private[name], machine, False, chosen[name], max(planned, machine.register_bytes), calls[name])
+        )
+        for name, kernel in lowered.kernels.items()
+    }
+    repacks = {name: each.repacks for name, each in taken.items()}
+    program, weights = repack_weights(lowered.program, lowered.weights, repacks)
+    kernels = {name: each.kernel for name, each in taken.items()}
+    scheduled = Lowered(_with_sharing(program, chosen), kernels, weights, machine=machine)
+    return scheduled, _workspace(taken.values(), machine)
+
+
+def planned(lowered: Lowered, outlines: Outlines) -> tuple[Lowered, int]:
+    """What `without_workspaces` makes of it where there is no tuning, for a plan: kernels and weights stay as they are."""
+    lowered = _in_layouts(lowered)
+    chosen = outlines.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
+    return replace(lowered, program=_with_sharing(lowered.program, chosen)), _workspace(chosen.values(), lowered.machine)
+
+
+def _in_layouts(lowered: Lowered) -> Lowered:
+    program, kernels = in_layouts(lowered.program, lowered.kernels, lowered.layouts)
+    return replace(lowered, program=program, kernels=kernels, layouts={})
+
+
+def _with_sharing(program: Program, chosen: Mapping[str, Schedule | Outline]) -> Program:
+    return replace(program, steps=tuple(_sharing_step(step, chosen[step.kernel].sharing) for step in program.steps))
+
+
+def _sharing_step(step: Step, found: Sharing) -> Step:
+    if found.results != len(step.writes):
+        return step
+    return replace(step, in_place=found.in_place, copies=found.copies)
+
+
+def _workspace(chosen: Collection[Schedule | Outline], machine: Machine) -> int:
+    needed = [each.workspace for each in chosen if each.workspace > machine.register_bytes * each.threads]
+    threads = machine.thread_bytes if any(each.threads > 1 for each in chosen) else 0
+    return max(needed, default=0) + threads
+
+
+def largest_default_workspace(lowered: Lowered) -> int:
+    """Bytes of the largest workspace among the kernels as TVM made them."""
+    return max((workspace_bytes(kernel) for kernel in lowered.kernels.values()), default=0)

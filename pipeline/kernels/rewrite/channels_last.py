@@ -1,0 +1,209 @@
+"""Kernels that read and write activations with channels last, pixel by pixel: a convolution may read planes and write
+pixels, so that no kernel only moves data from one layout to the other.
+
+    result[n, c, y, x]  ─►  result[n, y, x, c]       any tensor of three axes or more: axis 1 goes to the end
+
+Where each channel has weights of its own (a depthwise convolution), they lie with channels last too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, IterVar, PrimFunc
+
+from ...errors import SequenceError
+from ...program import Program
+from ...tir.expressions import loads, uses
+from ...tir.index_grid import Unknown
+from ...tir.loop_nests import blocks_of, kernel_of, nest_of, reshaped
+from ..lower.lower import Lowered
+from ..schedule.candidates import is_scheduled
+from ..weights.read_repacked import reading
+from ..weights.repack import Repack, repackable_parameters, repacked
+
+_CHANNELS = 1
+_AGAIN = "Run `passfit tune` again."
+_Item = TypeVar("_Item")
+
+
+def turned(items: Sequence[_Item]) -> list[_Item]:
+    """What belongs to each axis, with that of the channels at the end."""
+    return [*items[:_CHANNELS], *items[_CHANNELS + 1 :], items[_CHANNELS]]
+
+
+def turnable(program: Program) -> dict[int, int]:
+    """The tensors that may lie with channels last, where that is another order in memory, each with the step whose only
+    result it is: those that have a buffer to themselves, and are no input or output of the model."""
+    tenants: dict[int | None, list[int]] = {}
+    for number, tensor in enumerate(program.tensors):
+        tenants.setdefault(tensor.buffer, []).append(number)
+    ports = {port.tensor for port in (*program.inputs, *program.outputs)}
+    found = {}
+    for number, step in enumerate(program.steps):
+        tensor = program.tensors[step.writes[0]]
+        alone = len(step.writes) == 1 and tenants[tensor.buffer] == [step.writes[0]] and not tensor.offset
+        if alone and step.writes[0] not in ports and _differs(tensor.shape):
+            found[step.writes[0]] = number
+    writes = [tensor for step in program.steps for tensor in step.writes]
+    return {tensor: step for tensor, step in found.items() if writes.count(tensor) == 1}
+
+
+def digest_of(program: Program) -> str:
+    """The same for programs of the same kernels over the same tensors, whatever the values of their weights."""
+    steps = [(step.kernel, step.reads, step.writes) for step in program.steps]
+    return hashlib.sha256(repr((steps, program.tensors)).encode()).hexdigest()[:16]
+
+
+def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
+    """Store the results of `steps`, by number, with channels last.
+
+    Raises SequenceError for a result that cannot, or a kernel unable to read it so.
+    """
+    program = lowered.program
+    writers = {step: tensor for tensor, step in turnable(program).items()}
+    for number in sorted(steps):
+        if number not in writers:
+            raise SequenceError(f"The result of step {number} cannot lie with channels last.", _AGAIN)
+    chosen = {writers[number] for number in steps}
+    own = own_weights(program)
+    made: dict[tuple[str, frozenset[int]], tuple[str, tuple[Repack, ...]]] = {}
+    kernels, found, repacks = dict(lowered.kernels), [], {}
+    for number, step in enumerate(program.steps):
+        places = frozenset(n for n, tensor in enumerate((*step.reads, *step.writes)) if tensor in chosen)
+        if not places:
+            found.append(step)
+            continue
+        if (step.kernel, places) not in made:
+            try:
+                kernel, asked = with_channels_last(lowered.kernels[step.kernel], places, own[step.kernel])
+            except Unknown as error:
+                raise SequenceError(f"Step {number} cannot have channels last: {error}.", _AGAIN) from error
+            name = f"{step.kernel}_last"
+            while name in kernels:
+                name += "_"
+            made[step.kernel, places], kernels[name] = (name, asked), kernel
+        name, asked = made[step.kernel, places]
+        repacks |= {program.tensors[step.reads[each.parameter]].weight: each for each in asked}
+        found.append(replace(step, kernel=name))
+    tensors = tuple(
+        replace(tensor, shape=tuple(turned(tensor.shape))) if number in chosen else tensor
+        for number, tensor in enumerate(program.tensors)
+    )
+    used = {step.kernel for step in found}
+    kernels = {name: kernel for name, kernel in sorted(kernels.items()) if name in used}
+    program, weights = repacked(replace(program, steps=tuple(found), tensors=tensors), lowered.weights, repacks)
+    return replace(lowered, program=program, kernels=kernels, weights=weights)
+
+
+def own_weights(program: Program) -> dict[str, frozenset[int]]:
+    """For each kernel, the parameters that are always weights which one step alone reads, once."""
+    readers = Counter(program.tensors[tensor].weight for step in program.steps for tensor in step.reads)
+    found = repackable_parameters(program)
+    for step in program.steps:
+        alone = {n for n, tensor in enumerate(step.reads) if readers[program.tensors[tensor].weight] == 1}
+        found[step.kernel] &= alone
+    return found
+
+
+def with_channels_last(
+    kernel: PrimFunc, places: Collection[int], weights: frozenset[int] = frozenset()
+) -> tuple[PrimFunc, tuple[Repack, ...]]:
+    """`kernel`, not scheduled yet, with the parameters at these positions in that layout; it walks its results as they
+    lie. And how it wants the parameters `weights`, those it does not read as they were.
+
+    Raises Unknown where it is of another form.
+    """
+    if is_scheduled(kernel):
+        raise Unknown("its kernel is scheduled already")
+    repacks = ()
+    if len(kernel.params) - 1 in places:
+        repacks = tuple(each for block in blocks_of(kernel) for each in _of_each_channel(kernel, block, weights))
+    for each in repacks:
+        kernel = reading(kernel, each.parameter, each)
+    blocks = blocks_of(kernel)
+    moved = {kernel.params[place]: True for place in places}
+    made = {param: _moved(param) if param in moved else param for param in kernel.params}
+    own = []
+    for block in blocks:
+        buffer = block.body.buffer
+        if buffer not in made:
+            if _follows(block, kernel.params[-1], moved) and len(buffer.ty.shape) > _CHANNELS + 1:
+                moved[buffer] = True
+            made[buffer] = _moved(buffer) if buffer in moved else buffer
+            own.append(made[buffer])
+    nests = [_nest(block, moved, made) for block in blocks]
+    return kernel_of([made[param] for param in kernel.params], nests, own, kernel.attrs), repacks
+
+
+def _of_each_channel(kernel: PrimFunc, block: SBlock, weights: frozenset[int]) -> Iterator[Repack]:
+    """How to read the weights of a sum all of whose operands go by channels: those last in memory."""
+    written = list(block.body.indices)
+    if block.init is None or len(written) <= _CHANNELS + 1:
+        return
+    channel = written[_CHANNELS]
+    terms = [load for load in loads(block.body.value) if not load.source.same_as(block.body.buffer)]
+    if not isinstance(channel, Var) or not all(any(uses(index, channel) for index in load.indices) for load in terms):
+        return
+    for number in sorted(weights):
+        for load in terms:
+            axes = [axis for axis, index in enumerate(load.indices) if index.same_as(channel)]
+            if load.source.same_as(kernel.params[number]) and len(axes) == 1:
+                yield Repack(number, axes[0], int(load.source.ty.shape[axes[0]]))
+                break
+
+
+def _differs(shape: Sequence[int]) -> bool:
+    """Whether channels last is another order in memory."""
+    others = [extent for extent in shape[_CHANNELS + 1 :] if extent > 1]
+    return len(shape) > _CHANNELS + 1 and shape[_CHANNELS] > 1 and bool(others)
+
+
+def _follows(block: SBlock, result: Var, moved: dict[Var, bool]) -> bool:
+    """Whether what the block makes on the way lies so too: sums as the result does, the rest as what it reads."""
+    if block.init is not None:
+        return result in moved
+    rank = len(block.body.buffer.ty.shape)
+    read = [load.source for load in loads(block.body.value) if len(load.source.ty.shape) == rank]
+    return any(each in moved for each in read)
+
+
+def _moved(buffer: Var) -> Var:
+    return reshaped(buffer, turned([int(extent) for extent in buffer.ty.shape]))
+
+
+def _nest(block: SBlock, moved: dict[Var, bool], made: dict[Var, Var]) -> object:
+    def placed(buffer: Var, indices: Sequence) -> list:
+        if len(indices) != len(buffer.ty.shape):
+            raise Unknown("an access by fewer indices than axes")
+        return turned(list(indices)) if buffer in moved else list(indices)
+
+    def load(each: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(made.get(each.source, each.source), placed(each.source, each.indices))
+
+    def store(each: BufferStore) -> BufferStore:
+        value = tvm_ffi.structural_map(each.value, [(TensorLoad, load)])
+        return BufferStore(made[each.buffer], value, placed(each.buffer, each.indices))
+
+    body = store(block.body)
+    axes = list(block.iter_vars)
+    if block.body.buffer in moved:
+        axes = _as_written(axes, body)
+    return nest_of(axes, block.name_hint, body, None if block.init is None else store(block.init))
+
+
+def _as_written(axes: list[IterVar], store: BufferStore) -> list[IterVar]:
+    """The axes that are indices of what is written in the order they are so, where they stand; others stay."""
+    places = [n for n, axis in enumerate(axes) if any(index.same_as(axis.var) for index in store.indices)]
+    order = [axis for index in store.indices for axis in axes if axis.var.same_as(index)]
+    for place, axis in zip(places, order):
+        axes[place] = axis
+    return axes

@@ -1,0 +1,154 @@
+"""A kernel that reduces an operand, made to take it a few rows at a time: its result is where it accumulates.
+
+    for c in 0…64: sum[f, y, x] += data[c, y, x] * weight[f, c];  result = max(sum + bias, 0)    the kernel
+    first ─► result[f, y, x] = (result or 0) + Σ data[first + c, y, x] * …                       a part of the sum
+             result[f, y, x] = max(result + bias, 0)                                             once, after the last
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Expr, Range, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
+
+from ...tir.expressions import loads, replaced
+from ...tir.index_grid import Unknown
+from ...tir.inlining import inlined
+from ...tir.loop_nests import axis_like, blocks_of, kernel_of, nest_of, simple
+from .row_window import Following, Nest, Span
+
+_SPATIAL, _REDUCE = 0, 2
+
+#: how what was summed up and what is added make one, by the kind of the reduction's update
+_COMBINED: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "Add": lambda one, other: one + other, "Max": tirx.max, "Min": tirx.min,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PartialSum:
+    """`part` takes the number of the first row, the kernel's operands, what is summed up so far, and the result;
+    `finish`, None where nothing is left to do, takes the operands, the sum, and the result. The sum may lie where the
+    result does."""
+
+    part: PrimFunc
+    finish: PrimFunc | None
+
+
+def sums_over(kernel: PrimFunc, operand: int, axis: int) -> bool:
+    """Whether the kernel can take the rows of an operand along `axis` one after the other."""
+    try:
+        _Reduction(inlined(kernel)).along(operand, axis)
+    except Unknown:
+        return False
+    return True
+
+
+def partial_sum(kernel: PrimFunc, operand: int, axis: int, count: int) -> PartialSum:
+    """`kernel` by `count` rows of an operand along `axis` at a time. Raises Unknown where `sums_over` is false."""
+    found = _Reduction(inlined(kernel))
+    return PartialSum(found.part(found.along(operand, axis), count), found.finish())
+
+
+class _Reduction:
+    """A kernel of padding, one reduction, and at most one block, which works on each element of what that gives."""
+
+    def __init__(self, kernel: PrimFunc):
+        self.kernel = kernel
+        blocks = blocks_of(kernel)
+        reductions = [number for number, block in enumerate(blocks) if block.init is not None]
+        if len(reductions) != 1 or len(blocks) - reductions[0] > 2:
+            raise Unknown("more than a sum and what is made of it")
+        self.padding, self.total = blocks[: reductions[0]], blocks[reductions[0]]
+        self.last = blocks[-1] if len(blocks) - reductions[0] == 2 else None
+        self.sum = self.total.body.buffer
+        self.combine = _COMBINED.get(type(self.total.body.value).__name__)
+        if self.combine is None or not _covers(self.total):
+            raise Unknown("a reduction that is not understood")
+        if self.last is not None and not self._is_elementwise(self.last):
+            raise Unknown("a sum that is moved")
+
+    def _is_elementwise(self, block: SBlock) -> bool:
+        """Whether each element of its result is made of the same element of the sum."""
+        store = block.body
+        reads = [load.indices for load in loads(store.value) if load.source.same_as(self.sum)]
+        one, other = self.sum.ty, store.buffer.ty
+        alike = str(one.dtype) == str(other.dtype) and list(map(int, one.shape)) == list(map(int, other.shape))
+        same = all(tvm_ffi.structural_equal(a, b) for at in reads for a, b in zip(at, store.indices))
+        return alike and same and _covers(block)
+
+    def along(self, operand: int, axis: int) -> Following:
+        """How the buffers follow the rows of an operand."""
+        param = self.kernel.params[operand]
+        found = Following(self.kernel)
+        found.spans[self.sum] = Span(1, 0, 1)
+        found.add(Nest(self.total, self._row(param, axis)))
+        for block in reversed(self.padding):
+            found.follow(block)
+        late = [] if self.last is None else loads(self.last.body.value)
+        if not found.is_followed(param) or found.dims[param] != axis or any(load.source.same_as(param) for load in late):
+            raise Unknown("an operand that is needed whole")
+        follows, extent = found.follows(param), int(param.ty.shape[axis])
+        if follows.low != tuple(range(extent)) or follows.high != tuple(range(1, extent + 1)):
+            raise Unknown("rows that are not all taken, one by one")
+        return found
+
+    def _row(self, param: Var, axis: int) -> Var:
+        """The axis of the reduction along which the rows of the operand, or of its padded copy, are taken."""
+        padded = [each.body for each in self.padding]
+        sources = [param, *(each.buffer for each in padded if any(x.source.same_as(param) for x in loads(each.value)))]
+        reduced = [each.var for each in self.total.iter_vars if int(each.iter_type) == _REDUCE]
+        for load in loads(self.total.body.value):
+            if any(load.source.same_as(source) for source in sources):
+                index = simple(self.total, load.indices)[axis]
+                for var in reduced:
+                    if var.same_as(index):
+                        return var
+        raise Unknown("an operand that is not summed up along the axis")
+
+    def part(self, found: Following, count: int) -> PrimFunc:
+        first = Var("first", "int64")
+        nests, buffers = found.window(count, first)
+        result = self.kernel.params[-1]
+        before, after = (tirx.decl_buffer(result.ty.shape, result.ty.dtype, name) for name in ("so_far", "result"))
+        added = self.sum
+        if self.last is None:  # the sum is the result
+            added = tirx.decl_buffer(result.ty.shape, result.ty.dtype, "part")
+            nests = [replaced(nest, {result: added}) for nest in nests]
+        own = [buffers.get(each, each) for each in found.written if not each.same_as(self.sum)]
+        so_far = self._accumulate(first, before, added, after)
+        params = [first, *(buffers.get(each, each) for each in self.kernel.params[:-1]), before, after]
+        return kernel_of(params, [*nests, so_far], [*own, added], self.kernel.attrs)
+
+    def _accumulate(self, first: Var, before: Var, added: Var, after: Var) -> Stmt:
+        axes = [
+            IterVar(Range(0, extent), Var(f"v_i{place}", "int64"), _SPATIAL)
+            for place, extent in enumerate(after.ty.shape)
+        ]
+        at = [axis.var for axis in axes]
+        so_far = tirx.if_then_else(first == 0, self.total.init.value, tirx.BufferLoad(before, at))
+        return nest_of(axes, "accumulate", BufferStore(after, self.combine(so_far, tirx.BufferLoad(added, at)), at))
+
+    def finish(self) -> PrimFunc | None:
+        if self.last is None:
+            return None
+        axes = [axis_like(axis, int(axis.dom.extent)) for axis in self.last.iter_vars]
+        values = {old.var: new.var for old, new in zip(self.last.iter_vars, axes)}
+        store = replaced(self.last.body, values)
+        *operands, result = self.kernel.params
+        return kernel_of([*operands, self.sum, result], [nest_of(axes, "finish", store)], [], self.kernel.attrs)
+
+
+def _covers(block: SBlock) -> bool:
+    """Whether the block writes each element of its buffer, at the axes themselves."""
+    store = block.body
+    spatial = {axis.var: int(axis.dom.extent) for axis in block.iter_vars if int(axis.iter_type) == _SPATIAL}
+    for index, extent in zip(store.indices, store.buffer.ty.shape, strict=True):
+        if int(extent) != (spatial.pop(index, None) if isinstance(index, Var) else 1):
+            return False
+    return True

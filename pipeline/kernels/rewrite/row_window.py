@@ -1,0 +1,265 @@
+"""A kernel made to compute a few rows of its result: those of one axis from a number it is called with.
+
+    for y in 0…56: result[c, y, x] = Σ data[k, 2 y + i, 2 x + j] * weight[c, k, i, j]            the kernel
+    first ─► for y in 0…1: result[c, first + y, x] = Σ data[k, 2 (first + y) + i, …] * …         its window of one row
+
+`rows_of` says which rows of the operands a row of the result needs; `window` makes the kernel. Rows are of any one axis.
+What is not understood has no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import tvm_ffi
+from tvm import sym, tirx
+from tvm.ir import Expr, TensorLoad, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, IntImm, PrimFunc, Stmt
+
+from passfit.tir.inlining import inlined
+
+from ...program import Follows, Rows
+from ...tir.expressions import loads, uses
+from ...tir.index_grid import RoughGrid, Unknown
+from ...tir.loop_nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple, simplified
+
+_SPATIAL = 0
+#: rows at most: each is worked out by itself
+MOST_ROWS = 1 << 20
+
+
+def rows_of(kernel: PrimFunc, axis: int) -> Rows | None:
+    """How the rows of the operands follow those of the only result, along its `axis`; None where they do not, or where
+    there are more than MOST_ROWS."""
+    if int(kernel.params[-1].ty.shape[axis]) > MOST_ROWS:
+        return None
+    try:
+        found, _ = _followed(kernel, axis)
+        params = enumerate(found.kernel.params[:-1])
+        operands = tuple((n, found.follows(param)) for n, param in params if found.is_followed(param))
+    except Unknown:
+        return None
+    return Rows(axis, int(found.kernel.params[-1].ty.shape[axis]), operands)
+
+
+def window(kernel: PrimFunc, axis: int, count: int) -> PrimFunc:
+    """`kernel` for `count` rows of its result, which is all its result then has.
+
+    Its new first parameter, an int64, is the number of the first of them. Raises Unknown where `rows_of` is None.
+    """
+    found, result = _followed(kernel, axis)
+    first = Var("first", "int64")
+    nests, buffers = found.window(count, first)
+    own = [buffers.get(each, each) for each in found.written if not each.same_as(result)]
+    return kernel_of([first, *(buffers.get(each, each) for each in found.kernel.params)], nests, own, kernel.attrs)
+
+
+def takes_a_row(kernel: PrimFunc) -> bool:
+    """Whether a parameter is a number, as that of the first row is."""
+    return any(getattr(param.ty, "shape", None) is None for param in kernel.params)
+
+
+def _followed(kernel: PrimFunc, axis: int) -> tuple[Following, Var]:
+    found = Following(inlined(kernel))
+    result = found.kernel.params[-1]
+    found.start(result, axis)
+    for block in reversed(blocks_of(found.kernel)):
+        found.follow(block)
+    return found, result
+
+
+
+
+@dataclass(frozen=True)
+class Span:
+    """What rows `first` up to `first` + n need of a buffer that follows in proportion: the rows from
+    slope · first + low up to slope · (first + n - 1) + high."""
+
+    slope: int
+    low: int
+    high: int
+
+    def count(self, rows: int) -> int:
+        return self.slope * (rows - 1) + self.high - self.low
+
+    def start(self, first: Expr) -> Expr:
+        return first * self.slope + self.low
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A block with a loop for each of its axes; `row` is the one that follows the rows, if any."""
+
+    block: SBlock
+    row: Var | None
+
+    @property
+    def store(self) -> BufferStore:
+        return self.block.body
+
+
+class Following:
+    """How the buffers of a kernel follow rows, found from the last block to the first.
+
+    `dims` are, by buffer, the axis that follows; `spans` how much is needed of those the kernel writes; `whole` are
+    those of which each row needs all. `nests` are in the order they were met, which is the last first.
+    With `repeats`, a sum may be one of these.
+    """
+
+    def __init__(self, kernel: PrimFunc, repeats: bool = False):
+        self.kernel = kernel
+        self._repeats = repeats
+        self.dims: dict[Var, int] = {}
+        self.spans: dict[Var, Span] = {}
+        self.whole: set[Var] = set()
+        self.nests: list[Nest] = []
+        self._reads: dict[Var, list[tuple[Nest, Expr]]] = {}
+
+    @property
+    def written(self) -> list[Var]:
+        return [nest.store.buffer for nest in self.nests]
+
+    def is_followed(self, buffer: Var) -> bool:
+        return buffer in self.dims and buffer not in self.whole
+
+    def start(self, buffer: Var, axis: int) -> None:
+        """The rows are those of `buffer` along `axis`."""
+        self.dims[buffer], self.spans[buffer] = axis, Span(1, 0, 1)
+
+    def follow(self, block: SBlock) -> None:
+        """The block before those followed so far."""
+        store = block.body
+        if store.buffer in self.whole:
+            self._repeat(block)
+            return
+        dim = self.dims.get(store.buffer)
+        if dim is None:
+            raise Unknown("a block that nothing needs")
+        row = next((axis for axis in block.iter_vars if axis.var.same_as(store.indices[dim])), None)
+        if row is None or int(row.iter_type) != _SPATIAL or int(row.dom.extent) != int(store.buffer.ty.shape[dim]):
+            raise Unknown("a block that does not write row by row")
+        if any(uses(index, row.var) for place, index in enumerate(store.indices) if place != dim):
+            raise Unknown("rows that lie aslant")
+        span = self.spans[store.buffer]
+        if self.nests and not 0 <= span.low <= span.slope * (self._count - 1) + span.high <= int(row.dom.extent):
+            raise Unknown("rows that do not exist, and would be computed")
+        self.add(Nest(block, row.var))
+
+    @property
+    def _count(self) -> int:
+        """The number of rows there are."""
+        root = self.nests[0]
+        return next(int(axis.dom.extent) for axis in root.block.iter_vars if axis.var.same_as(root.row))
+
+    def add(self, nest: Nest) -> None:
+        self.nests.append(nest)
+        for load in loads(nest.store.value):
+            if not load.source.same_as(nest.store.buffer):
+                self._need(nest, load)
+
+    def _repeat(self, block: SBlock) -> None:
+        """Padding that every row needs all of: it is computed for each window again, or where it is read."""
+        if block.init is not None and not self._repeats or block.body.buffer in self.dims:
+            raise Unknown("a sum that is needed whole")
+        self.nests.append(Nest(block, None))
+        self.whole.update(load.source for load in loads(block.body.value))
+
+    def _need(self, nest: Nest, load: TensorLoad) -> None:
+        """Note what a load needs of its buffer."""
+        source, indices = load.source, simple(nest.block, load.indices)
+        if any(source.same_as(each) for each in self.written):
+            raise Unknown("a result that is read")
+        moved = [place for place, index in enumerate(indices) if uses(index, nest.row)]
+        if len(moved) != 1 or self.dims.get(source, moved[0]) != moved[0]:
+            self.whole.add(source)
+            return
+        self.dims[source] = moved[0]
+        self._reads.setdefault(source, []).append((nest, indices[moved[0]]))
+        if not any(source.same_as(each) for each in self.kernel.params):
+            self._stretch(nest, source, indices[moved[0]])
+
+    def _stretch(self, nest: Nest, buffer: Var, index: Expr) -> None:
+        """Make the window of a buffer of the kernel's own hold what the block needs of it at `index`."""
+        axes = [axis for axis in nest.block.iter_vars if uses(index, axis.var)]
+        linear = sym.detect_linear_equation(index, [axis.var for axis in axes])
+        if not linear or any(not isinstance(each, IntImm) for each in linear):
+            raise Unknown("rows that are not in proportion")
+        low = high = int(linear[-1])
+        slope = 0
+        for axis, factor in zip(axes, map(int, linear[:-1])):
+            if axis.var.same_as(nest.row):
+                slope = factor
+            else:
+                low += min(0, factor * (int(axis.dom.extent) - 1))
+                high += max(0, factor * (int(axis.dom.extent) - 1))
+        span = self.spans[nest.store.buffer]
+        needed = Span(slope * span.slope, slope * span.low + low, slope * (span.high - 1) + high + 1)
+        known = self.spans.setdefault(buffer, needed)
+        if slope < 1 or known.slope != needed.slope:
+            raise Unknown("rows of two kinds")
+        self.spans[buffer] = replace(known, low=min(known.low, needed.low), high=max(known.high, needed.high))
+
+    def follows(self, param: Var) -> Follows:
+        """The rows of a parameter that each row needs, whatever the conditions in the kernel say."""
+        dim = self.dims[param]
+        needed = [self._needed(nest, index) for nest, index in self._reads[param]]
+        low, high = np.min([low for low, _ in needed], axis=0), np.max([high for _, high in needed], axis=0)
+        return Follows(dim, int(param.ty.shape[dim]), tuple(low.tolist()), tuple(high.tolist()))
+
+    def _needed(self, nest: Nest, index: Expr) -> tuple[np.ndarray, np.ndarray]:
+        span = self.spans[nest.store.buffer]
+        axes = [axis for axis in nest.block.iter_vars if uses(index, axis.var) and not axis.var.same_as(nest.row)]
+        extent = self._count
+        grid = RoughGrid((extent, span.high - span.low, *(int(axis.dom.extent) for axis in axes)))
+        row, offset, *others = np.ogrid[tuple(slice(each) for each in grid.shape)]
+        grid.values = {axis.var: values for axis, values in zip(axes, others)}
+        grid.values[nest.row] = row * span.slope + span.low + offset
+        rows = np.broadcast_to(grid.evaluate(index), grid.shape).reshape(extent, -1)
+        margin = 1 if grid.rough else 0
+        return rows.min(axis=1) - margin, rows.max(axis=1) + 1 + margin
+
+    def window(self, count: int, first: Var) -> tuple[list[Stmt], dict[Var, Var]]:
+        """The nests in the order they run, for `count` rows from `first`; and the buffers that stand for others."""
+        buffers: dict[Var, Var] = {}
+        starts: dict[Var, tuple[int, Expr]] = {}
+        for old, span in self.spans.items():
+            if old in self.dims:
+                buffers[old] = new = resized(old, self.dims[old], span.count(count))
+                starts[new] = self.dims[old], span.start(first)
+        return [self._made(nest, count, first, buffers, starts) for nest in reversed(self.nests)], buffers
+
+    def _made(
+        self, nest: Nest, count: int, first: Var, buffers: dict[Var, Var], starts: dict[Var, tuple[int, Expr]]
+    ) -> Stmt:
+        """`starts` are, by new buffer, an axis and the row that is the first of its window."""
+        span = self.spans.get(nest.store.buffer)
+        axes = [
+            axis_like(axis, span.count(count) if span and axis.var.same_as(nest.row) else int(axis.dom.extent))
+            for axis in nest.block.iter_vars
+        ]
+        values: dict[Var, Expr] = {old.var: new.var for old, new in zip(nest.block.iter_vars, axes)}
+        if span is not None and nest.row is not None:
+            values[nest.row] = values[nest.row] + span.start(first)
+        # the axis of the rows stays in the indices, even where it has one value: a tile is found by it
+        analyzer = analyzer_of([new for old, new in zip(nest.block.iter_vars, axes) if not old.var.same_as(nest.row)])
+
+        def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
+            axis, start = starts.get(buffer, (None, None))
+            moved = (index - start if place == axis else index for place, index in enumerate(indices))
+            return [simplified(analyzer, index) for index in moved]
+
+        def rewritten(stmt: Stmt) -> Stmt:
+            return tvm_ffi.structural_map(
+                stmt,
+                [
+                    (Var, lambda var: values.get(var, buffers.get(var, var))),
+                    (TensorLoad, lambda load: tirx.BufferLoad(load.source, placed(load.source, load.indices))),
+                    (BufferStore, lambda each: BufferStore(each.buffer, each.value, placed(each.buffer, each.indices))),
+                ],
+            )
+
+        init = None if nest.block.init is None else rewritten(nest.block.init)
+        return nest_of(axes, nest.block.name_hint, rewritten(nest.store), init)

@@ -1,0 +1,34 @@
+"""All ways to split the kernels of a program, worked out once for each structure."""
+
+from __future__ import annotations
+
+from tvm.tirx import PrimFunc
+
+from ...program import Splits
+from ...tir.loop_nests import iterations
+from ...tir.memoise import by_structure
+from ..lower.lower import Lowered
+from .partial_sum import sums_over
+from .row_window import rows_of
+
+
+def splits_of(lowered: Lowered) -> dict[str, Splits]:
+    """How each kernel of the program can be split."""
+    steps = {step.kernel: step for step in lowered.program.steps}
+    return {name: _splits(lowered.kernels[name], len(step.writes)) for name, step in steps.items()}
+
+
+@by_structure
+def _splits(kernel: PrimFunc, results: int) -> Splits:
+    work = iterations(kernel.body)
+    if results != 1:
+        return Splits((), (), work)
+    *operands, result = kernel.params
+    rows = [rows_of(kernel, axis) for axis, extent in enumerate(result.ty.shape) if int(extent) > 1]
+    sums = [
+        (number, axis)
+        for number, operand in enumerate(operands)
+        for axis, extent in enumerate(operand.ty.shape)
+        if int(extent) > 1 and sums_over(kernel, number, axis)
+    ]
+    return Splits(tuple(each for each in rows if each is not None), tuple(sums), work)

@@ -1,0 +1,191 @@
+"""Steps made one kernel, which runs them row by row: windows of their kernels in a loop, rings between them.
+
+    for tick in …:                                each stage in the order of the steps
+        k = (tick - offset) / period
+        if k is whole and 0 <= k < extent / group: window(first = k * group)
+    finish                                        of the stages that summed up
+
+A window reads and writes row r of a ring at r modulo the rows it holds.
+
+The rings are results nobody reads: the arena has a place for them while the kernel runs, and they cost nothing after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
+
+from ...memory.streaming.region import Region, Stage, joined
+from ...program import Step
+from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, sequence
+from ..lower.lower import Lowered
+from ..schedule.candidates import RULE_WORKSPACE, as_it_is, is_scheduled, schedules
+from ..schedule.tuned import Request
+from ..weights.read_repacked import reading
+from ..weights.repack import Repack, free_weights, repacked
+from .partial_sum import partial_sum
+from .row_window import window
+
+_SERIAL = 0
+
+
+def banded(lowered: Lowered, region: Region) -> Lowered:
+    """`lowered` with the steps of the region made one, which stands where the last of them stood."""
+    program, step = joined(lowered.program, region)
+    kernel, repacks = _kernel(lowered, region, step.reads, step.writes)
+    program, weights = repacked(program, lowered.weights, repacks)
+    used = {each.kernel for each in program.steps}
+    kernels = {name: function for name, function in lowered.kernels.items() if name in used} | {step.kernel: kernel}
+    layouts = {**lowered.layouts, **repacks}
+    return replace(
+        lowered, program=program, kernels=dict(sorted(kernels.items())), weights=weights, layouts=layouts
+    )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A tensor as the kernel has it: its buffer, and the axis and number of rows of a ring."""
+
+    buffer: Var
+    axis: int = 0
+    held: int | None = None
+
+    def indices(self, indices: Sequence[Expr], row: Expr | None = None) -> list[Expr]:
+        """Where the element of the tensor lies; with `row`, that is the row the indices count from along the axis."""
+        found = list(indices)
+        if row is not None:
+            found[self.axis] = (row if self.held is None else tirx.floormod(row, self.held)) + found[self.axis]
+        elif self.held is not None:
+            found[self.axis] = tirx.floormod(found[self.axis], self.held)
+        return found
+
+
+def _kernel(
+    lowered: Lowered, region: Region, reads: Sequence[int], results: Sequence[int]
+) -> tuple[PrimFunc, dict[int, Repack]]:
+    """The kernel, and the layouts it wants for weights, by their number."""
+    program = lowered.program
+    runs = _runs(lowered, region)
+    layouts = {weight: repack for run in runs for weight, repack in run.repacks.items()}
+    places = {}
+    for number, tensor in enumerate(reads):
+        shape, weight = program.tensors[tensor].shape, program.tensors[tensor].weight
+        shape = layouts[weight].shape(shape) if weight in layouts else shape
+        places[tensor] = _Place(buffer_of(f"operand{number}", shape, program.tensors[tensor].dtype))
+    for stage in region.stages:
+        tensor = program.steps[stage.step].writes[0]
+        ring = tensor in region.rings and stage.held < stage.extent
+        shape = list(program.tensors[tensor].shape)
+        if tensor in region.rings:
+            shape[stage.axis] = stage.held
+        buffer = buffer_of(f"result{results.index(tensor)}", shape, program.tensors[tensor].dtype)
+        axis = stage.axis if stage.operand is None else 0
+        places[tensor] = _Place(buffer, axis, stage.held if ring else None)
+    ticks = region.ticks
+    tick = Var("tick", "int64")
+    body, after = [], []
+    for stage, run in zip(region.stages, runs):
+        step = program.steps[stage.step]
+        body.append(_at_its_ticks(run.kernel, stage, step, places, tick + (ticks.start - stage.offset)))
+        if run.finish is not None:
+            after.append(_bound(run.finish, step, places, None))
+    loop = For(tick, int64(0), int64(len(ticks)), _SERIAL, sequence(body))
+    params = [places[tensor].buffer for tensor in (*reads, *results)]
+    made = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
+    return as_it_is(made), layouts
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a stage runs at its ticks, and after the last of them; the layouts it wants for weights, by their number."""
+
+    kernel: PrimFunc
+    finish: PrimFunc | None
+    repacks: dict[int, Repack]
+
+
+def _runs(lowered: Lowered, region: Region) -> list[_Run]:
+    """The scheduled kernel of each stage, with variables of its own: two stages may have one kernel."""
+    program = lowered.program
+    free = free_weights(program, frozenset(name for name, each in lowered.kernels.items() if is_scheduled(each)))
+    layouts = dict(lowered.layouts)
+    found = []
+    for stage in region.stages:
+        step = program.steps[stage.step]
+        weights = [program.tensors[tensor].weight for tensor in step.reads]
+        original = lowered.kernels[step.kernel]
+        finish = None
+        if stage.operand is None:
+            made = window(original, stage.axis, stage.group)
+        else:
+            parts = partial_sum(original, stage.operand, stage.axis, stage.group)
+            made, finish = parts.part, parts.finish
+        for number, weight in enumerate(weights):
+            if weight in layouts:
+                made = reading(made, number + 1, layouts[weight])  # the first parameter is the number of the row
+                finish = finish and reading(finish, number, layouts[weight])
+        choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
+        schedule = schedules(made, choice, lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
+        if stage.operand is None:  # a part of a sum reads what it adds to where it writes, which no analysis here sees
+            ticks = stage.extent // stage.group
+            schedule = lowered.tuning.schedule(
+                Request(made, choice, lowered.machine, True, schedule, schedule.workspace, ticks)
+            )
+        repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
+        layouts |= repacks
+        if finish is not None:
+            finish = s_tir.renew_defs(schedules(finish, frozenset(), lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE).kernel)
+        found.append(_Run(s_tir.renew_defs(schedule.kernel), finish, repacks))
+    return found
+
+
+def _at_its_ticks(kernel: PrimFunc, stage: Stage, step: Step, places: dict[int, _Place], since: Expr) -> Stmt:
+    """The stage's rows at the ticks at which it runs; `since` are the ticks since its first."""
+    number = tirx.floordiv(since, stage.period) if stage.period > 1 else since
+    when = [since >= 0, number < stage.extent // stage.group]
+    if stage.period > 1:
+        when.insert(0, tirx.floormod(since, stage.period) == 0)
+    return IfThenElse(tirx.all(*when), _bound(kernel, step, places, number * stage.group, stage.operand is None), None)
+
+
+def _bound(
+    kernel: PrimFunc, step: Step, places: dict[int, _Place], row: Expr | None, windowed: bool = False
+) -> Stmt:
+    """The body of a stage's kernel, on the buffers of the whole. `windowed`: its result are the rows from `row` on."""
+    params = list(kernel.params)
+    first = params.pop(0) if row is not None else None
+    tensors = [*step.reads, *step.writes]
+    if len(params) > len(tensors):  # what was summed up so far lies in the result
+        tensors.insert(len(step.reads), step.writes[0])
+    held = {param: places[tensor] for param, tensor in zip(params, tensors, strict=True)}
+    result = params[-1]
+
+    def row_of(buffer: Var) -> Expr | None:
+        return row if windowed and buffer.same_as(result) else None
+
+    def load(each: TensorLoad) -> TensorLoad:
+        place = held.get(each.source)
+        if place is None:
+            return each
+        return tirx.BufferLoad(place.buffer, place.indices(each.indices, row_of(each.source)))
+
+    def store(each: BufferStore) -> BufferStore:
+        place = held.get(each.buffer)
+        if place is None:
+            return each
+        return BufferStore(place.buffer, each.value, place.indices(each.indices, row_of(each.buffer)))
+
+    def region(each: TensorRegion) -> TensorRegion:
+        place = held.get(each.source)
+        return each if place is None else all_of(place.buffer)
+
+    def variable(var: Var) -> Expr:
+        return row if first is not None and var.same_as(first) else var
+
+    moved = [(TensorLoad, load), (BufferStore, store), (TensorRegion, region), (Var, variable)]
+    return tvm_ffi.structural_map(kernel.body, moved)

@@ -1,0 +1,253 @@
+"""Neighbouring axes that always go together become one: longer loops for vectors, and more sizes for tiles.
+
+    result[c, y, x] = max(data[c, y, x] + bias[c], 0)            y, x: one axis of 49 instead of two of 7
+    conv 1×1: result[f, y, x] += data[c, y, x] * weight[f, c]     the same: a product of matrices
+
+Two neighbouring dimensions of a buffer become one where every access walks them by the same two axes, and these axes
+are used in no other way. The memory stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, IterVar, PrimFunc
+
+from ...tir.expressions import loads, parts, replaced
+from ...tir.index_grid import Unknown
+from ...tir.loop_nests import all_of, analyzer_of, axis_like, blocks_of, int64, kernel_of, nest_of, reshaped, simplified
+
+#: a buffer and a dimension of it, which goes with the next
+_Pair = tuple[Var, int]
+
+
+def flattened(kernel: PrimFunc, kept: frozenset[int] = frozenset()) -> PrimFunc:
+    """`kernel`, not scheduled yet, with such axes as one; as it was where there are none, or it is of another form.
+
+    The parameters at the positions `kept` keep their shapes.
+    """
+    try:
+        blocks = [_simplified(block) for block in blocks_of(kernel)]
+    except Unknown:
+        return kernel
+    joints = _joints(blocks, [kernel.params[number] for number in sorted(kept)])
+    if not joints:
+        return kernel
+    shapes = {buffer: _merged_shape(buffer, joints) for buffer in _buffers(blocks)}
+    made = {buffer: buffer if shape is None else reshaped(buffer, shape) for buffer, shape in shapes.items()}
+    nests = [_nest(block, joints, made) for block in blocks]
+    params = [made.get(param, param) for param in kernel.params]
+    own = [made[buffer] for buffer in _buffers(blocks) if not any(buffer.same_as(param) for param in kernel.params)]
+    return kernel_of(params, nests, own, kernel.attrs)
+
+
+def with_shapes_of(original: PrimFunc, flat: PrimFunc, scheduled: PrimFunc) -> PrimFunc:
+    """`scheduled`, which was made of `flat`, with parameters in the shapes they had in `original`."""
+    if flat.same_as(original):
+        return scheduled
+    shapes = {
+        scheduled.params[number]: [int(extent) for extent in one.ty.shape]
+        for number, (one, other) in enumerate(zip(original.params, flat.params))
+        if len(one.ty.shape) != len(other.ty.shape)
+    }
+    if not shapes:
+        return scheduled
+    made = {param: reshaped(param, shape) for param, shape in shapes.items()}
+
+    def load(each: TensorLoad) -> TensorLoad:
+        if each.source not in made:
+            return each
+        return tirx.BufferLoad(made[each.source], _spread(each.source, shapes[each.source], each.indices))
+
+    def store(each: BufferStore) -> BufferStore:
+        if each.buffer not in made:
+            return each
+        return BufferStore(made[each.buffer], each.value, _spread(each.buffer, shapes[each.buffer], each.indices))
+
+    def region(each: TensorRegion) -> TensorRegion:
+        return all_of(made[each.source]) if each.source in made else each
+
+    body = tvm_ffi.structural_map(scheduled.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+    return PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
+
+
+def _spread(flat: Var, shape: Sequence[int], indices: Sequence[Expr]) -> list[Expr]:
+    """The indices of the same element in more dimensions: of those that were one, the last runs over the ends of its
+    lines, which is the same place in memory, and plain to see for LLVM."""
+    found: list[Expr] = []
+    for extent, index in zip(flat.ty.shape, indices):
+        group = [shape[len(found)]]
+        while prod(group) < int(extent):
+            group.append(shape[len(found) + len(group)])
+        found += [*(int64(0) for _ in group[1:]), index]
+    return [*found, *(int64(0) for _ in shape[len(found) :])]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block, its store with indices as simple as they can be, and the value it starts from."""
+
+    name: str
+    axes: tuple[IterVar, ...]
+    body: BufferStore
+    init: BufferStore | None
+
+    @property
+    def stores(self) -> tuple[BufferStore, ...]:
+        return (self.body,) if self.init is None else (self.init, self.body)
+
+    @cached_property
+    def accesses(self) -> list[tuple[Var, list[Expr]]]:
+        found = []
+        for store in self.stores:
+            found.append((store.buffer, list(store.indices)))
+            found += ((load.source, list(load.indices)) for load in loads(store.value))
+        return found
+
+
+def _simplified(block: SBlock) -> _Block:
+    analyzer = analyzer_of(block.iter_vars)
+
+    def load(each: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(each.source, [simplified(analyzer, index) for index in each.indices])
+
+    def store(each: BufferStore) -> BufferStore:
+        value = tvm_ffi.structural_map(each.value, [(TensorLoad, load)])
+        return BufferStore(each.buffer, value, [simplified(analyzer, index) for index in each.indices])
+
+    init = block.init
+    if init is not None and not isinstance(init, BufferStore):
+        raise Unknown("a start of more than one value")
+    return _Block(block.name_hint, tuple(block.iter_vars), store(block.body), None if init is None else store(init))
+
+
+def _buffers(blocks: Sequence[_Block]) -> list[Var]:
+    return list(dict.fromkeys(buffer for block in blocks for buffer, _ in block.accesses))
+
+
+def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
+    """The dimensions that become one with the next: those that all accesses walk by two axes which become one."""
+    # by numbers: to compare objects of TVM's takes long
+    axis_number = {axis.var: number for number, axis in enumerate(axis for block in blocks for axis in block.axes)}
+    extents = [int(axis.dom.extent) for block in blocks for axis in block.axes]
+    buffers = _buffers(blocks)
+    shapes = [[int(extent) for extent in buffer.ty.shape] for buffer in buffers]
+    buffer_number = {buffer: number for number, buffer in enumerate(buffers)}
+    accesses = {
+        (buffer_number[buffer], tuple(axis_number.get(index) if isinstance(index, Var) else None for index in indices))
+        for block in blocks
+        for buffer, indices in block.accesses
+    }
+    axes = {(axis_number[one], axis_number[other]) for block in blocks for one, other in _neighbours(block)}
+    pairs = {
+        (number, dim)
+        for number, buffer in enumerate(buffers)
+        for dim in range(len(shapes[number]) - 1)
+        if not any(buffer.same_as(each) for each in kept)
+    }
+    for buffer, indices in accesses:
+        partly = [index is None or extents[index] != extent for index, extent in zip(indices, shapes[buffer])]
+        pairs -= {(buffer, dim) for dim in range(len(indices) - 1) if partly[dim] or partly[dim + 1]}
+    before = None
+    while before != (len(pairs), len(axes)):
+        before = len(pairs), len(axes)
+        for buffer, indices in accesses:
+            pairs -= {(buffer, dim) for dim in range(len(indices) - 1) if indices[dim : dim + 2] not in axes}
+        axes = {pair for pair in axes if all(_stays(pair, indices, buffer, pairs) for buffer, indices in accesses)}
+    return {(buffers[number], dim) for number, dim in pairs}
+
+
+def _neighbours(block: _Block) -> Iterator[tuple[Var, Var]]:
+    """Two axes of one kind that index a buffer side by side, and are used in no other way than as indices."""
+    otherwise = _used_otherwise(block)
+    kinds = {axis.var: int(axis.iter_type) for axis in block.axes if axis.var not in otherwise}
+    for _, indices in block.accesses:
+        for one, other in zip(indices, indices[1:]):
+            if one in kinds and other in kinds and kinds[one] == kinds[other] and not one.same_as(other):
+                yield one, other
+
+
+def _stays(pair: tuple[int, int], indices: Sequence[int | None], buffer: int, pairs: set[tuple[int, int]]) -> bool:
+    """Whether neither axis of a pair is an index without the other."""
+    ones = [dim for dim, index in enumerate(indices) if index == pair[0]]
+    others = [dim - 1 for dim, index in enumerate(indices) if index == pair[1]]
+    return ones == others and all((buffer, dim) in pairs for dim in ones)
+
+
+def _used_otherwise(block: _Block) -> set[Var]:
+    """The axes that are more than an index by themselves."""
+
+    def found(expr: object) -> Iterator[Var]:
+        if isinstance(expr, Var):
+            yield expr
+        for part in expr.indices if isinstance(expr, TensorLoad) else parts(expr):
+            if not (isinstance(expr, TensorLoad) and isinstance(part, Var)):
+                yield from found(part)
+
+    written = [index for store in block.stores for index in store.indices if not isinstance(index, Var)]
+    return {var for each in (*written, *(store.value for store in block.stores)) for var in found(each)}
+
+
+def _groups(count: int, joined: Sequence[bool]) -> list[list[int]]:
+    """Places 0 … count - 1, those that are joined to the next one together."""
+    groups: list[list[int]] = []
+    for place in range(count):
+        if place and joined[place - 1]:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return groups
+
+
+def _merged_shape(buffer: Var, joints: set[_Pair]) -> list[int] | None:
+    groups = _dimensions(buffer, joints)
+    if len(groups) == len(buffer.ty.shape):
+        return None
+    return [prod(int(buffer.ty.shape[dim]) for dim in group) for group in groups]
+
+
+def _dimensions(buffer: Var, joints: set[_Pair]) -> list[list[int]]:
+    count = len(buffer.ty.shape)
+    return _groups(count, [(buffer, dim) in joints for dim in range(count - 1)])
+
+
+def _nest(block: _Block, joints: set[_Pair], made: dict[Var, Var]) -> object:
+    """The block by its new axes: an axis that goes before another takes the extents of both, the other goes."""
+    follows: dict[Var, Var] = {}
+    for buffer, indices in block.accesses:
+        for group in _dimensions(buffer, joints):
+            for dim in group[:-1]:
+                follows[indices[dim]] = indices[dim + 1]
+    second = set(follows.values())
+    extents = {axis.var: int(axis.dom.extent) for axis in block.axes}
+    axes, values = [], {}
+    for axis in block.axes:
+        if axis.var in second:
+            continue
+        extent, last = extents[axis.var], axis.var
+        while last in follows:
+            last = follows[last]
+            extent *= extents[last]
+        new = axis_like(axis, extent)
+        axes.append(new)
+        values[axis.var] = new.var
+
+    def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
+        return [indices[group[0]] for group in _dimensions(buffer, joints)]
+
+    def load(each: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(made[each.source], placed(each.source, each.indices))
+
+    def moved(store: BufferStore) -> BufferStore:
+        value = tvm_ffi.structural_map(store.value, [(TensorLoad, load)])
+        store = BufferStore(made[store.buffer], value, placed(store.buffer, store.indices))
+        return replaced(store, values)
+
+    return nest_of(axes, block.name, moved(block.body), None if block.init is None else moved(block.init))

@@ -1,0 +1,102 @@
+"""Schedule one kernel so that it needs no workspace: intermediate tensors become single values inside the result's loops.
+
+A fused kernel as TVM makes it is a chain of blocks over whole tensors:
+
+    pad ─► conv (reduction) ─► add ─► relu          `pad`, `conv` and `add` are workspaces as large as activations
+
+1. every element-wise producer is inlined into its consumers;
+2. every block left is computed where its result is consumed: inside those loops of the consumer that select its
+   elements, and no others, so that nothing is computed twice.
+
+Going from producers into the consumer's loops (`compute_at`), not from consumers into the producer's, covers padding:
+the consumer's loops visit its whole domain by construction. (`reverse_compute_at` drops the consumer instances that
+read no produced element, and the result is silently wrong.)
+
+What a step of the schedule refuses stays as it was: correct, with a workspace that is measured and counted.
+"""
+
+from __future__ import annotations
+
+from tvm.s_tir import SBlockRealize
+from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
+from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
+from tvm.tirx.analysis import undefined_vars
+
+from ...tir.inlining import attempt, inline_producers, intermediate_blocks, new_schedule, result_names, scheduled_kernel
+
+
+def fuse_loops(kernel: PrimFunc) -> PrimFunc:
+    """The same function with intermediate tensors shrunk to what one iteration of the result's loops needs."""
+    schedule = new_schedule(kernel)
+    inline_producers(schedule)
+    for block in reversed(intermediate_blocks(schedule, result_names(schedule))):
+        compute_at_consumer(schedule, block)
+    return scheduled_kernel(schedule, kernel)
+
+
+def compute_at_consumer(schedule: Schedule, block: SBlockRV) -> None:
+    """Move `block` under the loops of its consumers that select its elements, those loops being put outermost."""
+    consumers = schedule.get_consumers(block)
+    if not consumers:
+        return
+    loops = _shared_loops(schedule, consumers)
+    selecting = [
+        any(flags) for flags in zip(*(_selecting_loops(schedule, block, consumer, loops) for consumer in consumers))
+    ]
+    if not any(selecting):
+        return
+    outer = [loop for loop, selects in zip(loops, selecting) if selects]
+    inner = [loop for loop, selects in zip(loops, selecting) if not selects]
+    if inner and not (len(consumers) == 1 and attempt(schedule.reorder, *outer, *inner)):
+        return
+    attempt(schedule.compute_at, block, outer[-1], preserve_unit_loops=True)
+
+
+def _shared_loops(schedule: Schedule, blocks: list[SBlockRV]) -> list[LoopRV]:
+    """The loops around all of `blocks`, outermost first."""
+    nests = [schedule.get_loops(block) for block in blocks]
+    shared = []
+    for loops in zip(*nests):
+        if not all(schedule.get(loop).same_as(schedule.get(loops[0])) for loop in loops):
+            break
+        shared.append(loops[0])
+    return shared
+
+
+def _selecting_loops(schedule: Schedule, producer: SBlockRV, consumer: SBlockRV, loops: list[LoopRV]) -> list[bool]:
+    """For each loop of `consumer`: does it choose which elements of the producer's result are read?"""
+    produced = schedule.get(producer).writes[0].source
+    block = schedule.get(consumer)
+    index_vars = [
+        var
+        for region in block.reads
+        if region.source.same_as(produced)
+        for axis in region.region
+        for var in undefined_vars(axis.min)
+    ]
+    values = iteration_values(schedule, consumer)
+    loop_vars = [
+        var
+        for axis, value in zip(block.iter_vars, values)
+        if any(axis.var.same_as(used) for used in index_vars)
+        for var in undefined_vars(value)
+    ]
+    return [any(schedule.get(loop).loop_var.same_as(var) for var in loop_vars) for loop in loops]
+
+
+def iteration_values(schedule: Schedule, block: SBlockRV) -> list:
+    """What the block's axes are bound to, in terms of the loops around it."""
+    wanted = schedule.get(block)
+
+    def find(stmt: Stmt) -> SBlockRealize | None:
+        if isinstance(stmt, SBlockRealize):
+            return stmt if stmt.block.same_as(wanted) else None
+        if isinstance(stmt, For):
+            return find(stmt.body)
+        if isinstance(stmt, SeqStmt):
+            return next((found for part in stmt.seq if (found := find(part)) is not None), None)
+        return None
+
+    loops = schedule.get_loops(block)
+    realize = find(schedule.get(loops[-1]).body) if loops else None
+    return list(realize.iter_values) if realize is not None else []

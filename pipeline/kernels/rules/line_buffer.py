@@ -1,0 +1,151 @@
+"""The rows of a plane in a small copy with their padding, columns one stride apart side by side: see sliding.
+
+    lines[row, phase, place] = plane[row, place · stride + phase], or the padding
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from tvm import tirx
+from tvm.ir import Expr, Var
+from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
+
+from ...targets import Machine
+from ...tir.expressions import conjuncts, is_choice, loads, replaced, uses
+from ...tir.index_grid import Unknown, holds_along
+from ...tir.loop_nests import buffer_of, int64, sequence
+from .sliding_plane import Plane
+
+#: vectors that are copied one after the other, without a loop
+_UNROLLED = 16
+#: lanes of the shortest of them: of vectors of two LLVM makes code that its own verifier refuses
+_FEW = 4
+_SERIAL, _VECTORIZED = 0, 2
+
+
+class InLines(Plane):
+    """A plane in padded lines, of `chunks` vectors of `lanes` and what the last window of a row needs after them."""
+
+    def __init__(self, kernel: PrimFunc, machine: Machine):
+        super().__init__(kernel)
+        self.lanes = machine.lanes
+        while self.lanes // 2 >= max(self.width, machine.lanes // machine.joined):  # shorter vectors take fewer registers
+            self.lanes //= 2
+        self.chunks = -(-self.width // self.lanes)
+        self.phase_width = self.chunks * self.lanes + (self.columns.taps - 1) * self.columns.step // self.columns.stride
+        #: what axes stand for: loops around all of it, or nothing
+        around = [axis for axis in self.outer if isinstance(axis, Var) and self.axes[axis] > 1]
+        self.loops = {axis: Var("plane", "int64") for axis in around}
+        single = {axis.var: int64(0) for axis in self.window.iter_vars if self.axes[axis.var] == 1}
+        self.values: dict[Var, Expr] = {**single, **self.loops}
+
+    def lines_of(self, rows: int) -> Var:
+        """The buffer of the lines that so many rows of the result need."""
+        return buffer_of("lines", (self.count_of(rows), self.columns.stride, self.phase_width), "float32")
+
+    def count_of(self, rows: int) -> int:
+        """The lines that so many rows of the result need."""
+        return (rows - 1) * self.rows.stride + (self.rows.taps - 1) * self.rows.step + 1
+
+    def filled(self, lines: Var, start: Expr, count: int) -> Stmt:
+        """`lines` with those of a band of `count` rows: each from its row, or of padding."""
+        line = Var("line", "int64")
+        row = start * self.rows.stride + line + self.rows.start
+        last = (self.width - 1) * self.columns.stride + (self.columns.taps - 1) * self.columns.step
+        if self.padding is None:
+            inside, first, end = None, 0, last + 1
+            zero: Expr = tirx.const(0, "float32")
+
+            def element(column: Expr) -> Expr:
+                return tirx.BufferLoad(self.data, [*map(self.outside, self.indices[:-2]), row, column])
+        else:
+            inside, first, end, zero, element = self._padded(row, last + 1)
+        wide = self.columns.stride * self.phase_width
+        empty = [(low, high) for low, high in ((0, first), (end, wide)) if low < high]
+        edges = [self._columns(lines, line, low, high, lambda column: zero) for low, high in empty]
+        copied = self._columns(lines, line, first, end, element)
+        stmt = copied
+        if inside is not None:
+            stmt = IfThenElse(inside, copied, self._columns(lines, line, first, end, lambda column: zero))
+        return For(line, int64(0), int64(self.count_of(count)), _SERIAL, sequence([*edges, stmt]))
+
+    def _columns(self, lines: Var, line: Expr, low: int, high: int, element: Callable[[Expr], Expr]) -> Stmt:
+        """Columns `low` up to `high` of a line: those of one phase after the other."""
+        stride, parts = self.columns.stride, []
+        for phase in range(stride):
+            first, end = -(-(low - phase) // stride), -(-(high - phase) // stride)
+            if first >= end:
+                continue
+
+            def store(place: Expr) -> Stmt:
+                return BufferStore(lines, element(place * stride + phase), [line, int64(phase), place])
+
+            parts += self._in_vectors(first, end, store) if stride == 1 else [_each_of(first, end, store)]
+        return sequence(parts)
+
+    def _in_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
+        """`store` from `first` up to `end`, in ever shorter vectors: of a loop over single elements, LLVM makes a call of
+        memcpy or memset, which some C libraries do a few bytes at a time."""
+        lanes = self.lanes
+        while first < end:
+            while lanes > max(end - first, 1):
+                lanes //= 2
+            if lanes < _FEW or (end - first) // lanes > _UNROLLED:
+                yield _each_of(first, end, store)
+                return
+            lane = Var("lane", "int64")
+            yield For(lane, int64(0), int64(lanes), _VECTORIZED, store(lane + first))
+            first += lanes
+
+    def _padded(self, row: Expr, needed: int) -> tuple[Expr | None, int, int, Expr, Callable[[Expr], Expr]]:
+        """When a row is there, from and up to which column its elements are, what is elsewhere, and an element."""
+        assert self.padding is not None
+        block = self.padding
+        value = block.body.value
+        if not is_choice(value):
+            raise Unknown("padding of another form")
+        condition, inside, zero = value.args
+        axes = [axis.var for axis in block.iter_vars]
+        written = list(block.body.indices)
+        if len(axes) != len(written) or not all(one.same_as(other) for one, other in zip(axes, written)) or loads(zero):
+            raise Unknown("padding that is not by axes")
+        y, x = axes[-2:]
+        across = [each for each in conjuncts(condition) if uses(each, x)]
+        along = [each for each in conjuncts(condition) if not uses(each, x)]
+        if any(uses(each, var) for each in across for var in axes[:-1]):
+            raise Unknown("columns that depend on more")
+        values: dict[Var, Expr] = dict(zip(axes, (self.outside(index) for index in self.indices[:-2])))
+        values[y] = row
+        extent = int(block.iter_vars[-1].dom.extent)
+        there = np.ones(extent, bool)
+        for each in across:
+            there &= holds_along(each, x, extent)
+        if not there.any():
+            raise Unknown("padding alone")
+        first, end = int(there.argmax()), extent - int(there[::-1].argmax())
+        if not there[first:end].all():
+            raise Unknown("columns with gaps")
+
+        def element(column: Expr) -> Expr:
+            return replaced(inside, {**values, x: column})
+
+        row_there = [replaced(each, values) for each in along]
+        return tirx.all(*row_there) if row_there else None, first, min(end, needed), zero, element
+
+    def outside(self, index: Expr) -> Expr:
+        """An index of what is around the rows and columns."""
+        return replaced(index, self.values)
+
+
+def _each_of(first: int, end: int, store: Callable[[Expr], Stmt]) -> Stmt:
+    place = Var("place", "int64")
+    return loop_of(place, end - first, store(place + first))
+
+
+def loop_of(var: Var, extent: int, body: Stmt) -> Stmt:
+    """A loop, or its body where it runs once: `var` is 0 then."""
+    if extent == 1:
+        return replaced(body, {var: int64(0)})
+    return For(var, int64(0), int64(extent), _SERIAL, body)

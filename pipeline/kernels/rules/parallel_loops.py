@@ -1,0 +1,226 @@
+"""Loops of a scheduled kernel that threads share: of each nest the outermost whose iterations depend on no other.
+
+    for y in 0…7: for x in 0…8: …          parallel for n in 0…56: y, x = n / 8, n % 8: …
+
+Where iterations do not divide evenly among the threads, the next loop becomes one with it. No sum is split, so that
+results are the same bits whatever the number of threads. Iterations are independent if
+
+* no element of a result is written by two of them, or read by another than the one that writes it; what operands lie
+  in a result (see access.py) is read where it is overwritten, by the iteration that does so;
+* what the kernel allocates is allocated inside of the loop by TVM's own placing, where nothing could be kept from one
+  iteration to the next, and is written before it is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import s_tir
+from tvm.ir import Expr, IRModule, TensorLoad, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import For, IntImm, PrimFunc, SeqStmt, Stmt
+from tvm.tirx.analysis import undefined_vars
+
+from ...tir.expressions import replaced, walk
+from ...tir.in_place_analysis import takes_address
+from ...tir.index_grid import Loop, Unknown, chunks
+from ...tir.loop_nests import int64, iterations, nests_in
+from ...tir.stores import Store, stores
+
+_SERIAL, _PARALLEL = 0, 1
+#: innermost statements that are worth waking threads for: some 10 to 20 µs of one thread, where that takes 1 to 10 µs
+MIN_WORK = 1 << 18
+#: how much longer than its share the busiest thread may take before loops are made one
+_UNEVEN = 1.05
+#: values of the loops around a loop that are looked at, one by one
+_MOST_AROUND = 64
+
+
+def in_parallel(kernel: PrimFunc, threads: int) -> PrimFunc:
+    """`kernel`, which is scheduled, with a loop in each nest for `threads` threads; itself where there is none."""
+    if threads == 1:
+        return kernel
+    try:
+        for nest in _nests(kernel):
+            kernel = _shared(kernel, nest, threads) or kernel
+    except Unknown:
+        return kernel
+    return kernel
+
+
+def is_parallel(kernel: PrimFunc) -> bool:
+    return any(int(loop.kind) == _PARALLEL for loop in _all(kernel.body, For))
+
+
+def _nests(kernel: PrimFunc) -> list[Stmt]:
+    body = kernel.body
+    if isinstance(body, SBlockRealize):
+        return nests_in(kernel)
+    return list(body.seq) if isinstance(body, SeqStmt) else [body]
+
+
+def _shared(kernel: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:
+    """The kernel with a loop of `nest` made parallel."""
+    around: list[Loop] = []
+    while isinstance(nest, For) and int(nest.kind) == _SERIAL and iterations(nest) >= MIN_WORK:
+        if _extent(nest) > 1:
+            for made in _ways(nest, threads):
+                found = _with(kernel, nest, made)
+                if _independent(found, made, around):
+                    return found
+        around.append(Loop(nest.loop_var, int(nest.min), _extent(nest)))
+        nest = nest.body
+    return None
+
+
+def _ways(loop: For, threads: int) -> Iterator[For]:
+    """`loop` as a parallel one, with those inside of it where that gives every thread as much to do."""
+    made, whole = _parallel(loop.loop_var, _extent(loop), loop.body), [loop]
+    found = [made]
+    while _unevenness(_extent(made), threads) > _UNEVEN:
+        inner = whole[-1].body
+        if not isinstance(inner, For) or int(inner.kind) != _SERIAL or not isinstance(inner.extent, IntImm):
+            break
+        whole.append(inner)
+        made = _fused(whole)
+        found.append(made)
+    yield from sorted(found, key=lambda way: _unevenness(_extent(way), threads))
+
+
+def _fused(loops: Sequence[For]) -> For:
+    number, values = Var("shared", "int64"), {}
+    rest: Expr = number
+    for loop in reversed(loops[1:]):
+        values[loop.loop_var] = rest % loop.extent
+        rest = rest // loop.extent
+    values[loops[0].loop_var] = rest
+    return _parallel(number, math.prod(map(_extent, loops)), replaced(loops[-1].body, values))
+
+
+def _parallel(var: Var, extent: int, body: Stmt) -> For:
+    return For(var, int64(0), int64(extent), _PARALLEL, body)
+
+
+def _unevenness(extent: int, threads: int) -> float:
+    """The share of the thread that has most to do, over what it would be if all had the same."""
+    return -(-extent // threads) * threads / extent
+
+
+def _extent(loop: For) -> int:
+    if not isinstance(loop.extent, IntImm) or not isinstance(loop.min, IntImm) or int(loop.min) != 0:
+        raise Unknown("a loop without constant bounds")
+    return int(loop.extent)
+
+
+def _with(kernel: PrimFunc, loop: For, made: For) -> PrimFunc:
+    body = tvm_ffi.structural_map(kernel.body, (For, lambda each: made if each.same_as(loop) else each))
+    return kernel.with_body(body)
+
+
+def _independent(kernel: PrimFunc, loop: For, around: Sequence[Loop]) -> bool:
+    """Whether the iterations of a parallel loop of `kernel` may run in any order, and at once."""
+    found = stores(loop)
+    if any(takes_address(store) for store in found):
+        return False
+    private = _placed_inside(kernel, loop)
+    for buffer in {store.buffer: None for store in found}:
+        if any(buffer.same_as(param) for param in kernel.params):
+            if not _is_owned(buffer, found, loop, around):
+                return False
+        elif buffer not in private or not _is_written_first(buffer, found):
+            return False
+    return True
+
+
+def _placed_inside(kernel: PrimFunc, loop: For) -> set[Var]:
+    """The buffers that TVM allocates anew in each iteration of the loop: where all uses of them are."""
+    module = IRModule({"main": kernel.with_attr("global_symbol", "main")})
+    passes = [s_tir.transform.LowerInitBlock(), s_tir.transform.PlanAndUpdateBufferAllocationLocation()]
+    placed = tvm.transform.Sequential(passes)(module)["main"]
+    same = [each for each in _all(placed.body, For) if each.loop_var.same_as(loop.loop_var)]
+    if len(same) != 1:
+        raise Unknown("a loop that is there twice")
+    return {buffer for block in _all(same[0].body, SBlock) for buffer in block.alloc_buffers}
+
+
+def _all(stmt: Stmt, kind: type) -> list:
+    found = []
+    tvm_ffi.structural_map(stmt, (kind, lambda each: found.append(each) or each))
+    return found
+
+
+def _loads(store: Store) -> list[TensorLoad]:
+    everything = (store.value, *store.indices, *(condition for condition, _ in store.masks))
+    return [each for expr in everything for each in walk(expr) if isinstance(each, TensorLoad)]
+
+
+def _is_written_first(buffer: Var, found: Sequence[Store]) -> bool:
+    """Whether a store comes before whatever reads the buffer, in the order of the text."""
+    for store in found:
+        if any(load.source.same_as(buffer) for load in _loads(store)):
+            return False
+        if store.buffer.same_as(buffer):
+            return True
+    return True
+
+
+def _is_owned(buffer: Var, found: Sequence[Store], loop: For, around: Sequence[Loop]) -> bool:
+    """Whether each element is written, and then read, by one iteration alone, whatever the loops around are at."""
+    reads = [(store, load.indices) for store in found for load in _loads(store) if load.source.same_as(buffer)]
+    writes = [(store, store.indices) for store in found if store.buffer.same_as(buffer)]
+    if math.prod(each.extent for each in around) > _MOST_AROUND:
+        return False
+    try:
+        for values in product(*(range(each.start, each.start + each.extent) for each in around)):
+            fixed = [Loop(each.var, value, 1) for each, value in zip(around, values)]
+            owner = np.full(math.prod(int(extent) for extent in buffer.ty.shape), -1, np.int64)
+            for accesses, writing in ((writes, True), (reads, False)):
+                for store, indices in accesses:
+                    if not _claimed(owner, buffer, store, indices, loop, fixed, writing):
+                        return False
+    except (Unknown, IndexError):
+        return False
+    return True
+
+
+def _claimed(
+    owner: np.ndarray, buffer: Var, store: Store, indices: Sequence[Expr], loop: For, fixed: list[Loop], writing: bool
+) -> bool:
+    """Marks what is written with the iteration that does so; False where something is another's."""
+    loops = [*fixed, *store.loops]
+    known = {each.var for each in loops} | {var for var, _ in store.bindings}
+    masks = [mask for mask in store.masks if _variables([mask[0]], store) <= known]
+    needed = _variables([*indices, *(condition for condition, _ in masks)], store) | {loop.loop_var}
+    used = [each for each in loops if each.var in needed]
+    bindings = [(var, value) for var, value in store.bindings if var in needed]
+    for grid in chunks(used, bindings):
+        places, mine = np.broadcast_arrays(grid.flat(indices, buffer), grid.values[loop.loop_var])
+        where = grid.mask(masks)
+        if where is not True:
+            places, mine, where = np.broadcast_arrays(places, mine, where)
+            places, mine = places[where], mine[where]
+        places, mine = places.ravel(), mine.ravel()
+        if places.size and places.min() < 0:
+            return False
+        before = owner[places]
+        if ((before >= 0) & (before != mine)).any():
+            return False
+        if writing:
+            owner[places] = mine
+            if (owner[places] != mine).any():
+                return False
+    return True
+
+
+def _variables(exprs: Sequence[Expr], store: Store) -> set[Var]:
+    """The variables that expressions depend on, by way of bindings too, which are among them."""
+    found = {var for expr in exprs for var in undefined_vars(expr)}
+    for var, value in reversed(store.bindings):
+        if var in found:
+            found |= set(undefined_vars(value))
+    return found

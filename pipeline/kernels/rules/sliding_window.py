@@ -1,0 +1,216 @@
+"""Rule for windows that slide over planes (depthwise convolutions, poolings): rows of a plane in a small copy, padded.
+
+    for … planes, bands of rows:
+        lines[…] = the rows the band needs, with their padding; columns one stride apart side by side
+        for … rows of the band, R at a time:
+            acc[R, width] = start                          width: a multiple of the lanes, past the end of the plane
+            for … window (unrolled):
+                acc[r, 0:8] += lines[r · stride + i, …] * weight[i, j]
+            result[rows] = epilogue(acc)                   of the plane alone
+
+What is computed past the end of the plane is not stored. With 8 lanes a plane of 7 × 7 is done in vectors like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Expr, TensorLoad, Var
+from tvm.tirx import BufferStore, For, PrimFunc, Stmt
+
+from ...targets import Machine
+from ...tir.expressions import loads, replaced, uses
+from ...tir.index_grid import Unknown
+from ...tir.loop_nests import buffer_of, int64, kernel_of, sequence
+from .line_buffer import InLines, loop_of
+from .tile_size import divisors
+
+_SERIAL, _VECTORIZED = 0, 2
+#: bytes of lines
+_LINES = 3072
+#: the most rows at a time, where they are chosen by tuning
+_ROWS = 8
+
+
+@dataclass(frozen=True)
+class Lines:
+    """How the rule goes over a plane: `at_once` vectors of each of `rows` rows are accumulated at a time, and the lines
+    that `band` rows need are copied at a time."""
+
+    at_once: int
+    rows: int
+    band: int
+
+
+def slide(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines | None = None) -> PrimFunc | None:
+    """`kernel`, whose element-wise producers are inlined (see `window.inlined`), by lines of its planes; None where the
+    rule does not match, or cannot go by `lines`."""
+    try:
+        return _ByLines(kernel, machine, lines).kernel()
+    except Unknown:
+        return None
+
+
+def ways_to_slide(kernel: PrimFunc, machine: Machine) -> list[Lines]:
+    """How the rule may go over the planes of `kernel`, its own choice first; none where it does not match."""
+    try:
+        own = _ByLines(kernel, machine)
+    except Unknown:
+        return []
+    most = machine.registers_of(own.lanes) - 2
+    found = [Lines(own.at_once, own.height_at_once, own.band)]
+    for at_once in divisors(own.chunks, most):
+        for rows in divisors(own.height, min(most // at_once, _ROWS)) + [min(own.height_at_once, most // at_once)]:
+            for band in (own.band, own.band // 2, own.height):
+                found.append(Lines(at_once, rows, max(band // rows * rows, rows)))
+    return list(dict.fromkeys(found))
+
+
+class _ByLines(InLines):
+    """The kernel by padded lines: `at_once` vectors of each of `height_at_once` rows are accumulated at a time, and the
+    lines that `band` rows of the result need are there at a time."""
+
+    def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
+        super().__init__(kernel, machine)
+        if lines is None:
+            lines = self._few_lines(machine.registers_of(self.lanes) // 2)
+        if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
+            raise Unknown("lines of another plane")
+        self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
+        self.lines = self.lines_of(self.band)
+        self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), "float32")
+
+    def _few_lines(self, most: int) -> Lines:
+        """Of `most` accumulators at a time, and no more lines than are near."""
+        at_once = max(divisors(self.chunks, most if self.chunks <= most else most // 2))
+        rows = min(most // at_once, self.height)
+        most = _LINES // (self.columns.stride * self.phase_width * 4)
+        band = next((count for count in range(self.height, 0, -1) if self.count_of(count) <= most), None)
+        if band is None:
+            raise Unknown("lines that are too long")
+        band = band if band in (self.height, 1) else max(band // rows * rows, 1)
+        return Lines(at_once, min(rows, band), band)
+
+    def kernel(self) -> PrimFunc:
+        whole, rest = divmod(self.height, self.band)
+        number = Var("band", "int64")
+        body = [loop_of(number, whole, self._band(number * self.band, self.band))]
+        if rest:
+            body.append(self._band(int64(whole * self.band), rest))
+        stmt = sequence(body)
+        for axis, var in reversed(self.loops.items()):
+            stmt = For(var, int64(0), int64(self.axes[axis]), _SERIAL, stmt)
+        return kernel_of(self.original.params, [stmt], [self.lines, self.acc], self.original.attrs)
+
+    def _band(self, start: Expr, count: int) -> Stmt:
+        rows = min(self.height_at_once, count)
+        whole, rest = divmod(count, rows)
+        number = Var("rows", "int64")
+        parts = [self.filled(self.lines, start, count), loop_of(number, whole, self._rows(start, number * rows, rows))]
+        if rest:
+            parts.append(self._rows(start, int64(whole * rows), rest))
+        return sequence(parts)
+
+    def _rows(self, start: Expr, offset: Expr, rows: int) -> Stmt:
+        """`rows` rows of a band, from `offset` on. The last vectors of a row go by themselves where they reach past it."""
+        groups, ragged = self.chunks // self.at_once, self.width % self.lanes != 0
+        group = Var("group", "int64")
+        parts = []
+        if groups > ragged:
+            chunk = group * self.at_once if groups > 1 else int64(0)
+            parts.append(loop_of(group, groups - ragged, self._group(start, offset, chunk, rows)))
+        if ragged:
+            parts.append(self._group(start, offset, int64((groups - 1) * self.at_once), rows, last=True))
+        return sequence(parts)
+
+    def _group(self, start: Expr, offset: Expr, chunk: Expr, rows: int, last: bool = False) -> Stmt:
+        parts = [self._each(rows, lambda row, at: self._start(row, at))]
+        parts += [
+            self._each(rows, lambda row, at, i=i, j=j: self._update(offset, chunk, row, at, i, j))
+            for i in range(self.rows.taps)
+            for j in range(self.columns.taps)
+        ]
+        parts.append(self._stored(start + offset, chunk, rows, last))
+        return sequence(parts)
+
+    def _each(self, rows: int, made: Callable[[int, Expr], Stmt]) -> Stmt:
+        parts = []
+        for row in range(rows):
+            for chunk in range(self.at_once):
+                lane = Var("lane", "int64")
+                parts.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, made(row, lane + chunk * self.lanes)))
+        return sequence(parts)
+
+    def _start(self, row: int, at: Expr) -> Stmt:
+        assert isinstance(self.window.init, BufferStore)
+        return BufferStore(self.acc, self.window.init.value, [int64(row), at])
+
+    def _update(self, offset: Expr, chunk: Expr, row: int, at: Expr, i: int, j: int) -> Stmt:
+        column = j * self.columns.step
+        line = offset * self.rows.stride + (row * self.rows.stride + i * self.rows.step)
+        place = at + chunk * self.lanes + column // self.columns.stride
+        taps = {var: int64(value) for var, value in ((self.rows.tap, i), (self.columns.tap, j)) if var is not None}
+
+        def load(each: TensorLoad) -> Expr:
+            if each.source.same_as(self.window.body.buffer):
+                return tirx.BufferLoad(self.acc, [int64(row), at])
+            if each.source.same_as(self.data):
+                return tirx.BufferLoad(self.lines, [line, int64(column % self.columns.stride), place])
+            return each
+
+        value = tvm_ffi.structural_map(self.window.body.value, [(TensorLoad, load)])
+        return BufferStore(self.acc, replaced(value, {**self.values, **taps}), [int64(row), at])
+
+    def _stored(self, start: Expr, chunk: Expr, rows: int, last: bool) -> Stmt:
+        """What is made of the accumulators, of those that are elements of the plane."""
+        parts: list[Stmt] = []
+        for row in range(rows):
+            for number in range(self.at_once):
+                partial = last and number == self.at_once - 1
+                count = self.width - (self.chunks - 1) * self.lanes if partial else self.lanes
+                if count == self.lanes or not self._fits_accumulators:
+                    parts.append(self._store(start, chunk, row, number, count, self._made_of))
+                    continue
+                # in whole vectors, of which a part is stored
+                lane = Var("lane", "int64")
+                at = [int64(row), lane + number * self.lanes]
+                indices = [*map(self.outside, self.outer), start + row, at[1] + chunk * self.lanes]
+                value = self._made_of(tirx.BufferLoad(self.acc, at), indices)
+                parts.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, BufferStore(self.acc, value, at)))
+                parts.append(self._store(start, chunk, row, number, count, lambda acc, indices: acc))
+        return sequence(parts)
+
+    def _store(
+        self, start: Expr, chunk: Expr, row: int, number: int, count: int, made: Callable[[Expr, list[Expr]], Expr]
+    ) -> Stmt:
+        lane = Var("lane", "int64")
+        at = lane + number * self.lanes
+        indices = [*map(self.outside, self.outer), start + row, at + chunk * self.lanes]
+        store = BufferStore(self.result, made(tirx.BufferLoad(self.acc, [int64(row), at]), indices), indices)
+        return For(lane, int64(0), int64(count), _VECTORIZED if count == self.lanes else _SERIAL, store)
+
+    @property
+    def _fits_accumulators(self) -> bool:
+        """Whether what is made of the accumulators may be there before it is stored: it is of their dtype, and past the
+        end of the plane it reads nothing."""
+        if self.last is None:
+            return True
+        if str(self.last.body.value.ty.dtype) != "float32":
+            return False
+        column = self.last.iter_vars[-1].var
+        read = [load for load in loads(self.last.body.value) if not load.source.same_as(self.window.body.buffer)]
+        return not any(uses(load, column) for load in read)
+
+    def _made_of(self, acc: Expr, indices: list[Expr]) -> Expr:
+        """The element at `indices` of the result, of what is accumulated for it."""
+        if self.last is None:
+            return acc
+
+        def load(each: TensorLoad) -> Expr:
+            return acc if each.source.same_as(self.window.body.buffer) else each
+
+        value = tvm_ffi.structural_map(self.last.body.value, [(TensorLoad, load)])
+        return replaced(value, dict(zip((axis.var for axis in self.last.iter_vars), indices)))

@@ -1,0 +1,126 @@
+"""Kernels that choose by position, as of a concatenation, one range of positions after the other: nothing left to choose.
+
+    result[c, x] = a[c, x] if c < 64 else b[c - 64, x]            for c in 0…64: result[c, x] = a[c, x]
+                                                                  for c in 64…96: result[c, x] = b[c - 64, x]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
+from math import prod
+
+import numpy as np
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, Expr, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import GE, GT, LE, LT, And, BufferStore, IntImm, IterVar, Not, Or, PrimFunc, Select, Stmt
+from tvm.tirx.analysis import undefined_vars
+
+from ...tir.expressions import has_condition, is_choice, replaced, walk
+from ...tir.index_grid import Unknown, holds_along
+from ...tir.inlining import inlined
+from ...tir.loop_nests import axis_like, blocks_of, kernel_of, nest_of
+
+_COMPARISONS = (LT, LE, GT, GE)
+#: of all axes together: more would be more code than it is worth
+_MOST_RANGES = 32
+
+#: where each comparison of one axis holds
+_Known = list[tuple[Expr, Var, np.ndarray]]
+
+
+def by_ranges(kernel: PrimFunc) -> PrimFunc | None:
+    """`kernel`, not scheduled yet, as nests without those choices; None where there are none, or more than that."""
+    try:
+        if not any(has_condition(block.body.value) for block in blocks_of(kernel)):
+            return None
+        kernel = inlined(kernel)  # with parameters of its own
+        blocks = blocks_of(kernel)
+    except Unknown:
+        return None
+    if len(blocks) != 1 or blocks[0].init is not None or not has_condition(blocks[0].body.value):
+        return None
+    (block,) = blocks
+    if len(block.iter_vars) != len(block.body.indices) or not all(map(_is_along, block.iter_vars, block.body.indices)):
+        return None
+    known = list(_comparisons(block))
+    cuts = [
+        _cuts(int(axis.dom.extent), [holds for _, var, holds in known if var.same_as(axis.var)])
+        for axis in block.iter_vars
+    ]
+    if not 1 < prod(len(each) - 1 for each in cuts) <= _MOST_RANGES:
+        return None
+    nests = [_nest(block, ranges, known) for ranges in product(*(list(pairwise(each)) for each in cuts))]
+    return kernel_of(kernel.params, nests, [], kernel.attrs)
+
+
+def _is_along(axis: IterVar, index: Expr) -> bool:
+    return axis.var.same_as(index) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm))
+
+
+def _comparisons(block: SBlock) -> Iterator[tuple[Expr, Var, np.ndarray]]:
+    extents = {axis.var: int(axis.dom.extent) for axis in block.iter_vars}
+    for each in walk(block.body.value):
+        if not isinstance(each, _COMPARISONS):
+            continue
+        used = list(undefined_vars(each))
+        if len(used) != 1 or used[0] not in extents:
+            continue
+        try:
+            yield each, used[0], holds_along(each, used[0], extents[used[0]])
+        except Unknown:
+            continue
+
+
+def _cuts(extent: int, comparisons: Sequence[np.ndarray]) -> list[int]:
+    """Where ranges begin in which all comparisons stay what they are, and the end of the last."""
+    changes = {int(place) + 1 for holds in comparisons for place in np.flatnonzero(holds[1:] != holds[:-1])}
+    return [0, *sorted(changes), extent]
+
+
+def _nest(block: SBlock, ranges: Sequence[tuple[int, int]], known: _Known) -> Stmt:
+    starts = {axis.var: start for axis, (start, _) in zip(block.iter_vars, ranges)}
+
+    def comparison(each: Expr) -> Expr:
+        for one, var, holds in known:
+            if one.same_as(each):
+                return tirx.const(bool(holds[starts[var]]), "bool")
+        return each
+
+    value = tvm_ffi.structural_map(block.body.value, [(kind, comparison) for kind in _COMPARISONS])
+    axes = [axis_like(axis, end - start) for axis, (start, end) in zip(block.iter_vars, ranges)]
+    moved = {
+        old.var: new.var + start if start else new.var for old, new, (start, _) in zip(block.iter_vars, axes, ranges)
+    }
+    store = replaced(BufferStore(block.body.buffer, _decided(value), block.body.indices), moved)
+    return nest_of(axes, block.name_hint, store)
+
+
+def _decided(value: Expr) -> Expr:
+    """Without choices that are known."""
+
+    def both(each: Expr) -> Expr:
+        known = [side for side in (each.a, each.b) if isinstance(side, IntImm)]
+        decisive = isinstance(each, Or)
+        for side in known:
+            if bool(int(side)) == decisive:
+                return side
+        return each if not known else each.b if known[0].same_as(each.a) else each.a
+
+    def chosen(each: Call) -> Expr:
+        if is_choice(each) and isinstance(each.args[0], IntImm):
+            return each.args[1] if int(each.args[0]) else each.args[2]
+        return each
+
+    def selected(each: Select) -> Expr:
+        if isinstance(each.condition, IntImm):
+            return each.true_value if int(each.condition) else each.false_value
+        return each
+
+    def negated(each: Not) -> Expr:
+        return tirx.const(not int(each.a), "bool") if isinstance(each.a, IntImm) else each
+
+    rules = [(And, both), (Or, both), (Not, negated), (Call, chosen), (Select, selected)]
+    return tvm_ffi.structural_map(value, rules, order="post")

@@ -1,0 +1,206 @@
+"""Choose how the reduction of a kernel is laid out in a register tile.
+
+    conv:    result[n, f, y, x] += data[n, c, y + i, x + j] * weight[f, c, i, j]        f moves the weight alone
+    matmul:  result[m, n]       += a[m, k] * b[k, n]                                    n moves b alone, m moves a alone
+    pooling: result[n, c, y, x] = max(…, data[n, c, 2 y + i, 2 x + j])                  there is one operand only
+
+An axis that moves one operand alone is laid along vector lanes; those that move the other alone become rows of the
+tile (see tile.py). Nothing here looks at names: a block qualifies by the form of its update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from tvm import sym
+from tvm.ir import Expr, TensorLoad, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, FloorDiv, FloorMod, const
+
+from ...targets import Machine
+from ...tir.expressions import has_condition, is_contiguous, loads, uses
+from .tile_size import Rows, Tile, tiles
+
+#: copying the padding into vectors costs about as much as the arithmetic
+_PADDED_LANES = 2.0
+#: a repacked weight is read in order; a strided one jumps from line to line
+_REPACK = 0.99
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How the axes of a reduction block are tiled; axes are positions in `block.iter_vars`."""
+
+    lane: int
+    rows: tuple[int, ...]
+    tile: Tile
+    #: position of the lane axis among the indices of a weight that has to be repacked, and its load
+    repack: tuple[TensorLoad, int] | None
+    cycles: float
+    #: whether walking along the lanes outside of the rows moves less memory
+    lanes_outermost: bool
+
+    @property
+    def packed(self) -> int:
+        """How many neighbours a repacked weight has side by side."""
+        return self.tile.width if self.tile.even else self.tile.lanes
+
+    def turned(self) -> Tiling:
+        """The same tile, walking the other way."""
+        return replace(self, lanes_outermost=not self.lanes_outermost)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What a tiling is chosen by: the block of the reduction, and what is known of its surroundings.
+
+    `padded` are buffers computed under a condition; `repackable` the parameters whose layout may be chosen;
+    `contiguous_result` the axis along which the kernel's result is contiguous; `tileable` the axes that the kernel's
+    result follows, with how far; `uneven` that sizes of tiles need not divide their extents.
+    """
+
+    block: SBlock
+    padded: tuple[Var, ...]
+    repackable: tuple[Var, ...]
+    contiguous_result: int | None
+    tileable: Mapping[int, Rows]
+    machine: Machine
+    uneven: bool = False
+
+
+def best_tiling(reduced: Reduced) -> Tiling | None:
+    """The cheapest way to tile, or None if it is no float32 reduction of that form."""
+    found = [ways[0] for ways in _by_lane(reduced)]
+    return min(found, key=lambda candidate: candidate.cycles, default=None)
+
+
+def tilings(reduced: Reduced) -> list[Tiling]:
+    """Every way to tile, by estimated cycles; for tuning."""
+    return sorted((way for ways in _by_lane(reduced) for way in ways), key=lambda candidate: candidate.cycles)
+
+
+def _by_lane(reduced: Reduced) -> list[list[Tiling]]:
+    operands = _operands(reduced.block)
+    if operands is None:
+        return []
+    return [
+        ways for vector, scalar in (operands, operands[::-1]) for ways in _tilings(reduced, vector, scalar) if ways
+    ]
+
+
+def _operands(block: SBlock) -> tuple[Expr, Expr] | None:
+    """The two factors of what is summed; for other reductions (a mean, a maximum) what is reduced, and 1."""
+    update = block.body
+    if block.init is None or not isinstance(update, BufferStore) or str(update.value.ty.dtype) != "float32":
+        return None
+    total = update.value
+    if type(total).__name__ not in ("Add", "Max", "Min"):
+        return None
+    for accumulator, term in ((total.a, total.b), (total.b, total.a)):
+        if isinstance(accumulator, TensorLoad) and accumulator.source.same_as(update.buffer):
+            if any(load.source.same_as(update.buffer) for load in loads(term)):
+                return None
+            if type(total).__name__ == "Add" and type(term).__name__ == "Mul":
+                return term.a, term.b
+            return term, const(1.0, "float32")
+    return None
+
+
+def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tiling]]:
+    """For every spatial axis that moves `vector` alone, along lanes: the ways to tile, the cheapest first."""
+    block, tileable = reduced.block, reduced.tileable
+    axes = [axis.var for axis in block.iter_vars]
+    extents = [int(axis.dom.extent) for axis in block.iter_vars]
+    spatial = [number for number, axis in enumerate(block.iter_vars) if int(axis.iter_type) == 0]
+    alone = [n for n in spatial if uses(scalar, axes[n]) and not uses(vector, axes[n]) and n in tileable]
+    steps = prod(extents) // prod(extents[n] for n in spatial)
+    rows = tuple([n for n in alone if extents[n] > 1][-2:])
+    if reduced.uneven and _reads(scalar, reduced.padded):
+        # of padding that is skipped, the tiles at the ends of one axis are enough
+        rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1)
+    shared = bool(rows) and _slides(scalar, axes[rows[-1]])
+    if any(place.unit > 1 and axis not in rows for axis, place in tileable.items()):
+        return
+    for lane in spatial:
+        if not uses(vector, axes[lane]) or uses(scalar, axes[lane]) or tileable.get(lane, Rows(0, 0)).unit != 1:
+            continue
+        repack, packed = None, _packed_width(vector, axes[lane])
+        vectors = packed is not None or is_contiguous(vector, axes[lane]) and not has_condition(vector)
+        if not vectors and extents[lane] > 1:
+            dimension = _repacked_dimension(vector, axes[lane], reduced.repackable)
+            repack = None if dimension is None else (vector, dimension)
+        found = tiles(
+            extents[lane],
+            [tileable[n] for n in rows],
+            steps,
+            vectors=vectors or repack is not None,
+            scattered=lane != reduced.contiguous_result,
+            packed=packed,
+            machine=reduced.machine,
+            uneven=reduced.uneven,
+            shared=shared,
+        )
+        from_padding = _reads(vector, reduced.padded)
+        row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
+        moved = _elements(vector), _elements(scalar)
+        ways = []
+        for tile in found:
+            wanted = None if tile.lanes == 1 else repack
+            cycles = tile.cycles * (_PADDED_LANES if from_padding else 1.0) * (_REPACK if wanted else 1.0)
+            lane_tiles, row_tiles = extents[lane] // tile.width, row_extents // prod(tile.rows)
+            outermost = moved[0] * row_tiles > moved[1] * lane_tiles
+            ways.append(Tiling(lane, rows, tile, wanted, cycles, outermost))
+        yield ways
+
+
+def _reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:
+    return any(load.source.same_as(buffer) for load in loads(operand) for buffer in buffers)
+
+
+def _slides(operand: Expr, axis: Var) -> bool:
+    """Whether an index of a load is more than the axis by itself, as that of a window is."""
+    return any(uses(index, axis) and not axis.same_as(index) for load in loads(operand) for index in load.indices)
+
+
+def _packed_width(operand: Expr, lane: Var) -> int | None:
+    """How many neighbours along `lane` lie side by side in a weight that is repacked already: see Repack."""
+    if not isinstance(operand, TensorLoad) or len(operand.indices) < 2:
+        return None
+    *others, last = operand.indices
+    blocks = [index for index in others if isinstance(index, FloorDiv) and lane.same_as(index.a)]
+    if len(blocks) != 1 or not isinstance(last, FloorMod) or not lane.same_as(last.a):
+        return None
+    if sum(uses(index, lane) for index in others) != 1 or int(blocks[0].b) != int(last.b):
+        return None
+    return int(last.b)
+
+
+def _repacked_dimension(operand: Expr, lane: Var, repackable: tuple[Var, ...]) -> int | None:
+    """Where `lane` stands among the indices of a weight whose layout may be chosen."""
+    if not isinstance(operand, TensorLoad) or not any(operand.source.same_as(each) for each in repackable):
+        return None
+    places = [number for number, index in enumerate(operand.indices) if uses(index, lane)]
+    if len(places) != 1 or not lane.same_as(operand.indices[places[0]]):
+        return None
+    return places[0]
+
+
+def _elements(operand: Expr) -> int:
+    """Elements of what `operand` reads, to compare how much memory moves."""
+    return max((prod(int(extent) for extent in load.source.ty.shape) for load in loads(operand)), default=1)
+
+
+def plain_axes(block: SBlock) -> dict[int, int] | None:
+    """For a block with one result, indexed by its own axes: dimension → axis; extent-1 dimensions may be missing."""
+    if not isinstance(block.body, BufferStore):
+        return None
+    found = {}
+    for dimension, index in enumerate(block.body.indices):
+        axis = next((n for n, axis in enumerate(block.iter_vars) if axis.var.same_as(index)), None)
+        if axis is not None:
+            found[dimension] = axis
+        elif not sym.Analyzer().can_prove_equal(index, 0):
+            return None
+    return found

@@ -1,0 +1,194 @@
+"""Rule for kernels with one reduction (convolution, matmul, pooling, mean): accumulators in registers, epilogue included.
+
+    for … tiles of the result:
+        acc[rows, lanes] = 0
+        for … reduction:                      padding that cannot be skipped copied here: a few rows of the tile
+            acc[rows, lanes] += scalar[rows] * vector[lanes]
+        result[tile] = epilogue(acc)          or a pooling, whose windows then stay within the tile
+
+Where padding of a sum can be skipped, or tiles do not divide the result, the tiles at the ends have code of their own
+(see pieces.py). The workspace is the tile, and the copied rows. A weight that is not contiguous along the lanes is asked for in
+another layout (see repack.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
+
+from tvm.ir import Var
+from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
+from tvm.tirx import PrimFunc
+
+from ...targets import Machine
+from ...tir.index_grid import Unknown
+from ...tir.inlining import REFUSALS, new_schedule, scheduled_kernel
+from ..weights.repack import Repack
+from .loop_peeling import in_pieces, is_skippable
+from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
+from .tile_roles import Parts, Place, parts_of
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """A scheduled kernel, the lanes of its tiles, and the layouts it wants for its parameters."""
+
+    kernel: PrimFunc
+    lanes: int
+    repacks: tuple[Repack, ...] = ()
+
+
+def tile_reduction(
+    kernel: PrimFunc,
+    repackable: frozenset[int] = frozenset(),
+    machine: Machine = Machine(),
+    *,
+    copy_late: bool = False,
+    choose: Callable[[Reduced], Tiling | None] = best_tiling,
+) -> Tiled | None:
+    """`kernel` with its reduction in register tiles, or None where the rule does not match or a step is refused.
+
+    `repackable` are the positions of the parameters that are weights no other kernel reads. With `copy_late`, padding
+    is copied for one step of the reduction at a time: slower, and smaller. `choose` takes one of the ways to tile.
+    """
+    for pieces in (True, False):
+        schedule = new_schedule(kernel)
+        try:
+            parts = _parts(schedule, kernel, repackable, machine, pieces and not copy_late)
+            tiling = None if parts is None else choose(parts.reduced)
+            if parts is None or tiling is None:
+                return None
+            return _tile(schedule, kernel, parts, tiling, copy_late)
+        except REFUSALS:
+            return None
+        except Unknown:
+            continue
+    return None
+
+
+def ways_to_tile(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> tuple[list[Tiling], bool]:
+    """All of them, by estimated cycles, and whether there is padding to copy; none where the rule does not match."""
+    try:
+        parts = _parts(new_schedule(kernel), kernel, repackable, machine, True)
+    except REFUSALS:
+        return [], False
+    return ([], False) if parts is None else (tilings(parts.reduced), bool(parts.padding))
+
+
+def _parts(
+    schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, pieces: bool
+) -> Parts | None:
+    """The parts of a kernel; with `pieces`, its tiles may be in such where no padding has to be copied.
+
+    Not where registers are joined: on a BPI-F3, tiles in pieces are 39 % more instructions for mtcnn-onet, and 2 % fewer
+    for ocr-cls.
+    """
+    parts = parts_of(schedule, kernel, repackable, machine)
+    if parts is None or not pieces or machine.joined > 1:
+        return parts
+    paddings = [schedule.get(block) for block in parts.padding]
+    if not is_skippable(schedule.get(parts.reduction), paddings):
+        return parts
+    return replace(parts, reduced=replace(parts.reduced, uneven=True))
+
+
+def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, copy_late: bool) -> Tiled:
+    padding = parts.padding
+    pieces = parts.reduced.uneven and (bool(padding) or not tiling.tile.even)
+    if pieces:
+        for block in padding:
+            schedule.compute_inline(block)
+        padding = []
+    repacks = _repack(schedule, kernel, parts.reduction, tiling)
+    _accumulate_along_lanes(schedule, parts.reduction, tiling)
+    inside = _tile_consumer(schedule, parts.consumer, tiling, parts.places)
+    _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
+    tiled = scheduled_kernel(schedule, kernel)
+    return Tiled(in_pieces(tiled) if pieces else tiled, tiling.tile.lanes, repacks)
+
+
+def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: Tiling) -> tuple[Repack, ...]:
+    if tiling.repack is None:
+        return ()
+    load, dimension = tiling.repack
+    number = next(n for n, param in enumerate(kernel.params) if param.same_as(load.source))
+    repack = Repack(number, dimension, tiling.packed)
+    schedule.transform_layout(reduction, load.source, repack.index_map)
+    return (repack,)
+
+
+def _accumulate_along_lanes(schedule: Schedule, reduction: SBlockRV, tiling: Tiling) -> None:
+    """The lanes last in the accumulators' layout: else every vector is put together from single elements."""
+    written = plain_axes(schedule.get(reduction)) or {}
+    lane = next(dimension for dimension, axis in written.items() if axis == tiling.lane)
+
+    def lanes_last(*indices: Var) -> list[Var]:
+        return [*indices[:lane], *indices[lane + 1 :], indices[lane]]
+
+    schedule.transform_layout(reduction, ("write", 0), lanes_last)
+
+
+def _tile_consumer(schedule: Schedule, consumer: SBlockRV, tiling: Tiling, places: dict[int, Place]) -> LoopRV:
+    """Split the consumer's loops into tiles; returns the innermost loop around a tile."""
+    loops = schedule.get_loops(consumer)
+    axes = schedule.get(consumer).iter_vars
+    tile = tiling.tile
+    lane = places[tiling.lane].axis
+    vectors, lanes = schedule.split(loops[lane], [None, tile.lanes])
+    lane_outer, groups = schedule.split(vectors, [None, tile.groups])
+    split = {lane: lane_outer}
+    rows = []
+    for axis, count in zip(tiling.rows, tile.rows):
+        place = places[axis]
+        outer, inner = schedule.split(loops[place.axis], [None, count // place.rows.unit])
+        split[place.axis] = outer
+        rows.append(inner)
+    selecting = {place.axis for place in places.values()}
+    outside = [split.get(number, loop) for number, loop in enumerate(loops) if number in selecting]
+    outside.remove(lane_outer)
+    outside.insert(0 if tiling.lanes_outermost else len(outside), lane_outer)
+    summing = [loop for loop, axis in zip(loops, axes) if int(axis.iter_type) == 2]
+    repeating = [
+        loop
+        for number, (loop, axis) in enumerate(zip(loops, axes))
+        if number not in selecting and int(axis.iter_type) == 0
+    ]
+    if all(int(schedule.get(loop).extent) == 1 for loop in repeating):
+        schedule.reorder(*outside, *repeating, *summing, *rows, groups, lanes)
+        _into_registers(schedule, rows, groups, lanes)
+    else:  # each element of the tile is used many times: those loops stay innermost, for LLVM to vectorize
+        schedule.reorder(*outside, *summing, *rows, groups, lanes, *repeating)
+    if summing:
+        schedule.decompose_reduction(consumer, summing[0])
+    return outside[-1]
+
+
+def _tile_reduction(
+    schedule: Schedule, reduction: SBlockRV, tiling: Tiling, inside: LoopRV, padding: list[SBlockRV], copy_late: bool
+) -> None:
+    schedule.compute_at(reduction, inside, preserve_unit_loops=True)
+    axes = schedule.get(reduction).iter_vars
+    loops = schedule.get_loops(reduction)[-len(axes) :]
+    summing = [loop for loop, axis in zip(loops, axes) if int(axis.iter_type) == 2]
+    groups, lanes = schedule.split(loops[tiling.lane], [None, tiling.tile.lanes])
+    rows = [loops[axis] for axis in tiling.rows]
+    single = [
+        loop
+        for number, (loop, axis) in enumerate(zip(loops, axes))
+        if int(axis.iter_type) == 0 and number != tiling.lane and number not in tiling.rows
+    ]
+    # the operand of which there is less stays in registers while that of which there is more is loaded one by one
+    few_rows = prod(tiling.tile.rows) < tiling.tile.groups
+    schedule.reorder(*summing, *single, *((groups, *rows) if few_rows else (*rows, groups)), lanes)
+    for block in padding:
+        schedule.compute_at(block, summing[-1 if copy_late else 0], preserve_unit_loops=True)
+    _into_registers(schedule, rows, groups, lanes)
+    schedule.decompose_reduction(reduction, summing[0])
+
+
+def _into_registers(schedule: Schedule, rows: list[LoopRV], groups: LoopRV, lanes: LoopRV) -> None:
+    for loop in (*rows, groups):
+        schedule.unroll(loop)
+    if int(schedule.get(lanes).extent) > 1:
+        schedule.vectorize(lanes)

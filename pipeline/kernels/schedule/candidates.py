@@ -1,0 +1,201 @@
+"""The ways to run a kernel, by the rules, and the one to take."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Protocol
+
+import tvm_ffi
+from tvm.s_tir import SBlock
+from tvm.tirx import PrimFunc
+
+from ...targets import Machine
+from ...tir.in_place_analysis import Sharing, sharing
+from ...tir.index_grid import Unknown
+from ...tir.inlining import inlined
+from ...tir.memoise import by_structure
+from ...tir.workspace import held_bytes, workspace_bytes
+from ..rules.flatten_axes import flattened, with_shapes_of
+from ..rules.fuse_loops import fuse_loops
+from ..rules.parallel_loops import in_parallel, is_parallel
+from ..rules.sliding_window import slide
+from ..rules.split_by_range import by_ranges
+from ..rules.tile_reduction import tile_reduction
+from ..rules.vector_reduction import lane_sums
+from ..weights.repack import Repack
+
+#: the most a rule may use to be fast, in bytes a thread
+RULE_WORKSPACE = 4096
+_SCHEDULED = "passfit.scheduled"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A way to run a kernel: the scheduled function, its workspace in bytes, the layouts of weights it wants, and how
+    many threads run it."""
+
+    kernel: PrimFunc
+    workspace: int
+    repacks: tuple[Repack, ...] = ()
+    threads: int = 1
+
+    @cached_property
+    def sharing(self) -> Sharing:
+        return Sharing() if is_scheduled(self.kernel) else sharing(self.kernel)
+
+
+class _Way(Protocol):
+    @property
+    def workspace(self) -> int: ...
+
+    @property
+    def threads(self) -> int: ...
+
+
+def fits(way: _Way, most: int, per_thread: int) -> bool:
+    """Whether it needs at most `most` bytes, or `per_thread` for each of its threads."""
+    return way.workspace <= max(most, per_thread * way.threads)
+
+
+class Schedules:
+    """The ways to run a kernel, the fastest first, each worked out when it is asked for."""
+
+    def __init__(self, default: Callable[[], int], ways: Iterable[Schedule]):
+        self._default = default
+        self._known: list[Schedule] = []
+        self._more = iter(ways)
+
+    @cached_property
+    def default(self) -> int:
+        """The workspace of the kernel as TVM made it, in bytes."""
+        return self._default()
+
+    def within(self, most: int, per_thread: int = 0) -> Schedule:
+        """The fastest way that fits; else the one that needs least."""
+        fitting = next((way for way in self.ways() if fits(way, most, per_thread)), None)
+        return fitting or min(self._known, key=lambda way: way.workspace)
+
+    def ways(self) -> Iterator[Schedule]:
+        yield from self._known
+        for way in self._more:
+            self._known.append(way)
+            yield way
+
+
+def as_it_is(kernel: PrimFunc) -> PrimFunc:
+    """`kernel`, which is scheduled already."""
+    return kernel.with_attr(_SCHEDULED, True)
+
+
+def is_scheduled(kernel: PrimFunc) -> bool:
+    return bool(kernel.attrs) and _SCHEDULED in kernel.attrs
+
+
+@by_structure
+def schedules(
+    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool = False
+) -> Schedules:
+    """The ways to run `kernel`. `repackable` are the parameters whose layout may be chosen; with `fixed_shapes` the
+    kernel goes by the axes it has, as is best where a parameter is to be found elsewhere."""
+    if is_scheduled(kernel):
+        way = _scheduled(kernel, machine)
+        return Schedules(lambda: max(way.workspace, RULE_WORKSPACE * way.threads), (way,))
+    ways = _serial(kernel, repackable, machine, fixed_shapes)
+    return Schedules(lambda: workspace_bytes(kernel), (each for way in ways for each in threaded(way, machine)))
+
+
+def largest_default(kernels: Iterable[tuple[PrimFunc, Callable[[], int]]]) -> int:
+    """Of kernels and what says the workspace of each as TVM made it, the largest, in bytes; few have to be asked."""
+    most = 0
+    for bound, default in sorted(((_at_most(kernel), default) for kernel, default in kernels), key=lambda each: -each[0]):
+        if bound <= most:
+            break
+        most = max(most, default())
+    return most
+
+
+def _at_most(kernel: PrimFunc) -> int:
+    return sys.maxsize if is_scheduled(kernel) else held_bytes(kernel)
+
+
+def _scheduled(kernel: PrimFunc, machine: Machine) -> Schedule:
+    threads = machine.threads if is_parallel(kernel) else 1
+    return Schedule(kernel, workspace_bytes(kernel, threads), threads=threads)
+
+
+def threaded(way: Schedule, machine: Machine) -> Iterator[Schedule]:
+    """The way with loops that threads share, where there are some, and the way itself."""
+    if machine.threads > 1:
+        kernel = in_parallel(way.kernel, machine.threads)
+        if not kernel.same_as(way.kernel):
+            yield replace(_scheduled(kernel, machine), repacks=way.repacks)
+    yield way
+
+
+def _serial(
+    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool
+) -> Iterator[Schedule]:
+    """The ways to run `kernel` by one thread."""
+    ranges = by_ranges(kernel)
+    if ranges is not None:
+        flat = ranges if fixed_shapes else flattened(ranges)
+        yield Schedule(with_shapes_of(ranges, flat, flat), 0)
+        return
+    flat = kernel if fixed_shapes else flattened(kernel, repackable)
+    for way in _ways(flat, repackable, machine):
+        yield replace(way, kernel=with_shapes_of(kernel, flat, way.kernel))
+
+
+def _ways(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
+    yield from _fast(kernel, repackable, machine)
+    if held_bytes(kernel):
+        fused = fuse_loops(kernel)
+        yield Schedule(fused, workspace_bytes(fused))
+    yield Schedule(kernel, workspace_bytes(kernel))
+
+
+def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
+    """What the rules make of the kernel, as far as the workspace is small; the first is the one to take."""
+    if not _reduces(kernel):
+        return  # each of them looks for a reduction
+    for rule in (partial(_lane_sums, one_operand=True), _windows, _tiles, _lane_sums):
+        for schedule in rule(kernel, repackable, machine):
+            if schedule.workspace <= RULE_WORKSPACE:
+                yield schedule
+                return
+
+
+def _reduces(kernel: PrimFunc) -> bool:
+    found: list[bool] = []
+    tvm_ffi.structural_walk(kernel.body, [(SBlock, lambda block: found.append(block.init is not None))])
+    return any(found)
+
+
+def _windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
+    with suppress(Unknown):
+        slid = slide(inlined(kernel), machine)
+        if slid is not None:
+            yield Schedule(slid, held_bytes(slid))
+
+
+def _tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
+    """Tiles of vectors; where there are none, sums along memory, which are vectors too, go first."""
+    for copy_late in (False, True):
+        tiled = tile_reduction(kernel, repackable, machine, copy_late=copy_late)
+        if tiled is None:
+            return
+        if tiled.lanes == 1:
+            yield from _lane_sums(kernel, repackable, machine)
+        yield Schedule(tiled.kernel, workspace_bytes(tiled.kernel), tiled.repacks)
+
+
+def _lane_sums(
+    kernel: PrimFunc, _repackable: frozenset[int], _machine: Machine, one_operand: bool = False
+) -> Iterator[Schedule]:
+    along = lane_sums(kernel, one_operand=one_operand)
+    if along is not None:
+        yield Schedule(along, workspace_bytes(along))

@@ -1,0 +1,229 @@
+"""The ways to run a kernel that a tuning chooses among, each with a spec string that is read back.
+
+    tile{along=1,vectors=2,rows=1x6}     slide{at-once=2,rows=4,band=8}     lane-sums{lanes=8}     fuse     plain
+
+The rules choose one of them by themselves: see `scheduling.py`. What MetaSchedule found is a choice too, told by its
+trace, a list in JSON. A choice is for one kernel: for another it may mean nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
+
+from tvm.s_tir.schedule import Trace
+from tvm.tirx import PrimFunc
+
+from ...errors import ConfigError
+from ...targets import Machine
+from ...tir.index_grid import Unknown
+from ...tir.inlining import REFUSALS, inlined, new_schedule, scheduled_kernel
+from ...tir.memoise import by_structure
+from ...tir.workspace import workspace_bytes
+from ..rules.flatten_axes import flattened, with_shapes_of
+from ..rules.fuse_loops import fuse_loops
+from ..rules.sliding_window import Lines, slide, ways_to_slide
+from ..rules.tile_candidates import Reduced, Tiling, tilings
+from ..rules.tile_reduction import tile_reduction, ways_to_tile
+from ..rules.vector_reduction import LANES, lane_sums
+from ..weights.repack import Repack
+from .candidates import Schedule
+
+#: of the tiles there may be, those worth a measurement: the first by estimate
+_TILES = 24
+_SPEC = re.compile(r"([a-z-]+)(?:\{([^{}]*)\})?")
+#: what a kernel is made, and the layouts it wants
+_Made = tuple[PrimFunc, tuple[Repack, ...]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One way; its fields are its options, `False` for what is not the case."""
+
+    name: ClassVar[str]
+
+    @property
+    def spec(self) -> str:
+        given = [(field.name.replace("_", "-"), getattr(self, field.name)) for field in fields(self)]
+        options = [name if value is True else f"{name}={value}" for name, value in given if value is not False]
+        return f"{self.name}{{{','.join(options)}}}" if options else self.name
+
+    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
+        """`flat` scheduled so; None where it cannot be. May raise what TVM raises where it refuses a step."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Tiles(Choice):
+    """Register tiles of `vectors` vectors along an axis of the reduction, by `rows` of the axes of the other operand.
+
+    `turned`: the tiles walk along the other operand first than they would. `late`: padding is copied step by step.
+    """
+
+    name: ClassVar[str] = "tile"
+    along: int
+    vectors: int
+    rows: str
+    turned: bool = False
+    late: bool = False
+
+    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
+        tiled = tile_reduction(flat, repackable, machine, copy_late=self.late, choose=self._among)
+        return None if tiled is None else (tiled.kernel, tiled.repacks)
+
+    @classmethod
+    def of(cls, tiling: Tiling) -> Tiles:
+        return cls(tiling.lane, tiling.tile.groups, "x".join(map(str, tiling.tile.rows)) or "1")
+
+    def _among(self, reduced: Reduced) -> Tiling | None:
+        plain = Tiles(self.along, self.vectors, self.rows)
+        found = next((tiling for tiling in tilings(reduced) if Tiles.of(tiling) == plain), None)
+        return found.turned() if found is not None and self.turned else found
+
+
+@dataclass(frozen=True)
+class Slides(Choice):
+    """Windows over padded lines: see `sliding.Lines`."""
+
+    name: ClassVar[str] = "slide"
+    at_once: int
+    rows: int
+    band: int
+
+    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
+        if min(self.at_once, self.rows, self.band) < 1:
+            return None
+        slid = slide(inlined(flat), machine, Lines(self.at_once, self.rows, self.band))
+        return None if slid is None else (slid, ())
+
+
+@dataclass(frozen=True)
+class LaneSums(Choice):
+    """Sums along memory, in so many lanes."""
+
+    name: ClassVar[str] = "lane-sums"
+    lanes: int
+
+    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
+        if self.lanes < 1:
+            return None
+        along = lane_sums(flat, one_operand=False, lanes=(self.lanes,))
+        return None if along is None else (along, ())
+
+
+@dataclass(frozen=True)
+class Fuse(Choice):
+    """Loops inside each other, without vectors but those LLVM finds."""
+
+    name: ClassVar[str] = "fuse"
+
+    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
+        return fuse_loops(flat), ()
+
+
+@dataclass(frozen=True)
+class Plain(Choice):
+    """As TVM made it."""
+
+    name: ClassVar[str] = "plain"
+
+    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
+        return flat, ()
+
+
+@dataclass(frozen=True)
+class Traced(Choice):
+    """The steps of a schedule that MetaSchedule found, in its JSON."""
+
+    name: ClassVar[str] = "trace"
+    text: str
+
+    @property
+    def spec(self) -> str:
+        return self.text
+
+    def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
+        schedule = new_schedule(flat)
+        Trace.apply_json_to_schedule(json.loads(self.text), schedule)
+        return scheduled_kernel(schedule, flat), ()
+
+
+_KINDS: dict[str, type[Choice]] = {kind.name: kind for kind in (Tiles, Slides, LaneSums, Fuse, Plain)}
+
+
+def parse_choice(spec: str) -> Choice:
+    """The choice a spec is of. Raises ConfigError."""
+    if spec.startswith("["):
+        return Traced(spec)
+    matched = _SPEC.fullmatch(spec)
+    kind = _KINDS.get(matched[1]) if matched else None
+    if matched is None or kind is None:
+        raise _refused(spec)
+    known = {field.name: field.type for field in fields(kind)}
+    options: dict[str, object] = {}
+    for item in filter(None, (matched[2] or "").split(",")):
+        name, equals, value = item.partition("=")
+        name = name.replace("-", "_")
+        kinds = {"int": int, "str": str, "bool": None}
+        if name not in known or bool(equals) == (known[name] == "bool"):
+            raise _refused(spec)
+        try:
+            options[name] = True if not equals else kinds[known[name]](value)
+        except ValueError:
+            raise _refused(spec) from None
+    try:
+        return kind(**options)
+    except TypeError:
+        raise _refused(spec) from None
+
+
+def _refused(spec: str) -> ConfigError:
+    return ConfigError(f"'{spec[:80]}' is no choice for a kernel.", "Run `passfit tune` again.")
+
+
+@by_structure
+def chosen(
+    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool, spec: str
+) -> Schedule | None:
+    """`kernel` scheduled as a spec says, with the parameters `scheduling.schedules` is given; None where it cannot be.
+
+    Raises ConfigError where that is no spec."""
+    choice = parse_choice(spec)
+    as_made = fixed_shapes or isinstance(choice, Traced)  # MetaSchedule does not tell what is element-wise from flat ones
+    flat = kernel if as_made else flattened(kernel, repackable)
+    try:
+        made = choice.made(flat, repackable, machine)
+        if made is None:
+            return None
+        function, repacks = made
+        return Schedule(with_shapes_of(kernel, flat, function), workspace_bytes(function), repacks)
+    except (*REFUSALS, Unknown, RuntimeError, TypeError, ValueError, AttributeError, LookupError):
+        return None  # a trace or a size of another kernel
+
+
+def choices(
+    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool = False
+) -> Iterator[Choice]:
+    """The choices by the rules' own parameters that are worth a measurement, those first that promise most; each may
+    turn out not to be possible, or to need too much workspace."""
+    flat = kernel if fixed_shapes else flattened(kernel, repackable)
+    found, padded = ways_to_tile(flat, repackable, machine)
+    tiles = [Tiles.of(tiling) for tiling in found[:_TILES]]
+    try:
+        yield from (Slides(way.at_once, way.rows, way.band) for way in ways_to_slide(inlined(flat), machine))
+    except Unknown:
+        pass
+    yield from tiles
+    if padded:
+        yield from (Tiles(each.along, each.vectors, each.rows, late=True) for each in tiles[:4])
+    yield from map(LaneSums, LANES)
+    yield Fuse()
+    yield Plain()
+
+
+def turned(choice: Choice) -> Choice | None:
+    """The same tile, walking along the other operand first; None for a choice without tiles."""
+    return replace(choice, turned=not choice.turned) if isinstance(choice, Tiles) else None

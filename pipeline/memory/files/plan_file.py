@@ -1,0 +1,50 @@
+"""plan.json: a compiled program with its arena plan, so that it can be explained and drawn without compiling again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ...errors import ConfigError, PlanError
+from ...program.program import Program
+from ...program.serial import program_from_json, program_to_json
+from ...support.text_files import decode, json_lines, read_text, write_text
+from ..placement.plan_arena import ArenaPlan
+from ..validation.validate_plan import validate_plan
+
+#: raised whenever older readers would misread a newer file
+VERSION = 3
+_HINT = "Compile the model again."
+
+
+@dataclass(frozen=True)
+class SavedPlan:
+    """What plan.json holds; `alignment` is in bytes."""
+
+    program: Program
+    plan: ArenaPlan
+    alignment: int
+
+
+def write_plan(saved: SavedPlan, path: Path) -> None:
+    """Writes plan.json, the same bytes for the same plan. Raises OutputError."""
+    head = {"version": VERSION, "alignment": saved.alignment, "plan": asdict(saved.plan)}
+    write_text(path, json_lines(head | {"program": program_to_json(saved.program)}))
+
+
+def read_plan(path: Path) -> SavedPlan:
+    """Reads plan.json back and validates it. Raises ConfigError that names the file and what is wrong with it."""
+    data = decode(dict, read_text(path, _HINT), str(path), _HINT)
+    if data.get("version") != VERSION:
+        raise ConfigError(f"'{path}' is of version {data.get('version')}, not {VERSION}.", _HINT)
+    alignment = data.get("alignment")
+    if type(alignment) is not int or alignment < 1:
+        raise ConfigError(f"'{path}': alignment is {alignment!r}.", _HINT)
+    program = program_from_json(data.get("program"), str(path), _HINT)
+    plan = decode(ArenaPlan, json.dumps(data.get("plan")), str(path), _HINT)
+    try:
+        validate_plan(program, plan, alignment)
+    except PlanError as error:
+        raise ConfigError(f"'{path}' was changed: {error}", _HINT) from error
+    return SavedPlan(program, plan, alignment)

@@ -1,0 +1,98 @@
+"""Beam search over the sets of steps that have run, for an order with a lower peak than the one at hand.
+
+What is alive depends only on which steps have run, so of two ways to one set only the one with the lower peak counts
+(Ahn et al., Ordering Chaos, MLSys 2020). A step that frees as much as it takes, without a new peak, is run at once:
+no order gains by putting it off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .step_graph import StepGraph
+
+#: states that may be looked at, for each state the beam keeps
+EXPANSIONS = 10_000
+
+
+@dataclass(slots=True)
+class State:
+    """The steps `done` (a bit set), the `step` done last; the bytes alive now, and the most that ever were.
+
+    `ready` are the steps that can run next, worked out only for the states that are kept.
+    """
+
+    done: int
+    alive: int
+    peak: int
+    step: int
+    parent: State | None
+    ready: int = 0
+
+    def order(self) -> tuple[int, ...]:
+        steps, state = [], self
+        while state.parent is not None:
+            steps.append(state.step)
+            state = state.parent
+        return tuple(steps[::-1])
+
+
+def beam_search(graph: StepGraph, incumbent: int, width: int) -> tuple[tuple[int, ...] | None, bool]:
+    """An order whose peak is below `incumbent` bytes, or None; and whether all orders were covered.
+
+    `width` states are kept at each step. If none had to be dropped, the order is the best there is, or, where it is
+    None, no order is better than the incumbent. It gives up after `EXPANSIONS * width` states.
+    """
+    ready = sum(1 << step for step, needs in enumerate(graph.before) if not needs)
+    # No order is below `least`, so counting it as reached loses nothing, and lets more steps run at once.
+    beam = [State(0, graph.inputs, graph.least, -1, None, ready)]
+    left = EXPANSIONS * width
+    complete = True
+    for _ in graph.before:
+        best: dict[int, State] = {}
+        for state in beam:
+            children = _children(graph, state, incumbent)
+            left -= len(children)
+            for child in children:
+                other = best.get(child.done)
+                if other is None or child.peak < other.peak:
+                    best[child.done] = child
+        # Python's sort is stable and dicts keep their order, so equal states stay in a fixed order.
+        beam = sorted(best.values(), key=lambda state: (state.peak, state.alive))
+        complete = complete and len(beam) <= width
+        beam = beam[:width]
+        if not beam or left < 0:
+            return None, complete and not beam
+        for state in beam:
+            state.ready = _ready(graph, state)
+    return min(beam, key=lambda state: state.peak).order(), complete
+
+
+def _children(graph: StepGraph, state: State, incumbent: int) -> list[State]:
+    """The states one step later whose peak is below `incumbent`; only one where a step is best run at once."""
+    found = []
+    ready = state.ready
+    while ready:
+        bit = ready & -ready
+        ready ^= bit
+        step = bit.bit_length() - 1
+        top = state.alive + graph.added(step, state.done)
+        alive = top - graph.freed(step, state.done)
+        if top >= incumbent:
+            continue
+        done = state.done | bit
+        at_once = state.done and alive <= state.alive and top <= state.peak
+        child = State(done, alive, max(state.peak, top), step, state)
+        if at_once:
+            return [child]
+        found.append(child)
+    return found
+
+
+def _ready(graph: StepGraph, state: State) -> int:
+    assert state.parent is not None
+    ready = state.parent.ready ^ 1 << state.step
+    for later in graph.after[state.step]:
+        if not graph.before[later] & ~state.done:
+            ready |= 1 << later
+    return ready

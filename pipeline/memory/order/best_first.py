@@ -1,0 +1,222 @@
+"""Best-first search over the sets of steps that have run, for the order with the lowest peak, segment by segment.
+
+What is alive depends only on which steps have run (Ahn et al., Ordering Chaos, MLSys 2020), and is submodular in them:
+what more steps X add to it is at most as much if others ran before. So where S ∪ X has no more alive than S, and the
+way there no higher peak than there is anyway, X can be taken out of any order that goes on from S and be run right
+after S: nothing that follows becomes dearer. The search then follows that one way only. It looks for a ready step
+like that (a forced move), and for one that is like that together with the moves it forces.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, pairwise
+
+from .cut_points import ancestors, cut_points
+from .step_graph import StepGraph
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """The steps `done` and those `ready` to run next, as bit sets; the bytes alive now, and the most that ever were.
+
+    `ran` are the steps that led here from `parent`.
+    """
+
+    done: int
+    ready: int
+    alive: int
+    peak: int
+    parent: State | None = None
+    ran: tuple[int, ...] = ()
+
+    def order(self) -> tuple[int, ...]:
+        found, state = [], self
+        while state is not None:
+            found.append(state.ran)
+            state = state.parent
+        return tuple(step for ran in reversed(found) for step in ran)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The `steps` that run between the cut points `start` and `goal`, in some order, and its peak.
+
+    `alive` bytes are alive at the start, `left` at the goal, not counting inputs that nobody reads.
+    """
+
+    start: int
+    goal: int
+    alive: int
+    left: int
+    steps: tuple[int, ...]
+    peak: int
+
+
+def best_first(graph: StepGraph, order: Sequence[int], work: int) -> tuple[tuple[int, ...], int]:
+    """`order`, or one with a lower peak; and a peak that no order is below. They meet where the order is proved best.
+
+    The segment with the highest peak is searched for the best order; where that takes too long, for any better one,
+    which forces more moves. All searches together look at `work` moves: a deterministic stand-in for time.
+    """
+    search = _Search(graph, work)
+    segments = search.segments(order)
+    least, share = graph.least, work // 4
+    while search.work > 0 and any(segment.peak > least for segment in segments):
+        place = max(range(len(segments)), key=lambda place: segments[place].peak)
+        segment = segments[place]
+        for level in (least, segment.peak - 1):
+            steps, reached = search.ordered(segment, level, share)
+            least = max(least, reached) if reached > level else least
+            if steps is not None:
+                segments[place] = search.segment(segment.start, segment.goal, segment.alive, steps)
+            if steps is not None or least >= segment.peak:
+                break
+        else:
+            share = search.work
+    return tuple(step for segment in segments for step in segment.steps), least
+
+
+class _Search:
+    """What the searches of all segments share: the prices of moves, and the work that is left."""
+
+    def __init__(self, graph: StepGraph, work: int):
+        self.graph, self.work = graph, work
+        # For each step and buffer it touches: the size, who else does, whether the step may be its first or its last.
+        self.touched = [
+            [
+                (graph.sizes[b], graph.touched_by[b] & ~(1 << step), b in graph.born[step], b not in graph.kept)
+                for b in touches
+            ]
+            for step, touches in enumerate(graph.touches)
+        ]
+        # The steps whose price may change when a step runs.
+        self.sharers = [_union(others for _, others, _, _ in touched) for touched in self.touched]
+
+    def segments(self, order: Sequence[int]) -> list[Segment]:
+        """What each segment is in this order."""
+        points = cut_points(ancestors(self.graph))
+        alive, first, found = self.graph.inputs - self.graph.unread, 0, []
+        for start, goal in pairwise(points):
+            last = goal.bit_count()
+            found.append(self.segment(start, goal, alive, tuple(order[first:last])))
+            alive, first = found[-1].left, last
+        return found
+
+    def segment(self, start: int, goal: int, alive: int, steps: tuple[int, ...]) -> Segment:
+        """The segment between two cut points in the order of `steps`, with `alive` bytes alive at the start."""
+        done, left, peak = start, alive, 0
+        for step in steps:
+            added, growth = self.price(step, done)
+            peak = max(peak, left + added)
+            left += growth
+            done |= 1 << step
+        return Segment(start, goal, alive, left, steps, peak)
+
+    def ordered(self, segment: Segment, level: int, share: int) -> tuple[tuple[int, ...] | None, int]:
+        """The steps of a segment in an order with a lower peak, or None; and what peak the search has reached.
+
+        Orders that stay at or below `level` are alike to it. If it reached more than that, no order is below what it
+        reached. It ends when it finds an order, when there is none, or after `share` moves.
+        """
+        end = max(0, self.work - share)
+        steps = _bits(segment.goal & ~segment.start)
+        ready = _union(1 << step for step in steps if not self.graph.before[step] & ~segment.start)
+        first = State(segment.start, ready, segment.alive, level)
+        self.settle(first, segment.goal, ready, 0)
+        # Of states with one peak, first the one with most steps done, then the one found first.
+        number = count()
+        heap = [(first.peak, 0, next(number), first)]
+        peaks = {first.done: first.peak}
+        while heap:
+            peak, _, _, state = heapq.heappop(heap)
+            if state.done == segment.goal:
+                return state.order(), peak
+            if self.work <= end:
+                return None, peak
+            if peak > peaks[state.done]:
+                continue
+            for child in self.children(state, segment):
+                if child.peak < peaks.get(child.done, segment.peak):
+                    peaks[child.done] = child.peak
+                    heapq.heappush(heap, (child.peak, -child.done.bit_count(), next(number), child))
+        return None, segment.peak
+
+    def children(self, state: State, segment: Segment) -> list[State]:
+        """The states one step, and the moves forced after it, later, with a peak below that of the segment.
+
+        Only one where a way like that gives no more alive, at no higher peak: nothing is gained by putting it off.
+        """
+        prices = [(step, *self.price(step, state.done)) for step in _bits(state.ready)]
+        # These free what they take, but raise the peak: forced moves once it has been raised.
+        waiting = _union(1 << step for step, _, growth in prices if growth <= 0)
+        found = []
+        for step, added, growth in prices:
+            peak = max(state.peak, state.alive + added)
+            if peak >= segment.peak:
+                continue
+            child = State(state.done, state.ready, state.alive, peak, state)
+            changed = self.run(child, segment.goal, step, growth)
+            self.settle(child, segment.goal, changed | waiting & child.ready, waiting)
+            if child.alive <= state.alive and peak <= state.peak:
+                return [child]
+            found.append(child)
+        return found
+
+    def settle(self, state: State, goal: int, check: int, waiting: int) -> None:
+        """Runs all forced moves. `check` are the ready steps that may be some, `waiting` those that raised the peak."""
+        while check:
+            bit = check & -check
+            check ^= bit
+            step = bit.bit_length() - 1
+            added, growth = self.price(step, state.done)
+            if growth > 0:
+                continue
+            if state.alive + added > state.peak:
+                waiting |= bit
+                continue
+            check |= self.run(state, goal, step, growth)
+            if growth < 0:
+                check |= waiting & state.ready
+
+    def run(self, state: State, goal: int, step: int, growth: int) -> int:
+        """Runs a step; returns the ready steps whose price may have changed."""
+        state.done |= 1 << step
+        state.ready ^= 1 << step
+        state.alive += growth
+        state.ran += (step,)
+        for later in self.graph.after[step]:
+            if goal >> later & 1 and not self.graph.before[later] & ~state.done:
+                state.ready |= 1 << later
+        return state.ready & self.sharers[step]
+
+    def price(self, step: int, done: int) -> tuple[int, int]:
+        """The bytes that come to life for `step` after the steps `done`, and how many more are alive once it has run.
+
+        Inputs that nobody reads are alive at the first step, whichever it is: part of what it takes, and gives back.
+        """
+        self.work -= 1
+        added = freed = 0
+        left = ~done
+        for size, others, first, last in self.touched[step]:
+            if first and not others & done:
+                added += size
+            if last and not others & left:
+                freed += size
+        return (added if done else added + self.graph.unread), added - freed
+
+
+def _bits(steps: int) -> Iterator[int]:
+    while steps:
+        bit = steps & -steps
+        steps ^= bit
+        yield bit.bit_length() - 1
+
+
+def _union(sets: Iterable[int]) -> int:
+    found = 0
+    for each in sets:
+        found |= each
+    return found

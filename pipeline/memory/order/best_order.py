@@ -1,0 +1,163 @@
+"""Orders of the steps of a program, and the one that needs the least memory. All sizes are bytes.
+
+The peak of an order is its bound: the largest sum of aligned buffers alive at one step.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...program import Program
+from ..liveness import ALIGNMENT
+from .beam import beam_search
+from .best_first import best_first
+from .step_graph import StepGraph, check_order, step_graph
+
+#: names of orders that cost next to nothing
+CHEAP_ORDERS = ("given", "depth-first", "on-demand", "greedy")
+#: states the beam keeps at each step, unless told otherwise
+EFFORT = 32
+#: moves the best-first search may look at, unless told otherwise; about three seconds where all of it is used
+WORK = 400_000
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """An order of the steps (a permutation for `Program.reordered`), its peak, and whether no order has a lower one."""
+
+    order: tuple[int, ...]
+    peak: int
+    optimal: bool
+
+
+def orders(program: Program) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The CHEAP_ORDERS of a program, by name."""
+    return orders_of(step_graph(program))
+
+
+def orders_of(graph: StepGraph) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The same, of a program whose graph is at hand."""
+    made = (tuple(range(len(graph.before))), depth_first(graph), on_demand(graph), greedy(graph))
+    return zip(CHEAP_ORDERS, made, strict=True)
+
+
+def best_order(program: Program, work: int = WORK, alignment: int = ALIGNMENT) -> Schedule:
+    """The order of `beam_order`, or a better one that best-first search finds looking at no more than `work` moves."""
+    best = beam_order(program, alignment=alignment)
+    if best.optimal:
+        return best
+    graph = step_graph(program, alignment)
+    order, least = best_first(graph, best.order, work)
+    check_order(program, order)
+    peak = max(graph.alive(order))
+    return Schedule(order, peak, peak == least)
+
+
+def beam_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMENT) -> Schedule:
+    """The best of the named orders, improved by a beam of `effort` states; 0 is no search. Never worse than given.
+
+    Of orders with the same peak the first of `orders` is kept, so a program that is good already stays as it is.
+    """
+    graph = step_graph(program, alignment)
+    best = Schedule((), 0, False)
+    for name, order in orders_of(graph):
+        peak = max(graph.alive(order))
+        if name == "given" or peak < best.peak:
+            best = Schedule(order, peak, peak == graph.least)
+        if best.optimal:
+            return best
+    if effort > 0:
+        order, exhausted = beam_search(graph, best.peak, effort)
+        order = best.order if order is None else order
+        peak = max(graph.alive(order))
+        best = Schedule(order, peak, exhausted or peak == graph.least)
+    check_order(program, best.order)
+    return best
+
+
+def depth_first(graph: StepGraph) -> tuple[int, ...]:
+    """Reverse post-order over the steps that wait: a branch is run to its end before the next one is begun.
+
+    The order TensorFlow Lite converters and HMCOS (DAC 2022) start from. Of several branches the first is run first.
+    """
+    seen = [False] * len(graph.before)
+    finished: list[int] = []
+    for root in reversed(range(len(graph.before))):
+        if not graph.before[root]:
+            _post_order(root, [after[::-1] for after in graph.after], seen, finished)
+    return tuple(finished[::-1])
+
+
+def on_demand(graph: StepGraph) -> tuple[int, ...]:
+    """Post-order from the last steps through what they need: nothing is computed before something asks for it."""
+    needs: list[list[int]] = [[] for _ in graph.before]
+    for step, after in enumerate(graph.after):
+        for later in after:
+            needs[later].append(step)
+    seen = [False] * len(needs)
+    finished: list[int] = []
+    for root, after in enumerate(graph.after):
+        if not after:
+            _post_order(root, needs, seen, finished)
+    return tuple(finished)
+
+
+def _post_order(root: int, edges: list, seen: list[bool], finished: list[int]) -> None:
+    """Appends what can be reached from `root` to `finished`, each step after all that its edges lead to."""
+    if seen[root]:
+        return
+    seen[root] = True
+    stack = [(root, iter(edges[root]))]
+    while stack:
+        step, left = stack[-1]
+        for following in left:
+            if not seen[following]:
+                seen[following] = True
+                stack.append((following, iter(edges[following])))
+                break
+        else:
+            stack.pop()
+            finished.append(step)
+
+
+def greedy(graph: StepGraph) -> tuple[int, ...]:
+    """Always the ready step after which the least memory is alive; of equal ones the one that needs less on the way.
+
+    A step's price changes only when a step runs that shares a buffer with it, so prices are kept in a heap, in which
+    outdated ones stay until they come up.
+    """
+    waiting = [needs.bit_count() for needs in graph.before]
+    sharers: list[list[int]] = [[] for _ in graph.sizes]
+    for step, touched in enumerate(graph.touches):
+        for buffer in touched:
+            sharers[buffer].append(step)
+    ready = {step for step, count in enumerate(waiting) if count == 0}
+    heap = [(*_price(graph, step, 0), step) for step in ready]
+    heapq.heapify(heap)
+    done, order = 0, []
+    while heap:
+        growth, added, step = heapq.heappop(heap)
+        if step not in ready or (growth, added) != _price(graph, step, done):
+            continue
+        order.append(step)
+        ready.remove(step)
+        done |= 1 << step
+        changed = {sharer for buffer in graph.touches[step] for sharer in sharers[buffer]} & ready
+        for later in graph.after[step]:
+            waiting[later] -= 1
+            if waiting[later] == 0:
+                ready.add(later)
+                changed.add(later)
+        if len(order) == 1 and graph.unread:
+            changed |= ready  # The first step alone gets rid of the inputs nobody reads.
+        for other in changed:
+            heapq.heappush(heap, (*_price(graph, other, done), other))
+    return tuple(order)
+
+
+def _price(graph: StepGraph, step: int, done: int) -> tuple[int, int]:
+    """What running `step` after the steps `done` adds in the end, and what it adds on the way, in bytes."""
+    added = graph.added(step, done)
+    return added - graph.freed(step, done), added

@@ -1,0 +1,139 @@
+"""Which steps must come before which, and which parts of buffers each step gives birth to or is the last to touch.
+
+Sets of steps are ints used as bit sets: step i is in the set if bit i is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...errors import PlanError
+from ...program import Program
+from ..liveness import ALIGNMENT, Parts, lives_of, summed
+
+
+@dataclass(frozen=True)
+class StepGraph:
+    """A program as a scheduler sees it. All sizes are bytes rounded up to the alignment; parts are liveness.Parts.
+
+    `before[i]` are the steps that must run before step i, as a bit set; `after[i]` those that wait for it directly.
+    `touches[i]` are the parts step i reads or writes, `born[i]` those of them it writes that are no inputs.
+    `touched_by[p]` are the steps that touch part p, as a bit set. `given` are the inputs, `kept` the outputs. `inputs`
+    is the size of all inputs together, `unread` of those that die after the first step, whichever it is.
+    `least` is what no order can be below.
+    """
+
+    before: tuple[int, ...]
+    after: tuple[tuple[int, ...], ...]
+    touches: tuple[tuple[int, ...], ...]
+    born: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]
+    touched_by: tuple[int, ...]
+    given: frozenset[int]
+    kept: frozenset[int]
+    inputs: int
+    unread: int
+    least: int
+
+    def added(self, step: int, done: int) -> int:
+        """The bytes that running `step` after the steps `done` brings to life."""
+        return sum(self.sizes[p] for p in self.born[step] if not self.touched_by[p] & done)
+
+    def freed(self, step: int, done: int) -> int:
+        """The bytes that die once `step` has run after the steps `done`."""
+        left = ~(done | 1 << step)
+        dead = sum(self.sizes[p] for p in self.touches[step] if not self.touched_by[p] & left and p not in self.kept)
+        return dead if done else dead + self.unread
+
+    def alive(self, order: Sequence[int]) -> list[int]:
+        """The bytes alive at each step of an order; one entry where there are no steps. See liveness.alive_bytes."""
+        moments = max(1, len(order))
+        touched = (self.touches[step] for step in order)
+        return summed(self.sizes, lives_of(len(self.sizes), self.given, touched, self.kept, moments), moments)
+
+
+def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
+    """The dependencies of the program, byte by byte: a reader after the writers, a writer after the writers and readers
+    before it. Parts of a buffer that do not meet are free of each other."""
+    parts = Parts(program, alignment)
+    inputs = frozenset(parts.of([port.tensor for port in program.inputs]))
+    outputs = frozenset(parts.of([port.tensor for port in program.outputs]))
+    sizes = tuple(parts.sizes)
+    touched_by = [0] * len(sizes)
+    written: list[list[_Access]] = [[] for _ in program.buffers]
+    read: list[list[_Access]] = [[] for _ in program.buffers]
+    before: list[set[int]] = []
+    touches, born = [], []
+    for number, step in enumerate(program.steps):
+        needs: set[int] = set()
+        for buffer, low, high in _accesses(program, step.reads):
+            needs.update(_meeting(written[buffer], low, high))
+            read[buffer].append((low, high, number))
+        for buffer, low, high in _accesses(program, step.writes):
+            needs.update(_meeting(written[buffer], low, high), _meeting(read[buffer], low, high))
+            written[buffer].append((low, high, number))
+        before.append(needs - {number})
+        touched = parts.of((*step.reads, *step.writes))
+        for part in touched:
+            touched_by[part] |= 1 << number
+        touches.append(touched)
+        born.append(tuple(part for part in parts.of(step.writes) if part not in inputs))
+    after: list[list[int]] = [[] for _ in before]
+    for number, needs in enumerate(before):
+        for need in sorted(needs):
+            after[need].append(number)
+    held = sum(sizes[part] for part in inputs)
+    floor = max((sum(sizes[part] for part in touched) for touched in touches), default=0)
+    return StepGraph(
+        before=tuple(_bits(needs) for needs in before),
+        after=tuple(map(tuple, after)),
+        touches=tuple(touches),
+        born=tuple(born),
+        sizes=sizes,
+        touched_by=tuple(touched_by),
+        given=inputs,
+        kept=outputs,
+        inputs=held,
+        unread=sum(sizes[part] for part in inputs - outputs if not touched_by[part]),
+        least=max(floor, held, sum(sizes[part] for part in outputs)),
+    )
+
+
+#: bytes from, up to, and the step that reads or writes them
+_Access = tuple[int, int, int]
+
+
+def _accesses(program: Program, tensors: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """The buffer of each tensor that is no weight, and the bytes of it, half-open."""
+    found = [program.tensors[tensor] for tensor in tensors]
+    return [(each.buffer, each.offset, each.offset + each.nbytes) for each in found if each.buffer is not None]
+
+
+def _meeting(accesses: list[_Access], low: int, high: int) -> list[int]:
+    """The steps that touch one of these bytes; of an empty range, all that touch the place: they keep their order."""
+    return [step for start, end, step in accesses if start < high and low < end or (start, end) == (low, high)]
+
+
+def check_order(program: Program, order: Sequence[int]) -> None:
+    """Raises PlanError unless `order` is a permutation of the steps in which each comes after what it depends on."""
+    if sorted(order) != list(range(len(program.steps))):
+        raise PlanError(f"The order of '{program.name}' is not a permutation of its {len(program.steps)} steps.")
+    before = step_graph(program).before
+    done = 0
+    for step in order:
+        missing = before[step] & ~done
+        if missing:
+            first = (missing & -missing).bit_length() - 1
+            raise PlanError(
+                f"The order of '{program.name}' runs step {step} ({program.steps[step].kernel}) before step {first} "
+                f"({program.steps[first].kernel}), on which it depends."
+            )
+        done |= 1 << step
+
+
+def _bits(numbers: set[int]) -> int:
+    found = 0
+    for number in numbers:
+        found |= 1 << number
+    return found

@@ -1,0 +1,123 @@
+"""Places the buffers of a program in one arena, as low as it can, and says whether lower is possible at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...program import Program
+from ..liveness import ALIGNMENT, Lifetime, Parts, aligned, lifetimes
+from .canonical import lower
+from .gaps import Piece, Shape, lowest_shapes
+from .greedy import Box, Placement, loads, neighbours, orders, place, promote
+from .skyline import settled
+
+#: how often the boxes at the top are promoted before the search is asked
+PROMOTIONS = 24
+#: boxes the searches may look at; half a second to a second, where they are needed at all
+WORK = 400_000
+
+
+@dataclass(frozen=True)
+class ArenaPlan:
+    """Where each buffer lies in the arena, in bytes, by buffer index; a buffer that is never alive or empty is at 0.
+
+    `bound` and `floor` are what no plan of this order, and no order, can beat. `proved` says that the arena is equal
+    to the bound, so that no better plan of this order exists.
+    """
+
+    offsets: tuple[int, ...]
+    arena: int
+    bound: int
+    floor: int
+    proved: bool
+
+
+def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -> ArenaPlan:
+    """An arena for the program in its given order, offsets and sizes rounded up to `alignment` bytes.
+
+    The best of several greedy orders, then searches, exact for small programs and limited to `work` otherwise; they
+    take each buffer for as long as any part of it is alive. Where that is above the bound, gaps are used, greedily.
+    They stop as soon as the bound is reached. Deterministic: no clock, no random numbers.
+    """
+    lives = lifetimes(program)
+    placed = [
+        index
+        for index, (buffer, life) in enumerate(zip(program.buffers, lives, strict=True))
+        if buffer.nbytes > 0 and life.end > life.start
+    ]
+    sizes = [aligned(program.buffers[index].nbytes, alignment) for index in placed]
+    parts = Parts(program, alignment)
+    unit = math.gcd(*sizes, *parts.sizes) or alignment
+    boxes = _compressed([lives[index] for index in placed], [size // unit for size in sizes])
+    offsets = [0] * len(program.buffers)
+    placement = lowest(boxes, work)
+    least = max(parts.alive_bytes())
+    if placement.height * unit > least:
+        shapes = [_shape(parts, index, unit) for index in placed]
+        placement = lowest_shapes(shapes, placement, least // unit, PROMOTIONS)
+    for index, offset in zip(placed, placement.offsets, strict=True):
+        offsets[index] = offset * unit
+    arena = placement.height * unit
+    return ArenaPlan(tuple(offsets), arena, least, max(parts.working_sets(), default=0), arena == least)
+
+
+def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
+    """The lowest placement found: greedy orders, then promotions, then the skyline and the canonical search, each with
+    half of the work."""
+    if not boxes:
+        return Placement((), 0)
+    least = max(loads(boxes))
+    near = neighbours(boxes)
+    best: Placement | None = None
+    winner: list[int] = []
+    for order in orders(boxes, near):
+        for tightest in (False, True):
+            found = place(boxes, near, order, tightest=tightest, below=best.height if best else None)
+            if found is not None:
+                best, winner = found, order
+                if best.height == least:
+                    return best
+    assert best is not None
+    best = _promoted(boxes, near, winner, best, least)
+    if best.height > least:
+        best = settled(boxes, best, least, work // 2)
+    return best if best.height == least else lower(boxes, best, least, work // 2)
+
+
+def _promoted(
+    boxes: Sequence[Box], near: Sequence[Sequence[int]], order: list[int], best: Placement, least: int
+) -> Placement:
+    """Places again and again, each time with the boxes first that reached the top the time before."""
+    placement = best
+    for _ in range(PROMOTIONS):
+        if best.height == least:
+            break
+        order = promote(order, boxes, placement)
+        again = place(boxes, near, order)
+        assert again is not None
+        placement = again
+        if placement.height < best.height:
+            best = placement
+    return best
+
+
+def _shape(parts: Parts, buffer: int, unit: int) -> Shape:
+    """The parts of a buffer that are ever alive."""
+    return tuple(
+        Piece(life.start, life.end, parts.lowers[part] // unit, (parts.lowers[part] + parts.sizes[part]) // unit)
+        for part in parts.of_buffer(buffer)
+        if parts.sizes[part] and (life := parts.lives[part]).end > life.start
+    )
+
+
+def _compressed(lives: Sequence[Lifetime], sizes: Sequence[int]) -> list[Box]:
+    """Boxes over the moments at which some buffer is born: lifetimes that meet do so at one of these."""
+    births = sorted({life.start for life in lives})
+    rank = {step: number for number, step in enumerate(births)}
+    count, number = {}, 0
+    for step in range(max((life.end for life in lives), default=0) + 1):
+        count[step] = number
+        number += step in rank
+    return [Box(rank[life.start], count[life.end], size) for life, size in zip(lives, sizes, strict=True)]

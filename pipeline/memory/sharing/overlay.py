@@ -1,0 +1,149 @@
+"""Several tensors on one buffer: putting them there, and whether each holds what was written for it when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ...program import DTYPE_BYTES, Overlay, Program, Step
+
+#: bytes of a buffer, from and up to, and the tensor whose bytes they are: one that a step, or the caller, writes
+Piece = tuple[int, int, int]
+
+
+def laid_together(program: Program, step: Step, overlay: Overlay) -> Program | None:
+    """`program` with a read of `step` where `overlay` puts it in a write; its smaller buffer moves into the larger one.
+
+    The same object where they lie there already; None where one is a weight, or neither buffer has room for the other.
+    Whether anything is overwritten too early is another question: see `keeps_contents`.
+    """
+    read, write = program.tensors[step.reads[overlay.read]], program.tensors[step.writes[overlay.write]]
+    if read.buffer is None or write.buffer is None:
+        return None
+    shift = write.offset + overlay.shift - read.offset
+    if read.buffer == write.buffer:
+        return program if shift == 0 else None
+    moved, kept = read.buffer, write.buffer
+    if program.buffers[moved].nbytes > program.buffers[kept].nbytes:
+        moved, kept, shift = kept, moved, -shift
+    if not 0 <= shift <= program.buffers[kept].nbytes - program.buffers[moved].nbytes:
+        return None
+    tensors = tuple(
+        replace(tensor, buffer=kept, offset=tensor.offset + shift) if tensor.buffer == moved else tensor
+        for tensor in program.tensors
+    )
+    if any(tensor.offset % DTYPE_BYTES[tensor.dtype] for tensor in tensors if tensor.buffer == kept):
+        return None
+    return replace(program, tensors=tensors)
+
+
+def compacted(program: Program) -> Program:
+    """`program` without the buffers on which no tensor lies any more."""
+    used = sorted({tensor.buffer for tensor in program.tensors if tensor.buffer is not None})
+    number = {buffer: place for place, buffer in enumerate(used)}
+    tensors = tuple(
+        tensor if tensor.buffer is None else replace(tensor, buffer=number[tensor.buffer]) for tensor in program.tensors
+    )
+    return replace(program, tensors=tensors, buffers=tuple(program.buffers[buffer] for buffer in used))
+
+
+def tensors_on(program: Program, buffer: int) -> frozenset[int]:
+    """The tensors that lie on a buffer."""
+    return frozenset(number for number, tensor in enumerate(program.tensors) if tensor.buffer == buffer)
+
+
+def touching(program: Program, tensors: frozenset[int]) -> list[int]:
+    """The numbers of the steps that read or write any of `tensors`."""
+    return [
+        number
+        for number, step in enumerate(program.steps)
+        if not (tensors.isdisjoint(step.reads) and tensors.isdisjoint(step.writes))
+    ]
+
+
+def keeps_contents(program: Program, buffer: int) -> bool:
+    """Whether every tensor on `buffer` that is read, or handed out, then holds what was written for it.
+
+    Runs the steps in their order. A step may write over what it reads only where its kernel allows for that.
+    """
+    contents = _Contents(program, buffer)
+    contents.write(contents.on_buffer(tuple(port.tensor for port in program.inputs)))
+    for step in (program.steps[number] for number in touching(program, tensors_on(program, buffer))):
+        reads, writes = contents.on_buffer(step.reads), contents.on_buffer(step.writes)
+        if not all(map(contents.holds, reads)) or not _may_run(program, step, reads, writes):
+            return False
+        contents.write(writes)
+    return all(contents.holds(tensor) for tensor in contents.on_buffer(tuple(port.tensor for port in program.outputs)))
+
+
+def _may_run(program: Program, step: Step, reads: list[int], writes: list[int]) -> bool:
+    """Whether no two results lie on each other, and each on an operand only as the kernel allows."""
+    if any(_overlap(program, one, other) for number, one in enumerate(writes) for other in writes[:number]):
+        return False
+    allowed = {(each.read, each.write) for each in step.in_place if program.is_in_place(step, each)}
+    return all(
+        (place, result) in allowed
+        for place, read in enumerate(step.reads)
+        for result, write in enumerate(step.writes)
+        if read in reads and write in writes and _overlap(program, read, write)
+    )
+
+
+def _overlap(program: Program, one: int, other: int) -> bool:
+    """For two tensors on one buffer."""
+    (low, high), (start, end) = span(program, one), span(program, other)
+    return max(low, start) < min(high, end)
+
+
+def pieces(program: Program, sources: dict[int, list[int]], tensor: int) -> Iterator[Piece]:
+    """What the bytes of a tensor are, seen through views; `sources` are those of `program.views`."""
+    low, high = span(program, tensor)
+    if tensor not in sources:
+        yield low, high, tensor
+    for source in sources.get(tensor, ()):
+        for start, end, root in pieces(program, sources, source):
+            if max(start, low) < min(end, high):
+                yield max(start, low), min(end, high), root
+
+
+def span(program: Program, tensor: int) -> tuple[int, int]:
+    """The bytes of its buffer a tensor covers, half-open."""
+    what = program.tensors[tensor]
+    return what.offset, what.offset + what.nbytes
+
+
+class _Contents:
+    """What each byte of one buffer was last written as."""
+
+    def __init__(self, program: Program, buffer: int):
+        self._program, self._buffer = program, buffer
+        self._sources: dict[int, list[int]] = {}
+        for view in program.views:
+            self._sources.setdefault(view.tensor, []).append(view.source)
+        self._written: list[Piece] = []
+
+    def on_buffer(self, tensors: tuple[int, ...]) -> list[int]:
+        """Those of `tensors` that have bytes on the buffer."""
+        known = self._program.tensors
+        return [tensor for tensor in tensors if known[tensor].buffer == self._buffer and known[tensor].nbytes]
+
+    def holds(self, tensor: int) -> bool:
+        low, high = span(self._program, tensor)
+        covered = 0
+        for start, end, root in pieces(self._program, self._sources, tensor):
+            covered += end - start
+            found = sum(max(0, min(end, above) - max(start, below)) for below, above, of in self._written if of == root)
+            if found != end - start:
+                return False
+        return covered == high - low
+
+    def write(self, tensors: list[int]) -> None:
+        for tensor in tensors:
+            low, high = span(self._program, tensor)
+            left = [
+                (start, end, of)
+                for below, above, of in self._written
+                for start, end in ((below, min(above, low)), (max(below, high), above))
+                if start < end
+            ]
+            self._written = [*left, (low, high, tensor)]

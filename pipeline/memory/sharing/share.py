@@ -1,0 +1,169 @@
+"""Buffers that share memory on purpose: results in place of operands, copies that are where they would be copied to.
+
+    x ──► relu ──► y             y takes over x's memory                      (in place)
+    a ──┐
+        ├─► concat ──► c         a and b are written where c has them,        (a copy that goes away)
+    b ──┘                        and the concat has nothing left to do
+    x ──► split ──► s, t         s and t are windows on x                     (the same, the other way round)
+
+Every merge is legal, and is refused all the same where it costs more than it gives: an order that was possible may not
+be any more. What gives is judged by the bound in the best of the orders that cost next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ...program import Overlay, Program, Step, View
+from ..liveness import ALIGNMENT, aligned
+from ..order.best_order import orders_of
+from ..order.cut_points import ancestors
+from ..order.step_graph import step_graph
+from .overlay import compacted, keeps_contents, laid_together, tensors_on, touching
+
+#: what a program costs: bytes at the peak, kernels, and bytes × steps; smaller is better
+_Cost = tuple[int, int, int]
+#: moves that may be tried, times the steps of the program: what a move takes grows with them
+WORK = 20_000
+
+
+@dataclass
+class _Work:
+    """How much may still be tried. The largest buffers go first, so what is left out when it ends is small."""
+
+    alignment: int
+    left: int
+
+    def allows(self, program: Program) -> bool:
+        self.left -= len(program.steps)
+        return self.left >= 0
+
+
+#: merges all buffers for one reason
+_Kind = Callable[[Program, _Work], Program]
+
+
+def share(program: Program, *, in_place: bool = True, copies: bool = True, alignment: int = ALIGNMENT) -> Program:
+    """`program` with buffers merged; the steps that are left keep their order. Deterministic. Weights stay as they are.
+
+    What is merged first can be in the way of what comes later: both kinds are tried first, and the better way is taken.
+    """
+    kinds = [_in_place] * in_place + [_without_copies] * (copies and has_copies(program))
+    found = [_merged(program, way, _Work(alignment, WORK)) for way in (kinds, kinds[::-1])[: len(kinds)]]
+    return compacted(min(found, key=lambda each: _cost(each, alignment), default=program))
+
+
+def has_copies(program: Program) -> bool:
+    """Whether a step copies and nothing else, so that it may go away."""
+    return any(step.copies for step in program.steps)
+
+
+def _merged(program: Program, kinds: list[_Kind], work: _Work) -> Program:
+    """All kinds of merges in turn, as long as that changes something: what was refused may be worth it later."""
+    before = None
+    while program is not before:
+        before = program
+        for merge in kinds:
+            program = merge(program, work)
+    return program
+
+
+def _in_place(program: Program, work: _Work) -> Program:
+    """Results in place of operands, each where that costs nothing, or less than it gives."""
+    earlier = ancestors(step_graph(program))
+    cost: _Cost | None = None
+    for number in _largest_first(program):
+        step = program.steps[number]
+        for overlay in step.in_place:
+            merged = laid_together(program, step, overlay)
+            if merged is None or merged is program:
+                continue
+            if not work.allows(program):
+                return program
+            if not _is_legal(merged, step.writes[overlay.write]):
+                continue
+            if _costs_nothing(program, number, overlay, earlier[number], work.alignment):
+                program, cost = merged, None
+                continue
+            cost, less = cost or _cost(program, work.alignment), _cost(merged, work.alignment)
+            if less < cost:
+                program, cost = merged, less
+    return program
+
+
+def _without_copies(program: Program, work: _Work) -> Program:
+    """Without the kernels that copy, each where the operands can lie where it copies them to at no higher bound."""
+    cost: _Cost | None = None
+    for step in [program.steps[number] for number in _largest_first(program)]:
+        if not step.copies:
+            continue
+        if not work.allows(program):
+            return program
+        merged = _without(program, step)
+        if merged is None:
+            continue
+        cost, less = cost or _cost(program, work.alignment), _cost(merged, work.alignment)
+        if less < cost:
+            program, cost = merged, less
+    return program
+
+
+def _without(program: Program, step: Step) -> Program | None:
+    """`program` with all operands of a copy where it copies them to, and without it; None where that is not legal."""
+    merged: Program | None = program
+    for overlay in step.copies:
+        merged = laid_together(merged, step, overlay)
+        if merged is None:
+            return None
+    views = tuple(
+        View(step.writes[overlay.write], step.reads[overlay.read], overlay.shift, elided=True) for overlay in step.copies
+    )
+    steps = tuple(each for each in merged.steps if each is not step)
+    merged = replace(merged, steps=steps, views=merged.views + views)
+    return merged if all(_is_legal(merged, write) for write in step.writes) else None
+
+
+def _largest_first(program: Program) -> list[int]:
+    """The numbers of the steps, those that write most bytes first."""
+
+    def written(number: int) -> int:
+        return sum(program.tensors[tensor].nbytes for tensor in program.steps[number].writes)
+
+    return sorted(range(len(program.steps)), key=lambda number: (-written(number), number))
+
+
+def _is_legal(program: Program, tensor: int) -> bool:
+    buffer = program.tensors[tensor].buffer
+    assert buffer is not None
+    return keeps_contents(program, buffer)
+
+
+def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int, alignment: int) -> bool:
+    """Whether a step's operand dies and its result begins there, both whole buffers of one size, and no order is ruled
+    out by that.
+
+    At that step there is then one buffer where there were two, and one everywhere else.
+    """
+    step = program.steps[number]
+    read = program.tensors[step.reads[overlay.read]].buffer
+    write = program.tensors[step.writes[overlay.write]].buffer
+    assert read is not None and write is not None
+    if aligned(program.buffers[read].nbytes, alignment) != aligned(program.buffers[write].nbytes, alignment):
+        return False
+    whole = ((step.reads[overlay.read], read), (step.writes[overlay.write], write))
+    if any(program.tensors[tensor].nbytes != program.buffers[buffer].nbytes for tensor, buffer in whole):
+        return False
+    if read in program.output_buffers() or write in program.input_buffers():
+        return False
+    if touching(program, tensors_on(program, write))[0] != number:
+        return False
+    users = touching(program, tensors_on(program, read))
+    return users[-1] == number and all(earlier >> user & 1 for user in users[:-1])
+
+
+def _cost(program: Program, alignment: int) -> _Cost:
+    """In the best of the orders that cost next to nothing."""
+    graph = step_graph(program, alignment)
+    found = [graph.alive(order) for _, order in orders_of(graph)]
+    return min((max(alive), len(program.steps), sum(alive)) for alive in found)

@@ -1,0 +1,256 @@
+"""Which steps to run as one, so that the most that is alive at any step is least.
+
+A path through the steps in their order: each edge is a step by itself, or several that run as one, and costs the bytes
+that are alive meanwhile. The path whose costliest edge is cheapest is found by halving the bytes allowed, as in msf-CNN
+(Huang, Zhang et al., 2024, "patch-based fusion as a min-max path"); of the paths within them, the one that joins least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+
+from ...program import Program, Splits
+from ..liveness import ALIGNMENT, aligned
+from .region import joined, region, region_of
+from .region_builder import Growth, last_needs
+
+#: steps that run as one, at most
+LONGEST = 256
+#: rows at a time that are tried, so that loops are worth their while
+GROUPS = (16, 8, 4, 2)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Steps `first` to `last`, included, as one, by the rows along `axis` of the first one's result, `group` at a time.
+
+    `nbytes` are alive while it runs.
+    """
+
+    first: int
+    last: int
+    axis: int
+    group: int
+    nbytes: int
+
+
+def all_joined(
+    program: Program, splits: Mapping[str, Splits], segments: Sequence[Segment], alignment: int = ALIGNMENT
+) -> Program:
+    """`program` with the steps of each segment as one. The last goes first, so that the numbers of the others stay."""
+    for each in sorted(segments, key=lambda each: -each.first):
+        found = region(program, splits, each.first, each.last, each.axis, each.group, alignment)
+        assert found is not None
+        program, _ = joined(program, found)
+    return program
+
+
+def best_segments(program: Program, splits: Mapping[str, Splits], alignment: int = ALIGNMENT) -> Path:
+    """The path whose fullest edge is least. `program` keeps its order; `splits` are those of its kernels."""
+    paths = Paths(program, splits, alignment)
+    found = paths.within(max(paths.alone, default=0))
+    assert found.complete
+    low = paths.unavoidable
+    while low < found.nbytes:
+        middle = (low + found.nbytes) // 2
+        path = paths.within(middle)
+        if path.complete:
+            found = path
+        else:
+            low = middle + 1
+    return paths.coarser(found)
+
+
+@dataclass(frozen=True)
+class Path:
+    """Segments in order, and the most bytes alive on the way, which leads as far as step `reached` - to the end if
+    `complete`."""
+
+    segments: tuple[Segment, ...]
+    nbytes: int
+    reached: int
+    complete: bool
+
+
+class Paths:
+    """Paths through a program. What is alive at each edge is worked out once, when it is asked for."""
+
+    def __init__(self, program: Program, splits: Mapping[str, Splits], alignment: int):
+        self.program, self.splits, self.alignment = program, splits, alignment
+        self.count = len(program.steps)
+        self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
+        self.births, self.deaths = self._lives()
+        self._needed = last_needs(program)
+        #: by first step, the one after the last, and axis: the segment, and what its rings take at least
+        self._known: dict[tuple[int, int, int], Segment | None] = {}
+        self._least: dict[tuple[int, int, int], int] = {}
+        self._arounds: dict[int, list[int]] = {}
+        self._axes_of: dict[int, list[int]] = {}
+        #: by first step and axis: the region grown so far, and the step at which no region is possible any more
+        self._growths: dict[tuple[int, int], Growth] = {}
+        self._stopped: dict[tuple[int, int], int] = {}
+
+    def _lives(self) -> tuple[list[int], list[int]]:
+        """The first step at which each buffer is alive, and the one at which it no longer is. Inputs are alive before
+        the first step, outputs after the last."""
+        births, deaths = [self.count] * len(self.sizes), [0] * len(self.sizes)
+        for number, step in enumerate(self.program.steps):
+            for buffer in self.program.buffers_of(step.reads + step.writes):
+                births[buffer], deaths[buffer] = min(births[buffer], number), number + 1
+        for buffer in self.program.input_buffers():
+            births[buffer] = -1
+        for buffer in self.program.output_buffers():
+            deaths[buffer] = self.count + 1
+        return births, deaths
+
+    def _splits_of(self, number: int) -> Splits:
+        return self.splits[self.program.steps[number].kernel]
+
+    @cached_property
+    def alone(self) -> list[int]:
+        """The bytes alive at each step by itself; an operand that may lie in the result, and dies, is not counted."""
+        changes = [0] * (self.count + 2)
+        for size, birth, death in zip(self.sizes, self.births, self.deaths):
+            if death > birth + 1:
+                changes[max(birth, 0)] += size
+                changes[death] -= size
+        alive = accumulate(changes)
+        return [nbytes - self._saved(number) for number, nbytes in zip(range(self.count), alive)]
+
+    @property
+    def unavoidable(self) -> int:
+        """What no path goes below, in bytes: the inputs of the model alone, or its outputs."""
+        inputs = sum(self.sizes[b] for b in self.program.input_buffers())
+        return max(inputs, sum(self.sizes[b] for b in self.program.output_buffers()))
+
+    def _around(self, first: int, end: int) -> int:
+        """The bytes of all that is alive while steps `first` to `end` run as one, but for what is made and used up."""
+        if first not in self._arounds:
+            self._arounds[first] = list(self._all_around(first))
+        return self._arounds[first][end - first - 1]
+
+    def _all_around(self, first: int) -> Iterator[int]:
+        """For each end, up to the longest."""
+        lives = list(zip(self.sizes, self.births, self.deaths))
+        nbytes = sum(size for size, birth, death in lives if birth < first < death)
+        changes = [0] * (self.count + 2)
+        for size, birth, death in lives:
+            if first <= birth < self.count:
+                changes[birth + 1] += size
+                changes[min(death, self.count + 1)] -= size
+        for end in range(first + 1, min(first + LONGEST, self.count) + 1):
+            nbytes += changes[end]
+            yield nbytes
+
+    def _saved(self, number: int) -> int:
+        step = self.program.steps[number]
+        best = 0
+        for overlay in step.in_place:
+            (read,) = self.program.buffers_of((step.reads[overlay.read],)) or (None,)
+            (write,) = self.program.buffers_of((step.writes[overlay.write],))
+            if read is not None and self.deaths[read] == number + 1:
+                best = max(best, min(self.sizes[read], self.sizes[write]))
+        return best
+
+    def within(self, most: int) -> Path:
+        """The path that never needs more than `most` bytes and joins the fewest steps, as far as one leads."""
+        joined: list[tuple[int, int] | None] = [None] * (self.count + 1)
+        joined[0] = (0, 0)
+        came: list[Segment | None] = [None] * (self.count + 1)
+        for first in range(self.count):
+            here = joined[first]
+            if here is None:
+                continue
+            if self.alone[first] <= most:
+                self._reach(joined, came, first + 1, here, None)
+            blocked = next((k for k in range(first, min(first + LONGEST, self.count)) if self.alone[k] > most), None)
+            if blocked is None:
+                continue
+            for end in range(max(blocked, first + 1) + 1, min(first + LONGEST, self.count) + 1):
+                segment = self.segment(first, end, most)
+                if segment is not None:
+                    self._reach(joined, came, end, (here[0] + end - first, here[1] + 1), segment)
+                elif self._stops(first, end):
+                    break
+        reached = max(number for number, cost in enumerate(joined) if cost is not None)
+        segments, at = [], reached
+        while at > 0:
+            segment = came[at]
+            at = at - 1 if segment is None else segment.first
+            segments += [segment] if segment is not None else []
+        return self._path(segments[::-1], reached)
+
+    def _path(self, segments: Sequence[Segment], reached: int) -> Path:
+        inside = {number for segment in segments for number in range(segment.first, segment.last + 1)}
+        alone = [nbytes for number, nbytes in enumerate(self.alone[:reached]) if number not in inside]
+        most = max([*alone, *(segment.nbytes for segment in segments)], default=0)
+        return Path(tuple(segments), most, reached, reached == self.count)
+
+    @staticmethod
+    def _reach(joined: list, came: list, end: int, cost: tuple[int, int], segment: Segment | None) -> None:
+        if joined[end] is None or cost < joined[end]:
+            joined[end], came[end] = cost, segment
+
+    def segment(self, first: int, end: int, most: int) -> Segment | None:
+        """The fastest way to run these steps as one that needs at most `most` bytes; None where there is none."""
+        around = self._around(first, end)
+        if around > most:
+            return None
+        for axis in self._axes(first):
+            place = (first, end, axis)
+            if around + self._least.get(place, 0) > most:
+                continue
+            if place not in self._known:
+                growth = self._grown(*place)
+                if growth is not None and place not in self._least:
+                    self._least[place] = growth.least_bytes()
+                    if around + self._least[place] > most:
+                        continue
+                found = None if growth is None else region_of(growth, alignment=self.alignment)
+                self._known[place] = None if found is None else Segment(first, end - 1, axis, 1, around + found.nbytes)
+            segment = self._known[place]
+            if segment is not None and segment.nbytes <= most:
+                return segment
+        return None
+
+    def _axes(self, first: int) -> list[int]:
+        """The axes to go along, the fastest first: vectors lie along the last one, and a few channels at a time use a
+        weight less often than all of them do."""
+        if first not in self._axes_of:
+            last = len(self.program.tensors[self.program.steps[first].writes[0]].shape) - 1
+            axes = [rows.axis for rows in self._splits_of(first).rows]
+            self._axes_of[first] = sorted(axes, key=lambda axis: (axis == last, axis <= 1, axis))
+        return self._axes_of[first]
+
+    def _grown(self, first: int, end: int, axis: int) -> Growth | None:
+        """With the steps from `first` up to `end`; None where they cannot run as one."""
+        if end > self._stopped.get((first, axis), end):
+            return None
+        growth = self._growths.get((first, axis))
+        if growth is None or growth.last >= end:
+            growth = Growth(self.program, self.splits, first, axis, self._needed)
+            self._growths[first, axis] = growth
+        while growth.last < end - 1:
+            if not growth.grow():
+                self._stopped[first, axis] = growth.last
+                return None
+        return growth
+
+    def _stops(self, first: int, end: int) -> bool:
+        """Whether no segment from `first` goes as far as `end`."""
+        return all(self._stopped.get((first, axis), self.count) < end for axis in self._axes(first))
+
+    def coarser(self, path: Path) -> Path:
+        """With as many rows at a time as there is room for."""
+        return self._path([self._coarser(segment, path.nbytes) for segment in path.segments], path.reached)
+
+    def _coarser(self, segment: Segment, most: int) -> Segment:
+        around = self._around(segment.first, segment.last + 1)
+        for group in GROUPS:
+            found = region(self.program, self.splits, segment.first, segment.last, segment.axis, group, self.alignment)
+            if found is not None and around + found.nbytes <= most:
+                return replace(segment, group=group, nbytes=around + found.nbytes)
+        return segment

@@ -1,0 +1,163 @@
+"""Several steps run as one, row by row: of the tensors between them a few rows exist at a time, in a ring.
+
+    tick    0   1   2   3   4   5   6
+    step 1  r0  r1  r2  r3  r4  r5  r6        a row at each tick
+    step 2          r0      r1      r2        every second tick, from three rows of step 1, the last just computed
+    ring    0   01  012 123 234 345 456
+
+Nothing is computed twice: what a row has in common with the one before it is kept. The idea is that of line buffers in
+hardware, and of msf-CNN's fused blocks with a cache. Rows may be lines of an image, or its channels, which a convolution
+at the end takes into its sum (partial execution, as in Pex).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from ...program import Buffer, Program, Splits, Step
+from ..liveness import ALIGNMENT, aligned
+from .region_builder import Choice, Growth, Need, last_needs
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a region: at tick `offset` + k · `period` it computes rows k · group up to (k + 1) · group of its
+    result, of `extent` along `axis`. `held` are the rows there is room for: all where the result is needed whole.
+
+    A stage that sums up takes these rows of its `operand` instead, of which `axis` and `extent` are; `held` is 0.
+    """
+
+    step: int
+    axis: int
+    extent: int
+    group: int
+    period: int
+    offset: int
+    held: int
+    operand: int | None = None
+
+    @property
+    def end(self) -> int:
+        """The tick after its last."""
+        return self.offset + (self.extent // self.group - 1) * self.period + 1
+
+
+@dataclass(frozen=True)
+class Region:
+    """Steps that run as one. `rings` are the tensors that are never whole, and `nbytes` what their rings take, each
+    aligned; `results` are those that others need."""
+
+    stages: tuple[Stage, ...]
+    rings: tuple[int, ...]
+    results: tuple[int, ...]
+    nbytes: int
+
+    @property
+    def ticks(self) -> range:
+        return range(min(stage.offset for stage in self.stages), max(stage.end for stage in self.stages))
+
+
+def region(
+    program: Program,
+    splits: Mapping[str, Splits],
+    first: int,
+    last: int,
+    axis: int,
+    group: int = 1,
+    alignment: int = ALIGNMENT,
+) -> Region | None:
+    """Steps `first` to `last`, included, as one; None where they cannot be. `splits` are those of each kernel.
+
+    The rows are those of the first step's result along `axis`, computed `group` at a time, which must divide them all.
+    """
+    growth = Growth(program, splits, first, axis, last_needs(program))
+    while growth.last < last:
+        if not growth.grow():
+            return None
+    return region_of(growth, group, alignment)
+
+
+def region_of(growth: Growth, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
+    """The steps taken in, as one; None where a branch is not joined yet, or the rows do not go together."""
+    program = growth.program
+    chosen = [growth.choices[number] for number in sorted(growth.choices)]
+    if growth.waiting or any(choice.extent % group for choice in chosen):
+        return None
+    periods = growth.periods()
+    needs = [growth.needs(choice, group) for choice in chosen]
+    if group > 1 and any(_slopes(of) != _slopes(growth.needs(choice, 1)) for choice, of in zip(chosen, needs)):
+        return None  # groups of rows go by at another pace than rows do
+    needed = growth.kept()
+    stages = _stages(program, list(zip(chosen, needs)), periods, needed, group)
+    writes = [program.steps[stage.step].writes[0] for stage in stages]
+    rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and t not in needed}
+    held = [program.tensors[t].nbytes // stage.extent * stage.held for t, stage in rings.items()]
+    nbytes = sum(aligned(each, alignment) for each in held)
+    return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
+
+
+def _stages(
+    program: Program,
+    chosen: list[tuple[Choice, list[Need]]],
+    periods: dict[int, int],
+    needed: frozenset[int],
+    group: int,
+) -> tuple[Stage, ...]:
+    """The stages with when they run, as late as their readers allow, and what their rings hold."""
+    readers: dict[int, list[tuple[Need, int]]] = {tensor: [] for tensor in periods}
+    stages = []
+    for choice, needs in reversed(chosen):
+        step = program.steps[choice.step]
+        tensor = step.writes[0]
+        if choice.rows is None:
+            assert choice.operand is not None
+            period = periods[step.reads[choice.operand]]
+            stage = Stage(choice.step, choice.axis, choice.extent, group, period, 0, 0, choice.operand)
+        else:
+            period = periods[tensor]
+            offset = min((at - period * (need.high - 1) for need, at in readers[tensor]), default=0)
+            held = max((_held(need, at - offset, period) for need, at in readers[tensor]), default=1) * group
+            whole = tensor in needed or held > choice.extent
+            stage = Stage(choice.step, choice.axis, choice.extent, group, period, offset, choice.extent if whole else held)
+        for need in needs:
+            readers[need.tensor].append((need, stage.offset))
+        stages.append(stage)
+    return tuple(reversed(stages))
+
+
+def _held(need: Need, lead: int, period: int) -> int:
+    """How many groups there must be room for, where the writer is `lead` ticks ahead of a reader."""
+    ahead = lead // period if need.slope.denominator == 1 else -(-lead // period)
+    return ahead - need.low + 1
+
+
+def _slopes(needs: list[Need]) -> list[Fraction]:
+    return [need.slope for need in needs]
+
+
+def joined(program: Program, region: Region) -> tuple[Program, Step]:
+    """`program` with the steps of the region as one, where the last of them was; and that step.
+
+    It writes the results, then the rings, which nobody reads: they need a place while it runs, and none after.
+    """
+    inside = {stage.step for stage in region.stages}
+    steps = [program.steps[number] for number in sorted(inside)]
+    results = (*region.results, *region.rings)
+    reads = tuple(dict.fromkeys(t for step in steps for t in step.reads if t not in results))
+    taken = {step.kernel for step in program.steps}
+    name = f"banded_{steps[0].kernel}"
+    while name in taken:
+        name += "_"
+    step = Step(name, reads, results, tuple(dict.fromkeys(node for each in steps for node in each.nodes)))
+    last = max(inside)
+    kept = (step if n == last else each for n, each in enumerate(program.steps) if n == last or n not in inside)
+    tensors, buffers = list(program.tensors), list(program.buffers)
+    for stage in region.stages:
+        tensor = program.steps[stage.step].writes[0]
+        if tensor in region.rings:
+            shape = tuple(stage.held if n == stage.axis else e for n, e in enumerate(tensors[tensor].shape))
+            tensors[tensor] = ring = replace(tensors[tensor], shape=shape)
+            buffers[ring.buffer] = Buffer(buffers[ring.buffer].name, ring.nbytes)
+    return replace(program, steps=tuple(kept), tensors=tuple(tensors), buffers=tuple(buffers)), step

@@ -1,0 +1,180 @@
+"""Steps run again for late readers, so that what they make need not be kept: the steps, and which are worth it.
+
+    made ──► read soon ──► … the peak … ──► read late            kept alive all the way
+    made ──► read soon ──► … the peak … ──► made again ──► read  computed twice
+
+What is made again is mostly never whole either: it is made where it is read, row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ...errors import PlanError
+from ...program import Buffer, Program, Splits
+from ..liveness import ALIGNMENT
+from .partition import Path, Paths, best_segments
+
+#: steps that are run again together, at most
+LONGEST = 8
+#: a tensor this many times smaller than what is not kept any more may be kept for it
+WORTH_KEEPING = (8, 2)
+#: readers it is made again for, one of so many after the peak
+READERS = 2
+#: steps of programs that repeats are tried on, in all; some ten seconds, and a few for a glance
+TRIED_STEPS, GLANCED_STEPS = 10_000, 2000
+#: where the search for a lower peak ends: when it is known to this fraction of itself
+PRECISION = 0.02
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """`steps` run again just before step `before`, for it and all that come later."""
+
+    steps: tuple[int, ...]
+    before: int
+
+
+def repeated(program: Program, repeat: Repeat) -> Program:
+    """`program` with steps run again. Raises PlanError where they are not all before, or something views what they
+    make."""
+    made = {t for number in repeat.steps if number < len(program.steps) for t in program.steps[number].writes}
+    late = any(number >= repeat.before for number in repeat.steps)
+    if late or repeat.before >= len(program.steps) or any(view.source in made for view in program.views):
+        raise PlanError(f"Steps {repeat.steps} of '{program.name}' cannot be run again before step {repeat.before}.")
+    tensors, buffers = list(program.tensors), list(program.buffers)
+    again: dict[int, int] = {}
+    copies = []
+    for number in sorted(repeat.steps):
+        step = program.steps[number]
+        for tensor in step.writes:
+            what = program.tensors[tensor]
+            assert what.buffer is not None
+            again[tensor] = len(tensors)
+            tensors.append(replace(what, buffer=len(buffers)))
+            buffers.append(Buffer(f"{program.buffers[what.buffer].name}_again", what.nbytes))
+        reads, writes = (tuple(again.get(t, t) for t in group) for group in (step.reads, step.writes))
+        copies.append(replace(step, reads=reads, writes=writes))
+    rest = [replace(step, reads=tuple(again.get(t, t) for t in step.reads)) for step in program.steps[repeat.before :]]
+    steps = (*program.steps[: repeat.before], *copies, *rest)
+    return replace(program, steps=steps, tensors=tuple(tensors), buffers=tuple(buffers))
+
+
+def work_of(program: Program, splits: Mapping[str, Splits]) -> int:
+    """How often the innermost loops of all steps run."""
+    return sum(splits[step.kernel].work for step in program.steps)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A program after repeats, in order, and its best path; `refused`: some were not tried for the work they take.
+
+    `tried` counts the steps of the programs that were looked at.
+    """
+
+    program: Program
+    repeats: tuple[Repeat, ...]
+    path: Path
+    refused: bool = False
+    tried: int = 0
+
+
+@dataclass
+class _Tries:
+    """How many steps may still be looked at for paths: a deterministic stand-in for time."""
+
+    left: int
+    refused: bool = False
+
+    def allows(self, program: Program) -> bool:
+        self.left -= len(program.steps)
+        return self.left >= 0
+
+
+def best_repeats(
+    program: Program, splits: Mapping[str, Splits], work: int, alignment: int = ALIGNMENT, steps: int = TRIED_STEPS
+) -> Repeated:
+    """The lowest path found by running steps again that take no more than `work` iterations in all, tried on programs of
+    so many steps together.
+
+    Halves the bytes allowed: a path is made possible by repeats, one after the other, each where it is blocked.
+    """
+    best = Repeated(program, (), best_segments(program, splits, alignment))
+    low = Paths(program, splits, alignment).unavoidable
+    tries = _Tries(steps)
+    while best.path.nbytes - low > PRECISION * best.path.nbytes and tries.left > 0:
+        middle = (low + best.path.nbytes) // 2
+        found = _within(program, splits, middle, work, alignment, tries)
+        if found is None:
+            low = middle + 1
+        else:
+            best = found
+    return replace(best, refused=tries.refused, tried=steps - max(0, tries.left))
+
+
+def _within(
+    program: Program, splits: Mapping[str, Splits], most: int, work: int, alignment: int, tries: _Tries
+) -> Repeated | None:
+    """Repeats that make a path of `most` bytes possible; None where none are found, or the tries are used up."""
+    repeats: list[Repeat] = []
+    paths = Paths(program, splits, alignment)
+    path = paths.within(most)
+    while not path.complete:
+        left = len(program.steps) - path.reached
+        best = None
+        for repeat in dict.fromkeys(_candidates(paths, path.reached)):
+            cost = sum(splits[program.steps[number].kernel].work for number in repeat.steps)
+            tries.refused = tries.refused or cost > work
+            if cost > work or not tries.allows(program):
+                continue
+            after = repeated(program, repeat)
+            tried = Paths(after, splits, alignment)
+            further = tried.within(most)
+            rank = (len(after.steps) - further.reached, cost)
+            if rank[0] < left and (best is None or rank < best[0]):
+                best = rank, repeat, after, tried, further, cost
+        if best is None:
+            return None
+        _, repeat, program, paths, path, cost = best
+        work -= cost
+        repeats.append(repeat)
+    return Repeated(program, tuple(repeats), paths.coarser(path))
+
+
+def _candidates(paths: Paths, blocked: int) -> Iterator[Repeat]:
+    """What could be made again instead of being kept over the steps where a path is blocked, the largest first."""
+    program = paths.program
+    for at in range(max(0, blocked - 1), min(blocked + 2, len(program.steps))):
+        over = [b for b, birth in enumerate(paths.births) if 0 <= birth <= at and paths.deaths[b] > at + 1]
+        for buffer in sorted(over, key=lambda b: (-paths.sizes[b], b))[:3]:
+            readers = [n for n, step in enumerate(program.steps) if n > at and buffer in program.buffers_of(step.reads)]
+            for before in readers[:READERS]:
+                for smaller in WORTH_KEEPING:
+                    found = _chain(paths, buffer, at, before, smaller)
+                    if found is not None:
+                        yield found
+
+
+def _chain(paths: Paths, buffer: int, at: int, before: int, smaller: int) -> Repeat | None:
+    """The steps that make `buffer` again, which is kept over step `at`, for its reader `before`, from what is there or
+    small."""
+    program = paths.program
+    writers = {b: n for n, step in enumerate(program.steps) for b in program.buffers_of(step.writes)}
+    if buffer in program.output_buffers():
+        return None
+    steps: set[int] = set()
+    waiting = [buffer]
+    while waiting:
+        number = writers.get(waiting.pop())
+        if number is None or number > at or len(steps) == LONGEST:
+            return None
+        steps.add(number)
+        for needed in program.buffers_of(program.steps[number].reads):
+            there = paths.deaths[needed] > before or paths.births[needed] < 0
+            if not there and paths.sizes[needed] * smaller > paths.sizes[buffer] and writers.get(needed) not in steps:
+                waiting.append(needed)
+    made = {t for number in steps for t in program.steps[number].writes}
+    if any(view.source in made for view in program.views):
+        return None
+    return Repeat(tuple(sorted(steps)), before)

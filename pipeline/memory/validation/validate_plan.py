@@ -1,0 +1,149 @@
+"""Checks an arena plan against the program it is for. Shares no code with the planner, and is O(n²) on purpose.
+
+A plan that passes is safe to run: at no step do two buffers that hold something share a byte, and what lies on one
+buffer is read before it is overwritten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...errors import PlanError
+from ...program import Program, Tensor
+from ..placement.plan_arena import ArenaPlan
+from .replay_contents import check_contents
+
+
+def validate_plan(program: Program, plan: ArenaPlan, alignment: int) -> None:
+    """Raises PlanError, naming buffers, steps and offsets in bytes, if `plan` breaks a rule or claims what is not so.
+
+    The rules: one offset for each buffer, aligned and not negative; every buffer inside the arena, as are the bytes
+    up to the next multiple of `alignment`; parts of buffers that are alive at a common step are apart; nothing is read
+    before it is written, or after it is overwritten; a kernel writes over what it reads only where it may; and bound,
+    floor and proved are what they are said to be.
+    """
+    _check_offsets(program, plan, alignment)
+    _check_reads(program)
+    parts = _parts(program, alignment)
+    _check_apart(program, plan, parts)
+    check_contents(program, plan)
+    _check_claims(program, plan, parts)
+
+
+def _check_offsets(program: Program, plan: ArenaPlan, alignment: int) -> None:
+    if len(plan.offsets) != len(program.buffers):
+        raise PlanError(
+            f"The plan of '{program.name}' has {len(plan.offsets)} offsets for {len(program.buffers)} buffers."
+        )
+    for buffer, offset in zip(program.buffers, plan.offsets, strict=True):
+        if offset < 0 or offset % alignment:
+            raise PlanError(f"Buffer '{buffer.name}' is at offset {offset}, not a multiple of {alignment}.")
+        if offset + _padded(buffer.nbytes, alignment) > plan.arena:
+            raise PlanError(
+                f"Buffer '{buffer.name}' of {buffer.nbytes} bytes at offset {offset} "
+                f"ends outside the arena of {plan.arena} bytes."
+            )
+
+
+def _check_reads(program: Program) -> None:
+    """Replays the steps: what is read must have been written, by the caller or by an earlier step, and must fit."""
+    for tensor in program.tensors:
+        if tensor.buffer is not None and tensor.offset + tensor.nbytes > program.buffers[tensor.buffer].nbytes:
+            name = program.buffers[tensor.buffer].name
+            raise PlanError(
+                f"A tensor of {tensor.nbytes} bytes at byte {tensor.offset} does not fit into its buffer '{name}'."
+            )
+    written = {program.tensors[port.tensor].buffer for port in program.inputs}
+    for number, step in enumerate(program.steps):
+        for read in step.reads:
+            buffer = program.tensors[read].buffer
+            if buffer is not None and buffer not in written:
+                name = program.buffers[buffer].name
+                raise PlanError(f"Step {number} ({step.kernel}) reads buffer '{name}' before anything wrote it.")
+        written.update(program.tensors[write].buffer for write in step.writes)
+    for port in program.outputs:
+        buffer = program.tensors[port.tensor].buffer
+        if buffer is not None and buffer not in written:
+            raise PlanError(f"Nothing writes output '{port.name}'.")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Bytes `low` to `high` of a buffer, kept from step `first` to step `last`; `kernels` are the steps that use them,
+    which is not the caller."""
+
+    buffer: int
+    low: int
+    high: int
+    first: int
+    last: int
+    kernels: frozenset[int]
+
+
+def _parts(program: Program, alignment: int) -> list[_Part]:
+    """What is used of each buffer, cut where one of its tensors begins or ends, rounded outwards."""
+    uses: list[list[_Use]] = [[] for _ in program.buffers]
+    end = len(program.steps) - 1 if program.steps else 0
+    ports = [(port.tensor, 0) for port in program.inputs] + [(port.tensor, end) for port in program.outputs]
+    touched = [(tensor, number) for number, step in enumerate(program.steps) for tensor in step.reads + step.writes]
+    for group, by_kernel in ((ports, False), (touched, True)):
+        for tensor, step in group:
+            what = program.tensors[tensor]
+            if what.buffer is not None:
+                uses[what.buffer].append((step, by_kernel, *_range(what, alignment)))
+    cuts = [{0, _padded(buffer.nbytes, alignment)} for buffer in program.buffers]
+    for tensor in program.tensors:
+        if tensor.buffer is not None:
+            cuts[tensor.buffer].update(_range(tensor, alignment))
+    found = []
+    for buffer, (ends, used) in enumerate(zip(cuts, uses, strict=True)):
+        ends = sorted(ends)
+        for low, high in zip(ends, ends[1:]):
+            steps = [(step, by_kernel) for step, by_kernel, start, stop in used if start < high and low < stop]
+            if steps:
+                kernels = frozenset(step for step, by_kernel in steps if by_kernel)
+                found.append(_Part(buffer, low, high, min(steps)[0], max(steps)[0], kernels))
+    return found
+
+
+#: the step, whether its kernel or the caller, and the bytes
+_Use = tuple[int, bool, int, int]
+
+
+def _range(tensor: Tensor, alignment: int) -> tuple[int, int]:
+    return tensor.offset - tensor.offset % alignment, _padded(tensor.offset + tensor.nbytes, alignment)
+
+
+def _check_apart(program: Program, plan: ArenaPlan, parts: list[_Part]) -> None:
+    rows = [
+        (part.first, part.last, plan.offsets[part.buffer] + part.low, plan.offsets[part.buffer] + part.high, part.buffer)
+        for part in parts
+    ]
+    for position, (first, last, low, high, number) in enumerate(rows):
+        for other_first, other_last, other_low, other_high, other in rows[position + 1 :]:
+            if low < other_high and other_low < high and first <= other_last and other_first <= last:
+                raise PlanError(
+                    f"Buffers '{program.buffers[number].name}' (steps {first} to {last}, bytes {low} to {high}) and "
+                    f"'{program.buffers[other].name}' (steps {other_first} to {other_last}, bytes {other_low} to "
+                    f"{other_high}) share memory while both are alive."
+                )
+
+
+def _check_claims(program: Program, plan: ArenaPlan, parts: list[_Part]) -> None:
+    most = [0] * max(1, len(program.steps))
+    touched = [0] * max(1, len(program.steps))
+    for part in parts:
+        for step in range(part.first, part.last + 1):
+            most[step] += part.high - part.low
+        for step in part.kernels:
+            touched[step] += part.high - part.low
+    if plan.bound != max(most):
+        raise PlanError(f"The plan says its bound is {plan.bound}, but {max(most)} bytes are alive at one step.")
+    if plan.floor != max(touched):
+        raise PlanError(f"The plan says its floor is {plan.floor}, but the largest kernel works on {max(touched)} bytes.")
+    if plan.proved != (plan.arena == plan.bound):
+        raise PlanError(f"The plan says proved={plan.proved} of an arena of {plan.arena} and a bound of {plan.bound}.")
+
+
+def _padded(nbytes: int, alignment: int) -> int:
+    return (nbytes + alignment - 1) // alignment * alignment

@@ -1,0 +1,304 @@
+"""params.yaml as typed, frozen objects. Whatever is unknown or malformed is an error that names its place.
+
+The file is read as YAML 1.2 by the parser DVC itself uses, so that both see the same values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from ..errors import ConfigError, did_you_mean
+from ..memory.footprint import Budget
+from ..support.latency_limit import LatencyLimit, parse_latency
+from ..support.sizes import parse_size
+from ..support.yaml_file import read_yaml
+
+MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+#: of keys that are no text, by the type a YAML parser gives them
+_KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None): "no value"}
+
+
+def _refuse(message: str) -> PydanticCustomError:
+    # pydantic fills {placeholders} of its template; handing the sentence over as a value keeps braces in it literal
+    return PydanticCustomError("params", "{message}", {"message": message})
+
+
+def _unknown(key: str, hint: str) -> PydanticCustomError:
+    # pydantic knows where the table is; the key is added when the path is put together
+    return PydanticCustomError("unknown_key", "{key} is unknown", {"key": key, "hint": hint})
+
+
+def _size(value: object) -> int:
+    """Bytes, from `1MiB`, `512KiB`, `1MB`, or a number of bytes."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise _refuse(f"{value!r} is not a size. Write it like 512KiB, 1MiB, 1MB, or a number of bytes.")
+    try:
+        nbytes = parse_size(value)
+    except ConfigError as error:
+        raise _refuse(str(error)) from error
+    if nbytes == 0:
+        raise _refuse("nothing fits in 0 bytes. Leave it out where there is no limit.")
+    return nbytes
+
+
+def _shape(value: object) -> tuple[int, ...]:
+    """A static shape, from `[1, 3, 48, 192]` or `1x3x48x192`."""
+    dims = value
+    if isinstance(value, str) and re.fullmatch(r"\d+(x\d+)*", value):
+        dims = [int(dim) for dim in value.split("x")]
+    elif isinstance(value, int) and not isinstance(value, bool):
+        dims = [value]
+    if not isinstance(dims, list) or not all(type(dim) is int and dim > 0 for dim in dims):
+        raise _refuse(f"{value!r} is not a shape. Write it like [1, 3, 48, 192] or 1x3x48x192.")
+    return tuple(dims)
+
+
+def _fixed(value: object) -> object:
+    """The value an input is frozen to: a number, a truth value, or nested lists of them."""
+    if not _is_fixed(value):
+        raise _refuse(f"no input can be fixed to {value!r}. Write a number or a list of numbers.")
+    return value
+
+
+def _is_fixed(value: object) -> bool:
+    return all(map(_is_fixed, value)) if isinstance(value, list) else isinstance(value, (bool, int, float))
+
+
+def _latency(value: object) -> LatencyLimit:
+    """`20ms`, or `1.5x`."""
+    if not isinstance(value, str):
+        raise _refuse(f"{value!r} is no limit of latency. Write it like 20ms, 0.5s, or 1.5x.")
+    try:
+        return parse_latency(value)
+    except ConfigError as error:
+        raise _refuse(str(error)) from error
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise _refuse("it is empty. Write a name.")
+    return value
+
+
+def _table(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+    """A section left empty in YAML (`search:`) is None: it holds its defaults."""
+    return handler({} if value is None else value)
+
+
+Text = Annotated[str, AfterValidator(_text)]
+Size = Annotated[int, BeforeValidator(_size)]
+Shape = Annotated[tuple[int, ...], BeforeValidator(_shape)]
+Latency = Annotated[LatencyLimit, BeforeValidator(_latency)]
+Fixed = Annotated[Any, BeforeValidator(_fixed)]
+Fraction = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Section(BaseModel):
+    """A table whose keys are the fields of the class, and no others."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _known_keys(cls, value: object, handler: ValidatorFunctionWrapHandler) -> Any:
+        if isinstance(value, dict):
+            for key in value:
+                if key not in cls._keys():
+                    raise _unknown(str(key), did_you_mean(str(key), cls._keys()))
+        return handler(value)
+
+    @classmethod
+    def _keys(cls) -> list[str]:
+        """The names of the fields as they are written."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+
+Section = WrapValidator(_table)
+
+
+class BudgetParams(_Section):
+    """`budget: {ram: 1MiB, flash: 4MiB}`: bytes, None is no limit."""
+
+    ram: Size | None = None
+    flash: Size | None = None
+
+
+class ModelParams(_Section):
+    """One model: where it comes from, and what makes its shapes static. `fix` freezes inputs to a value."""
+
+    source: Text
+    shapes: Annotated[dict[str, Shape], Section] = Field(default_factory=dict)
+    fix: Annotated[dict[str, Fixed], Section] = Field(default_factory=dict)
+
+
+class TargetParams(_Section):
+    """One target: its budget, budgets for single models, which win over it, and how many threads run a library."""
+
+    budget: Annotated[BudgetParams, Section] = BudgetParams()
+    budgets: Annotated[dict[str, Annotated[BudgetParams, Section]], Section] = Field(default_factory=dict)
+    threads: PositiveInt = 1
+
+
+class SearchParams(_Section):
+    """How a sequence is looked for: the strategy, and when it stops. `seconds` is wall time for one model × target.
+
+    `workers` is the number of processes; null: every core, 0: none but its own. Results do not depend on it.
+
+    `evaluations` are the states looked at, null: as many as the size of the graph allows.
+    `until` stops at the first sequence that fits, or at the minimum. `lossy` admits passes that are not exact;
+    `max_error` is then allowed, relative to the range of an output. `knowledge` is a file of `passfit learn`.
+    `max-extra-compute` is how much more arithmetic there may be for less ram, as a fraction; null leaves kernels whole.
+    `max-latency` is how long a run may take: `20ms`, or `1.5x` what the whole kernels of tvm-default do.
+    """
+
+    strategy: Text = "orchestrated"
+    evaluations: PositiveInt | None = None
+    seconds: PositiveFloat = 600.0
+    seed: NonNegativeInt = 0
+    until: Literal["minimum", "fits"] = "minimum"
+    lossy: bool = False
+    max_error: PositiveFloat = 0.01
+    max_extra_compute: Fraction | None = Field(0.25, alias="max-extra-compute")
+    max_latency: Latency | None = Field(None, alias="max-latency")
+    knowledge: Text | None = None
+    workers: NonNegativeInt | None = None
+
+
+class TuneParams(_Section):
+    """How long faster schedules are looked for, in seconds of wall time for one model × target; 0: not at all."""
+
+    seconds: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
+    seed: NonNegativeInt = 0
+
+
+class VerifyParams(_Section):
+    """How a library is compared with ONNX Runtime. `tolerance` is relative to the range of an output."""
+
+    seed: NonNegativeInt = 0
+    cases: PositiveInt = 3
+    tolerance: PositiveFloat = 1e-4
+
+
+class TrackParams(_Section):
+    """Where runs are recorded: the MLflow experiment."""
+
+    experiment: Text = "passfit"
+
+
+class Params(_Section):
+    """The whole of params.yaml."""
+
+    models: Annotated[dict[str, ModelParams], Section] = Field(default_factory=dict)
+    targets: Annotated[dict[str, Annotated[TargetParams, Section]], Section] = Field(default_factory=dict)
+    search: Annotated[SearchParams, Section] = SearchParams()
+    tune: Annotated[TuneParams, Section] = TuneParams()
+    verify: Annotated[VerifyParams, Section] = VerifyParams()
+    track: Annotated[TrackParams, Section] = TrackParams()
+
+    def budget(self, model: str, target: str) -> Budget:
+        """What `target` allows `model`: `budgets` wins over `budget`, quantity by quantity; null there lifts a limit."""
+        limits = self.targets[target]
+        own = limits.budgets.get(model, BudgetParams())
+        return Budget(
+            **{
+                quantity: getattr(own if quantity in own.model_fields_set else limits.budget, quantity)
+                for quantity in ("ram", "flash")
+            }
+        )
+
+
+def load_params(path: Path) -> Params:
+    """Read and check params.yaml.
+
+    Raises ConfigError for a missing or unreadable file, malformed YAML (with its line), a key given twice, an unknown
+    key, a malformed value (each with its path), a model name that cannot be a file name, and a budget for a model
+    that is not declared.
+    """
+    return params_of(read_yaml(path), path)
+
+
+def params_of(data: object, path: Path) -> Params:
+    """The content of params.yaml, checked as `load_params` does; `path` is for the messages."""
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: not a table of settings.", "Write `models:` and `targets:` in it.")
+    try:
+        params = Params.model_validate(data)
+    except ValidationError as error:
+        raise _explained(path, error) from None
+    _check_names(path, params)
+    return params
+
+
+def declared(params: Params) -> list[tuple[str, str]]:
+    """Return every pair of a model and a target that params.yaml asks for."""
+    return [(model, target) for model in params.models for target in params.targets]
+
+
+def check_targets(params: Params, known_names: Iterable[str]) -> None:
+    """Refuse (ConfigError) a target of `params` that the catalogue does not know."""
+    known = list(known_names)
+    for name in params.targets:
+        if name not in known:
+            raise ConfigError(f"params.yaml: targets.{name}: there is no such target.", did_you_mean(name, known))
+
+
+def _check_names(path: Path, params: Params) -> None:
+    for model in params.models:
+        if not MODEL_NAME.fullmatch(model):
+            raise ConfigError(
+                f"{path}: models.{model}: a model name is a file and C name.", "Use a-z, 0-9 and '-', no '-' in front."
+            )
+    for target, limits in params.targets.items():
+        for model in limits.budgets:
+            if model not in params.models:
+                raise ConfigError(
+                    f"{path}: targets.{target}.budgets.{model}: there is no such model.",
+                    did_you_mean(model, params.models),
+                )
+
+
+def _explained(path: Path, error: ValidationError) -> ConfigError:
+    """The first problem pydantic found, in our words."""
+    problem = error.errors()[0]
+    # pydantic puts the key of a table in twice when the key itself is wrong: `models, 1, [key]`
+    place = [str(part) for part in problem["loc"] if part != "[key]"]
+    context = problem.get("ctx", {})
+    if problem["type"] == "unknown_key":
+        return ConfigError(f"{path}: {'.'.join([*place, context['key']])} is unknown.", context["hint"])
+    where = f"{path}: {'.'.join(place)}"
+    if "[key]" in problem["loc"]:
+        kind = _KINDS.get(type(problem["input"]), "no text")
+        return ConfigError(
+            f"{path}: {'.'.join(place[:-1])}: YAML reads a name there as {kind}, not as text: {place[-1]}.",
+            'Write it in quotes, such as "1e5" or "null".',
+        )
+    if problem["type"] == "missing":
+        return ConfigError(f"{where} is missing.", "Add it.")
+    if problem["type"] == "params":
+        return ConfigError(f"{where}: {context['message']}")
+    message = re.sub(r"valid dictionary.*", "table of settings", problem["msg"].replace("Input should", "should", 1))
+    return ConfigError(f"{where} {message}, not {problem['input']!r}.")

@@ -1,0 +1,150 @@
+"""Split groups of operators whose kernel would compute too large an expression.
+
+FuseOps counts the operators of a group. A kernel inlines them: a value that is read twice is computed twice, and
+thirty operators can be a tree of 2**30 (see `expansion.py`). TVM's simplifier and LLVM walk that tree.
+
+    x ─► swish ─► swish ─► … ─► swish        one group of 2**n operations becomes a chain of kernels, each in place
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+import tvm
+from tvm import relax
+from tvm.ir import GlobalVar, IRModule, Op, Var
+
+from .divide_groups import Computations, parts
+from .expansion_size import Expansion, expansion
+
+#: operations of a kernel's expanded expressions at most; those of the models in params.yaml have 47
+MOST_OPERATIONS = 512
+
+
+def bounded_groups(module: IRModule) -> IRModule:
+    """`module` as FuseOps grouped it, with every group of more than MOST_OPERATIONS in parts of its own."""
+    known: dict[GlobalVar, Expansion] = {}
+    divided: dict[GlobalVar, tuple[_Group, list[list[int]]]] = {}
+    for var, function in module.functions.items():
+        group = _group(module, function, known)
+        if group is not None and len(found := parts(group.computations, group.size, MOST_OPERATIONS)) > 1:
+            divided[var] = group, found
+    if not divided:
+        return module
+    mutator = _Divider(module, divided)
+    main = module.get_global_var("main")
+    mutator.builder_.update_func(main, mutator.visit_expr(module["main"]))
+    divided_module = mutator.builder_.get()
+    for var in divided:
+        del divided_module[var]
+    return divided_module
+
+
+class _Group:
+    """The function of a group: calls of kernels with one result each, in order."""
+
+    def __init__(self, function: relax.Function, bindings: Sequence[relax.VarBinding], expansions: Sequence[Expansion]):
+        self.function, self.bindings, self.expansions = function, bindings, expansions
+        self.number = {binding.var: number for number, binding in enumerate(bindings)}
+        self.result = self.number[function.body.body]
+        self.reads = [
+            tuple(self.number.get(each) if isinstance(each, Var) else None for each in binding.value.args[1].fields)
+            for binding in bindings
+        ]
+        self.computations = Computations(
+            tuple(tuple(each for each in reads if each is not None) for reads in self.reads),
+            tuple(_elements(binding.var) for binding in bindings),
+            frozenset({self.result}),
+        )
+
+    def size(self, values: Sequence[int], kept: Collection[int]) -> int:
+        """The operations of kernels that compute these values, of which those of `kept` and sums are computed once."""
+        sizes: dict[int | None, int] = {}
+        total = 0
+        for value in values:
+            (size,), sums = self.expansions[value].sizes([sizes.get(each, 1) for each in self.reads[value]])
+            total += sums + (size if value in kept else 0)
+            sizes[value] = 1 if value in kept else size
+        return total
+
+
+def _group(module: IRModule, function: object, known: dict[GlobalVar, Expansion]) -> _Group | None:
+    """None for what is no group of calls of kernels with one result each."""
+    if not isinstance(function, relax.Function) or not function.attrs or "Primitive" not in function.attrs:
+        return None
+    bindings = [binding for block in function.body.blocks for binding in block.bindings]
+    if not all(map(_is_plain, bindings)) or function.body.body not in [binding.var for binding in bindings]:
+        return None
+    for binding in bindings:
+        callee = binding.value.args[0]
+        if callee not in known:
+            known[callee] = expansion(module[callee], 1)
+    return _Group(function, bindings, [known[binding.value.args[0]] for binding in bindings])
+
+
+def _is_plain(binding: relax.Binding) -> bool:
+    call = binding.value
+    if not isinstance(call, relax.Call) or call.op != Op.get("relax.call_tir") or len(call.args) != 2:
+        return False
+    if not isinstance(call.args[1], relax.Tuple):
+        return False
+    return isinstance(binding.var.ty, relax.TensorType)
+
+
+def _elements(var: Var) -> int:
+    return math.prod(int(extent) for extent in var.ty.shape)
+
+
+@relax.expr_functor.mutator
+class _Divider(relax.PyExprMutator):
+    """Puts calls of the parts of a group in place of its call."""
+
+    def __init__(self, module: IRModule, divided: dict[GlobalVar, tuple[_Group, list[list[int]]]]):
+        super().__init__(module)
+        self.divided = divided
+        self.functions: dict[tuple[GlobalVar, int], tuple[GlobalVar, list[Var]]] = {}
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        if call.op not in self.divided:
+            return call
+        group, found = self.divided[call.op]
+        known: dict[Var, relax.Expr] = dict(zip(group.function.params, call.args))
+        for values in found[:-1]:
+            var = group.bindings[values[-1]].var
+            known[var] = self.builder_.emit(self._call(call.op, group, values, known), var.name)
+        return self._call(call.op, group, found[-1], known)
+
+    def _call(self, name: GlobalVar, group: _Group, values: list[int], known: dict[Var, relax.Expr]) -> relax.Call:
+        """What computes a part, whose operands are `known`: a kernel, or a function of several."""
+        if len(values) == 1:
+            return _with_operands(group.bindings[values[0]].value, known)
+        if (name, values[-1]) not in self.functions:
+            function, operands = _function([group.bindings[value] for value in values])
+            self.functions[name, values[-1]] = self.builder_.add_func(function, f"{name.name_hint}_part"), operands
+        callee, operands = self.functions[name, values[-1]]
+        return relax.Call(callee, [known[each] for each in operands])
+
+
+def _function(bindings: Sequence[relax.VarBinding]) -> tuple[relax.Function, list[Var]]:
+    """A group's function of these bindings, the last of which is its result; and the variables it has to be called with."""
+    known: dict[Var, relax.Expr] = {}
+    operands: list[Var] = []
+    copies: list[relax.VarBinding] = []
+    for binding in bindings:
+        for each in binding.value.args[1].fields:
+            if isinstance(each, Var) and each not in known:
+                known[each] = Var(each.name, each.ty)
+                operands.append(each)
+        kind = Var if binding is bindings[-1] else relax.DataflowVar
+        known[binding.var] = kind(binding.var.name, binding.var.ty)
+        copies.append(relax.VarBinding(known[binding.var], _with_operands(binding.value, known)))
+    result = copies[-1].var
+    body = relax.SeqExpr([relax.DataflowBlock(copies)], result)
+    attributes = tvm.ir.make_node("ir.DictAttrs", Primitive=True)
+    return relax.Function([known[each] for each in operands], body, result.ty, True, attributes), operands
+
+
+def _with_operands(call: relax.Call, known: dict[Var, relax.Expr]) -> relax.Call:
+    operands = relax.Tuple([known.get(each, each) if isinstance(each, Var) else each for each in call.args[1].fields])
+    return relax.Call(call.op, [call.args[0], operands], call.attrs, call.ty_args)

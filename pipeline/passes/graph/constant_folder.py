@@ -1,0 +1,121 @@
+"""Evaluates the kernel calls of a legalized module whose arguments are constants. Imports TVM."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container
+
+import tvm
+from tvm import relax
+from tvm.ir import GenericConst, IRModule, Op
+from tvm.relax.expr_functor import PyExprMutator, mutator
+from tvm.tirx import PrimFunc
+
+from ...tir.host import HOST
+from ...tir.memoise import ByStructure
+from .evaluate_kernel import values_of
+
+_COMPILED: ByStructure[tvm.runtime.Function] = ByStructure()
+
+
+def fold(module: IRModule, *, may_grow: bool) -> IRModule:
+    """`module` with every foldable call of `main` replaced by its value, and without what nothing needs then; kernels
+    nothing calls any more stay."""
+    folded = _foldable(module, may_grow)
+    if folded:
+        replaced = _Replace(_evaluate(module, folded)).visit_expr(module["main"])
+        module = IRModule(module.functions, attrs=module.attrs)
+        module.update_func(module.get_global_var("main"), replaced)
+    return relax.transform.DeadCodeElimination()(module)
+
+
+def folds_more(module: IRModule) -> bool:
+    """Whether `fold` replaces more than TVM's FoldConstant, which leaves what is taken out of a folded tuple."""
+    return any(isinstance(value, relax.TupleGetItem) for value in _foldable(module, may_grow=True).values())
+
+
+def _foldable(module: IRModule, may_grow: bool) -> dict[relax.Var, relax.Expr]:
+    """Calls of kernels whose arguments are constants, or results of such calls, and the results taken out of those that
+    have several; in order."""
+    found: dict[relax.Var, relax.Expr] = {}
+    for block in module["main"].body.blocks:
+        for binding in block.bindings:
+            value = binding.value
+            if isinstance(value, relax.TupleGetItem):
+                folds = value.tuple_value in found
+            else:
+                folds = _is_foldable(value, module, found, may_grow)
+            if folds:
+                found[binding.var] = value
+    return found
+
+
+def _is_foldable(call: relax.Expr, module: IRModule, found: Container[relax.Var], may_grow: bool) -> bool:
+    if not isinstance(call, relax.Call) or call.op != Op.get("relax.call_tir") or len(call.args) > 2:
+        return False
+    arguments, results = list(call.args[1].fields), _results(call)
+    if not all(isinstance(each, relax.TensorType) for each in results):
+        return False
+    if not all(isinstance(each, GenericConst) or each in found for each in arguments):
+        return False
+    if not isinstance(module[call.args[0]], PrimFunc):
+        return False
+    return may_grow or sum(map(_nbytes, results)) <= sum(_nbytes(argument.ty) for argument in arguments)
+
+
+def _results(call: relax.Call) -> list[relax.Type]:
+    return list(call.ty.fields) if isinstance(call.ty, relax.TupleType) else [call.ty]
+
+
+def _nbytes(kind: relax.TensorType) -> int:
+    return math.prod(int(extent) for extent in kind.shape) * -(-tvm.DataType(str(kind.dtype)).bits // 8)
+
+
+def _evaluate(module: IRModule, folded: dict[relax.Var, relax.Expr]) -> dict[relax.Var, relax.Expr]:
+    """What each of them is: a constant, a tuple of them for a call with several results."""
+    values: dict[relax.Var, relax.Expr] = {}
+    for var, value in folded.items():
+        if isinstance(value, relax.TupleGetItem):
+            values[var] = values[value.tuple_value].fields[value.index]
+            continue
+        arguments = [(a if isinstance(a, GenericConst) else values[a]).value for a in value.args[1].fields]
+        constants = list(map(relax.const, _called(module[value.args[0]], arguments, _results(value))))
+        values[var] = relax.Tuple(constants) if isinstance(value.ty, relax.TupleType) else constants[0]
+    return values
+
+
+def _called(
+    kernel: PrimFunc, arguments: list[tvm.runtime.Tensor], kinds: list[relax.TensorType]
+) -> list[tvm.runtime.Tensor]:
+    """The results of a kernel, of these kinds. A search folds the same ones in many graphs: what is compiled stays."""
+    simple = values_of(kernel, arguments)
+    if simple is not None:
+        return list(map(tvm.runtime.tensor, simple))
+    compiled = _COMPILED.get(kernel)
+    if compiled is None:
+        target = tvm.target.Target(HOST)
+        named = IRModule({"kernel": kernel.with_attr("global_symbol", "kernel")})
+        compiled = tvm.tirx.build(named, target=tvm.target.Target(target, host=target))["kernel"]
+        _COMPILED.put(compiled, kernel)
+    results = [tvm.runtime.empty(tuple(int(extent) for extent in kind.shape), str(kind.dtype)) for kind in kinds]
+    compiled(*arguments, *results)
+    return results
+
+
+@mutator
+class _Replace(PyExprMutator):
+    """Drops the bindings of folded variables and puts constants where they were read."""
+
+    def __init__(self, values: dict[relax.Var, relax.Expr]):
+        super().__init__()
+        self._values = values
+
+    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
+        if binding.var not in self._values:
+            super().visit_var_binding_(binding)
+
+    def visit_var_(self, var: relax.Var) -> relax.Expr:
+        return self._values[var] if var in self._values else super().visit_var_(var)
+
+    def visit_dataflow_var_(self, var: relax.DataflowVar) -> relax.Expr:
+        return self._values[var] if var in self._values else super().visit_dataflow_var_(var)

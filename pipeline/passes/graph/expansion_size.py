@@ -1,0 +1,117 @@
+"""Count the expression a kernel becomes once each intermediate value is computed where it is read.
+
+    a = x * sigmoid(x)        one value, two reads of x
+    b = a * sigmoid(a)        reads a twice: twice the expression of a
+
+A value that is read twice doubles what lies behind it: a ladder of n such steps is a tree of 2**n. The count is exact,
+and walks the graph once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm.ir import Call, Expr, TensorLoad, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    And,
+    BufferStore,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Not,
+    Or,
+    PrimFunc,
+    Select,
+)  # fmt: skip
+
+from ...tir.memoise import by_structure
+
+#: operations that `codegen/vector_math.py` writes as a polynomial each
+_FUNCTIONS = ("tirx.exp", "tirx.sigmoid", "tirx.tanh", "tirx.erf")
+#: operations that one of them counts for
+_FUNCTION_COST = 8
+#: TVM's simplifier walks what is below them twice: as it is, and under what they say
+_STEERING = (And, Or, Not, EQ, NE, LT, LE, GT, GE, FloorDiv, FloorMod, Select)
+
+
+@dataclass(frozen=True)
+class Store:
+    """The value of one block: its own operations, and the buffers it reads, once for each read.
+
+    Buffers are numbers: parameters first. A read has a weight: 2 for each condition it is part of. `kept`: a sum, which
+    is computed once however often it is read.
+    """
+
+    buffer: int
+    operations: int
+    reads: tuple[tuple[int, int], ...]
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The stores of a kernel in order; the first `operands` of its parameters are read, the others are its results."""
+
+    operands: int
+    results: int
+    stores: tuple[Store, ...]
+
+    def sizes(self, operands: Sequence[int]) -> tuple[list[int], int]:
+        """The operations of each result's expression, and those of sums within, for operands of these sizes."""
+        known = dict(enumerate(operands))
+        kept = 0
+        for store in self.stores:
+            size = store.operations + sum(weight * known.get(buffer, 0) for buffer, weight in store.reads)
+            if store.kept:
+                kept, size = kept + size, 1
+            known[store.buffer] = size
+        return [known.get(self.operands + number, 1) for number in range(self.results)], kept
+
+
+@by_structure
+def expansion(kernel: PrimFunc, results: int) -> Expansion:
+    """The expansion of an unscheduled kernel whose last `results` parameters are what it writes."""
+    numbers: dict[Var, int] = {param: number for number, param in enumerate(kernel.params)}
+    found: list[Store] = []
+    blocks: list[SBlock] = []
+    tvm_ffi.structural_walk(kernel.body, [(SBlock, blocks.append)])
+    for block in blocks:
+        if isinstance(block.body, BufferStore):  # else it is the root, or no form that can be inlined
+            store = block.body
+            reads: list[tuple[int, int]] = []
+            operations = _read(store.value, 1, numbers, reads)
+            buffer = numbers.setdefault(store.buffer, len(numbers))
+            others = tuple((place, weight) for place, weight in reads if place != buffer)
+            found.append(Store(buffer, operations + 1, others, block.init is not None))
+    return Expansion(len(kernel.params) - results, results, tuple(found))
+
+
+def _read(expr: Expr, weight: int, numbers: dict[Var, int], reads: list[tuple[int, int]]) -> int:
+    """The operations of `expr`; its loads are added to `reads`, each with its weight."""
+    if isinstance(expr, (Var, IntImm, FloatImm)):
+        return 0
+    if isinstance(expr, TensorLoad):
+        reads.append((numbers.setdefault(expr.source, len(numbers)), weight))
+        return sum(_read(index, weight, numbers, reads) for index in expr.indices)
+    inner = 2 * weight if isinstance(expr, _STEERING) else weight
+    cost = _FUNCTION_COST if isinstance(expr, Call) and getattr(expr.op, "name", "") in _FUNCTIONS else 1
+    if isinstance(expr, Select):
+        branches = sum(_read(each, weight, numbers, reads) for each in (expr.true_value, expr.false_value))
+        return weight * cost + branches + _read(expr.condition, inner, numbers, reads)
+    return weight * cost + sum(_read(each, inner, numbers, reads) for each in _operands(expr))
+
+
+def _operands(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Call):
+        return [each for each in expr.args if isinstance(each, Expr)]
+    return [getattr(expr, name) for name in ("a", "b", "value") if hasattr(expr, name)]

@@ -1,0 +1,35 @@
+"""`legalize`: from operators to kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...tir.host import HOST
+from ..base import Level, ModulePass
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+
+
+class Legalize(ModulePass):
+    name = "legalize"
+    summary = "makes every operator a call of a kernel"
+    levels = frozenset({Level.GRAPH})
+
+    def apply(self, module: IRModule) -> IRModule:
+        import tvm
+        from tvm import relax
+        from tvm.relax.backend.cpu_generic import pipeline
+
+        from .memoised_legalize import remembered_rules
+        from .runtime_free import legalize_topk, serial_loops
+
+        target = tvm.target.Target(HOST)
+        rules = relax.transform.LegalizeOps({**remembered_rules(module), "relax.topk": legalize_topk})
+        with target:
+            # The rules go first: dispatching would make a call into TVM's runtime of a TopK.
+            legal = tvm.transform.Sequential([rules, *pipeline.library_dispatch_passes(target)])(module)
+        return serial_loops(legal)
+
+    def level_after(self, level: Level) -> Level:
+        return Level.KERNELS

@@ -1,0 +1,141 @@
+"""TVM's own graph passes, each under its TVM name in kebab case. All keep a model's results, but for those that say so.
+
+Left out, as measured: DecomposeOpsForTraining (silently wrong for inference), KillAfterLastUse and LowerRuntimeBuiltin
+(break a module at this level), AlterOpImpl, BundleModelParams, LiftTransformParams, RewriteCUDAGraph and the like
+(change what a model takes or where it runs), DataflowUseInplaceCalls (in-place results are decided on the program).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from ..base import Level, ModulePass
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+
+_GRAPH = frozenset({Level.GRAPH})
+
+
+class StockPass(ModulePass):
+    """A zero-argument pass of `tvm.relax.transform`, named `tvm_name` there."""
+
+    tvm_name: ClassVar[str]
+    levels = _GRAPH
+
+    def apply(self, module: IRModule) -> IRModule:
+        from tvm import relax
+
+        return getattr(relax.transform, self.tvm_name)()(module)
+
+
+class AdjustMatmulOrder(StockPass):
+    name = "adjust-matmul-order"
+    tvm_name = "AdjustMatmulOrder"
+    summary = "associates chains of matrix products so that less is computed"
+
+
+class CanonicalizeBindings(StockPass):
+    name = "canonicalize-bindings"
+    tvm_name = "CanonicalizeBindings"
+    summary = "removes trivial bindings and matches of known shapes"
+
+
+class CombineParallelMatmul(StockPass):
+    name = "combine-parallel-matmul"
+    tvm_name = "CombineParallelMatmul"
+    summary = "makes one product of several with the same left-hand side"
+
+    def apply(self, module: IRModule) -> IRModule:
+        # TVM matches its pattern against all calls at once, 30 s on an unrolled recurrence of 400, to find nothing
+        return super().apply(module) if _share_an_operand(module) else module
+
+
+def _share_an_operand(module: IRModule) -> bool:
+    """Whether two products of a function have the same left-hand side."""
+    from tvm import relax
+    from tvm.ir import Op
+
+    matmul = Op.get("relax.matmul")
+    for function in module.functions.values():
+        if not isinstance(function, relax.Function) or not isinstance(function.body, relax.SeqExpr):
+            continue
+        values = [binding.value for block in function.body.blocks for binding in block.bindings]
+        products = [each for each in values if isinstance(each, relax.Call) and each.op == matmul]
+        if len({each.args[0] for each in products}) < len(products):
+            return True
+    return False
+
+
+class DeadCodeElimination(StockPass):
+    name = "dead-code-elimination"
+    tvm_name = "DeadCodeElimination"
+    summary = "removes what no output needs"
+
+
+class DecomposeOpsForInference(StockPass):
+    name = "decompose-ops-for-inference"
+    tvm_name = "DecomposeOpsForInference"
+    summary = "writes batch norm and the like as simple arithmetic, which folds and fuses"
+
+
+class EliminateCommonSubexpr(StockPass):
+    name = "eliminate-common-subexpr"
+    tvm_name = "EliminateCommonSubexpr"
+    summary = "computes equal values once"
+
+
+class ExpandMatmulOfSum(StockPass):
+    name = "expand-matmul-of-sum"
+    tvm_name = "ExpandMatmulOfSum"
+    summary = "x(a+b) becomes xa+xb"
+
+
+class FastMath(StockPass):
+    name = "fast-math"
+    tvm_name = "FastMathTransform"
+    summary = "approximates exponentials, tangents and error functions"
+    lossy = True
+
+
+class FoldBatchnormToConv2D(StockPass):
+    name = "fold-batchnorm-to-conv2d"
+    tvm_name = "FoldBatchnormToConv2D"
+    summary = "puts a batch norm into the weights of the convolution before it"
+
+
+class FuseTransposeMatmul(StockPass):
+    name = "fuse-transpose-matmul"
+    tvm_name = "FuseTransposeMatmul"
+    summary = "reads a transposed operand in place"
+
+
+class OptimizeLayoutTransform(StockPass):
+    name = "optimize-layout-transform"
+    tvm_name = "OptimizeLayoutTransform"
+    summary = "removes layout changes that undo each other"
+
+
+class RemoveRedundantReshape(StockPass):
+    name = "remove-redundant-reshape"
+    tvm_name = "RemoveRedundantReshape"
+    summary = "removes reshapes that change nothing"
+
+
+class ReorderPermuteDimsAfterConcat(StockPass):
+    name = "reorder-permute-dims-after-concat"
+    tvm_name = "ReorderPermuteDimsAfterConcat"
+    summary = "transposes once after a concatenation instead of once per part"
+
+
+class ReorderTakeAfterMatmul(StockPass):
+    name = "reorder-take-after-matmul"
+    tvm_name = "ReorderTakeAfterMatmul"
+    summary = "gathers rows of a product instead of multiplying gathered columns"
+
+
+STOCK_PASSES = (
+    AdjustMatmulOrder, CanonicalizeBindings, CombineParallelMatmul, DeadCodeElimination, DecomposeOpsForInference,
+    EliminateCommonSubexpr, ExpandMatmulOfSum, FastMath, FoldBatchnormToConv2D, FuseTransposeMatmul,
+    OptimizeLayoutTransform, RemoveRedundantReshape, ReorderPermuteDimsAfterConcat, ReorderTakeAfterMatmul,
+)  # fmt: skip

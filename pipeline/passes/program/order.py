@@ -1,0 +1,38 @@
+"""`order`: in which order the kernels run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...memory.order.best_order import CHEAP_ORDERS, beam_order, best_order, orders
+from ..base import Level, ProgramPass
+
+if TYPE_CHECKING:
+    from ...program import Program
+
+#: and two searches: `beam`, and `best`, which goes on where the beam ends
+ORDERS = (*CHEAP_ORDERS, "beam", "best")
+
+
+@dataclass(frozen=True)
+class Order(ProgramPass):
+    """`by` is one of ORDERS; see memory.order.best_order."""
+
+    name = "order"
+    summary = "puts the kernels into an order that keeps less memory alive"
+    levels = frozenset({Level.LOWERED, Level.PROGRAM})
+
+    by: str = "beam"
+
+    def __post_init__(self) -> None:
+        if self.by not in ORDERS:
+            raise ValueError(f"by is '{self.by}', not one of {', '.join(ORDERS)}")
+
+    def apply(self, program: Program) -> Program:
+        return program.reordered(self.numbers(program))
+
+    def numbers(self, program: Program) -> tuple[int, ...]:
+        """The order, as the numbers of the steps."""
+        searches = {"beam": beam_order, "best": best_order}
+        return searches[self.by](program).order if self.by in searches else dict(orders(program))[self.by]

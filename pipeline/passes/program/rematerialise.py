@@ -1,0 +1,40 @@
+"""`rematerialise`: steps run again for late readers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...errors import PlanError, SequenceError
+from ...memory.streaming.rematerialise import Repeat, repeated
+from ..base import Level, ProgramPass
+
+if TYPE_CHECKING:
+    from ...program import Program
+
+
+@dataclass(frozen=True)
+class Rematerialise(ProgramPass):
+    """`steps`, numbers joined by `+`, are run again just before step `before`, for it and all that come later."""
+
+    name = "rematerialise"
+    summary = "runs kernels again for late readers, so that what they make need not be kept"
+    levels = frozenset({Level.LOWERED})
+
+    steps: str
+    before: int
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"\d+(\+\d+)*", self.steps):
+            raise ValueError(f"steps is '{self.steps}', not numbers joined by +")
+
+    @property
+    def repeat(self) -> Repeat:
+        return Repeat(tuple(sorted(int(number) for number in self.steps.split("+"))), self.before)
+
+    def apply(self, program: Program) -> Program:
+        try:
+            return repeated(program, self.repeat)
+        except PlanError as error:
+            raise SequenceError(f"The pass '{self.spec}' does not fit: {error}", "Search again.") from error

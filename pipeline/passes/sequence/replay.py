@@ -1,0 +1,77 @@
+"""Replay a sequence on an imported graph: the program to compile, with the ONNX nodes behind every kernel."""
+
+from __future__ import annotations
+
+import onnx
+from tvm.ir import IRModule
+
+from passfit.frontend.imported_model import port_names
+
+from ...errors import SequenceError
+from ...frontend.relax.provenance import provenance
+from ...kernels.lower.lower import Lowered, lower
+from ...kernels.lower.specialise import placed_kernels
+from ...kernels.schedule.tuned import Tuning
+from ...targets import Machine
+from ..base import ModulePass
+from ..graph.fuse_operators import FuseOperators
+from ..program.layout import Layout
+from .apply import arranged
+from .failures import FAILURES
+from .sequence import Sequence
+
+
+def replay(
+    sequence: Sequence,
+    module: IRModule,
+    model: onnx.ModelProto,
+    name: str,
+    machine: Machine = Machine(),
+    tuning: Tuning = Tuning(),
+    layout: Layout | None = None,
+) -> tuple[Lowered, int]:
+    """Replay a sequence on `module`, imported from `model`; schedule its kernels by `tuning`, its results by `layout`.
+
+    Returns the program and its largest workspace in bytes. Raises SequenceError for a pass, or a layout, that does not
+    take the graph, ConfigError for a tuning of other kernels.
+    """
+    return scheduled(lowered_by(sequence, module, model, name, machine, tuning), sequence, layout)
+
+
+def scheduled(lowered: Lowered, sequence: Sequence, layout: Layout | None = None) -> tuple[Lowered, int]:
+    """Apply the program passes of `sequence`, and `layout` among them; make kernels to compile."""
+    before, after = sequence.around_layout()
+    lowered, workspace = arranged(lowered, (*before, *(() if layout is None else (layout,)), *after))
+    return placed_kernels(lowered), workspace
+
+
+def lowered_by(
+    sequence: Sequence,
+    module: IRModule,
+    model: onnx.ModelProto,
+    name: str,
+    machine: Machine = Machine(),
+    tuning: Tuning = Tuning(),
+) -> Lowered:
+    """The program after the module passes of a sequence, in the order given, nothing shared, split, or scheduled yet."""
+    # nodes are told by the names of variables, which live until the first fusion
+    grouped, before, fused = module, module, False
+    for each in sequence.passes:
+        if not isinstance(each, ModulePass):
+            continue
+        try:
+            if isinstance(each, FuseOperators):
+                before, grouped, fused = module, each.group(module), True
+            module = each.apply(module)
+            if not fused:
+                before = grouped = module
+        except FAILURES as error:
+            raise SequenceError(
+                f"The pass '{each.spec}' fails on this model ({type(error).__name__}).",
+                "Leave it out, or let `passfit optimize` choose the sequence.",
+            ) from error
+    nodes = provenance(model, before, grouped)
+    inputs, outputs = port_names(model)
+    return lower(module, name, inputs, outputs, nodes, machine, tuning)
+
+

@@ -1,0 +1,49 @@
+"""A program as JSON: small, the same for the same program, one item per line so that two versions can be compared."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from ..errors import ConfigError
+from ..support.text_files import decode
+from .check import first_problem
+from .program import Program
+
+_HINT = "Compile the model again."
+#: where most tensors lie in their buffer
+_AT_START = ("offset", 0)
+
+
+def program_to_json(program: Program) -> dict:
+    """The program as plain lists, dicts, strings and numbers; what is absent or empty is left out."""
+    data = asdict(program)
+    for key, items in data.items():
+        if isinstance(items, tuple):
+            data[key] = [
+                {name: value for name, value in item.items() if value not in (None, ()) and (name, value) != _AT_START}
+                for item in items
+            ]
+    for step in data["steps"]:
+        step.setdefault("reads", ())
+        step.setdefault("writes", ())
+    for tensor in data["tensors"]:
+        tensor.setdefault("shape", ())
+    return data
+
+
+def program_from_json(data: object, where: str = "the program", hint: str = _HINT) -> Program:
+    """The inverse of `program_to_json`. Raises ConfigError, naming `where`, if `data` is no well-formed program."""
+    program = decode(Program, json.dumps(data), where, hint)
+    problem = first_problem(program)
+    if problem is not None:
+        raise ConfigError(f"'{where}': {problem}.", hint)
+    return program
+
+
+
+
+
+
+
+

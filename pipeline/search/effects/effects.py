@@ -1,0 +1,158 @@
+"""What each pass does to a model: alone (its explicit effect), and after another one (the implicit effect of that).
+
+The words are those of OPASS (ICSME 2024): beside what a pass changes itself, it may make other passes possible.
+
+    imported graph ── B ──► alone
+          └── A ──► graph after A ── B ──► after A           implicit effect of A on B: "after A" less "alone"
+
+B is one more pass on the graph, or another way down from it to kernels in place of TVM's default (a tail of
+`actions.py`); A is a pass on the graph, since nothing comes after a way down. All footprints of graphs are taken
+through TVM's default way down. States are recognised by their key, so the table of pairs costs no more than the
+distinct states in it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Ordered
+from dataclasses import asdict, dataclass
+
+from tvm.ir import IRModule
+
+from ...errors import ModelError
+from ...memory import Footprint
+from ...passes.base import Pass
+from ...passes.sequence.catalogue import CATALOGUE_VERSION
+from ...passes.sequence.sequence import specs_of
+from ...targets import Target
+from ..evaluate.candidates import TAILS, graph_passes
+from ..evaluate.evaluation import Evaluator
+from .relation import RELATIONS, Effect, relation
+
+#: what a pass can change; the code is known only once a library is built
+FIELDS = ("ram", "arena", "workspace", "weights", "bound", "floor", "kernels", "sum")
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Action:
+    """One more pass on the graph or, where `down`, another way from the graph to kernels."""
+
+    passes: tuple[Pass, ...]
+    down: bool = False
+
+    @property
+    def spec(self) -> str:
+        return "; ".join(specs_of(self.passes))
+
+    def after(self, prefix: tuple[Pass, ...]) -> tuple[Pass, ...]:
+        """The whole sequence: nothing is run in between, since it is single passes that are measured."""
+        return (*prefix, *self.passes) if self.down else (*prefix, *self.passes, *TAILS[0])
+
+
+def effects(
+    module: IRModule,
+    target: Target,
+    inputs: Ordered[str],
+    outputs: Ordered[str],
+    *,
+    progress: Progress = lambda what, done, total: None,
+    clock: dict[str, float] | None = None,
+) -> dict:
+    """The object behind effects.json: every pass alone, and after every other one that changes the graph.
+
+    `delta` is the change of each of FIELDS in its unit (bytes, or kernels); `changed` tells whether the graph changed
+    (for a way down: whether the kernels differ from those of TVM's), whatever the footprint does. A pass that fails
+    changes nothing, and is listed with why. Times are left out, since the same model gives the same bytes: `clock` is given
+    the seconds that each pass alone took, with the scoring of what it led to. Raises ModelError where TVM's default passes fail.
+    """
+    evaluator = Evaluator(module, "profile", target, inputs, outputs)
+    reference = evaluator.evaluate(TAILS[0])
+    if reference.footprint is None:
+        raise ModelError(
+            f"The model cannot be compiled: {reference.failure}", "Replace the operator it names before exporting."
+        )
+    actions = [Action((each,)) for each in graph_passes()] + [Action(tail, down=True) for tail in TAILS[1:]]
+    alone = _all_alone(evaluator, actions, progress, {} if clock is None else clock)
+    pairs = _all_pairs(evaluator, alone, progress)
+    return {
+        "catalogue": CATALOGUE_VERSION,
+        "target": target.name,
+        "reference": _fields(reference.footprint),
+        "tried": {"passes": len(alone), "pairs": len(pairs), "states": evaluator.count},
+        "passes": [_pass_item(action.spec, effect, alone, pairs) for action, effect in alone.items()],
+        "pairs": [
+            _pair_item(first.spec, second.spec, alone[second], effect)
+            for (first, second), effect in pairs.items()
+            if effect.changed or alone[second].changed
+        ],
+    }
+
+
+_Alone = Mapping[Action, Effect]
+_Pairs = Mapping[tuple[Action, Action], Effect]
+
+
+def _all_alone(
+    evaluator: Evaluator, actions: list[Action], progress: Progress, clock: dict[str, float]
+) -> _Alone:
+    found = {}
+    for done, action in enumerate(actions):
+        progress("profiling passes", done, len(actions))
+        started = time.monotonic()
+        found[action] = _effect(evaluator, (), action)
+        clock[action.spec] = time.monotonic() - started
+    return found
+
+
+def _all_pairs(evaluator: Evaluator, alone: _Alone, progress: Progress) -> _Pairs:
+    firsts = [action for action, effect in alone.items() if effect.changed and not action.down]
+    wanted = [(first, second) for first in firsts for second in alone if first != second]
+    found = {}
+    for done, (first, second) in enumerate(wanted):
+        progress("profiling pairs", done, len(wanted))
+        found[first, second] = _effect(evaluator, first.passes, second)
+    return found
+
+
+def _effect(evaluator: Evaluator, prefix: tuple[Pass, ...], action: Action) -> Effect:
+    """What `action` does to the graph that `prefix` leads to, which can be compiled."""
+    was, now = evaluator.evaluate((*prefix, *TAILS[0])), evaluator.evaluate(action.after(prefix))
+    assert was.footprint is not None
+    if now.footprint is None:
+        return Effect(False, dict.fromkeys(FIELDS, 0), failed=now.failure)
+    if action.down:
+        changed = now.key != was.key
+    else:
+        changed = evaluator.key((*prefix, *action.passes)) != evaluator.key(prefix)
+    old, new = _fields(was.footprint), _fields(now.footprint)
+    return Effect(changed, {field: new[field] - old[field] for field in FIELDS})
+
+
+def _pass_item(spec: str, effect: Effect, alone: _Alone, pairs: _Pairs) -> dict:
+    item = {"spec": spec, "changed": effect.changed, "delta": effect.delta}
+    for name in RELATIONS:
+        item[name] = [
+            second.spec
+            for (first, second), after in pairs.items()
+            if first.spec == spec and relation(alone[second], after) == name
+        ]
+    return item | ({"failed": effect.failed} if effect.failed else {})
+
+
+def _pair_item(first: str, second: str, alone: Effect, after: Effect) -> dict:
+    return {
+        "first": first,
+        "second": second,
+        "effect": relation(alone, after),
+        "changed": after.changed,
+        "delta": after.delta,
+        "alone": {field: alone.delta[field] for field in ("ram", "sum")},
+    } | ({"failed": after.failed} if after.failed else {})
+
+
+def _fields(footprint: Footprint) -> dict[str, int]:
+    fields = asdict(footprint)
+    return {name: fields[name] for name in FIELDS}

@@ -1,0 +1,94 @@
+"""Where a search starts, and what it can do next: candidates and the actions on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...passes.base import Level, ModulePass, Pass
+from ...passes.graph.fold_constant import FoldConstant
+from ...passes.graph.fuse_operators import FuseOperators
+from ...passes.graph.legalize import Legalize
+from ...passes.graph.stock import CanonicalizeBindings, DeadCodeElimination
+from ...passes.sequence.catalogue import CATALOGUE, parse_spec
+from ...passes.sequence.sequence import TVM_DEFAULT
+
+#: from a graph to the kernels that are scored: TVM's way first, then with wider fusion, less folding, less fusion
+TAILS: tuple[tuple[Pass, ...], ...] = (
+    tuple(parse_spec(spec) for spec in TVM_DEFAULT),
+    (Legalize(), FoldConstant(), FuseOperators(over="pooling")),
+    (Legalize(), FoldConstant(), FuseOperators(over="reduction")),
+    (Legalize(), FoldConstant(grow=0), FuseOperators()),
+    (Legalize(), FuseOperators()),
+    (Legalize(), FoldConstant(), FuseOperators(depth=4)),
+    (Legalize(), FoldConstant(), FuseOperators(depth=2)),
+    (Legalize(), FoldConstant()),
+)
+
+#: orders of graph passes that are known to go well together
+STOCK_ORDERS: tuple[tuple[Pass, ...], ...] = tuple(
+    tuple(parse_spec(spec) for spec in specs)
+    for specs in (
+        ("decompose-ops-for-inference", "eliminate-common-subexpr"),
+        ("fold-batchnorm-to-conv2d", "decompose-ops-for-inference", "eliminate-common-subexpr"),
+        ("eliminate-common-subexpr", "remove-redundant-reshape"),
+    )
+)
+
+
+#: what never costs anything: trivial bindings and dead code go. It follows every graph pass of a candidate, so that
+#: graphs that differ in nothing else are one state; on a classifier of 230 operators that makes 6 states of 208.
+CLEAN_UP: tuple[Pass, ...] = (CanonicalizeBindings(), DeadCodeElimination())
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A sequence as the search builds it: graph passes, each followed by CLEAN_UP, then a tail from graph to kernels."""
+
+    prefix: tuple[Pass, ...] = ()
+    tail: tuple[Pass, ...] = TAILS[0]
+
+    @property
+    def passes(self) -> tuple[Pass, ...]:
+        return (*cleaned(self.prefix), *self.tail)
+
+
+def cleaned(prefix: tuple[Pass, ...]) -> tuple[Pass, ...]:
+    """The graph passes as they are run: with CLEAN_UP after each, which is there once where it is all."""
+    return tuple(step for each in prefix for step in (CLEAN_UP if each in CLEAN_UP else (each, *CLEAN_UP)))
+
+
+def actions(*, lossy: bool = False) -> tuple[Pass, ...]:
+    """The graph passes a search may append: cleaning up by itself is one action."""
+    return (CLEAN_UP[0], *(each for each in graph_passes(lossy=lossy) if each not in CLEAN_UP))
+
+
+def graph_passes(*, lossy: bool = False) -> tuple[Pass, ...]:
+    """Every pass of the catalogue that works on graphs and stays there; the lossy ones only if they are admitted."""
+    return tuple(
+        each
+        for kind in CATALOGUE.values()
+        if issubclass(kind, ModulePass)
+        and kind.levels == {Level.GRAPH}
+        and kind is not Legalize
+        and (lossy or not kind.lossy)
+        for each in kind.instances()
+    )
+
+
+def starts() -> Iterator[Candidate]:
+    """TVM's default first, then every tail, then the stock orders."""
+    for tail in TAILS:
+        yield Candidate((), tail)
+    for order in STOCK_ORDERS:
+        yield Candidate(order)
+
+
+def neighbours(candidate: Candidate, passes: tuple[Pass, ...]) -> Iterator[Candidate]:
+    """One more of the graph passes at the end of the prefix, or another tail."""
+    for each in passes:
+        if not candidate.prefix or candidate.prefix[-1] != each:
+            yield Candidate((*candidate.prefix, each), candidate.tail)
+    for tail in TAILS:
+        if tail != candidate.tail:
+            yield Candidate(candidate.prefix, tail)

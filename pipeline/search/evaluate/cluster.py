@@ -1,0 +1,173 @@
+"""Workers on a Dask cluster, each guarding a forked child of its own, so that limits hold there as they do here."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...errors import ConfigError
+from ...targets import Target
+from .child import CandidateLimits
+from .forked import Forked
+from .scoring import Errand, Outcome, Request, Scorer
+from .workers import Waiting, Workers
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: requests under way per worker: one worked on, one there already when it ends
+AHEAD = 2
+#: seconds in which a scheduler must answer
+PATIENCE = 10
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a search is about, for a process that does not share this one's memory; `onnx` is the canonical model."""
+
+    onnx: bytes
+    name: str
+    target: Target
+    limits: CandidateLimits = CandidateLimits()
+
+    def scorer(self) -> Scorer:
+        """Import the model again: the same graph, the same state keys."""
+        import onnx
+
+        from ...frontend.imported_model import port_names
+        from ...frontend.relax.to_relax import to_relax
+
+        model = onnx.load_from_string(self.onnx)
+        return Scorer(to_relax(model), self.name, self.target, *port_names(model))
+
+
+class _Desk:
+    """What a process of the cluster keeps between requests: the workers of the problem it saw last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._problem: Problem | None = None
+        self._workers: Forked | None = None
+
+    def outcome(self, problem: Problem, request: Request | Errand) -> Outcome:
+        with self._lock:  # a worker of Dask's has as many threads as cores
+            if self._workers is None or problem != self._problem:
+                if self._workers is not None:
+                    self._workers.close()
+                self._workers, self._problem = Forked(problem.scorer(), 1, problem.limits), problem
+            return next(self._workers.outcomes([request]))
+
+
+_DESK = _Desk()
+
+
+def evaluate(problem: Problem, request: Request | Errand) -> Outcome:
+    """The outcome of a request in whatever process this is called, which keeps its graph for the next one."""
+    return _DESK.outcome(problem, request)
+
+
+class Executing(Workers):
+    """Any executor of concurrent.futures as workers; `problem` is what its `submit` turns into a Problem there.
+
+    `lost` are the exceptions that say that a candidate took the processes down which tried it.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        problem: object,
+        window: int,
+        lost: tuple[type[Exception], ...] = (),
+        close: Callable[[], object] = lambda: None,
+    ):
+        super().__init__()
+        self.window = window
+        self._executor, self._problem, self._lost, self._close = executor, problem, lost, close
+        self._under_way: dict[Future[Outcome], Request | Errand] = {}
+
+    def close(self) -> None:
+        for future in self._under_way:
+            future.cancel()
+        self._close()
+
+    def _advance(self, waiting: Waiting, known: frozenset[int]) -> None:
+        for request in waiting:
+            self._under_way[self._executor.submit(evaluate, self._problem, request)] = request
+        waiting.clear()
+        done, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
+        for future in done:
+            self._keep(self._under_way.pop(future), self._result(future))
+
+    def _result(self, future: Future[Outcome]) -> Outcome:
+        try:
+            return future.result()
+        except self._lost as error:
+            return Outcome(failure=f"its process died ({type(error).__name__})", died=True)
+        except CancelledError as error:
+            raise ConfigError("The executor went away during the search.", "Start it and the search again.") from error
+
+
+def on_cluster(address: str, problem: Problem) -> Callable[[Scorer], Workers]:
+    """The workers of the Dask cluster whose scheduler is at `address`, written `dask://HOST:PORT`.
+
+    What is returned raises ConfigError where the address is none, Dask is not installed, the scheduler does not
+    answer, there is no worker, or a worker has another passfit, TVM or Python than this process.
+    """
+    return lambda scorer: _connected(address, problem)
+
+
+def _connected(address: str, problem: Problem) -> Workers:
+    matched = re.fullmatch(r"dask://([^/\s]+:\d+)/?", address)
+    if matched is None:
+        raise ConfigError(f"'{address}' is no executor.", "Write it like dask://HOST:8786.")
+    try:
+        from distributed import Client, KilledWorker
+    except ImportError as error:
+        raise ConfigError("Dask is not installed.", "Run `pip install 'passfit[dask]'`.") from error
+    try:
+        client = Client(f"tcp://{matched[1]}", timeout=PATIENCE, set_as_default=False)
+    except OSError as error:
+        raise ConfigError(
+            f"No Dask scheduler answers at {matched[1]}.", "Start `dask scheduler`, and a `dask worker` for it."
+        ) from error
+    try:
+        window = AHEAD * _check_workers(client)
+        handle = client.scatter(problem, broadcast=True, hash=False)
+        return Executing(client.get_executor(pure=False), handle, window, (KilledWorker,), client.close)
+    except BaseException:
+        client.close()
+        raise
+
+
+def _check_workers(client: Client) -> int:
+    """How many workers there are, all of them with the versions of this process."""
+    ours = versions()
+    try:
+        found = client.run(versions)
+    except ImportError as error:
+        raise ConfigError("A Dask worker has no passfit.", "Install the same version there as here.") from error
+    if not found:
+        raise ConfigError("The Dask cluster has no workers.", "Start some with `dask worker`.")
+    for worker, theirs in sorted(found.items()):
+        if theirs != ours:
+            raise ConfigError(
+                f"The Dask worker at {worker} has {_listed(theirs)}, here are {_listed(ours)}.",
+                "Install the same versions there as here.",
+            )
+    return len(found)
+
+
+def versions() -> dict[str, str]:
+    """What state keys and footprints depend on besides the problem."""
+    packages = {each: importlib.metadata.version(each) for each in ("passfit", "apache-tvm", "onnx")}
+    return {"python": ".".join(platform.python_version_tuple()[:2]), **packages}
+
+
+def _listed(found: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in found.items())

@@ -1,0 +1,226 @@
+"""Replays a sequence on one graph and scores what it leads to, in this process. Nothing is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Ordered
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import tvm_ffi
+from tvm.ir import IRModule
+
+from passfit.passes.sequence.failures import FAILURES
+
+from ...errors import SequenceError
+from ...kernels.lower.lower import Lowered, lower
+from ...kernels.lower.schedule_program import planned
+from ...kernels.rewrite.split_reductions import cut_sums
+from ...kernels.rewrite.splittable import splits_of
+from ...kernels.schedule.summaries import Outlines
+from ...memory import ALIGNMENT, Footprint, account, bound, plan_arena, ports_floor, shared_floor
+from ...memory.order.best_order import orders_of
+from ...memory.order.step_graph import step_graph
+from ...memory.sharing.share import has_copies
+from ...passes.base import Pass
+from ...passes.program.order import Order
+from ...passes.program.share import Share
+from ...passes.sequence.apply import arranged
+from ...passes.sequence.catalogue import parse_spec
+from ...program import Program, Splits
+from ...targets import Target
+from .state_key import state_key
+
+# Ctrl-C in Python code that TVM called stays what it is: else it comes back as a RuntimeError, a failure like others.
+tvm_ffi.register_error("KeyboardInterrupt", KeyboardInterrupt)
+
+
+Specs = tuple[str, ...]
+#: what is done to a lowered program: splits, which buffers share memory, and the order of the kernels, which is last
+Arrangement = tuple[Pass, ...]
+#: a module and its state key
+_Reached = tuple[IRModule, int]
+
+
+class Request(NamedTuple):
+    """The specs of module passes; whether more than the key of the state they lead to is asked for, and the passes on
+    the program that follow them.
+
+    Without `order`, these are the best of what costs next to nothing: see `arrangements`. With `below`, a state is left
+    alone whose floor says that no arena has fewer bytes than that; with an `order`, one whose bound says so of ram.
+    """
+
+    specs: Specs
+    score: bool = True
+    order: Arrangement = ()
+    below: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Errand:
+    """Something else to work out, where the module after `specs` may be known; `run` and what it returns can be pickled."""
+
+    specs: Specs
+    run: Callable[[Scorer], object]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a request led to: small, picklable, and the same in every process.
+
+    `key` is that of the state, None where no state was reached. `footprint` is None where it was not asked for, where
+    the state is known to the asker, and after a failure. `died`: the process that tried it did not survive. `hopeless`:
+    no arena is below what was asked for. `least` is a bound on the ram of all arrangements of the state, in bytes.
+    `result` is that of an errand.
+    """
+
+    key: int | None = None
+    footprint: Footprint | None = None
+    order: Arrangement = ()
+    failure: str = ""
+    died: bool = False
+    hopeless: bool = False
+    least: int = 0
+    result: object = None
+
+
+class Scorer:
+    """Modules of one graph by prefix and by transition, footprints by state; `outlines` of all kernels."""
+
+    def __init__(self, graph: IRModule, name: str, target: Target, inputs: Ordered[str], outputs: Ordered[str]):
+        self._name, self._target, self._inputs, self._outputs = name, target, tuple(inputs), tuple(outputs)
+        self.outlines = Outlines()
+        self._modules: dict[Specs, _Reached] = {(): (graph, state_key(graph))}
+        self._transitions: dict[tuple[int, str], _Reached | Exception] = {}
+        self._scored: dict[int, Outcome] = {}
+        self._splittable: dict[tuple[int, bool], tuple[Program, Mapping[str, Splits]]] = {}
+
+    def outcome(self, request: Request | Errand, known: frozenset[int] = frozenset()) -> Outcome:
+        """Replay and, unless the state is one of `known`, score. What a pass raises is a failure, of FAILURES; what an
+        errand raises goes through."""
+        if isinstance(request, Errand):
+            return Outcome(result=request.run(self))
+        key = None
+        try:
+            module, key = self._module(request.specs)
+            if request.order:
+                return self._ordered(module, key, request.order, request.below)
+            if not request.score or key in known:
+                return Outcome(key)
+            if key not in self._scored:
+                lowered, workspace = self.planned(self._lowered(module))
+                if request.below is not None and shared_floor(lowered.program) >= request.below:
+                    return Outcome(key, hopeless=True)
+                self._scored[key] = self._score(lowered.program, workspace, key)
+            return self._scored[key]
+        except (*FAILURES, SequenceError) as error:
+            return Outcome(key, failure=f"{type(error).__name__}: {_last_line(error)}")
+
+    def module(self, specs: Specs) -> IRModule:
+        """The module after the passes. What one raises goes through."""
+        return self._module(specs)[0]
+
+    def program(self, specs: Specs) -> Program:
+        """The program after the passes, in the order given, nothing shared."""
+        return self.planned(self.lowered(specs))[0].program
+
+    def lowered(self, specs: Specs) -> Lowered:
+        """The program after the passes with its kernels, nothing scheduled yet. What a pass raises goes through."""
+        return self._lowered(self.module(specs))
+
+    def splittable(self, specs: Specs, cut: bool) -> tuple[Program, Mapping[str, Splits]]:
+        """The program after the passes, with long sums cut where `cut` says so, and how its kernels can run in parts."""
+        module, key = self._module(specs)
+        if (key, cut) not in self._splittable:
+            lowered = self._lowered(module)
+            lowered = cut_sums(lowered) if cut else lowered
+            self._splittable[key, cut] = self.planned(lowered)[0].program, splits_of(lowered)
+        return self._splittable[key, cut]
+
+    def planned(self, lowered: Lowered) -> tuple[Lowered, int]:
+        """See `lowering.planned`."""
+        return planned(lowered, self.outlines)
+
+    def _module(self, specs: Specs) -> _Reached:
+        """The module after the passes, and its state key. What a pass raises goes through."""
+        if specs not in self._modules:
+            before, key = self._module(specs[:-1])
+            edge = (key, specs[-1])
+            if edge not in self._transitions:
+                self._transitions[edge] = _applied(specs[-1], before)
+            reached = self._transitions[edge]
+            if isinstance(reached, Exception):
+                raise reached
+            self._modules[specs] = reached
+        return self._modules[specs]
+
+    def _ordered(self, module: IRModule, key: int, order: Arrangement, below: int | None) -> Outcome:
+        lowered, workspace = arranged(self._lowered(module), order, self.planned)
+        if below is not None:
+            fullest = bound(lowered.program, self._target.alignment)
+            if fullest + workspace + self._copied(lowered.program) >= below:
+                return Outcome(key, hopeless=True)
+        return Outcome(key, self._account(lowered.program, workspace), order)
+
+    def _copied(self, program: Program) -> int:
+        """The bytes of the weights that take ram."""
+        return 0 if self._target.weights == "in-place" else program.weight_bytes
+
+    def _score(self, program: Program, workspace: int, key: int) -> Outcome:
+        """Arranged in the best way that costs next to nothing."""
+        best: Outcome | None = None
+        bottom = ports_floor(program, self._target.alignment) + self._copied(program)
+        for least, order, arranged_program in arrangements(program, self._target.alignment):
+            if best is not None and least > best.footprint.arena:
+                break  # this one's arena would be larger still
+            outcome = Outcome(key, self._account(arranged_program, workspace), order, least=bottom)
+            if best is None or _size(outcome.footprint) < _size(best.footprint):
+                best = outcome
+        assert best is not None
+        return best
+
+    def _lowered(self, module: IRModule) -> Lowered:
+        return lower(module, self._name, self._inputs, self._outputs, machine=self._target.machine)
+
+    def _account(self, program: Program, workspace: int) -> Footprint:
+        plan = plan_arena(program, self._target.alignment)
+        in_place = self._target.weights == "in-place"
+        return account(program, plan, workspace=workspace, code=0, weights_in_place=in_place)
+
+
+def _applied(spec: str, module: IRModule) -> _Reached | Exception:
+    """What the pass makes of the module, with its state key; or what it raises, which it would raise again."""
+    try:
+        after = parse_spec(spec).apply(module)
+        return after, state_key(after)
+    except FAILURES as error:
+        return error.with_traceback(None)
+
+
+def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangement, Program]]:
+    """Ways to share memory that differ, none of it among them, each in the named order with the lowest bound.
+
+    Bound, passes and program of each, the lowest bound first, of equal ones the one with fewer kernels.
+    """
+    found: dict[Program, tuple[int, Arrangement, Program]] = {}
+    ways = ((), (Share(copies=0),), (Share(),))
+    for sharing in ways if has_copies(program) else ways[:2]:
+        shared = program if not sharing else sharing[0].apply(program)
+        if shared in found:
+            continue
+        graph = named = step_graph(shared)  # an order is told by its name, whatever the alignment
+        if alignment != ALIGNMENT:
+            graph = step_graph(shared, alignment)
+        bounds = [(max(graph.alive(order)), name, order) for name, order in orders_of(named)]
+        least, name, order = min(bounds, key=lambda way: way[0])
+        found[shared] = (least, (*sharing, Order(by=name)), shared.reordered(order))
+    return sorted(found.values(), key=lambda each: (each[0], len(each[2].steps)))
+
+
+def _size(footprint: Footprint) -> tuple[int, int]:
+    return footprint.ram, footprint.kernels
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

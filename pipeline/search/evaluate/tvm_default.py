@@ -1,0 +1,93 @@
+"""What the same model costs through TVM's own default CPU pipeline, counted by the same rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Ordered
+
+import tvm
+from tvm import relax
+from tvm.ir import IRModule, Op
+from tvm.relax.backend.cpu_generic import pipeline
+
+from ...kernels.lower.lower import Lowered, lower
+from ...kernels.lower.schedule_program import largest_default_workspace
+from ...memory import Footprint, sum_of_tensors
+from ...memory.liveness import aligned
+from ...passes.graph.constant_folder import fold, folds_more
+from ...passes.graph.memoised_legalize import remembered_rules
+from ...targets import Target
+from ...tir.host import HOST
+
+
+def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs: Ordered[str]) -> Footprint:
+    """The footprint of `tvm-default`: the storages StaticPlanBlockMemory allocates + the outputs it leaves unplanned +
+    the inputs + the largest workspace of the kernels as TVM makes them; every block rounded up to the target's
+    alignment, as in an arena (TVM's allocator aligns to 64 too). `code`, `bound` and `floor` are 0: not known, so that
+    `flash` is that of the weights alone. See `baseline_code` for the code.
+    """
+    host = tvm.target.Target(HOST)
+    with host:
+        legal = _legal(module, host)
+        lowered = lower(legal, "baseline", inputs, outputs)
+        planned = tvm.transform.Sequential(
+            [*pipeline.dataflow_lower_passes(host), relax.transform.StaticPlanBlockMemory()]
+        )(legal)
+    program = lowered.program
+    blocks = [program.buffers[index].nbytes for index in program.input_buffers()] + _allocated(planned["main"])
+    arena = sum(aligned(nbytes, target.alignment) for nbytes in blocks)
+    workspace = largest_default_workspace(lowered)
+    weights = program.weight_bytes
+    return Footprint(
+        ram=arena + workspace + (0 if target.weights == "in-place" else weights),
+        flash=weights,
+        arena=arena,
+        workspace=workspace,
+        weights=weights,
+        code=0,
+        bound=0,
+        floor=0,
+        proved=False,
+        kernels=len(program.steps),
+        sum=sum_of_tensors(program),
+    )
+
+
+def lowered_default(module: IRModule, inputs: Ordered[str], outputs: Ordered[str]) -> Lowered:
+    """The program of `tvm-default`, its kernels as TVM makes them."""
+    host = tvm.target.Target(HOST)
+    with host:
+        return lower(_legal(module, host), "baseline", inputs, outputs)
+
+
+def _legal(module: IRModule, host: tvm.target.Target) -> IRModule:
+    """The module in kernels, fused; `host` is the target in scope."""
+    legal = tvm.transform.Sequential(pipeline.library_dispatch_passes(host))(module)
+    for each in pipeline.legalize_passes(host):
+        legal = _faster(str(each.info.name), legal) or each(legal)
+    return legal
+
+
+def _faster(name: str, module: IRModule) -> IRModule | None:
+    """What TVM's pass of that name makes of the module, by passfit's own where that makes the same and remembers what a
+    search needs again."""
+    if name == "LegalizeOps":
+        return relax.transform.LegalizeOps(remembered_rules(module))(module)
+    return fold(module, may_grow=True) if name == "FoldConstant" and not folds_more(module) else None
+
+
+def _allocated(function: relax.Function) -> list[int]:
+    """The bytes of every storage, and of every tensor allocated outside of one."""
+    storage, tensor = Op.get("relax.memory.alloc_storage"), Op.get("relax.builtin.alloc_tensor")
+    blocks = []
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            call = binding.value
+            if not isinstance(call, relax.Call):
+                continue
+            if call.op == storage:
+                blocks.append(int(call.args[0].values[0]))
+            elif call.op == tensor:
+                bits = tvm.DataType(str(call.ty.dtype)).bits
+                blocks.append(math.prod(int(extent) for extent in call.ty.shape) * -(-bits // 8))
+    return blocks

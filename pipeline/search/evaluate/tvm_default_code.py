@@ -1,0 +1,97 @@
+"""The code of `tvm-default`: what LLVM makes of the kernels as TVM schedules them, for the target.
+
+A process of its own does it: what LLVM cannot compile ends that process, and the rest of a compilation goes on beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+from tvm.ir import IRModule
+
+from ...codegen.elf import read_object
+from ...codegen.objects import build_module
+from ...support.temporary_folder import scratch_folder
+from ...targets import Target
+from .tvm_default import lowered_default
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+#: after so many seconds the code counts as unknown
+MOST_SECONDS = 600.0
+#: of TVM's own way from kernels to LLVM
+_PIPELINE = "default"
+
+
+def default_code(module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> int:
+    """Bytes of text and read-only data of the kernels of `tvm-default`. Its weights, and the runtime that calls the
+    kernels, are left out. Raises what TVM raises where a kernel cannot be built."""
+    kernels = lowered_default(module, inputs, outputs).kernels
+    if not kernels:
+        return 0
+    with scratch_folder() as folder:
+        path = folder / "kernels.o"
+        build_module(kernels, target.tvm_config(), _PIPELINE).write_to_file(str(path), "o")
+        return read_object(path.read_bytes()).read_only_bytes()
+
+
+@contextmanager
+def default_code_aside(
+    module: IRModule,
+    target: Target,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    seconds: float = MOST_SECONDS,
+) -> Iterator[Callable[[], int | None]]:
+    """Start `default_code` in a forked process; the function given waits for it and returns the bytes.
+
+    None where it fails, dies, or takes longer than `seconds`: not known. The process ends with the context.
+    """
+    context = get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(theirs, module, target, inputs, outputs), daemon=True)
+    found: list[int | None] = []
+
+    def wait() -> int | None:
+        if not found:
+            found.append(_received(ours, process, seconds))
+        return found[0]
+
+    # an interrupt between the fork and the child's own handler would unwind the stack of the parent in the child
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    theirs.close()
+    try:
+        yield wait
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def _received(connection: Connection, process: BaseProcess, seconds: float) -> int | None:
+    if not connection.poll(seconds):
+        return None
+    try:
+        return connection.recv()
+    except EOFError:
+        return None
+
+
+def _child(connection: Connection, module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Quiet, and deaf to Ctrl-C, which is the parent's to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (1, 2):
+        os.dup2(nowhere, standard)
+    connection.send(default_code(module, target, inputs, outputs))

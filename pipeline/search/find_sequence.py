@@ -1,0 +1,97 @@
+"""The search for a sequence, as settings say: who works, what a lossy winner has to hold, how fast it has to be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..codegen.build_library import build_library
+from ..errors import ConfigError, NumericError, did_you_mean
+from ..frontend.imported_model import ImportedModel
+from ..memory.footprint import Budget
+from ..memory.validation.checked_plan import plan_of
+from ..support.progress import Progress, silent
+from ..support.sizes import format_bytes
+from ..support.temporary_folder import scratch_folder
+from ..targets import Target, native_target
+from ..verify.build_and_run import build_and_run
+from ..verify.settings import VerifySettings
+from .settings import UNTIL, SearchSettings, goal_of
+
+if TYPE_CHECKING:
+    from ..passes.sequence.sequence import Sequence as PassSequence
+    from ..verify.runner import Linked
+    from .evaluate.scoring import Scorer
+    from .evaluate.workers import Workers
+    from .pareto import Front
+    from .search import SearchResult
+
+
+def find_sequence(
+    imported: ImportedModel, target: Target, budget: Budget | None, settings: SearchSettings, progress: Progress
+) -> tuple[SearchResult, Front | None]:
+    """What is found within the settings; where latency is limited, with what was tried for that. Raises ConfigError for
+    settings that cannot be, ModelError where nothing compiles."""
+    from ..frontend.imported_model import port_names
+    from ..passes.sequence.replay import replay
+    from ..verify.runner import link
+    from .knowledge import load_knowledge
+    from .latency import RUNGS, check_limit, within
+    from .search import search
+    from .strategies.trace import Limits
+
+    if settings.until not in UNTIL:
+        raise ConfigError(f"search: until is '{settings.until}'.", did_you_mean(settings.until, UNTIL))
+    extra = settings.max_extra_compute
+    if extra is not None and not 0 <= extra < math.inf:
+        raise ConfigError(f"search: max_extra_compute is {extra:g}.", "Give a fraction: 0.25 is a quarter more.")
+    limit = settings.max_latency
+    if limit is not None:
+        check_limit(limit, target)
+    result = search(
+        imported.graph, imported.name, target, *port_names(imported.onnx),
+        strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal_of(settings, budget, target)), seed=settings.seed,
+        lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
+        progress=lambda what, done, best: progress(what, done, 0, best and f"best ram {format_bytes(best)}"),
+        workers=workers_of(imported, target, settings), extra_compute=extra, rungs=() if limit is None else RUNGS,
+    )  # fmt: skip
+    if limit is None:
+        return result, None
+
+    def built(sequence: PassSequence, place: Path) -> Linked:
+        lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
+        library = build_library(imported.name, lowered, plan_of(lowered.program, target), workspace, target, place)
+        return link(library, lowered.program, target, place)
+
+    return within(limit, result, imported.onnx, target, built, lambda done, all: progress("timing", done, all))
+
+
+def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, settings: SearchSettings) -> str:
+    """Why a lossy sequence will not do: its library, built for this machine where that can be, is too far off."""
+    from ..passes.sequence.replay import replay
+
+    here = native_target() or target
+    verify = VerifySettings(settings.seed, tolerance=settings.max_error)
+    lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, here.machine)
+    plan = plan_of(lowered.program, here)
+    with scratch_folder() as scratch:
+        try:
+            measured, _ = build_and_run(imported, lowered, plan, workspace, here, scratch, verify, silent)
+        except NumericError as error:
+            return error.what
+    return "" if measured.ran else f"its error is not known: {measured.how}"
+
+
+def workers_of(imported: ImportedModel, target: Target, settings: SearchSettings) -> Callable[[Scorer], Workers]:
+    from .evaluate.child import CandidateLimits
+    from .evaluate.forked import forked
+
+    limits = CandidateLimits(settings.candidate_seconds, settings.candidate_bytes)
+    if settings.executor is None:
+        return forked(settings.workers, limits)
+    from .evaluate.cluster import Problem, on_cluster
+
+    onnx_bytes = imported.onnx.SerializeToString(deterministic=True)
+    return on_cluster(settings.executor, Problem(onnx_bytes, imported.name, target, limits))

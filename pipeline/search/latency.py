@@ -1,0 +1,91 @@
+"""The least ram among what runs fast enough: candidates of a search, built and timed side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+from ..passes.sequence.sequence import Sequence
+from ..support.latency_limit import LatencyLimit
+from ..support.temporary_folder import scratch_folder
+from ..targets import Target, how_to_run
+from ..verify.inputs import make_input
+from ..verify.side_by_side import pace
+from .pareto import Front, Point, front
+from .refine.levers import Tried
+from .search import SearchResult, ended
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ..verify.runner import Linked
+
+#: candidates between splits and whole kernels, by the fraction of the bytes between the two
+RUNGS = (0.03, 0.1, 0.25, 0.5)
+_ARITHMETIC = "arithmetic"
+
+
+def check_limit(limit: LatencyLimit, target: Target) -> None:
+    """Raises ConfigError for a limit in milliseconds where nothing can be timed."""
+    if limit.milliseconds is not None and not how_to_run(target).native:
+        raise ConfigError(
+            f"max-latency {limit}: nothing can be timed for {target.name} here, which is another machine.",
+            "Give a ratio such as 1.5x: instructions under an emulator are compared then.",
+        )
+
+
+def within(
+    limit: LatencyLimit,
+    result: SearchResult,
+    model: onnx.ModelProto,
+    target: Target,
+    build: Callable[[Sequence, Path], Linked],
+    progress: Callable[[int, int], None] = lambda done, all: None,
+) -> tuple[SearchResult, Front]:
+    """`result` with the candidate of least ram that is within the limit, or with the fastest where none is; and all
+    that were tried. A ratio is one of the kernels of `tvm-default`, whole, under the same rules: the first candidate.
+
+    Natively they are timed; under an emulator their instructions are counted, as long as they are not too many; else
+    what they compute is compared. `build` makes the library of a sequence in a folder. Raises what building and running
+    do.
+    """
+    tried = _different(result.tried)
+    with scratch_folder() as scratch:
+        linked = []
+        for number, each in enumerate(tried):
+            progress(number, len(tried))
+            place = scratch / str(number)
+            place.mkdir()
+            linked.append(build(each.evaluation.sequence, place))
+        found = pace(linked, make_input(model, 0, 0))
+    unit, latencies = found or (_ARITHMETIC, [1 + each.extra_compute for each in tried])
+    points = [_point(each, latency) for each, latency in zip(tried, latencies, strict=True)]
+    tradeoff = front(unit, limit, points, latencies[0])
+    chosen = tried[points.index(tradeoff.points[tradeoff.chosen])]
+    assert chosen.evaluation.footprint is not None
+    changed = replace(
+        result,
+        sequence=chosen.evaluation.sequence,
+        best=chosen.evaluation.footprint,
+        extra_compute=chosen.extra_compute,
+        trajectory=ended(result.trajectory, result.evaluations, chosen.evaluation.footprint.ram),
+    )
+    return changed, tradeoff
+
+
+def _different(tried: tuple[Tried, ...]) -> list[Tried]:
+    """The first of those with equal passes; each has a footprint."""
+    found: dict[tuple[str, ...], Tried] = {}
+    for each in tried:
+        if each.evaluation.footprint is not None:
+            found.setdefault(each.evaluation.sequence.specs, each)
+    return list(found.values())
+
+
+def _point(tried: Tried, latency: float) -> Point:
+    footprint = tried.evaluation.footprint
+    assert footprint is not None
+    return Point(tried.lever, tried.evaluation.sequence.specs, footprint.ram, tried.extra_compute, latency)

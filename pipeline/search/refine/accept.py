@@ -1,0 +1,107 @@
+"""The candidate that a search hands back: the lowest with all levers pulled, as short as it can be, and accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Ordered
+from dataclasses import dataclass, replace
+
+from ...errors import ModelError
+from ...passes.sequence.sequence import Sequence
+from ..evaluate.candidates import Candidate
+from ..evaluate.evaluation import Evaluation, Evaluator
+from ..strategies.trace import Trace
+from .finalists import lowest_finalist
+from .levers import Pulled, pull
+from .minimise import Worth, minimise
+from .splitting import Splitter
+
+#: states whose order is searched for where the sum counts, which no order changes
+ORDERED = 8
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The candidate with its levers, what each of its passes is worth, and the lossy sequences that were refused.
+
+    `complete`: no state the search evaluated leads to anything lower.
+    """
+
+    pulled: Pulled
+    ablation: tuple[Worth, ...]
+    rejected: dict[str, str]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The best state with the same lossy passes, and the objective in bytes that its levers lead to."""
+
+    found: Evaluation
+    reached: int
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        return (self.reached, *self.found.score)
+
+
+def accepted(
+    trace: Trace, refuse: Callable[[Sequence], str], extra_compute: float | None, rungs: Ordered[float]
+) -> Accepted:
+    """The best candidate that is exact or not refused. Raises ModelError where all are refused."""
+    rejected: dict[str, str] = {}
+    failures: dict[str, str] = {}
+    evaluator, splitter = trace.evaluator, Splitter(trace.evaluator)
+    if evaluator.objective == "ram":
+        choices, complete = _by_ram(trace, splitter, extra_compute)
+    else:
+        best = [evaluator.finest_order(each[:ORDERED]) for each in trace.finalists()]
+        choices, complete = [_Choice(each, each.cost[0]) for each in best], True
+    for choice in sorted(choices, key=lambda each: each.rank):
+        pulled, ablation = _shortest(evaluator, splitter, choice, extra_compute, rungs)
+        failures |= pulled.failures
+        reason = refuse(pulled.best.sequence) if pulled.best.loss else ""
+        if not reason:
+            return Accepted(replace(pulled, failures=failures), ablation, rejected, complete)
+        rejected["; ".join(pulled.best.sequence.specs)] = reason
+    raise ModelError(f"No sequence was accepted: {reason}", "Raise the error allowed, or search without lossy passes.")
+
+
+def _by_ram(trace: Trace, splitter: Splitter, extra_compute: float | None) -> tuple[list[_Choice], bool]:
+    """The lowest of the exact states, and of each kind of lossy ones where that is lower; whether none was left out."""
+    choices: list[_Choice] = []
+    complete = True
+    exact: int | None = None
+    default = trace.evaluator.evaluate(Candidate().passes).key
+    for finalists in trace.finalists():
+        lowest = lowest_finalist(trace.evaluator, splitter, finalists, extra_compute, default, exact)
+        complete = complete and lowest.complete
+        if lowest.found is not None:
+            choices.append(_Choice(lowest.found, lowest.ram))
+            exact = exact if lowest.found.loss else lowest.ram
+    return choices, complete
+
+
+def _shortest(
+    evaluator: Evaluator, splitter: Splitter, choice: _Choice, extra_compute: float | None, rungs: Ordered[float]
+) -> tuple[Pulled, tuple[Worth, ...]]:
+    """As short as it can be, with all levers pulled, at the objective that was reached."""
+    pulled, ablation = _minimised(evaluator, splitter, choice, extra_compute, rungs)
+    if pulled.best.key != choice.found.key and pulled.best.cost[0] != choice.reached:
+        # the search compares its own states: another one replaces them only where it leads to the same
+        pulled, ablation = _minimised(evaluator, splitter, choice, extra_compute, rungs, same_state=True)
+    return pulled, ablation
+
+
+def _minimised(
+    evaluator: Evaluator,
+    splitter: Splitter,
+    choice: _Choice,
+    extra_compute: float | None,
+    rungs: Ordered[float],
+    same_state: bool = False,
+) -> tuple[Pulled, tuple[Worth, ...]]:
+    best, ablation = minimise(evaluator, choice.found, same_state)
+    if evaluator.objective != "ram":
+        return Pulled(best, (), 0.0, "", {}), ablation
+    return pull(evaluator, splitter, best, extra_compute, rungs), ablation

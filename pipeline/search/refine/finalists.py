@@ -1,0 +1,182 @@
+"""The finalist that is lowest once every lever is pulled, found without pulling every lever of each.
+
+    in parts ──► in the best order ──► with steps run again
+
+A finalist goes on as long as its bound is below the best so far: a state that whole kernels make look bad may be the
+lowest in parts. Bounds alone rule a finalist out, or the effort allowed, which is told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from ...memory import Footprint
+from ...passes.program.order import Order
+from ..evaluate.evaluation import Evaluation, Evaluator
+from ..evaluate.scoring import Arrangement
+from .split_plan import Way, lowest
+from .splitting import Splitter
+
+#: finalists worked on at once; the same for any number of workers, so that the result is
+WAVE = 4
+#: kernels of finalists looked at in parts until no wave is begun; or a part of all kernels that the search evaluated, so
+#: that the time grows by a fraction of what it took
+KERNELS, PART = 300, 4
+#: steps of programs that repeats are tried on for each of these kernels
+STEPS = 10
+
+_Item = TypeVar("_Item")
+#: a finalist, and the ways to run it in parts
+_Looked = tuple[Evaluation, tuple[Way, ...]]
+
+
+@dataclass(frozen=True)
+class Lowest:
+    """A finalist, its kernels whole, and the ram in bytes that its levers lead to; None where none is low enough.
+
+    `complete`: no finalist was left out, but for those whose bound is no lower.
+    """
+
+    found: Evaluation | None
+    ram: int
+    complete: bool
+
+
+def lowest_finalist(
+    evaluator: Evaluator,
+    splitter: Splitter,
+    finalists: Sequence[Evaluation],
+    extra_compute: float | None,
+    first: int | None = None,
+    below: int | None = None,
+) -> Lowest:
+    """The finalist that all levers make lowest, and `below` so many bytes of ram.
+
+    `finalists` are the states in the order of their score, `first` is the key of one that is never left out for effort.
+    `extra_compute` as in `levers.pull`: None leaves kernels whole.
+    """
+    race = _Race(evaluator, splitter, finalists, below)
+    for each in finalists:
+        race.take(each, [each])
+    if extra_compute is None:
+        race.reorder(finalists)
+        return race.lowest()
+    # the cheapest first: each bound the later ones have to get below is lower for it
+    looked_at = race.split(sorted(finalists, key=lambda each: each.key != first))
+    race.reorder(finalists)
+    race.repeat(sorted(looked_at, key=lambda one: one[0].key != first), extra_compute)
+    return race.lowest()
+
+
+class _Race:
+    """The best so far."""
+
+    def __init__(
+        self, evaluator: Evaluator, splitter: Splitter, finalists: Sequence[Evaluation], below: int | None
+    ):
+        self._evaluator, self._splitter, self._below = evaluator, splitter, below
+        self._best: tuple[Evaluation, Evaluation] | None = None
+        self._left_out: list[Evaluation] = []
+        self._kernels = max(KERNELS, sum(_footprint(each).kernels for each in finalists) // PART)
+
+    def take(self, finalist: Evaluation, tried: Iterable[Evaluation]) -> None:
+        """Remember what some of the levers of a finalist led to."""
+        for each in tried:
+            if each.footprint is None:
+                continue
+            if each.footprint.ram < self.limit or self._best is not None and each.score < self._best[1].score:
+                self._best = finalist, each
+
+    @property
+    def limit(self) -> float:
+        """The ram to get below, in bytes."""
+        if self._best is not None:
+            return _footprint(self._best[1]).ram
+        return math.inf if self._below is None else self._below
+
+    def lowest(self) -> Lowest:
+        complete = not self._going(self._left_out)
+        if self._best is None:
+            return Lowest(None, 0, complete)
+        return Lowest(self._best[0], _footprint(self._best[1]).ram, complete)
+
+    def reorder(self, finalists: Sequence[Evaluation]) -> None:
+        """Whole kernels in the best order that search finds, sharing memory as they do or not at all."""
+        for wave in _waves(finalists):
+            wanted = [(each, order) for each in wave for order in self._orders(each)]
+            limit = None if math.isinf(self.limit) else int(self.limit)
+            for (each, _), tried in zip(wanted, self._evaluator.arranged_all(wanted, limit)):
+                self.take(each, [tried])
+
+    def _orders(self, finalist: Evaluation) -> Iterator[Arrangement]:
+        whole = _footprint(finalist)
+        *sharing, _ = _arrangement(finalist)
+        if whole.arena > whole.floor and whole.ram - whole.arena + whole.floor < self.limit:
+            yield (*sharing, Order(by="best"))
+        if sharing and finalist.least + whole.workspace < self.limit:
+            yield (Order(by="best"),)
+
+    def split(self, finalists: Sequence[Evaluation]) -> list[_Looked]:
+        """In parts, as far as effort goes, then whole in the best order; those that were looked at and their ways."""
+        looked_at: list[_Looked] = []
+        for wave in _waves(finalists):
+            going = self._going(wave)
+            if sum(_footprint(each).kernels for each, _ in looked_at) >= self._kernels:
+                self._left_out += going
+                continue
+            found = sorted(zip(going, self._splitter.ways_of(going)), key=_needed)
+            for each, ways in found:
+                self._try(each, lowest(ways))
+            self.reorder(going)
+            looked_at += found
+        return sorted(looked_at, key=_needed)
+
+    def repeat(self, looked_at: Sequence[_Looked], extra_compute: float) -> None:
+        """In parts with steps run again, as far as effort goes."""
+        steps = 0
+        for wave in _waves(looked_at):
+            going = self._going([each for each, _ in wave])
+            if steps >= STEPS * self._kernels:
+                self._left_out += going
+                continue
+            asked = [(each, ways) for each, ways in wave if each in going]
+            for (each, ways), way in zip(asked, self._splitter.lowest_of(asked, extra_compute)):
+                steps += self._splitter.tried(ways, extra_compute)
+                self._try(each, way)
+
+    def _going(self, finalists: Iterable[Evaluation]) -> list[Evaluation]:
+        """Those whose bound allows them to get below the best."""
+        return [each for each in finalists if each.least < self.limit]
+
+    def _try(self, finalist: Evaluation, way: Way) -> None:
+        if not way.promises(finalist, self.limit):
+            return
+        worked = [each for each in self._splitter.evaluations(finalist, way) if each.footprint is not None]
+        if worked:
+            self.take(finalist, [self._evaluator.finest_order(sorted(worked, key=lambda each: each.score))])
+
+
+def _needed(looked_at: _Looked) -> int:
+    """About the ram it needs in parts, before memory is shared."""
+    finalist, ways = looked_at
+    whole = _footprint(finalist)
+    return min(way.nbytes for way in ways) + whole.ram - whole.arena
+
+
+def _waves(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    waiting = iter(items)
+    while wave := list(islice(waiting, WAVE)):
+        yield wave
+
+
+def _arrangement(evaluation: Evaluation) -> Arrangement:
+    return evaluation.passes[len(evaluation.module_passes) :]
+
+
+def _footprint(evaluation: Evaluation) -> Footprint:
+    assert evaluation.footprint is not None
+    return evaluation.footprint

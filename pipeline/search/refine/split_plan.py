@@ -1,0 +1,113 @@
+"""A way to run a program in parts: cut or not, its order, what is run again, and which steps run as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ...memory import best_order, bound, floor
+from ...memory.streaming.partition import Paths, Segment, all_joined
+from ...memory.streaming.rematerialise import Repeat, repeated, work_of
+from ...passes.base import SplitPass
+from ...passes.program.rematerialise import Rematerialise
+from ...passes.program.split import CHANNELS, SplitChannels, SplitRows
+from ...program import Program, Splits
+from ..evaluate.evaluation import Evaluation
+from ..evaluate.scoring import Arrangement, arrangements
+
+
+def lowest(ways: Iterable[Way]) -> Way:
+    """The way with the least bound."""
+    # how memory is shared takes longest: only for those that need least before it is
+    return min(sorted(ways, key=lambda way: way.nbytes)[:2], key=lambda way: way.bound)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A program, cut and ordered by `before`; the repeats that follow, and the segments that run as one after them."""
+
+    before: Arrangement
+    program: Program
+    splits: Mapping[str, Splits]
+    alignment: int
+    repeats: tuple[Repeat, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    #: alive at the fullest step before memory is shared
+    nbytes: int = 0
+    #: repeats were left out for the arithmetic they take
+    refused: bool = False
+
+    @cached_property
+    def repeated(self) -> Program:
+        program = self.program
+        for each in self.repeats:
+            program = repeated(program, each)
+        return program
+
+    @cached_property
+    def arrangements(self) -> list[tuple[int, Arrangement, Program]]:
+        """How memory is shared then, the lowest bound first."""
+        return arrangements(all_joined(self.repeated, self.splits, self.segments, self.alignment), self.alignment)
+
+    @property
+    def bound(self) -> int:
+        return self.arrangements[0][0]
+
+    @cached_property
+    def fewest(self) -> Way:
+        """With no more segments than it needs."""
+        return _as_few_as_needed(self)
+
+    @property
+    def shared(self) -> list[Arrangement]:
+        """With no more segments than it needs, memory shared in the two most promising ways."""
+        return [(*self.fewest.passes, *after) for _, after, _ in self.fewest.arrangements[:2]]
+
+    def promises(self, found: Evaluation, ram: float) -> bool:
+        """Whether it can lower the arena of `found`, whose kernels are whole, and lead to less than `ram` in the best
+        order a search finds. Bounds alone say no."""
+        assert found.footprint is not None
+        whole = found.footprint
+        allowed = ram - (whole.ram - whole.arena - whole.workspace)
+        if self.bound >= whole.arena:
+            return False
+        return any(self._reaches(least, program, allowed) for least, _, program in self.fewest.arrangements[:2])
+
+    def _reaches(self, least: int, program: Program, below: float) -> bool:
+        if least < below:
+            return True
+        return floor(program, self.alignment) < below and bound(program.reordered(best_order(program).order), self.alignment) < below
+
+    @property
+    def unavoidable(self) -> int:
+        """What the inputs of the model alone take, or its outputs, in bytes."""
+        return Paths(self.program, self.splits, self.alignment).unavoidable
+
+    @property
+    def extra_compute(self) -> float:
+        """What is run again, as a fraction of the arithmetic there is."""
+        return work_of(self.repeated, self.splits) / work_of(self.program, self.splits) - 1 if self.repeats else 0.0
+
+    @property
+    def passes(self) -> Arrangement:
+        """The last segment first, so that the numbers of the others stay."""
+        repeats = (Rematerialise("+".join(map(str, each.steps)), each.before) for each in self.repeats)
+        return (*self.before, *repeats, *(_pass(self.repeated, segment) for segment in reversed(self.segments)))
+
+
+def _as_few_as_needed(way: Way) -> Way:
+    """Without the segments that are not needed once memory is shared, the longest tried first."""
+    for segment in sorted(way.segments, key=lambda each: (each.first - each.last, each.first)):
+        fewer = replace(way, segments=tuple(each for each in way.segments if each is not segment))
+        if fewer.bound <= way.bound:
+            way = fewer
+    return way
+
+
+def _pass(program: Program, segment: Segment) -> SplitPass:
+    steps = f"{segment.first}-{segment.last}"
+    shape = program.tensors[program.steps[segment.first].writes[0]].shape
+    if segment.axis == CHANNELS and len(shape) > 2:
+        return SplitChannels(steps, segment.group)
+    return SplitRows(steps, segment.axis, segment.group)

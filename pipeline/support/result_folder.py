@@ -1,0 +1,57 @@
+"""A folder of results that is complete or untouched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from ..errors import OutputError
+from .temporary_folder import temporary_folder
+
+_CHOOSE = "Choose a folder you can write to."
+
+
+@contextmanager
+def result_folder(out: Path) -> Iterator[Path]:
+    """A temporary folder whose files replace those of `out` when the block ends well; else `out` stays as it was.
+
+    Raises OutputError where `out` cannot be written, before any work is done.
+    """
+    if out.exists() and not out.is_dir():
+        raise OutputError(f"'{out}' is a file, not a folder.", _CHOOSE)
+    made = _missing_parents(out)
+    with ExitStack() as stack:
+        stack.callback(_remove_empty, made)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            folder = stack.enter_context(temporary_folder(out, ".passfit-"))
+        except OSError as error:
+            raise _unwritable(out, error) from error
+        try:
+            yield folder
+            for file in sorted(filter(Path.is_file, folder.iterdir())):
+                file.chmod(0o644)
+                os.replace(file, out / file.name)
+        except OSError as error:
+            if error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(out):
+                raise  # of another folder
+            raise _unwritable(out, error) from error
+
+
+def _unwritable(out: Path, error: OSError) -> OutputError:
+    return OutputError(f"'{out}' cannot be written: {error.strerror}.", _CHOOSE)
+
+
+def _missing_parents(out: Path) -> list[Path]:
+    return [path for path in (out, *out.parents) if not path.exists()]
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Take back folders that were made for nothing, innermost first."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            return

@@ -1,0 +1,22 @@
+"""Give up a step that is stuck."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from .interrupts import deadline
+
+if TYPE_CHECKING:
+    pass
+
+
+#: seconds for one step in this process, on a busy machine: what takes longer is stuck
+_STEP_SECONDS = 1800
+
+
+def step_limit(step: str, model: str) -> AbstractContextManager[None]:
+    """Give up a step of `model` that takes so long that it must be stuck: the process ends with exit code 2."""
+    return deadline(
+        _STEP_SECONDS, f"{step} took longer than {_STEP_SECONDS} s for '{model}', and was given up. Try a smaller input shape."
+    )

@@ -1,0 +1,52 @@
+"""A YAML file, read by the parser DVC itself uses, so that both see the same values. Every error says where."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError
+
+
+def read_yaml(path: Path) -> object:
+    """The content of a YAML 1.2 file, None for an empty one.
+
+    Raises ConfigError for a file that cannot be read, malformed YAML, and a key given twice, each with its line.
+    """
+    return parse_yaml(read_yaml_text(path), path)
+
+
+def read_yaml_text(path: Path) -> str:
+    """The text of the file, with the ends of its lines as they are. Raises ConfigError where it cannot be read."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file.", "Write one with `passfit init`.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text: byte {error.start}.", "Save it as UTF-8.") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}.", "Check the path and its permissions.") from None
+
+
+def parse_yaml(text: str, path: Path | str) -> object:
+    """The content of a YAML 1.2 text. Raises ConfigError; `path` is for its message."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.constructor import DuplicateKeyError
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except DuplicateKeyError as error:
+        key = re.search(r'duplicate key "(.*?)"', str(error.problem))
+        what = f"the key '{key[1]}' is given twice" if key else "a key is given twice"
+        raise ConfigError(f"{path}:{_line(error)} {what}.", "Keep one of them.") from None
+    except MarkedYAMLError as error:
+        raise ConfigError(f"{path}:{_line(error)} malformed YAML: {error.problem}.", "Correct that line.") from None
+    except (YAMLError, ValueError, RecursionError) as error:
+        # ValueError: a date or number that looks like one and is none, such as 2020-13-45
+        raise ConfigError(f"{path}: malformed YAML: {error}.", "Correct it.") from None
+
+
+def _line(error: Any) -> str:
+    return f"{error.problem_mark.line + 1}:" if error.problem_mark else ""

@@ -1,0 +1,268 @@
+"""Which operands of a kernel may lie in its results: its index arithmetic, run over all iterations by numpy.
+
+    for i: y[i] = max(x[i], 0)                               x may lie where y does
+    for i: y[i] = x1[i - n] if n <= i else x0[i]             x0 and x1 may lie in y, and then nothing is left to do
+    for i, j: y[i, j] = x[j, i]                              x may not: y[0, 1] would be gone before it is read
+
+An operand may lie in a result if every element of it is read only to write the one element at its place, and no element
+of the result is written twice. That holds in whatever order the iterations run, so it is asked of the kernel as it is
+compiled: after its schedule. What is not understood is not shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import tvm_ffi
+from tvm.ir import Call, Expr, TensorLoad, Var
+from tvm.tirx import PrimFunc, Select
+
+from ..program import DTYPE_BYTES, Overlay
+from .expressions import is_choice, parts, walk
+from .index_grid import Grid, Unknown, chunks
+from .stores import Store, stores
+
+#: what hands out an address, with which anything could be read or written
+_ADDRESSES = ("address_of", "access_ptr")
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """See `graph.Step` for both; `results` are the last so many parameters, those that are written."""
+
+    results: int = 0
+    in_place: tuple[Overlay, ...] = ()
+    copies: tuple[Overlay, ...] = ()
+
+
+def sharing(kernel: PrimFunc) -> Sharing:
+    """What may share memory in `kernel`, which may be scheduled, but not lowered below blocks."""
+    try:
+        found = stores(kernel.body)
+    except Unknown:
+        return Sharing()
+    params = list(kernel.params)
+    results = [n for n, param in enumerate(params) if any(store.buffer.same_as(param) for store in found)]
+    reads = len(params) - len(results)
+    if results != list(range(reads, len(params))) or not all(map(_is_plain, params)):
+        return Sharing()
+    shared = _Kernel(params[:reads], params[reads:], found)
+    return Sharing(len(results), tuple(shared.in_place()), shared.copies())
+
+
+class _Kernel:
+    """A kernel's operands, its results, and all its stores."""
+
+    def __init__(self, operands: list[Var], results: list[Var], found: list[Store]):
+        self.operands, self.results, self.stores = operands, results, found
+        self.loads = [(store, load) for store in found for load in _loads_of(store)]
+        self.steering = [load for store in found for load in _steering(store)]
+        self.opaque = any(takes_address(store) for store in found)
+        self._writes_once: dict[int, int | None] = {}
+
+    def in_place(self) -> Iterator[Overlay]:
+        if self.opaque:
+            return
+        for number, operand in enumerate(self.operands):
+            readers = [(store, load) for store, load in self.loads if load[0].source.same_as(operand)]
+            for place, result in enumerate(self.results):
+                if not readers or not all(store.buffer.same_as(result) for store, _ in readers):
+                    continue
+                if self._is_read(result) or self._steers(operand) or not _same_size(operand, result):
+                    continue
+                shift = _shift(readers, _elements(operand))
+                if shift is not None and self._written_once(place) is not None:
+                    yield Overlay(number, place, shift * _element_bytes(operand))
+
+    def copies(self) -> tuple[Overlay, ...]:
+        """Where every operand would have to lie for the kernel to have nothing to do; empty where it computes."""
+        if self.opaque or not all(map(_only_copies, self.stores)) or not self._is_direct():
+            return ()
+        if any(self._written_once(n) != _elements(result) for n, result in enumerate(self.results)):
+            return ()
+        found: dict[tuple[int, int], int] = {}
+        for number, operand in enumerate(self.operands):
+            for place, result in enumerate(self.results):
+                readers = [
+                    (store, load)
+                    for store, load in self.loads
+                    if load[0].source.same_as(operand) and store.buffer.same_as(result)
+                ]
+                if readers:
+                    shift = _shift(readers, _elements(operand))
+                    if shift is None or str(operand.ty.dtype) != str(result.ty.dtype):
+                        return ()
+                    found[number, place] = shift * _element_bytes(operand)
+        return tuple(Overlay(number, place, shift) for (number, place), shift in found.items())
+
+    def _is_direct(self) -> bool:
+        """Whether everything goes from operands to results, nothing through a buffer of the kernel's own."""
+        return all(any(load.source.same_as(each) for each in self.operands) for _, (load, _) in self.loads) and all(
+            any(store.buffer.same_as(each) for each in self.results) for store in self.stores
+        )
+
+    def _is_read(self, result: Var) -> bool:
+        return any(load.source.same_as(result) for _, (load, _) in self.loads) or self._steers(result)
+
+    def _steers(self, buffer: Var) -> bool:
+        return any(load.source.same_as(buffer) for load in self.steering)
+
+    def _written_once(self, place: int) -> int | None:
+        """How many elements of a result are written, each once; None where one is written twice."""
+        if place not in self._writes_once:
+            self._writes_once[place] = _written_once(self.results[place], self.stores)
+        return self._writes_once[place]
+
+
+#: a load, and the conditions under which it is evaluated: an expression, and whether it holds
+_Load = tuple[TensorLoad, tuple]
+
+
+def _steering(store: Store) -> Iterator[TensorLoad]:
+    """The loads that decide where a store goes, and whether it runs."""
+    for expr in (*store.indices, *(condition for condition, _ in store.masks)):
+        yield from (each for each in walk(expr) if isinstance(each, TensorLoad))
+
+
+def _loads_of(store: Store) -> list[_Load]:
+    loads: list[TensorLoad] = []
+    choices: list[bool] = []
+    kinds = [(TensorLoad, loads.append), (Call, lambda call: choices.append(is_choice(call))), (Select, lambda _: choices.append(True))]
+    tvm_ffi.structural_walk(store.value, kinds)
+    return list(_loads_in(store.value, store.masks)) if any(choices) else [(load, store.masks) for load in loads]
+
+
+def _loads_in(expr: object, masks: tuple) -> Iterator[_Load]:
+    choice = _choice(expr)
+    if choice is not None:
+        condition, then, other = choice
+        yield from _loads_in(condition, masks)
+        yield from _loads_in(then, (*masks, (condition, True)))
+        yield from _loads_in(other, (*masks, (condition, False)))
+        return
+    if isinstance(expr, TensorLoad):
+        yield expr, masks
+    for part in parts(expr):
+        yield from _loads_in(part, masks)
+
+
+def _choice(expr: object) -> tuple | None:
+    """Condition and both values of a choice of which only one side is evaluated, or counts."""
+    if isinstance(expr, Select):
+        return expr.condition, expr.true_value, expr.false_value
+    if is_choice(expr):
+        return tuple(expr.args)
+    return None
+
+
+def _only_copies(store: Store) -> bool:
+    def copies(expr: object) -> bool:
+        choice = _choice(expr)
+        if choice is None:
+            return isinstance(expr, TensorLoad)
+        condition, *values = choice
+        return not any(isinstance(each, TensorLoad) for each in walk(condition)) and all(map(copies, values))
+
+    return copies(store.value) and next(_steering(store), None) is None
+
+
+def takes_address(store: Store) -> bool:
+    """Whether a store has to do with more of memory than its elements."""
+    found: list[bool] = []
+
+    def call(each: Call) -> None:
+        name = str(getattr(each.op, "name", each.op))
+        found.append(any(word in name for word in _ADDRESSES) or any(map(_is_buffer, each.args)))
+
+    for expr in (store.value, *store.indices):
+        tvm_ffi.structural_walk(expr, [(Call, call)])
+    return any(found)
+
+
+def _is_buffer(expr: Expr) -> bool:
+    return isinstance(expr, Var) and hasattr(expr.ty, "data_alignment")
+
+
+def _shift(readers: list[tuple[Store, _Load]], elements: int) -> int | None:
+    """How many elements further each load lies in the result it is read for; None where that is not one number."""
+    shifts: set[int] = set()
+    for store, (load, masks) in readers:
+        if not masks and store.iterations > elements:
+            return None  # some element is read twice
+        if _same_place(store, load):
+            shifts.add(0)
+            continue
+        try:
+            for grid in chunks(store.loops, store.bindings):
+                shifts.update(_shifts(grid, store, load, masks))
+                if len(shifts) > 1:
+                    return None
+        except Unknown:
+            return None
+    return shifts.pop() if len(shifts) == 1 else None
+
+
+def _same_place(store: Store, load: TensorLoad) -> bool:
+    if [int(extent) for extent in load.source.ty.shape] != [int(extent) for extent in store.buffer.ty.shape]:
+        return False
+    return all(tvm_ffi.structural_equal(one, other) for one, other in zip(load.indices, store.indices))
+
+
+def _shifts(grid: Grid, store: Store, load: TensorLoad, masks: tuple) -> set[int]:
+    difference = grid.flat(store.indices, store.buffer) - grid.flat(load.indices, load.source)
+    where = grid.mask(masks)
+    if where is not True:
+        difference, where = np.broadcast_arrays(difference, where)
+        difference = difference[where]
+    if difference.size == 0:
+        return set()
+    return {int(difference.min()), int(difference.max())}
+
+
+def _written_once(result: Var, found: list[Store]) -> int | None:
+    seen = np.zeros(_elements(result), dtype=bool)
+    count = 0
+    try:
+        for store in found:
+            if not store.buffer.same_as(result):
+                continue
+            if any(isinstance(each, TensorLoad) for condition, _ in store.masks for each in walk(condition)):
+                return None
+            for grid in chunks(store.loops, store.bindings):
+                places = np.broadcast_to(grid.flat(store.indices, result), grid.shape)
+                where = grid.mask(store.masks)
+                places = places if where is True else places[np.broadcast_to(where, grid.shape)]
+                if places.size and places.min() < 0:
+                    return None
+                count += places.size
+                seen[places.ravel()] = True
+    except (Unknown, IndexError):
+        return None
+    return count if count == int(seen.sum()) else None
+
+
+def _is_plain(param: Var) -> bool:
+    """A compact buffer of a known dtype and shape, and no number."""
+    kind = param.ty
+    if not hasattr(kind, "strides"):
+        return False
+    if str(getattr(kind, "dtype", "")) not in DTYPE_BYTES or list(kind.strides):
+        return False
+    return all(hasattr(extent, "value") for extent in kind.shape)
+
+
+def _same_size(operand: Var, result: Var) -> bool:
+    """Whether an element of one can take the place of one of the other."""
+    one, other = str(operand.ty.dtype), str(result.ty.dtype)
+    return one == other or (DTYPE_BYTES[one] == DTYPE_BYTES[other] and "bool" not in (one, other))
+
+
+def _element_bytes(buffer: Var) -> int:
+    return DTYPE_BYTES[str(buffer.ty.dtype)]
+
+
+def _elements(buffer: Var) -> int:
+    return math.prod(int(extent) for extent in buffer.ty.shape)

@@ -1,0 +1,84 @@
+"""First step of every schedule rule: element-wise producers move into their consumers, and what is left has a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tvm
+from tvm.ir import IRModule
+from tvm.s_tir.schedule import SBlockRV, Schedule, ScheduleError
+from tvm.tirx import PrimFunc
+
+from .expressions import has_condition
+from .index_grid import Unknown
+from .memoise import by_structure
+
+#: what TVM raises where it refuses a step
+REFUSALS = (ScheduleError, tvm.error.InternalError)
+
+
+def new_schedule(kernel: PrimFunc) -> Schedule:
+    return Schedule(IRModule({"main": kernel}), debug_mask="none")
+
+
+def scheduled_kernel(schedule: Schedule, kernel: PrimFunc) -> PrimFunc:
+    """What `schedule` made of `kernel`, with the attributes of the original."""
+    result = schedule.mod["main"]
+    return result.with_attrs(kernel.attrs) if kernel.attrs else result
+
+
+def attempt(step: Callable[..., object], *args: object, **options: object) -> bool:
+    """Apply a schedule step; TVM checks its legality and leaves the schedule unchanged when it refuses."""
+    try:
+        step(*args, **options)
+    except REFUSALS:
+        return False
+    return True
+
+
+def root_blocks(schedule: Schedule) -> list[SBlockRV]:
+    return schedule.get_child_blocks(schedule.get_sblock("root"))
+
+
+def name_of(schedule: Schedule, block: SBlockRV) -> str:
+    return schedule.get(block).name_hint
+
+
+def is_reduction(schedule: Schedule, block: SBlockRV) -> bool:
+    return schedule.get(block).init is not None
+
+
+def result_names(schedule: Schedule) -> set[str]:
+    """The names of the blocks that write the kernel's results."""
+    return {name_of(schedule, block) for block in schedule.get_output_blocks("root")}
+
+
+def intermediate_blocks(schedule: Schedule, results: set[str]) -> list[SBlockRV]:
+    return [block for block in root_blocks(schedule) if name_of(schedule, block) not in results]
+
+
+def inline_producers(schedule: Schedule, keep_padding_of_reductions: bool = False) -> None:
+    """Inline every intermediate block that can be; padding that a reduction reads may stay a block of its own."""
+    for block in intermediate_blocks(schedule, result_names(schedule)):
+        if keep_padding_of_reductions and pads_for_reduction(schedule, block):
+            continue
+        attempt(schedule.compute_inline, block)
+
+
+def pads_for_reduction(schedule: Schedule, block: SBlockRV) -> bool:
+    """Whether `block` chooses by position between a value and another, for a reduction to read."""
+    if is_reduction(schedule, block) or not has_condition(schedule.get(block).body):
+        return False
+    return any(is_reduction(schedule, consumer) for consumer in schedule.get_consumers(block))
+
+
+@by_structure
+def inlined(kernel: PrimFunc) -> PrimFunc:
+    """`kernel` without the blocks that can be computed where they are read, but for padding. Raises Unknown for a kernel
+    that TVM cannot schedule."""
+    schedule = new_schedule(kernel)
+    try:
+        inline_producers(schedule, keep_padding_of_reductions=True)
+    except REFUSALS as error:
+        raise Unknown("a kernel that is not made of blocks") from error
+    return scheduled_kernel(schedule, kernel)

@@ -1,0 +1,136 @@
+"""Kernels as TVM makes them, before they are scheduled: nests of loops one after the other, each around one block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tvm import sym, tirx
+from tvm.ir import Expr, Range, TensorRegion, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import BufferStore, For, IfThenElse, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
+
+from .expressions import is_true, loads
+from .index_grid import Unknown
+
+_SERIAL = 0
+
+
+def blocks_of(kernel: PrimFunc) -> list[SBlock]:
+    """The blocks of a kernel, each with a loop for each of its axes. Raises Unknown for a kernel of another form."""
+    return [_block(nest) for nest in nests_in(kernel)]
+
+
+def nests_in(kernel: PrimFunc) -> list[Stmt]:
+    """The nests of a kernel in the order they run. Raises Unknown for a kernel of another form."""
+    body = kernel.body
+    if not isinstance(body, SBlockRealize) or body.iter_values or body.block.match_buffers:
+        raise Unknown("no plain kernel")
+    inner = body.block.body
+    return list(inner.seq) if isinstance(inner, SeqStmt) else [inner]
+
+
+def iterations(stmt: Stmt, around: int = 1) -> int:
+    """How often the innermost statements run; of a loop whose extent is not a constant, one iteration is counted."""
+    if isinstance(stmt, For):
+        return iterations(stmt.body, around * (int(stmt.extent) if isinstance(stmt.extent, IntImm) else 1))
+    if isinstance(stmt, SeqStmt):
+        return sum(iterations(part, around) for part in stmt.seq)
+    if isinstance(stmt, SBlockRealize):
+        return iterations(stmt.block.body, around)
+    if isinstance(stmt, IfThenElse):
+        return iterations(stmt.then_case, around) + (iterations(stmt.else_case, around) if stmt.else_case else 0)
+    return around
+
+
+def kernel_of(params: Sequence[Var], nests: Sequence[Stmt], own: Sequence[Var], attrs: object) -> PrimFunc:
+    """A kernel of nests, with buffers of its `own`."""
+    root = SBlock([], [], [], "root", sequence(nests), alloc_buffers=list(own))
+    return PrimFunc(list(params), SBlockRealize([], tirx.const(True), root), attrs=attrs)
+
+
+def sequence(parts: Sequence[Stmt]) -> Stmt:
+    """One statement after the other."""
+    return parts[0] if len(parts) == 1 else SeqStmt(list(parts))
+
+
+def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt | None = None) -> Stmt:
+    """A block of one store, with a loop for each of its axes."""
+    read = [load for load in loads(store.value) if not load.source.same_as(store.buffer)]
+    regions = [_element(load.source, load.indices) for load in read]
+    block = SBlock(list(axes), regions, [_element(store.buffer, store.indices)], name, store, init)
+    loops = [Var(axis.var.name.removeprefix("v_"), "int64") for axis in axes]
+    nest: Stmt = SBlockRealize(loops, tirx.const(True), block)
+    for loop, axis in zip(reversed(loops), reversed(axes)):
+        nest = For(loop, int64(0), axis.dom.extent, _SERIAL, nest)
+    return nest
+
+
+def axis_like(axis: IterVar, extent: int) -> IterVar:
+    """An axis of a block with a variable of its own, of the same kind and another extent."""
+    return IterVar(Range(0, int64(extent)), Var(axis.var.name, "int64"), axis.iter_type)
+
+
+def analyzer_of(axes: Sequence[IterVar]) -> sym.Analyzer:
+    """What simplifies expressions, knowing how far the axes go."""
+    analyzer = sym.Analyzer()
+    for axis in axes:
+        analyzer.bind(axis.var, axis.dom)
+    return analyzer
+
+
+def simple(block: SBlock, indices: Sequence[Expr]) -> list[Expr]:
+    """Indices without what the extents of the block's axes make needless: a reshape that moves nothing, say."""
+    analyzer = analyzer_of(block.iter_vars)
+    return [simplified(analyzer, index) for index in indices]
+
+
+def simplified(analyzer: sym.Analyzer, index: Expr) -> Expr:
+    """An index as simple as can be, an int64 as it was: of a constant, the analyzer makes an int32, and TVM refuses to
+    schedule what has indices of both."""
+    found = analyzer.simplify(index)
+    return int64(int(found)) if isinstance(found, IntImm) else found
+
+
+def resized(buffer: Var, axis: int, extent: int) -> Var:
+    """A buffer like `buffer`, with another extent of one axis."""
+    return reshaped(buffer, [extent if place == axis else int(each) for place, each in enumerate(buffer.ty.shape)])
+
+
+def reshaped(buffer: Var, shape: Sequence[int]) -> Var:
+    """A buffer like `buffer`, of another shape."""
+    return buffer_of(buffer.name, shape, str(buffer.ty.dtype))
+
+
+def buffer_of(name: str, shape: Sequence[int], dtype: str) -> Var:
+    """A compact buffer, indexed by int64 as all of them are."""
+    return tirx.decl_buffer([int64(extent) for extent in shape], dtype, name)
+
+
+def all_of(buffer: Var) -> TensorRegion:
+    """All of it: which part exactly is not asked of a kernel that is scheduled."""
+    return tirx.BufferRegion(buffer, [Range.from_min_extent(int64(0), extent) for extent in buffer.ty.shape])
+
+
+def int64(value: int) -> IntImm:
+    return tirx.const(value, "int64")
+
+
+def _element(buffer: Var, indices: Sequence[Expr]) -> TensorRegion:
+    return tirx.BufferRegion(buffer, [Range.from_min_extent(index, 1) for index in indices])
+
+
+def _block(stmt: Stmt) -> SBlock:
+    loops = []
+    while isinstance(stmt, For):
+        loops.append(stmt)
+        stmt = stmt.body
+    if not isinstance(stmt, SBlockRealize) or not isinstance(stmt.block.body, BufferStore):
+        raise Unknown("more than a block in a nest of loops")
+    block = stmt.block
+    if block.match_buffers or block.alloc_buffers or not is_true(stmt.predicate) or len(loops) != len(block.iter_vars):
+        raise Unknown("a block that is not plain")
+    for loop, axis, value in zip(loops, block.iter_vars, stmt.iter_values):
+        plain = loop.loop_var.same_as(value) and isinstance(loop.extent, IntImm) and int(loop.min) == 0
+        if not plain or int(loop.extent) != int(axis.dom.extent):
+            raise Unknown("axes that are not the loops")
+    return block

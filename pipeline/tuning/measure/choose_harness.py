@@ -1,0 +1,32 @@
+"""The test stands of one target: kernels are timed where this machine runs it natively, else counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...kernels.schedule.candidates import Schedule
+from ...kernels.schedule.tuned import Request
+from ...targets import Target, how_to_run
+from .counted import CountedStand, Programs
+from .harness import Stand
+from .timed import TimedStand
+
+
+class Stands:
+    """Natively with `cold` caches or warm ones. `of` and `build` raise ToolchainError where programs for an emulator
+    cannot be built."""
+
+    def __init__(self, target: Target, seed: int, cold: bool = False):
+        self.native = how_to_run(target).native
+        self._target, self._seed, self._cold = target, seed, cold
+        self._programs = Programs(target)
+
+    def of(self, request: Request) -> Stand:
+        if self.native:
+            return TimedStand(request, self._target, self._seed, self._cold)
+        return CountedStand(request, self._programs, self._seed)
+
+    def build(self, schedules: Sequence[Schedule]) -> None:
+        """What stands are about to measure, as one program for the emulator: linking takes longest."""
+        if not self.native:
+            self._programs.build(schedules)

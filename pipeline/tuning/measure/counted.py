@@ -1,0 +1,156 @@
+"""A test stand for a target that is emulated here: how many instructions a call executes.
+
+Several schedules are one program, which an emulator runs once for each. What takes fewer instructions mostly takes less
+time, but a device may know better: loads from far memory count as much as any other.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ...codegen.arithmetic import arithmetic_helpers
+from ...codegen.elf import read_object
+from ...codegen.objects import build_object
+from ...codegen.symbols import check_symbols, uses_workspace
+from ...codegen.template import render
+from ...codegen.tensor_tables import DLPACK
+from ...errors import ToolchainError
+from ...kernels.schedule.candidates import Schedule
+from ...kernels.schedule.tuned import Request
+from ...memory.liveness import ALIGNMENT, aligned
+from ...targets import Target, how_to_run
+from ...verify.instructions import between, log_of
+from ...verify.runner import link_program
+from .harness import GUARD, HOPELESS, UNTOUCHED, Stand
+from .operands import Value
+
+_MARK, _MEMORY = "mark", "memory.bin"
+_TIMEOUT_SECONDS = 600
+
+
+class Programs:
+    """Kernels as programs for the target's emulator, in a folder that goes with this.
+
+    Raises ToolchainError where they cannot be built or started.
+    """
+
+    def __init__(self, target: Target):
+        self._target, self._emulator = target, how_to_run(target).command
+        self._scratch = tempfile.TemporaryDirectory(prefix="passfit-")
+        self._folder = Path(self._scratch.name)
+        #: with the schedule, whose id is no other's as long as it is kept: its program, and its number there
+        self._built: dict[int, tuple[Schedule, str, int]] = {}
+
+    def build(self, schedules: Sequence[Schedule]) -> None:
+        """Make one program of those there are none of yet: linking takes longer than compiling a kernel."""
+        new = [each for each in schedules if id(each) not in self._built]
+        if not new:
+            return
+        program = f"kernels{len(self._built)}"
+        names = {f"kernel_{number}": each.kernel for number, each in enumerate(new)}
+        build_object(names, self._target, self._folder / f"{program}.o")
+        kernels = read_object((self._folder / f"{program}.o").read_bytes())
+        check_symbols(kernels)
+        text = render(
+            "one_kernel.c.j2",
+            entries=[f"__tvm_ffi_{name}" for name in names],
+            operands=max(len(each.kernel.params) for each in new),
+            workspace=max(each.workspace for each in new) + ALIGNMENT,
+            uses_workspace=uses_workspace(kernels),
+            helpers=arithmetic_helpers(kernels, self._target),
+        )
+        (self._folder / f"{program}.c").write_text(text, encoding="utf-8")
+        link_program([f"{program}.c", f"{program}.o"], program, self._target, self._folder)
+        self._built |= {id(each): (each, program, number) for number, each in enumerate(new)}
+
+    def count(self, schedule: Schedule, memory: Memory, limit: float) -> int | None:
+        """The instructions of a call; None where it fails, or executes more than `limit` or than is counted."""
+        with log_of(self._emulator, self._command(schedule, memory), self._folder) as log:
+            return between(log, _MARK, limit)
+
+    def run(self, schedule: Schedule, memory: Memory) -> list[np.ndarray] | None:
+        """The results of a call; None where it fails or writes anything else."""
+        command = [*self._emulator, *self._command(schedule, memory)]
+        try:
+            done = subprocess.run(command, cwd=self._folder, capture_output=True, timeout=_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            return None
+        except OSError as error:
+            raise ToolchainError(f"{command[0]} cannot be started: {error.strerror}.", "Check the emulator.") from error
+        return memory.results((self._folder / _MEMORY).read_bytes()) if done.returncode == 0 else None
+
+    def _command(self, schedule: Schedule, memory: Memory) -> list[str]:
+        """What runs the schedule on what is written into the memory now, but for the emulator."""
+        self.build([schedule])
+        _, program, number = self._built[id(schedule)]
+        memory.block.tofile(self._folder / _MEMORY)
+        return [str(self._folder / program), str(number), _MEMORY]
+
+
+class CountedStand(Stand):
+    """Instructions a call."""
+
+    unit = "instructions"
+    at_once = 8
+
+    def __init__(self, request: Request, programs: Programs, seed: int):
+        super().__init__(request, seed)
+        self._programs = programs
+        self._counts: dict[int, tuple[Schedule, float]] = {}
+
+    def build(self, schedules: Sequence[Schedule]) -> None:
+        self._programs.build(schedules)
+
+    def cost(self, schedule: Schedule, best: float = float("inf")) -> float:
+        if id(schedule) not in self._counts:
+            memory = Memory(self._values(schedule), self.results)
+            found = self._programs.count(schedule, memory, best * HOPELESS)
+            if found is None:
+                return float("inf")
+            self._counts[id(schedule)] = schedule, float(found)
+        return self._counts[id(schedule)][1]
+
+    def duel(self, one: Schedule, other: Schedule) -> tuple[float, float]:
+        return self.cost(one), self.cost(other)
+
+    def _called(self, schedule: Schedule, values: list[Value]) -> list[np.ndarray] | None:
+        return self._programs.run(schedule, Memory(values, self.results))
+
+
+class Memory:
+    """The memory of one call, as one_kernel.c.j2 reads it: its table, and the operands with guards behind them."""
+
+    def __init__(self, values: list[Value], results: int):
+        tensors = [each for each in values if not isinstance(each, int)]
+        words = [len(values)]
+        self._places: list[tuple[int, np.ndarray]] = []
+        end = aligned(8 * (1 + 2 * len(values) + sum(4 + each.ndim for each in tensors)))
+        for value in values:
+            if isinstance(value, int):
+                words += [-1, value]
+                continue
+            words += [end, *DLPACK[value.dtype.name], value.ndim, *value.shape]
+            self._places.append((end, value))
+            end = aligned(end + value.nbytes + GUARD)
+        self.block = np.full(end, UNTOUCHED, np.uint8)
+        self.block[: 8 * len(words)] = np.array(words, "<i8").view(np.uint8)
+        for start, value in self._places:
+            self.block[start : start + value.nbytes] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        self._written = self._places[-results:]
+
+    def results(self, after: bytes) -> list[np.ndarray] | None:
+        """What is there after the call; None where it has written anything else."""
+        block = np.frombuffer(after, np.uint8)
+        kept = np.ones(len(block), bool)
+        for start, value in self._written:
+            kept[start : start + value.nbytes] = False
+        if not np.array_equal(block[kept], self.block[kept]):
+            return None
+        return [
+            block[start : start + value.nbytes].view(value.dtype).reshape(value.shape) for start, value in self._written
+        ]

@@ -1,0 +1,53 @@
+"""Operands made up for a kernel, and whether two schedules made the same of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Union
+
+import numpy as np
+from tvm.tirx import PrimFunc
+
+from ...verify.runner import numpy_dtype
+
+#: what a parameter is given: a tensor or a number
+Value = Union[np.ndarray, int]
+#: largest difference between two schedules' results, relative to their range: sums in another order
+_TOLERANCE, _TOLERANCE_OF_HALVES = 1e-5, 4e-3
+
+
+def made_up(kernel: PrimFunc, seed: int, case: int) -> list[np.ndarray | None]:
+    """An array for each parameter, None for a number. Integers are 0: whatever they index is there."""
+    generator = np.random.default_rng([seed, case])
+    found: list[np.ndarray | None] = []
+    for param in kernel.params:
+        shape = getattr(param.ty, "shape", None)
+        if shape is None:
+            found.append(None)
+            continue
+        extents, dtype = [int(extent) for extent in shape], numpy_dtype(str(param.ty.dtype))
+        found.append(_values(generator, extents, dtype, case))
+    return found
+
+
+def close(one: np.ndarray, other: np.ndarray, tolerance: float = _TOLERANCE) -> bool:
+    """Whether two results are the same, up to the order of sums, which makes `tolerance` of their range."""
+    if one.dtype.kind not in "f" and one.dtype.name != "bfloat16":
+        return bool((one == other).all())
+    # results in two bytes are known to three digits
+    tolerance = tolerance if one.dtype.itemsize > 2 else _TOLERANCE_OF_HALVES
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    finite = np.isfinite(other)
+    if not np.array_equal(np.isfinite(one), finite):
+        return False
+    scale = float(np.abs(other[finite]).max(initial=0.0))
+    return bool(np.abs(one[finite] - other[finite]).max(initial=0.0) <= tolerance * scale)
+
+
+def _values(generator: np.random.Generator, shape: Sequence[int], dtype: np.dtype, case: int) -> np.ndarray:
+    if dtype == np.bool_ or dtype in (np.int8, np.uint8):
+        return generator.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        return np.zeros(shape, dtype)
+    # positive numbers too: of a square root or logarithm of others there is nothing to compare
+    return (generator.standard_normal(shape) if case == 0 else generator.random(shape) + 0.5).astype(dtype)

@@ -1,0 +1,75 @@
+"""From a lowered program to a library: its arena, its objects, what running it shows, and what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from passfit.codegen.build_library import build_library, refuse_large_library
+from passfit.support.step_limit import step_limit
+
+from ..frontend.imported_model import ImportedModel
+from ..memory.footprint import Measured
+from ..support.progress import Progress
+from ..targets import Target
+from .settings import VerifySettings
+
+if TYPE_CHECKING:
+    from ..kernels.lower.lower import Lowered
+    from ..memory import ArenaPlan
+    from .cases import Case
+
+
+
+
+
+
+
+
+
+
+
+
+def build_and_run(
+    imported: ImportedModel,
+    lowered: Lowered,
+    plan: ArenaPlan,
+    workspace: int,
+    target: Target,
+    folder: Path,
+    settings: VerifySettings,
+    progress: Progress,
+    work_aside: Callable[[], object] = lambda: None,
+) -> tuple[Measured, int]:
+    """Write the library into `folder`; returns what running it showed, and the bytes of its code.
+
+    `work_aside` waits for other work, which would disturb a library that is timed.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from . import with_plain_sums
+    from .cases import choose_cases
+    from .run import verify_library
+
+    # before the cases are begun, which large inputs keep busy for minutes
+    refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
+    progress("compiling", 0, 0)
+    with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM leave Python free
+        cases = aside.submit(choose_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance)
+
+        def expected() -> list[Case]:
+            with step_limit("ONNX Runtime", imported.name):
+                return cases.result()
+
+        with step_limit("Compiling the kernels", imported.name):
+            library = build_library(imported.name, lowered, plan, workspace, target, folder)
+        expected()
+        work_aside()
+        progress("running", 0, 0)
+        second_look = partial(with_plain_sums, imported.onnx)
+        measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look)
+    return measured, library.code_bytes
+
+

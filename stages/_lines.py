@@ -1,0 +1,86 @@
+"""Say in one line what a stage found, for the log of `dvc repro`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..memory.footprint import FootprintReport
+from ..report.spec_names import shown
+from ..support.sizes import format_bytes
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ..artifacts.places import Result
+
+_LISTED = 3
+
+
+def import_line(model: str, canonical: onnx.ModelProto) -> str:
+    """Name the inputs with their shapes, and count the nodes."""
+    ports = [
+        f"{port.name} {'x'.join(str(dim.dim_value) for dim in port.type.tensor_type.shape.dim) or 'scalar'}"
+        for port in canonical.graph.input
+    ]
+    return f"{model}: {_listed(ports)}; {len(canonical.graph.node)} nodes"
+
+
+def profile_line(model: str, effects: Mapping[str, Sequence[Mapping[str, object]]]) -> str:
+    """Count the passes that changed something, and name the one that lowers the arena most."""
+    passes = effects["passes"]
+    changed = [each for each in passes if each.get("changed")]
+    return f"{model}: {len(changed)} of {len(passes)} passes change something{_most(changed)}"
+
+
+def optimize_line(report: FootprintReport, found: Mapping[str, object]) -> str:
+    """Say what a search found; `found` is the object of search.json."""
+    closed = ", closed" if found["closed"] else ""
+    return f"{_pair(report)}: {_footprint(report)}; {found['evaluations']} states looked at{closed}"
+
+
+def compile_line(report: FootprintReport) -> str:
+    """Say what a library takes, as predicted and as measured, and how far off its outputs are."""
+    measured = report.measured
+    parts = [f"{_pair(report)}: {_footprint(report)}"]
+    if measured.ram is not None:
+        parts.append(f"measured {format_bytes(measured.ram)}")
+    parts.append(f"flash {format_bytes(report.best.flash)}")
+    if not measured.ran:
+        parts.append(measured.how)
+    elif measured.max_rel_error is not None:
+        parts.append(f"max error {measured.max_rel_error:.1e} of the range, ran {measured.how}")
+    return "; ".join(parts)
+
+
+def fits_line(result: Result, ram: int, flash: int) -> str:
+    """Say whether a result is within its budget, or within the capacities `ram` and `flash`, in bytes."""
+    parts = []
+    for quantity, capacity in (("ram", ram), ("flash", flash)):
+        limit = getattr(result.budget, quantity)
+        whose = "the device's" if limit is None else "the budget's"
+        used = format_bytes(getattr(result.best, quantity))
+        parts.append(f"{quantity} {used} of {whose} {format_bytes(capacity if limit is None else limit)}")
+    return f"{result.model} @ {result.target}: {'fits' if result.fits else 'does NOT fit'}: {', '.join(parts)}"
+
+
+def _pair(report: FootprintReport) -> str:
+    return f"{report.model} @ {report.target}"
+
+
+def _footprint(report: FootprintReport) -> str:
+    best, base = report.best.ram, report.baseline.ram
+    ratio = f", {best / base:.2f} of tvm-default" if base else ""
+    return f"ram {format_bytes(best)}{ratio}"
+
+
+def _most(changed: Iterable[Mapping[str, object]]) -> str:
+    """Name the pass that alone lowers the arena most, where one does."""
+    lowered = [(each["delta"]["arena"], str(each["spec"])) for each in changed if each.get("delta")]
+    least, spec = min(lowered, default=(0, ""))
+    return f"; most by {shown(spec)}: {format_bytes(least)} of arena" if least < 0 else ""
+
+
+def _listed(words: Sequence[str]) -> str:
+    more = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
+    return ", ".join(words[:_LISTED]) + more if words else "no inputs"

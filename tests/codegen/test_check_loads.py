@@ -1,0 +1,45 @@
+"""The reason a shared library does not load, from a process of its own: the test's process never loads it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from passfit.codegen.check_loads import EXPORTS, why_not_loadable
+
+pytestmark = pytest.mark.slow
+FIVE = "".join(f"void two_{name}(void) {{}}\n" for name in EXPORTS)
+MISSING = "int nowhere(void);\nint uses(void) { return nowhere(); }\n"
+CRASHING = "__attribute__((constructor)) static void crash(void) { __builtin_trap(); }\n"
+
+
+def build(folder: Path, source: str) -> Path:
+    """A shared library linked as a linker does by default: an undefined symbol is no error."""
+    (folder / "two.c").write_text(source)
+    command = [sys.executable, "-m", "ziglang", "cc", "-shared", "-fPIC", "-o", "libtwo.so", "two.c"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return folder / "libtwo.so"
+
+
+@pytest.mark.parametrize(
+    "source, reason",
+    [
+        (FIVE, None),
+        (FIVE + MISSING, "undefined symbol: nowhere"),
+        (FIVE.replace("two_run", "two_walk"), "undefined symbol: two_run"),
+        (FIVE + CRASHING, "SIG"),
+    ],
+)
+def test_a_library_loads_with_all_its_functions_or_the_reason_is_given(tmp_path, source, reason):
+    found = why_not_loadable(build(tmp_path, source), "two")
+    assert (found is None) if reason is None else (reason in found and str(tmp_path) not in found)
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\x7fELF"])
+def test_a_file_that_is_no_library_has_a_reason(tmp_path, content):
+    (tmp_path / "libtwo.so").write_bytes(content)
+    found = why_not_loadable(tmp_path / "libtwo.so", "two")
+    assert found and "Traceback" not in found and str(tmp_path) not in found

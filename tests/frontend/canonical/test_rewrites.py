@@ -1,0 +1,66 @@
+"""Every rewrite computes what the operator computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from passfit.errors import ModelError
+from passfit.frontend.canonical.canonicalise import import_model
+
+from ..helpers import model_of, run, save
+
+node = helper.make_node
+RNG = np.random.default_rng(0)
+NO_SCALES = {"none": np.zeros(0, np.float32), "sizes": np.asarray([1, 2, 6, 8])}
+CASES = {
+    "Sum": ([node("Sum", ["x", "x", "x"], ["y"])], {}, [1, 2, 3, 4], 13),
+    "Sum of one": ([node("Sum", ["x"], ["t"]), node("Neg", ["t"], ["y"])], {}, [1, 2, 3, 4], 13),
+    "Mean": ([node("Mean", ["x", "c"], ["y"])], {"c": np.float32(3)}, [1, 2, 3, 4], 13),
+    "Resize": ([node("Resize", ["x", "none", "none", "sizes"], ["y"], mode="linear")], NO_SCALES, [1, 2, 3, 4], 11),
+    "Softplus": ([node("Softplus", ["x"], ["y"])], {}, [64], 13),
+    "Pow 2": ([node("Pow", ["x", "c"], ["y"])], {"c": np.float32(2)}, [9], 13),
+    "Pow 3": ([node("Pow", ["x", "c"], ["y"])], {"c": np.float32(3)}, [9], 13),
+    "Pow of two dtypes": ([node("Pow", ["x", "c"], ["y"])], {"c": np.asarray([4, 5, 0])}, [3], 13),
+    "LpNormalization": ([node("LpNormalization", ["x"], ["y"], axis=1, p=1)], {}, [3, 4], 13),
+    "ConvTranspose": (
+        [node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], output_shape=[7, 8])],
+        {"w": RNG.standard_normal((2, 3, 3, 3)).astype(np.float32)}, [1, 2, 3, 4], 13,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rewrite_changes_no_result(tmp_path: Path, name: str) -> None:
+    nodes, constants, shape, opset = CASES[name]
+    model = model_of(nodes, {"x": shape}, ["y"], constants, opset)
+    imported = import_model(save(model, tmp_path))
+    x = (8 * RNG.standard_normal(shape)).astype(np.float32)
+    if name.startswith("Pow of"):
+        x = abs(x)
+    np.testing.assert_allclose(run(imported, {"x": x})[0], run(model, {"x": x})[0], rtol=1e-4, atol=1e-6)
+    assert "Sum" not in {each.op_type for each in imported.graph.node}
+
+
+def test_softplus_keeps_its_digits_far_below_zero(tmp_path: Path) -> None:
+    model = import_model(save(model_of([node("Softplus", ["x"], ["y"])], {"x": [50]}, ["y"]), tmp_path))
+    x = np.linspace(-40, 10, 50, dtype=np.float32)
+    exact = np.log1p(np.exp(x.astype(np.float64)))
+    np.testing.assert_allclose(run(model, {"x": x})[0], exact, rtol=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "said"),
+    [
+        ([node("Resize", ["x", "", "s"], ["y"], mode="linear")], {"s": np.float32([1, 1, 1.3, 1])}, "whole"),
+        ([node("Dropout", ["x", "r", "t"], ["y"])], {"r": np.float32(0.5), "t": np.asarray(True)}, "training"),
+    ],
+)
+def test_forms_that_would_be_computed_wrongly_are_refused(
+    tmp_path: Path, nodes: list, constants: dict[str, np.ndarray], said: str
+) -> None:
+    with pytest.raises(ModelError, match=said):
+        import_model(save(model_of(nodes, {"x": [1, 2, 3, 4]}, ["y"], constants), tmp_path))

@@ -1,0 +1,69 @@
+"""Unrolled LSTM, GRU and RNN compute what ONNX Runtime's operators compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from passfit.errors import ModelError
+from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonical.unroll_recurrent import MOST_STEPS
+
+from ..helpers import model_of, run, save
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+STEPS, BATCH, INPUTS, HIDDEN = 4, 2, 3, 5
+
+
+def recurrent(op: str, direction: str, start: bool, steps: int = STEPS, **attributes: object):
+    rng = np.random.default_rng(0)
+    count, rows = 2 if direction == "bidirectional" else 1, GATES[op] * HIDDEN
+    constants = {
+        "w": rng.standard_normal((count, rows, INPUTS)).astype(np.float32),
+        "r": rng.standard_normal((count, rows, HIDDEN)).astype(np.float32),
+        "b": rng.standard_normal((count, 2 * rows)).astype(np.float32),
+    }
+    inputs = {"x": [steps, BATCH, INPUTS]}
+    states = ["h0", "c0"] if op == "LSTM" else ["h0"]
+    if start:
+        inputs |= {state: [count, BATCH, HIDDEN] for state in states}
+    outputs = ["y", "h", "c"] if op == "LSTM" else ["y", "h"]
+    names = ["x", "w", "r", "b", *(["", *states] if start else [])]
+    node = helper.make_node(op, names, outputs, hidden_size=HIDDEN, direction=direction, **attributes)
+    model = model_of([node], inputs, outputs, constants)
+    return model, {name: rng.standard_normal(shape).astype(np.float32) for name, shape in inputs.items()}
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("start", [False, True])
+def test_unrolling_changes_no_result(tmp_path: Path, op: str, direction: str, start: bool) -> None:
+    model, inputs = recurrent(op, direction, start)
+    imported = import_model(save(model, tmp_path))
+    assert not {node.op_type for node in imported.graph.node} & set(GATES)
+    for got, expected in zip(run(imported, inputs), run(model, inputs)):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_gru_may_reset_after_the_product(tmp_path: Path) -> None:
+    model, inputs = recurrent("GRU", "forward", True, linear_before_reset=1)
+    imported = import_model(save(model, tmp_path))
+    for got, expected in zip(run(imported, inputs), run(model, inputs)):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("op", "steps", "attributes", "said"),
+    [
+        ("RNN", MOST_STEPS + 1, {}, "steps"),
+        ("LSTM", STEPS, {"clip": 1.0}, "'clip'"),
+        ("RNN", STEPS, {"activations": ["Elu"]}, "Elu"),
+    ],
+)
+def test_forms_not_covered_are_refused(tmp_path: Path, op: str, steps: int, attributes: dict, said: str) -> None:
+    model, _ = recurrent(op, "forward", False, steps, **attributes)
+    with pytest.raises(ModelError, match=said):
+        import_model(save(model, tmp_path))

@@ -1,0 +1,92 @@
+"""The graph has the model's ports in order, and every fused kernel knows its ONNX nodes."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from passfit.errors import ModelError
+from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.refuse.operators import OPERATORS
+from passfit.frontend.relax.provenance import provenance
+from passfit.frontend.relax.to_relax import to_relax
+
+from ..helpers import model_of, save
+
+pytestmark = pytest.mark.tvm
+node = helper.make_node
+RNG = np.random.default_rng(0)
+
+
+def convolutions(tmp_path: Path):
+    """Two equal conv + batch norm + relu groups, which fusion makes one function of, and a sum of their results."""
+    constants = {"w": RNG.standard_normal((4, 4, 3, 3)).astype(np.float32)}
+    constants |= {name: np.abs(RNG.standard_normal(4)).astype(np.float32) for name in ("g", "b", "m", "v")}
+    nodes = []
+    for index, source in ((1, "x"), (2, "r1")):
+        nodes += [
+            node("Conv", [source, "w"], [f"c{index}"], name=f"conv{index}", pads=[1, 1, 1, 1]),
+            node("BatchNormalization", [f"c{index}", "g", "b", "m", "v"], [f"n{index}"], name=f"norm{index}"),
+            node("Relu", [f"n{index}"], [f"r{index}"], name=f"relu{index}"),
+        ]
+    nodes.append(node("GlobalAveragePool", ["r2"], ["y"], name="pool"))
+    model = model_of(nodes, {"x": [1, 4, 8, 8]}, ["y"], constants)
+    return import_model(save(model, tmp_path))
+
+
+def test_every_kernel_names_its_nodes_though_functions_are_shared(tmp_path: Path) -> None:
+    from tvm.relax import transform as T
+
+    model = convolutions(tmp_path)
+    before = to_relax(model)
+    for each in (
+        T.DecomposeOpsForInference(), T.CanonicalizeBindings(), T.FoldConstant(), T.LegalizeOps(),
+        T.AnnotateTIROpPattern(), T.FoldConstant(), T.DeadCodeElimination(),
+    ):  # fmt: skip
+        before = each(before)
+    found = provenance(model, before, T.FuseOps()(before))
+    assert list(found.values()) == [("conv1", "norm1", "relu1"), ("conv2", "norm2", "relu2"), ("pool",)]
+
+
+def test_ports_keep_their_order(tmp_path: Path) -> None:
+    nodes = [node("Relu", ["b"], ["z"]), node("Neg", ["a"], ["y"])]
+    model = import_model(save(model_of(nodes, {"b": [1, 2], "a": [3]}, ["y", "z"]), tmp_path))
+    main = to_relax(model)["main"]
+    assert [tuple(int(size) for size in each.ty.shape) for each in main.params] == [(1, 2), (3,)]
+    assert [tuple(int(size) for size in each.shape) for each in main.ret_ty.fields] == [(3,), (1, 2)]
+
+
+def test_wide_maxima_need_no_stack(tmp_path: Path) -> None:
+    model = import_model(save(model_of([node("Max", ["x", "z"], ["y"])], {"x": [4], "z": [4]}, ["y"]), tmp_path))
+    values = [binding.value for block in to_relax(model)["main"].body.blocks for binding in block.bindings]
+    assert [value.op.name for value in values if hasattr(value, "op")] == ["relax.maximum"]
+
+
+def test_what_the_importer_does_not_take_is_named(tmp_path: Path) -> None:
+    model = model_of([node("MaxPool", ["x"], ["y", "i"], name="pool", kernel_shape=[2])], {"x": [1, 1, 8]}, ["y"])
+    model.graph.output.append(helper.make_tensor_value_info("i", 7, None))
+    with pytest.raises(ModelError, match="MaxPool node 'pool'"):
+        to_relax(import_model(save(model, tmp_path)))
+
+
+def test_the_operators_taken_are_known_to_tvm() -> None:
+    from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
+
+    assert OPERATORS <= set(_get_convert_map())
+
+
+def test_a_refused_node_leaves_nothing_on_stderr(tmp_path, capfd):
+    model = import_model(save(model_of([node("Relu", ["x"], ["y"])], {"x": [1, 2, 4, 4]}, ["y"]), tmp_path))
+    conv = node("Conv", ["x", "w"], ["y"], name="wrong", group=3)
+    weights = helper.make_tensor("w", 1, (2, 2, 1, 1), [0.0] * 4)
+    del model.graph.node[:]
+    model.graph.node.append(conv)
+    model.graph.initializer.append(weights)
+    with pytest.raises(ModelError, match="'wrong'"):
+        to_relax(model)
+    gc.collect()
+    assert capfd.readouterr().err == ""

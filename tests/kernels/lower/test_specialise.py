@@ -1,0 +1,101 @@
+"""Kernels made for operands that lie in results, run where they lie."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+from dataclasses import replace
+
+from tvm import relax
+
+from passfit.kernels.lower.schedule_program import without_workspaces
+from passfit.kernels.lower.specialise import placed_kernels
+from passfit.memory import share
+from passfit.passes.sequence.sequence import TVM_DEFAULT
+
+from ..programs import lowered, random_inputs, run, weight
+
+pytestmark = pytest.mark.tvm
+_UNFUSED = ("legalize",)
+
+
+def residual(x):
+    """A residual block: the sum is made in the memory of what skips the convolutions."""
+    hidden = relax.op.nn.relu(relax.op.nn.conv2d(x, weight(8, 8, 3, 3), padding=1))
+    return relax.op.nn.relu(relax.op.add(relax.op.nn.conv2d(hidden, weight(8, 8, 3, 3, seed=1), padding=1), x))
+
+
+def dense(x):
+    """Concatenations of concatenations, of parts whose places are not aligned."""
+    for channels in (3, 6):
+        x = relax.op.concat([x, relax.op.nn.conv2d(x, weight(3, channels, 1, 1))], axis=1)
+    return relax.op.nn.conv2d(x, weight(4, 9, 3, 3, seed=2), padding=1)
+
+
+def shuffled(x):
+    """Windows on a tensor, one of which goes on, and a concatenation of them."""
+    halves = relax.op.split(x, 2, axis=1)
+    return relax.op.concat([relax.op.exp(halves[1]), relax.op.nn.conv2d(halves[0], weight(5, 3, 1, 1))], axis=1)
+
+
+def reshaped(x):
+    flat = relax.op.reshape(relax.op.exp(x), (1, 30))
+    return relax.op.nn.relu(relax.op.subtract(flat, relax.op.mean(flat, axis=[1], keepdims=True)))
+
+
+def cast(x):
+    numbers = relax.op.astype(relax.op.multiply(x, relax.const(8.0, "float32")), "int32")
+    return relax.op.astype(relax.op.multiply(numbers, numbers), "float32")
+
+
+@pytest.mark.parametrize(
+    ("shape", "body", "passes", "buffers"),
+    [
+        ((1, 8, 9, 9), residual, TVM_DEFAULT, 2),
+        ((1, 8, 9, 9), residual, _UNFUSED, 3),
+        ((1, 3, 5, 5), dense, TVM_DEFAULT, 2),
+        ((1, 6, 5, 5), shuffled, _UNFUSED, 2),
+        ((1, 2, 3, 5), reshaped, _UNFUSED, 2),
+        ((40,), cast, _UNFUSED, 1),
+    ],
+)
+def test_shared_memory_changes_no_bit(shape, body, passes, buffers):
+    program, _ = without_workspaces(lowered([shape], body, passes))
+    shared = replace(program, program=share(program.program))
+    assert len(shared.program.buffers) == buffers
+    inputs = random_inputs(program)
+    np.testing.assert_array_equal(run(shared, inputs)[0], run(program, inputs)[0])
+
+
+def test_a_kernel_is_made_once_for_each_way_it_is_called():
+    def body(x, y):
+        early = relax.op.exp(x)
+        return relax.op.add(relax.op.exp(relax.op.nn.relu(relax.op.add(early, y))), relax.op.exp(early))
+
+    program, _ = without_workspaces(lowered([(64,), (64,)], body, _UNFUSED))
+    placed = placed_kernels(replace(program, program=share(program.program)))
+    names = [step.kernel for step in placed.program.steps]
+    assert sorted(set(names)) == list(placed.kernels)
+    for step in placed.program.steps:
+        operands = {placed.program.tensors[read].buffer for read in step.reads}
+        results = {placed.program.tensors[write].buffer for write in step.writes}
+        assert ("in_place" in step.kernel) == bool(operands & results)
+
+
+def test_only_tensors_inside_of_buffers_are_less_aligned():
+    program, _ = without_workspaces(lowered([(1, 3, 5, 5)], dense))
+    placed = placed_kernels(replace(program, program=share(program.program)))
+    for step in placed.program.steps:
+        kernel = placed.kernels[step.kernel]
+        for tensor, param in zip((*step.reads, *step.writes), kernel.params, strict=True):
+            offset = placed.program.tensors[tensor].offset
+            assert offset % param.ty.data_alignment == 0
+            assert param.ty.data_alignment == (64 if offset % 64 == 0 else 4)
+
+
+def test_a_program_that_shares_nothing_keeps_its_kernels():
+    program, _ = without_workspaces(lowered([(1, 8, 9, 9)], residual))
+    placed = placed_kernels(program)
+    assert placed.program == program.program
+    assert all(placed.kernels[name].same_as(program.kernels[name]) for name in placed.kernels)

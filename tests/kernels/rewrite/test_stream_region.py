@@ -1,0 +1,201 @@
+"""Steps that run as one compute what they computed one after the other, in less memory."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+from tvm import relax
+
+from passfit.kernels.lower.lower import lower
+from passfit.kernels.rewrite.splittable import splits_of
+from passfit.kernels.rewrite.stream_region import banded
+from passfit.kernels.schedule.candidates import RULE_WORKSPACE
+from passfit.memory import bound
+from passfit.memory.streaming.region import region
+from passfit.passes.program.order import Order
+from passfit.passes.sequence.apply import arranged
+from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
+from passfit.program.check import first_problem
+from passfit.tir.workspace import workspace_bytes
+
+from ..programs import lowered, random_inputs, run, weight
+
+pytestmark = pytest.mark.tvm
+_op, _nn = relax.op, relax.op.nn
+
+
+def _emit(expr: relax.Expr) -> relax.Var:
+    return relax.BlockBuilder.current().emit(expr)
+
+
+def _conv(x, taken, given, size=3, seed=0, **options):
+    options.setdefault("padding", size // 2)
+    groups = options.get("groups", 1)
+    return _emit(_nn.relu(_emit(_nn.conv2d(x, weight(given, taken // groups, size, size, seed=seed), **options))))
+
+
+def conv_pool(x):
+    y = _emit(_nn.max_pool2d(_conv(_conv(x, 2, 4), 4, 6, seed=1), (2, 2), (2, 2)))
+    return _conv(y, 6, 2, size=1)
+
+
+def odd_edges(x):
+    """Strides larger than a window, dilations, padding on one side, poolings that count what is there."""
+    y = _conv(x, 2, 4, size=2, strides=3, padding=[1, 0, 2, 1])
+    y = _conv(y, 4, 4, dilation=2, padding=2, seed=1)
+    y = _emit(_nn.avg_pool2d(y, (3, 3), (2, 2), (1, 1), ceil_mode=True, count_include_pad=False))
+    return _conv(y, 4, 3, padding=2, seed=2)
+
+
+def bottleneck(x):
+    y = _conv(x, 2, 12, size=1)
+    y = _conv(y, 12, 12, groups=12, strides=2, seed=1)
+    return _emit(_nn.conv2d(y, weight(3, 12, 1, 1, seed=2)))
+
+
+def residual(x):
+    first = _conv(x, 2, 4)
+    second = _conv(_conv(first, 4, 4, seed=1), 4, 4, seed=2)
+    return _conv(_emit(_op.add(first, second)), 4, 2, seed=3)
+
+
+def squeeze(x):
+    y = _conv(_conv(x, 2, 6), 6, 6, groups=6, seed=1)
+    gate = _emit(_op.mean(y, [2, 3], keepdims=True))
+    gate = _emit(_op.sigmoid(_emit(_nn.conv2d(gate, weight(6, 6, 1, 1, seed=2)))))
+    return _conv(_emit(_op.multiply(y, gate)), 6, 2, size=1, seed=3)
+
+
+def enlarged(x):
+    small = _conv(x, 2, 4, strides=2)
+    sides = [int(each) for each in x.ty.shape.values[2:]]
+    large = _emit(_op.image.resize2d(small, relax.ShapeExpr(sides), layout="NCHW", method="nearest_neighbor"))
+    return _conv(_emit(_op.concat((large, _conv(x, 2, 3, seed=1)), 1)), 7, 2, seed=2)
+
+
+def line(x):
+    for seed in range(3):
+        x = _emit(_nn.relu(_emit(_nn.conv1d(x, weight(2, 2, 5, seed=seed), padding=2))))
+    return x
+
+
+def two_readers(x):
+    y = _conv(x, 2, 4)
+    left, right = _conv(y, 4, 4, size=5, seed=1), _conv(y, 4, 4, size=1, seed=2)
+    return _emit(_op.multiply(left, right))
+
+
+def one_kernel_twice(x):
+    for seed in range(3):
+        x = _conv(x, 2, 2, seed=seed)
+    return x
+
+
+def wide_then_narrow(x):
+    """What is between is much more than what goes in and comes out."""
+    return _conv(_conv(x, 2, 32), 32, 2, size=1, seed=1)
+
+
+IMAGE = (1, 2, 12, 8)
+MODELS = {
+    "conv-pool": (IMAGE, conv_pool), "odd edges": ((1, 2, 31, 17), odd_edges), "bottleneck": (IMAGE, bottleneck),
+    "residual": (IMAGE, residual), "squeeze": (IMAGE, squeeze), "enlarged": (IMAGE, enlarged),
+    "line": ((1, 2, 48), line), "two readers": (IMAGE, two_readers), "one kernel twice": (IMAGE, one_kernel_twice),
+    "wide then narrow": (IMAGE, wide_then_narrow),
+}  # fmt: skip
+
+
+def _regions(program):
+    """The longest regions along each axis from the first two steps, a row and, from the first, two rows at a time."""
+    splits, steps = splits_of(program), program.program
+    for axis in (1, 2):
+        for first, groups in ((0, (1, 2)), (1, (1,))):
+            ends = range(len(steps.steps) - 1, first, -1)
+            last = next((end for end in ends if region(steps, splits, first, end, axis)), first)
+            found = [region(steps, splits, first, last, axis, group) for group in groups] if last > first else []
+            yield from (each for each in found if each is not None)
+
+
+def _check(program, found, wanted, inputs):
+    after = banded(program, found)
+    assert first_problem(after.program) is None
+    for ours, reference in zip(run(after, inputs), wanted, strict=True):
+        np.testing.assert_allclose(ours, reference, rtol=1e-5, atol=1e-5 * float(np.abs(reference).max()))
+    (kernel,) = set(after.kernels) - set(program.kernels)
+    assert workspace_bytes(after.kernels[kernel]) <= RULE_WORKSPACE
+    return after
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_steps_that_run_as_one_compute_the_same(name):
+    shape, body = MODELS[name]
+    program = lowered([shape], body)
+    inputs = random_inputs(program)
+    wanted = run(program, inputs)
+    checked = [_check(program, found, wanted, inputs) for found in _regions(program)]
+    assert len(checked) > 1
+
+
+def test_what_is_between_is_never_whole():
+    program = lowered([IMAGE], wide_then_narrow)
+    inputs = random_inputs(program)
+    wanted = run(program, inputs)
+    pixels = IMAGE[2] * IMAGE[3] * 4
+    assert bound(program.program) >= (2 + 32) * pixels
+    for axis, between in ((2, 32 * IMAGE[3] * 4), (1, pixels)):
+        after = _check(program, region(program.program, splits_of(program), 0, 1, axis), wanted, inputs)
+        assert bound(after.program) == 2 * 2 * pixels + between
+
+
+def test_a_region_whose_middle_is_handed_out():
+    """The second of three results is an output too."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x0", relax.TensorType(IMAGE, "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            middle = _conv(_conv(x, 2, 4), 4, 3, seed=1)
+            last = builder.emit_output(_conv(middle, 3, 2, seed=2))
+            middle = builder.emit_output(middle)
+        builder.emit_func_output([middle, last])
+    module = builder.get()
+    for each in Sequence.parse(TVM_DEFAULT).passes:
+        module = each.apply(module)
+    program = lower(module, "small", ["x0"], ["middle", "last"])
+    inputs = random_inputs(program)
+    wanted = run(program, inputs)
+    for group in (1, 2, 3):
+        found = region(program.program, splits_of(program), 0, 2, 2, group)
+        assert len(found.results) == 2 and len(found.rings) == 1
+        _check(program, found, wanted, inputs)
+
+
+def test_splits_stand_in_a_sequence_and_numbers_are_those_before_them():
+    program = lowered([IMAGE], conv_pool)
+    inputs = random_inputs(program)
+    specs = ("split-rows{steps=2-3,rows=2}", "split-rows{steps=0-1}", "order")
+    passes = Sequence.parse(["legalize", *specs]).passes[1:]
+    after, workspace = arranged(program, passes)
+    assert len(after.program.steps) == 2 and isinstance(passes[-1], Order) and workspace <= RULE_WORKSPACE
+    np.testing.assert_allclose(run(after, inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-4)
+
+
+def test_a_weight_read_by_several_steps_is_laid_out_once_for_all_of_them():
+    def body(x):
+        shared = weight(16, 16, 3, 3)
+        y = x
+        for _ in range(3):
+            y = _emit(_nn.relu(_emit(_nn.conv2d(y, shared, padding=1))))
+        return y
+
+    program = lowered([(1, 16, 12, 12)], body, ("legalize", "fuse-operators"))
+    splits = splits_of(program)
+    together = banded(program, region(program.program, splits, 0, 1, 2))
+    assert list(together.layouts), "no tile wants its weights in blocks"
+    scheduled, _ = arranged(together, [Order(by="given")])
+    (kernel,) = (scheduled.kernels[step.kernel] for step in scheduled.program.steps[1:])
+    assert len(kernel.params[1].ty.shape) == 5, "the step that is left reads the layout of the others"
+    assert scheduled.program.weight_bytes == program.program.weight_bytes
+    inputs = random_inputs(program)
+    expected = run(program, inputs)[0]
+    np.testing.assert_allclose(run(scheduled, inputs)[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())

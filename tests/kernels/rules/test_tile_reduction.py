@@ -1,0 +1,209 @@
+"""Tiled kernels compute what TVM's kernels compute, in every shape, within a small workspace."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tvm import relax
+
+from passfit.kernels.lower.schedule_program import without_workspaces
+from passfit.kernels.rules.tile_reduction import tile_reduction
+from passfit.kernels.schedule.candidates import RULE_WORKSPACE
+from passfit.program.check import first_problem
+from passfit.tir.workspace import workspace_bytes
+
+from ..programs import lowered, random_inputs, run, weight
+
+pytestmark = pytest.mark.tvm
+_FEW = settings(max_examples=20, deadline=None, derandomize=True)
+
+
+def _agrees(program) -> None:
+    scheduled, workspace = without_workspaces(program)
+    inputs = random_inputs(program)
+    for ours, reference in zip(run(scheduled, inputs), run(program, inputs), strict=True):
+        np.testing.assert_allclose(ours, reference, rtol=1e-4, atol=1e-4 * max(1e-3, float(np.abs(reference).max())))
+    assert workspace <= RULE_WORKSPACE
+    assert first_problem(scheduled.program) is None
+    assert scheduled.program.weight_bytes == program.program.weight_bytes
+
+
+def _tiled(program) -> list[bool]:
+    return [tile_reduction(kernel, frozenset({1})) is not None for kernel in program.kernels.values()]
+
+
+_CHANNELS = st.sampled_from([1, 3, 4, 8, 12, 16, 24, 40])
+_SIDES = st.sampled_from([1, 2, 3, 5, 7, 8, 11, 12, 16, 21])
+
+
+@st.composite
+def _convolutions(draw):
+    groups = draw(st.sampled_from([1, 1, 1, 2, 4]))
+    kernel = (draw(st.sampled_from([1, 2, 3, 5])), draw(st.sampled_from([1, 3])))
+    dilation = draw(st.sampled_from([1, 1, 2]))
+    padding = [draw(st.integers(0, 2)) for _ in range(4)]
+    sides = [
+        max(draw(_SIDES), dilation * (size - 1) + 1 - before - after)
+        for size, before, after in zip(kernel, padding[:2], padding[2:])
+    ]
+    channels, filters = draw(_CHANNELS) * groups, draw(_CHANNELS) * groups
+    return (
+        (draw(st.sampled_from([1, 1, 2])), channels, *sides),
+        (filters, channels // groups, *kernel),
+        {"strides": draw(st.sampled_from([1, 1, 2])), "padding": padding, "dilation": dilation, "groups": groups},
+    )
+
+
+@_FEW
+@given(_convolutions(), st.sampled_from(["none", "bias-relu", "residual", "transpose", "pool"]))
+def test_convolutions(case, epilogue):
+    shape, filters, options = case
+
+    def body(x):
+        result = relax.op.nn.conv2d(x, weight(*filters), **options)
+        if epilogue == "bias-relu":
+            return relax.op.nn.relu(relax.op.add(result, weight(1, filters[0], 1, 1, seed=2)))
+        if epilogue == "residual":
+            return relax.op.sigmoid(relax.op.multiply(result, weight(filters[0], 1, 1, seed=3)))
+        if epilogue == "transpose":
+            return relax.op.permute_dims(relax.op.nn.relu(result), [0, 2, 3, 1])
+        if epilogue == "pool":
+            return relax.op.nn.max_pool2d(relax.op.nn.relu(result), (2, 2), (2, 2), (0, 0), ceil_mode=True)
+        return result
+
+    passes = ("legalize", "fold-constant", "fuse-operators{over=pooling}")
+    _agrees(lowered([shape], body, passes))
+
+
+@_FEW
+@given(
+    st.sampled_from([(1,), (7,), (12,), (2, 5), (2, 1, 6)]),
+    st.sampled_from([1, 3, 16, 33]),
+    st.sampled_from([1, 4, 10, 17, 24, 64, 96]),
+)
+def test_matmuls_with_weights(rows, depth, width):
+    _agrees(
+        lowered(
+            [(*rows, depth)],
+            lambda x: relax.op.nn.relu(relax.op.add(relax.op.matmul(x, weight(depth, width)), weight(width))),
+        )
+    )
+
+
+@_FEW
+@given(
+    st.sampled_from([1, 2, 3]), st.sampled_from([1, 5, 8]), st.sampled_from([1, 3, 16]), st.sampled_from([4, 15, 24])
+)
+def test_matmuls_of_activations(batch, rows, depth, width):
+    shapes = [(batch, rows, depth), (batch, depth, width)]
+    _agrees(lowered(shapes, lambda a, b: relax.op.matmul(a, b)))
+    transposed = [(batch, rows, depth), (batch, width, depth)]
+    _agrees(lowered(transposed, lambda a, b: relax.op.matmul(a, relax.op.permute_dims(b, [0, 2, 1]))))
+
+
+@_FEW
+@given(
+    st.tuples(st.sampled_from([1, 2]), st.sampled_from([1, 3, 8, 10]), _SIDES, _SIDES),
+    st.sampled_from(["mean", "max", "rows", "layer-norm", "softmax", "max-pool", "average-pool"]),
+    st.sampled_from([1, 2]),
+    st.sampled_from([0, 1]),
+)
+def test_reductions_and_pooling(shape, kind, stride, pad):
+    shape = (*shape[:2], max(shape[2], 2), max(shape[3], 2))
+
+    def body(x):
+        if kind == "mean":
+            return relax.op.nn.relu(relax.op.mean(x, [2, 3], keepdims=True))
+        if kind == "max":
+            return relax.op.max(x, [1])
+        if kind == "rows":
+            return relax.op.sum(relax.op.multiply(x, x), [-1])
+        if kind == "layer-norm":
+            return relax.op.nn.layer_norm(x, weight(shape[3]), weight(shape[3], seed=1), [-1])
+        if kind == "softmax":
+            return relax.op.nn.softmax(x, axis=-1)
+        pool = relax.op.nn.max_pool2d if kind == "max-pool" else relax.op.nn.avg_pool2d
+        return pool(x, (2, 2), (stride, stride), (pad, pad))
+
+    _agrees(lowered([shape], body))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("filters", [6, 16])
+def test_transposed_convolutions(stride, filters):
+    _agrees(
+        lowered(
+            [(1, 5, 7, 6)],
+            lambda x: relax.op.nn.conv2d_transpose(x, weight(5, filters, 3, 3), strides=stride, padding=1),
+        )
+    )
+
+
+def test_a_squeeze_and_excite_scale_is_computed_once():
+    """The gate is one value per channel, used at every pixel: it must not be computed for each of them."""
+
+    def body(x, gate):
+        scale = relax.op.sigmoid(relax.op.nn.conv2d(gate, weight(16, 8, 1, 1)))
+        return relax.op.multiply(x, scale)
+
+    program = lowered([(1, 16, 6, 6), (1, 8, 1, 1)], body)
+    _agrees(program)
+    (kernel,) = [kernel for kernel in program.kernels.values() if "conv2d" in kernel.script()]
+    lines = tile_reduction(kernel, frozenset({1, 2})).kernel.script().splitlines()
+    before = lines[: next(number for number, line in enumerate(lines) if "conv2d_nchw_update" in line)]
+    assert not any("T.int64(6)" in line for line in before if line.lstrip().startswith("for "))
+
+
+def test_a_long_window_with_padding_is_copied_step_by_step():
+    """Copied at once, the window of the tile would be larger than what a rule may use."""
+    program = lowered([(1, 2, 2000)], lambda x: relax.op.nn.conv1d(x, weight(1, 2, 1201), padding=600))
+    (kernel,) = program.kernels.values()
+    assert workspace_bytes(tile_reduction(kernel, frozenset({1})).kernel) > RULE_WORKSPACE
+    assert workspace_bytes(tile_reduction(kernel, frozenset({1}), copy_late=True).kernel) < 1024
+    _agrees(program)
+
+
+def test_a_convolution_in_its_loops():
+    def body(x):
+        return relax.op.nn.relu(relax.op.nn.conv2d(x, weight(16, 4, 3, 3), padding=1))
+
+    program = lowered([(1, 4, 6, 6)], body)
+    (name,) = program.kernels
+    tiled = tile_reduction(program.kernels[name], frozenset({1}))
+    assert tiled is not None and len(tiled.repacks) == 1
+    script = tiled.kernel.script()
+    assert "T.vectorized(T.int64(8))" in script and "T.unroll" in script
+    assert "pad_temp" not in script
+    order = [script.index(word) for word in ("] = T.float32(0.0)", "] * param_0[", "compute_intermediate[")]
+    assert order == sorted(order)
+
+
+def test_what_does_not_match_is_left_alone():
+    assert _tiled(lowered([(2, 30)], lambda x: relax.op.nn.softmax(x))) == [False]
+    assert _tiled(lowered([(2, 30)], lambda x: relax.op.nn.relu(x))) == [False]
+    assert _tiled(lowered([(2, 30)], lambda x: relax.op.argmax(x, axis=1))) == [False]
+
+
+def test_a_weight_two_kernels_read_keeps_its_layout():
+    shared = weight(8, 8, 3, 3)
+
+    def body(x):
+        first = relax.op.nn.relu(relax.op.nn.conv2d(x, shared, padding=1))
+        return relax.op.nn.conv2d(first, shared, padding=1, strides=2)
+
+    program = lowered([(1, 8, 6, 6)], body)
+    assert len(program.weights) == 1 and len(program.kernels) == 2
+    _agrees(program)
+    scheduled, _ = without_workspaces(program)
+    assert scheduled.weights[0].shape == (8, 8, 3, 3)
+
+
+def test_two_runs_give_the_same_kernels():
+    def scripts():
+        program = lowered([(1, 4, 6, 6)], lambda x: relax.op.nn.conv2d(x, weight(16, 4, 3, 3), padding=1))
+        return [tile_reduction(kernel, frozenset({1})).kernel.script() for kernel in program.kernels.values()]
+
+    assert scripts() == scripts()

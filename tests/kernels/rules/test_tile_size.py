@@ -1,0 +1,59 @@
+"""Register tiles: pure arithmetic."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from passfit.kernels.rules.tile_size import Rows, best_tile, divisors, tiles
+from passfit.targets import Machine
+
+_EXTENTS = st.integers(1, 200)
+
+
+@given(
+    _EXTENTS,
+    st.lists(_EXTENTS, max_size=2),
+    st.integers(1, 1000),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([Machine(), Machine(4, 16, by_element=True), Machine(1, 20), Machine(32, 8, by_element=True, joined=4)]),
+)
+def test_a_tile_divides_its_extents_and_fits_the_registers(width, extents, steps, vectors, scattered, machine):
+    rows = [Rows(extent) for extent in extents]
+    tile = best_tile(width, rows, steps, vectors=vectors, scattered=scattered, machine=machine)
+    assert tile is not None and width % tile.width == 0
+    assert all(extent % rows == 0 for extent, rows in zip(extents, tile.rows, strict=True))
+    assert tile.accumulators <= machine.registers_of(tile.lanes) - 2
+    assert tile.lanes in ((1, 2, 4, 8, 16, 32) if vectors else (1,)) and tile.lanes <= machine.lanes
+
+
+@given(_EXTENTS, st.lists(_EXTENTS, max_size=2), st.integers(1, 1000), st.booleans(), st.booleans())
+def test_what_is_left_over_is_taken_where_it_promises_more(width, extents, steps, scattered, shared):
+    rows, options = [Rows(extent) for extent in extents], {"vectors": True, "scattered": scattered, "shared": shared}
+    even = best_tile(width, rows, steps, **options)
+    for tile in tiles(width, rows, steps, uneven=True, **options):
+        assert tile.width <= width and all(count <= extent for count, extent in zip(tile.rows, extents))
+        assert all(extent % count == 0 for count, extent in zip(tile.rows[:-1], extents))
+        divides = all(extent % count == 0 for count, extent in zip((tile.width, *tile.rows), (width, *extents)))
+        assert tile.even == divides and tile.accumulators <= Machine().registers - 2
+    best = best_tile(width, rows, steps, uneven=True, **options)
+    assert best == even or not best.even and best.cycles < even.cycles
+
+
+def test_a_convolution_of_common_size_fills_the_registers():
+    tile = best_tile(64, [Rows(56), Rows(56)], steps=576, vectors=True, scattered=True)
+    assert tile is not None and tile.accumulators >= 8
+
+
+def test_a_vector_by_matrix_product_keeps_several_sums_going():
+    tile = best_tile(256, [], steps=1000, vectors=True, scattered=False)
+    assert tile is not None and tile.accumulators == 8
+
+
+def test_windows_stay_together():
+    tile = best_tile(32, [Rows(5, 2), Rows(7, 2)], steps=100, vectors=True, scattered=True)
+    assert tile is not None and all(rows % 2 == 0 for rows in tile.rows)
+
+
+@given(st.integers(1, 500), st.integers(0, 100))
+def test_divisors_are_all_of_them(extent, largest):
+    assert divisors(extent, largest) == [size for size in range(1, largest + 1) if extent % size == 0]

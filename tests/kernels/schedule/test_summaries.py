@@ -1,0 +1,80 @@
+"""A plan needs outlines only, and what one process worked out no other does again."""
+
+import os
+
+import pytest
+
+pytest.importorskip("tvm")
+
+from tvm import relax
+
+from passfit.kernels.lower.schedule_program import planned, without_workspaces
+from passfit.kernels.schedule import summaries as outlines_module
+from passfit.kernels.schedule.shared_log import SharedLines
+from passfit.kernels.schedule.summaries import Outlines, _key
+from passfit.targets import get_target
+
+from ..programs import lowered, weight
+
+pytestmark = pytest.mark.tvm
+
+
+def _network(x):
+    hidden = relax.op.nn.relu(relax.op.nn.conv2d(x, weight(16, 3, 3, 3), padding=1, strides=2))
+    pooled = relax.op.nn.max_pool2d(hidden, (2, 2), (2, 2))
+    joined = relax.op.concat([pooled, relax.op.exp(pooled)], axis=1)
+    return relax.op.nn.softmax(relax.op.matmul(relax.op.reshape(joined, (1, 32 * 9)), weight(32 * 9, 10)))
+
+
+@pytest.mark.parametrize("passes", [("legalize",), ("legalize", "fold-constant", "fuse-operators")])
+def test_what_is_planned_is_what_is_scheduled(passes):
+    program = lowered([(1, 3, 12, 12)], _network, passes)
+    scheduled, workspace = without_workspaces(program)
+    outlined, same = planned(program, Outlines())
+    assert same == workspace
+    assert [(s.kernel, s.in_place, s.copies) for s in outlined.program.steps] == [
+        (s.kernel, s.in_place, s.copies) for s in scheduled.program.steps
+    ]
+
+
+def test_a_process_tells_the_others(monkeypatch):
+    program = lowered([(1, 3, 12, 12)], _network)
+    shared = SharedLines()
+    child = os.fork()
+    if child == 0:
+        planned(program, Outlines(shared))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    told = Outlines(shared)
+    monkeypatch.setattr(outlines_module, "schedules", lambda *asked: pytest.fail("scheduled again"))
+    found, workspace = planned(program, told)
+    told.end()
+    assert planned(program, told)[0].program == found.program  # what is known stays
+    monkeypatch.undo()
+    assert (found.program, workspace) == (planned(program, Outlines())[0].program, planned(program, Outlines())[1])
+
+
+def test_lines_of_all_are_seen_once_by_each():
+    lines = SharedLines()
+    lines.append("before")
+    child = os.fork()
+    if child == 0:
+        seen = lines.new()
+        lines.append("child")
+        os._exit(0 if seen == ["before"] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    lines.append("x" * 100_000)
+    assert lines.new() == ["before", "child", "x" * 100_000]
+    assert lines.new() == []
+    lines.close()
+
+
+def test_kernels_of_one_hash_are_told_apart():
+    """A slice at (0, 64) and one at (1, 0), whose places differ and shapes do not."""
+    machine, found = get_target("x86-64").machine, []
+    for row, column in ((0, 64), (1, 0)):
+        begin, end = [row, column], [row + 1, column + 1]
+        program = lowered([(2, 128)], lambda x: relax.op.strided_slice(x, [0, 1], begin, end), ("legalize",))
+        (kernel,) = program.kernels.values()
+        found.append(_key(kernel, frozenset(), machine))
+    assert found[0] != found[1]

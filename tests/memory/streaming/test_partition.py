@@ -1,0 +1,117 @@
+"""The path whose fullest edge is least, against all partitions of the steps."""
+
+from functools import cache
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from passfit.memory import alive_bytes, bound
+from passfit.memory.streaming.partition import GROUPS, Paths, best_segments
+from passfit.memory.streaming.region import joined, region
+from passfit.program import Program
+
+from ...strategies import programs
+from ..rowwise import RowBuilder, row_programs
+
+
+def alive_at(program: Program, step: int, alignment: int) -> int:
+    return alive_bytes(program, alignment)[step]
+
+
+def least_by_all_partitions(program, splits, alignment: int) -> int:
+    """Each run of steps by itself, or as one by any axis; what is alive is read off the program that would be."""
+
+    @cache
+    def edge(first: int, end: int) -> int | None:
+        costs = [alive_at(program, first, alignment)] if end == first + 1 else []
+        for axis in (0, 1):
+            found = region(program, splits, first, end - 1, axis, 1, alignment)
+            if found is not None:
+                costs.append(alive_at(joined(program, found)[0], first, alignment))
+        return min(costs, default=None)
+
+    @cache
+    def least(first: int) -> int:
+        if first == len(program.steps):
+            return 0
+        edges = {end: edge(first, end) for end in range(first + 1, len(program.steps) + 1)}
+        return min(max(cost, least(end)) for end, cost in edges.items() if cost is not None)
+
+    return least(0)
+
+
+@given(row_programs(most=6), st.sampled_from([1, 64]))
+def test_no_partition_is_better(case, alignment):
+    program, splits = case
+    assert best_segments(program, splits, alignment).nbytes == least_by_all_partitions(program, splits, alignment)
+
+
+@given(row_programs(most=6), st.sampled_from([1, 64]))
+def test_the_joined_program_needs_what_was_said_and_never_more_than_before(case, alignment):
+    program, splits = case
+    path = best_segments(program, splits, alignment)
+    assert path.complete and path.reached == len(program.steps)
+    assert path.nbytes <= bound(program, alignment=alignment)
+    ends = [-1, *(number for each in path.segments for number in (each.first, each.last)), len(program.steps)]
+    assert ends == sorted(ends)
+    after = program
+    for each in reversed(path.segments):
+        found = region(program, splits, each.first, each.last, each.axis, each.group, alignment)
+        after, _ = joined(after, found)
+    assert bound(after, alignment=alignment) == path.nbytes
+    assert best_segments(program, splits, alignment) == path
+
+
+def stack(rows: int = 48, columns: int = 64):
+    """A small picture made large, twice, and small again."""
+    builder = RowBuilder()
+    last = builder.tensor(rows // 8, columns)
+    last = builder.resize(last, rows)
+    last = builder.window(last, size=3, pad=1)
+    last = builder.window(last, size=8, stride=8)
+    return builder.program()
+
+
+def test_rows_are_taken_many_at_a_time_where_that_costs_nothing():
+    program, splits = stack()
+    (segment,) = best_segments(program, splits).segments
+    assert (segment.first, segment.last, segment.axis) == (0, 2, 0)
+    one_by_one = region(program, splits, 0, 2, 0, 1)
+    assert segment.group == 1 and one_by_one.nbytes == (3 + 8) * 64
+
+
+def test_the_group_is_the_largest_there_is_room_for():
+    """What the last two steps need is what costs: the first may take as many rows at a time as fit in that."""
+    builder = RowBuilder()
+    last = builder.tensor(8, 64)
+    last = builder.window(builder.resize(last, 64), size=8, stride=8)
+    wide = builder.step((last,), (32, 64))
+    builder.step((wide,), (8, 64))
+    program, splits = builder.program()
+    path = best_segments(program, splits)
+    assert path.nbytes == (8 + 32) * 64
+    (segment,) = path.segments
+    assert segment.group in GROUPS
+    for group in GROUPS[: GROUPS.index(segment.group)]:
+        found = region(program, splits, segment.first, segment.last, segment.axis, group)
+        assert found is None or found.nbytes + (8 + 8) * 64 > path.nbytes
+    assert segment.nbytes <= path.nbytes
+
+
+def test_without_ways_to_split_there_is_one_path():
+    builder = RowBuilder()
+    builder.step((builder.step((builder.tensor(4, 64),), (16, 64)),), (4, 64))
+    program, splits = builder.program()
+    path = best_segments(program, splits)
+    assert (path.segments, path.nbytes) == ((), 20 * 64)
+
+
+def test_a_program_without_steps():
+    path = best_segments(Program("empty", (), (), (), (), (), ()), {})
+    assert path.complete and (path.segments, path.nbytes) == ((), 0)
+
+
+@given(programs(), st.sampled_from([1, 64]))
+def test_what_is_alive_at_a_step_alone_is_what_is_alive_around_it(program, alignment):
+    paths = Paths(program, {}, alignment)
+    assert paths.alone == [paths._around(step, step + 1) - paths._saved(step) for step in range(len(program.steps))]

@@ -1,0 +1,204 @@
+"""Regions against a machine that runs them row by row: what is read is there, nothing is computed twice."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from passfit.memory import ALIGNMENT, plan_arena, validate_plan
+from passfit.memory.streaming.region import joined, region
+from passfit.program import Rows, View
+from passfit.program.check import first_problem
+
+from ..rowwise import RowBuilder, along, row_programs, simulate, windows
+
+
+def regions(program, splits, groups=(1, 2, 3)):
+    for first in range(len(program.steps)):
+        for last in range(first, len(program.steps)):
+            for axis in (0, 1):
+                for group in groups:
+                    found = region(program, splits, first, last, axis, group)
+                    if found is not None:
+                        yield found
+
+
+@given(row_programs())
+def test_every_row_is_there_when_it_is_needed(case):
+    program, splits = case
+    for found in regions(program, splits):
+        simulate(program, splits, found)
+
+
+@given(row_programs())
+def test_a_joined_program_is_valid_and_costs_what_was_said(case):
+    program, splits = case
+    for found in regions(program, splits, groups=(1, 2)):
+        after, step = joined(program, found)
+        assert first_problem(after) is None
+        validate_plan(after, plan_arena(after), ALIGNMENT)
+        assert len(after.steps) == len(program.steps) - len(found.stages) + 1
+        assert (after.inputs, after.outputs) == (program.inputs, program.outputs)
+        assert step.writes == (*found.results, *found.rings)
+        rings = sum(-(-after.buffers[after.tensors[t].buffer].nbytes // ALIGNMENT) * ALIGNMENT for t in found.rings)
+        assert rings == found.nbytes
+
+
+@given(row_programs())
+def test_what_others_need_is_whole_and_the_rest_is_never_larger_than_it_was(case):
+    program, splits = case
+    for found in regions(program, splits, groups=(1,)):
+        inside = {stage.step for stage in found.stages}
+        outside = {t for n, step in enumerate(program.steps) if n not in inside for t in step.reads}
+        outside |= {port.tensor for port in program.outputs}
+        after, _ = joined(program, found)
+        for stage in found.stages:
+            (tensor,) = program.steps[stage.step].writes
+            assert (tensor in found.results) == (tensor in outside)
+            assert (tensor in found.rings) != (tensor in found.results)
+            if tensor in found.results:
+                assert after.tensors[tensor] == program.tensors[tensor]
+            else:
+                assert 0 < stage.held <= stage.extent and after.tensors[tensor].nbytes <= program.tensors[tensor].nbytes
+
+
+def chain(*windows: dict[str, int], rows: int = 24, columns: int = 64):
+    builder = RowBuilder()
+    last = builder.tensor(rows, columns)
+    for options in windows:
+        last = builder.window(last, **options)
+    return builder.program()
+
+
+def found_in(case, axis: int = 0, group: int = 1):
+    program, splits = case
+    found = region(program, splits, 0, len(program.steps) - 1, axis, group)
+    assert found is not None
+    simulate(program, splits, found)
+    return found
+
+
+def test_a_ring_holds_what_a_window_reaches_over():
+    """The picture in memory.bands."""
+    found = found_in(chain({"size": 1}, {"size": 3, "stride": 2}))
+    assert [(stage.period, stage.held) for stage in found.stages] == [(1, 3), (2, 11)]
+    assert found.nbytes == 3 * 64
+    assert (found.rings, found.results) == ((1,), (2,))
+
+
+@pytest.mark.parametrize(
+    "reader, held",
+    [
+        ({"size": 1}, 1),
+        ({"size": 3, "pad": 1}, 3),
+        ({"size": 3, "pad": 1, "dilation": 4, "after": 7}, 9),
+        ({"size": 1, "stride": 3}, 1),  # strides larger than the window: rows nobody reads
+        ({"size": 2, "stride": 2}, 2),
+        ({"size": 2, "stride": 4, "pad": 1}, 2),
+        ({"size": 40, "pad": 20}, 24),  # all there is
+    ],
+)
+def test_rings_are_as_small_as_their_reader_allows(reader, held):
+    assert found_in(chain({"size": 1}, reader)).stages[0].held == held
+
+
+def test_a_ring_waits_for_the_later_of_two_readers():
+    """One reader takes each row at once; the other comes after a window over the first."""
+    builder = RowBuilder()
+    source = builder.window(builder.tensor(20, 64), size=1)
+    late = builder.window(builder.window(source, size=5, pad=2), size=3, pad=1)
+    builder.join(late, source)
+    found = found_in(builder.program())
+    assert [stage.held for stage in found.stages] == [5, 3, 1, 20]
+    assert [stage.offset for stage in found.stages] == [-3, -1, 0, 0]
+
+
+def test_a_ring_that_two_enlargements_read_half_a_row_apart():
+    builder = RowBuilder()
+    source = builder.window(builder.tensor(10, 64), size=1)
+    early, late = builder.resize(source, 20), builder.resize(source, 20)
+    builder.join(builder.window(early, size=3, pad=1), late)
+    assert found_in(builder.program()).stages[0].held == 2
+
+
+@pytest.mark.parametrize("rows, result", [(8, 16), (8, 24), (12, 8), (8, 12), (10, 25), (14, 6)])
+def test_rates_that_are_no_whole_numbers(rows, result):
+    builder = RowBuilder()
+    last = builder.resize(builder.window(builder.tensor(rows, 64), size=1), result, after=1)
+    builder.window(last, size=3, pad=1)
+    found_in(builder.program())
+
+
+@pytest.mark.parametrize("rows, result", [(8, 16), (5, 15), (12, 6), (12, 4)])
+def test_pictures_of_half_or_twice_the_size_need_a_few_rows(rows, result):
+    builder = RowBuilder()
+    last = builder.resize(builder.window(builder.tensor(rows, 64), size=1), result, after=1)
+    builder.window(last, size=3, pad=1)
+    stages = found_in(builder.program()).stages
+    assert stages[0].period * rows == stages[1].period * result
+    assert [stage.held for stage in stages[:2]] == [2, 3]
+
+
+def test_a_sum_takes_each_row_once_and_leaves_no_whole_operand():
+    builder = RowBuilder()
+    builder.sum(builder.window(builder.tensor(12, 64), size=1), 5)
+    found = found_in(builder.program(), group=2)
+    assert found.stages[1].operand == 0 and found.stages[1].extent == 12 and found.nbytes == 2 * 64
+
+
+def test_a_branch_of_several_steps_waits_for_the_one_that_joins_it():
+    builder = RowBuilder()
+    one, other = builder.tensor(12, 64), builder.tensor(12, 64)
+    first = builder.window(one, size=3, pad=1)
+    branch = builder.window(builder.window(other, size=3, pad=1), size=3, pad=1)
+    builder.join(first, branch)
+    found = found_in(builder.program())
+    assert [stage.held for stage in found.stages] == [1, 3, 1, 12]
+
+
+def test_a_sum_that_a_waiting_step_reads_is_not_taken_for_rows():
+    """The branch is found to be summed up only after a step that reads the sum was taken in."""
+    builder = RowBuilder()
+    one, other = builder.tensor(6, 6), builder.tensor(6, 6)
+    first = builder.window(one, size=1)
+    branch = builder.window(other, size=1)
+    total = builder.window(builder.sum(branch, 6), size=1)
+    builder.join(builder.join(first, branch), total)
+    program, splits = builder.program()
+    assert region(program, splits, 0, len(program.steps) - 1, 0) is None
+
+
+def test_a_tensor_that_is_read_along_both_axes_is_not_split():
+    builder = RowBuilder()
+    one, other = builder.tensor(6, 6), builder.tensor(6, 6)
+    first, branch = builder.window(one, size=1), builder.window(other, size=1)
+    straight = windows(6, 1)
+    crossing = builder.step((branch, branch), (6, 6), Rows(0, 6, ((0, straight), (1, along(1, straight)))))
+    builder.join(first, crossing)
+    program, splits = builder.program()
+    assert region(program, splits, 0, len(program.steps) - 1, 0) is None
+
+
+def test_rows_that_the_group_does_not_divide_are_refused():
+    case = chain({"size": 1}, {"size": 3, "pad": 1}, rows=12)
+    assert [group for group in range(1, 14) if region(*case, 0, 1, 0, group)] == [1, 2, 3, 4, 6, 12]
+    odd = chain({"size": 1}, {"size": 2}, rows=12)  # 12 rows, then 11
+    assert [group for group in range(1, 14) if region(*odd, 0, 1, 0, group)] == [1]
+
+
+def test_what_is_viewed_is_not_read_row_by_row_but_may_be_made():
+    program, splits = chain({"size": 1}, {"size": 1}, {"size": 1})
+    whole = program.tensors[2]
+    view = replace(program, tensors=(*program.tensors, whole), views=(View(4, 2),))
+    steps = (*view.steps[:2], replace(view.steps[2], reads=(4,)))
+    view = replace(view, steps=steps)
+    assert region(view, splits, 0, 2, 0) is None
+    assert region(view, splits, 0, 1, 0).results == (2,)
+
+
+def test_a_step_that_reads_all_of_what_is_made_ends_the_region():
+    builder = RowBuilder()
+    source = builder.window(builder.tensor(8, 8), size=1)
+    builder.step((source,), (8, 8))
+    program, splits = builder.program()
+    assert region(program, splits, 0, 0, 0) and region(program, splits, 0, 1, 0) is None

@@ -1,0 +1,90 @@
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from passfit.memory import lifetimes, plan_arena
+from passfit.program import Buffer
+from passfit.report.pictures.arena_map import arena_svg, common_scale
+
+from ...strategies import chain, programs, two_parts
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def tips(svg: str) -> list[str]:
+    """The tooltips of the rectangles."""
+    return [rect.find(f"{SVG}title").text for rect in ElementTree.fromstring(svg).iter(f"{SVG}rect") if len(rect)]
+
+
+def sizes(svg: str) -> list[tuple[float, float]]:
+    """Height and width of the rectangles of buffers."""
+    rects = [rect for rect in ElementTree.fromstring(svg).iter(f"{SVG}rect") if len(rect)]
+    return [(float(rect.get("height")), float(rect.get("width"))) for rect in rects]
+
+
+@given(programs())
+def test_every_plan_is_a_valid_picture_with_one_rectangle_for_each_living_buffer(program):
+    svg = arena_svg(program, plan_arena(program), program.name)
+    living = [
+        b for b, life in zip(program.buffers, lifetimes(program), strict=True) if b.nbytes and life.end > life.start
+    ]
+    assert len(tips(svg)) == len(living)
+    assert svg == arena_svg(program, plan_arena(program), program.name)
+
+
+@given(programs())
+def test_rectangles_are_inside_the_picture(program):
+    root = ElementTree.fromstring(arena_svg(program, plan_arena(program), "t"))
+    width, height = float(root.get("width")), float(root.get("height"))
+    for rect in root.iter(f"{SVG}rect"):
+        x, y, w, h = (float(rect.get(key)) for key in ("x", "y", "width", "height"))
+        assert x >= 0 and y >= 0 and w > 0 and h >= 0 and x + w <= width and y + h <= height
+
+
+@given(programs(), programs())
+def test_on_a_common_scale_equal_bytes_are_equally_high_and_steps_equally_wide(one, other):
+    drawn = [(program, plan_arena(program)) for program in (one, other)]
+    scale = common_scale(*drawn)
+    for program, plan in drawn:
+        living = [
+            (b.nbytes, life.end - life.start)
+            for b, life in zip(program.buffers, lifetimes(program), strict=True)
+            if b.nbytes and life.end > life.start
+        ]
+        drawn_as = sizes(arena_svg(program, plan, "t", scale=scale))
+        heights = sorted(scale.y(0) - scale.y(-(-nbytes // 64) * 64) for nbytes, _ in living)
+        widths = sorted(scale.x(steps) - scale.x(0) for _, steps in living)
+        assert sorted(height for height, _ in drawn_as) == pytest.approx(heights, abs=0.02)
+        assert sorted(width for _, width in drawn_as) == pytest.approx(widths, abs=0.02)
+
+
+def test_a_rectangle_tells_name_size_offset_and_steps():
+    program = chain(64, 2048, 64)
+    svg = arena_svg(program, plan_arena(program), "chain on a device")
+    assert "b1: 2.0 KiB at offset 0, steps 0 to 1" in tips(svg)
+    assert "b0: 64 B at offset 2048, step 0" in tips(svg)
+    texts = [text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+    assert "chain on a device" in texts
+    assert "peak at step 0: k0, 2.1 KiB alive" in texts
+
+
+def test_parts_that_are_alive_at_different_times_are_rectangles_of_their_own():
+    program = two_parts()
+    svg = arena_svg(program, plan_arena(program), "concat")
+    assert sorted(tip.partition(" at")[0] for tip in tips(svg)) == ["both: 128 B", "both: 64 B", "x: 64 B", "y: 64 B"]
+    assert "3 buffers" in svg
+
+
+def test_names_that_are_markup_or_no_text_at_all_are_escaped():
+    program = chain(64, 64)
+    program = replace(program, buffers=(Buffer('<b> & "c"', 64), Buffer("\x00\x1b", 64)))
+    found = tips(arena_svg(program, plan_arena(program), "<&>"))
+    assert any(tip.startswith('<b> & "c": 64 B') for tip in found)
+    assert any(tip.startswith("\ufffd\ufffd: 64 B") for tip in found)
+
+
+def test_thousands_of_buffers_are_drawn():
+    program = chain(*(64 * (n % 13 + 1) for n in range(3000)))
+    assert len(tips(arena_svg(program, plan_arena(program), "long"))) == 3000

@@ -1,0 +1,46 @@
+"""The code of tvm-default, built aside."""
+
+import os
+import signal
+import time
+
+import pytest
+from onnx import TensorProto, helper
+
+from passfit.frontend.relax.to_relax import to_relax
+from passfit.search.evaluate import tvm_default_code as baseline_code
+from passfit.search.evaluate.tvm_default_code import default_code, default_code_aside
+from passfit.targets import get_target
+
+pytestmark = pytest.mark.tvm
+PORTS = ["x"], ["y"]
+
+
+@pytest.fixture(scope="module")
+def graph():
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 8]) for name in "xy")
+    nodes = [helper.make_node("Softmax", ["x"], ["y"])]
+    model = helper.make_graph(nodes, "g", [x], [y])
+    return to_relax(helper.make_model(model, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+
+
+@pytest.mark.parametrize("name", ["x86-64", "rpi4", "beaglebone"])
+def test_the_code_aside_is_that_of_the_same_kernels(graph, name):
+    with default_code_aside(graph, get_target(name), *PORTS) as code:
+        found = code()
+    assert found == code() == default_code(graph, get_target(name), *PORTS) > 0
+
+
+@pytest.mark.parametrize("end", [lambda *_: 1 / 0, lambda *_: os.kill(os.getpid(), signal.SIGKILL), lambda *_: time.sleep(60)])
+def test_what_cannot_be_built_is_not_known(graph, monkeypatch, end):
+    monkeypatch.setattr(baseline_code, "default_code", end)
+    with default_code_aside(graph, get_target("x86-64"), *PORTS, seconds=5) as code:
+        assert code() is None
+
+
+def test_a_process_that_is_not_waited_for_ends_with_the_context(graph, monkeypatch):
+    monkeypatch.setattr(baseline_code, "default_code", lambda *_: time.sleep(60))
+    started = time.monotonic()
+    with pytest.raises(KeyError), default_code_aside(graph, get_target("x86-64"), *PORTS):
+        raise KeyError
+    assert time.monotonic() - started < 30

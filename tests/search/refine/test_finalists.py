@@ -1,0 +1,58 @@
+"""The lowest finalist is the one that pulling every lever of each would find; what is left out is told."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tvm")
+
+from passfit.search.evaluate.candidates import starts
+from passfit.search.refine import finalists as race
+from passfit.search.refine.finalists import lowest_finalist
+from passfit.search.refine.levers import pull
+from passfit.search.refine.splitting import Splitter
+
+from ..test_search import evaluator, network
+
+pytestmark = pytest.mark.tvm
+BLOCKS = ["conv", "bn", "Relu", "concat", "Sigmoid", "conv", "residual", "pool"]
+
+
+def states():
+    """An evaluator, and different states in the order of their score."""
+    tried = evaluator(network(BLOCKS, side=16))
+    found = {each.key: each for each in (tried.evaluate(start.passes) for start in starts())}
+    return tried, sorted(found.values(), key=lambda each: each.score)
+
+
+@pytest.mark.parametrize("extra_compute", [None, 0.0, 0.25])
+def test_it_leads_as_low_as_all_levers_on_all_finalists(extra_compute):
+    tried, finalists = states()
+    splitter = Splitter(tried)
+    pulled = {each.key: pull(tried, splitter, each, extra_compute).ram for each in finalists}
+    lowest = lowest_finalist(tried, splitter, finalists, extra_compute)
+    assert len(finalists) > 4 and lowest.complete
+    assert lowest.ram == min(pulled.values()) == pulled[lowest.found.key]
+
+
+def test_a_worse_order_of_finalists_leads_as_low():
+    tried, finalists = states()
+    there, back = (lowest_finalist(tried, Splitter(tried), each, 0.25) for each in (finalists, finalists[::-1]))
+    assert there.ram == back.ram
+
+
+def test_nothing_is_found_below_the_lowest():
+    tried, finalists = states()
+    lowest = lowest_finalist(tried, Splitter(tried), finalists, 0.25)
+    assert lowest_finalist(tried, Splitter(tried), finalists, 0.25, below=lowest.ram).found is None
+    assert lowest_finalist(tried, Splitter(tried), finalists, 0.25, below=lowest.ram + 1).ram == lowest.ram
+
+
+def test_finalists_left_out_for_effort_are_told(monkeypatch):
+    monkeypatch.setattr(race, "KERNELS", 1)
+    monkeypatch.setattr(race, "PART", 10**6)
+    tried, finalists = states()
+    first = finalists[-1].key
+    lowest = lowest_finalist(tried, Splitter(tried), finalists, 0.25, first)
+    assert not lowest.complete
+    assert lowest.ram <= pull(tried, Splitter(tried), finalists[-1], 0.25).ram, "the first is never left out"

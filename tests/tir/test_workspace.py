@@ -1,0 +1,37 @@
+"""Workspaces: what TVM would allocate, rounded as the library hands it out."""
+
+import pytest
+
+pytest.importorskip("tvm")
+
+from tvm import relax
+
+from passfit.kernels.rules.fuse_loops import fuse_loops
+from passfit.tir.workspace import workspace_bytes
+
+from ..kernels.programs import lowered, weight
+
+pytestmark = pytest.mark.tvm
+
+
+def _kernel(shape, body):
+    (kernel,) = lowered([shape], body).kernels.values()
+    return kernel
+
+
+def test_a_kernel_without_intermediates_needs_none():
+    assert workspace_bytes(_kernel((4, 5), relax.op.nn.relu)) == 0
+
+
+def test_an_intermediate_tensor_is_counted_rounded_up():
+    """exp of 5 × 5 float32 is 100 bytes, the row maxima and sums are 20 each."""
+    assert workspace_bytes(_kernel((5, 5), relax.op.nn.softmax)) in (128 + 64 + 64, 128 + 64)
+
+
+def test_the_padded_copy_and_the_result_before_its_epilogue_are_counted():
+    def body(x):
+        return relax.op.nn.relu(relax.op.nn.conv2d(x, weight(4, 2, 3, 3), padding=1))
+
+    kernel = _kernel((1, 2, 8, 8), body)
+    assert workspace_bytes(kernel) == 832 + 1024  # 2 × 10 × 10 and 4 × 8 × 8 float32, in units of 64
+    assert workspace_bytes(fuse_loops(kernel)) <= 128
