@@ -87,7 +87,7 @@ def lever(*arrangement: str) -> Callable[[Setting], dict]:
         workspace, program = setting.plain.workspace, setting.program
         started = time.monotonic()
         for spec in arrangement:
-            program = parse_spec(spec).apply(program)
+            program = parse_spec(spec).rearrange(program)
         plan = plan_arena(program, TARGET.alignment)
         seconds = _since(started)
         found = footprint_of(program, plan, workspace, 0, TARGET)

@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from tvm.ir import IRModule
 
-    from ..memory.streaming.region import Region
-    from ..program import Program, Splits
+    from ..kernels.lower.lower import Lowered
+    from ..program import Program
 
 
 class Level(IntEnum):
@@ -71,20 +71,24 @@ class ModulePass(Pass):
         return (cls(),)
 
 
-class SplitPass(Pass):
-    """A pass on the lowered program that makes one of several kernels; how, is for `kernels` to know."""
+class LoweredPass(Pass):
+    """Transform a lowered program together with its kernels and weights."""
 
     levels: ClassVar[frozenset[Level]] = frozenset({Level.LOWERED})
 
-    def region(self, program: Program, splits: Mapping[str, Splits]) -> Region:
-        """The steps that become one; `splits` are how each kernel can be split. Raises SequenceError."""
+    def apply(self, lowered: Lowered) -> Lowered:
+        """Return the transformed program; leave `lowered` unchanged. Raises SequenceError for a program of other form."""
         raise NotImplementedError
 
 
-class ProgramPass(Pass):
-    """A pass on the steps and buffers of a program."""
+class ProgramPass(LoweredPass):
+    """Transform the steps and buffers of a program; leave its kernels alone."""
 
     levels: ClassVar[frozenset[Level]] = frozenset({Level.PROGRAM})
 
-    def apply(self, program: Program) -> Program:
+    def apply(self, lowered: Lowered) -> Lowered:
+        return replace(lowered, program=self.rearrange(lowered.program))
+
+    def rearrange(self, program: Program) -> Program:
+        """Return the transformed program. Raises SequenceError for a program of other form."""
         raise NotImplementedError

@@ -1,16 +1,24 @@
-"""`cut-sums`: kernels made two where a part of them keeps the rest from being split."""
+"""`cut-sums`: cut a kernel in two at sums each row of its result needs whole."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..base import Level, Pass
+from ..base import LoweredPass
+
+if TYPE_CHECKING:
+    from ...kernels.lower.lower import Lowered
 
 
 @dataclass(frozen=True)
-class CutSums(Pass):
-    """What every row of a kernel's result needs whole becomes a kernel of its own; see kernels.rewrite.split_reductions."""
+class CutSums(LoweredPass):
+    """Compute row-invariant sums in a kernel of their own; see kernels.rewrite.split_reductions."""
 
     name = "cut-sums"
     summary = "makes two of a kernel where each row of its result needs the same sums, so that it can be split"
-    levels = frozenset({Level.LOWERED})
+
+    def apply(self, lowered: Lowered) -> Lowered:
+        from ...kernels.rewrite.split_reductions import cut_sums
+
+        return cut_sums(lowered)

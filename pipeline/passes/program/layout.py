@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..base import Level, Pass
+from ...errors import SequenceError
+from ..base import LoweredPass
+
+if TYPE_CHECKING:
+    from ...kernels.lower.lower import Lowered
 
 
 @dataclass(frozen=True)
-class Layout(Pass):
+class Layout(LoweredPass):
     """The results of `steps`, numbers joined by `+`, lie with axis 1 as the last one; the steps that make and read them
     do so in that layout, so that none is there for the change alone. See kernels.rewrite.channels_last.
 
@@ -18,8 +23,6 @@ class Layout(Pass):
 
     name = "layout"
     summary = "lays results out with channels last: pixel by pixel instead of plane by plane"
-    levels = frozenset({Level.LOWERED})
-
     steps: str
     program: str = ""
 
@@ -32,3 +35,12 @@ class Layout(Pass):
     @property
     def numbers(self) -> frozenset[int]:
         return frozenset(int(number) for number in self.steps.split("+"))
+
+    def apply(self, lowered: Lowered) -> Lowered:
+        from ...kernels.rewrite.channels_last import channels_last, digest_of
+
+        if self.program and self.program != digest_of(lowered.program):
+            raise SequenceError(
+                f"The pass '{self.spec[:80]}' is for the steps of another program.", "Run `passfit tune` again."
+            )
+        return channels_last(lowered, self.numbers)

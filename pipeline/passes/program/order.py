@@ -29,7 +29,7 @@ class Order(ProgramPass):
         if self.by not in ORDERS:
             raise ValueError(f"by is '{self.by}', not one of {', '.join(ORDERS)}")
 
-    def apply(self, program: Program) -> Program:
+    def rearrange(self, program: Program) -> Program:
         return program.reordered(self.numbers(program))
 
     def numbers(self, program: Program) -> tuple[int, ...]:

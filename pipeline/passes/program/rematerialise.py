@@ -33,7 +33,7 @@ class Rematerialise(ProgramPass):
     def repeat(self) -> Repeat:
         return Repeat(tuple(sorted(int(number) for number in self.steps.split("+"))), self.before)
 
-    def apply(self, program: Program) -> Program:
+    def rearrange(self, program: Program) -> Program:
         try:
             return repeated(program, self.repeat)
         except PlanError as error:

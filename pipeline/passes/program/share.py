@@ -22,5 +22,5 @@ class Share(ProgramPass):
     in_place: int = 1
     copies: int = 1
 
-    def apply(self, program: Program) -> Program:
+    def rearrange(self, program: Program) -> Program:
         return share(program, in_place=bool(self.in_place), copies=bool(self.copies))

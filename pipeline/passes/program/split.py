@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from ...errors import SequenceError
 from ...memory.streaming.region import region
-from ..base import SplitPass
+from ..base import LoweredPass
 
 if TYPE_CHECKING:
+    from ...kernels.lower.lower import Lowered
     from ...memory.streaming.region import Region
     from ...program import Program, Splits
 
@@ -20,7 +21,7 @@ CHANNELS = 1
 
 
 @dataclass(frozen=True)
-class _Split(SplitPass):
+class SplitPass(LoweredPass):
     """`steps` are the first and the last step that run as one, by their number, joined by `-`."""
 
     steps: str
@@ -37,6 +38,16 @@ class _Split(SplitPass):
     def last(self) -> int:
         return int(self.steps.split("-")[1])
 
+    def apply(self, lowered: Lowered) -> Lowered:
+        from ...kernels.rewrite.splittable import splits_of
+        from ...kernels.rewrite.stream_region import banded
+
+        return banded(lowered, self.region(lowered.program, splits_of(lowered)))
+
+    def region(self, program: Program, splits: Mapping[str, Splits]) -> Region:
+        """Select the steps to run as one; `splits` tell how each kernel splits. Raises SequenceError."""
+        raise NotImplementedError
+
     def _region(self, program: Program, splits: Mapping[str, Splits], axis: int, group: int) -> Region:
         found = None
         if self.last < len(program.steps) and group > 0:
@@ -49,7 +60,7 @@ class _Split(SplitPass):
 
 
 @dataclass(frozen=True)
-class SplitRows(_Split):
+class SplitRows(SplitPass):
     """The rows are those of the first step's result along `axis`, `rows` of them at a time; see memory.streaming.region."""
 
     name = "split-rows"
@@ -63,7 +74,7 @@ class SplitRows(_Split):
 
 
 @dataclass(frozen=True)
-class SplitChannels(_Split):
+class SplitChannels(SplitPass):
     """By `channels` of the first step's result at a time; a convolution at the end takes them into its sum."""
 
     name = "split-channels"

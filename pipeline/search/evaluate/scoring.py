@@ -205,7 +205,7 @@ def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangemen
     found: dict[Program, tuple[int, Arrangement, Program]] = {}
     ways = ((), (Share(copies=0),), (Share(),))
     for sharing in ways if has_copies(program) else ways[:2]:
-        shared = program if not sharing else sharing[0].apply(program)
+        shared = program if not sharing else sharing[0].rearrange(program)
         if shared in found:
             continue
         graph = named = step_graph(shared)  # an order is told by its name, whatever the alignment

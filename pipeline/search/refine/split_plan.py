@@ -9,9 +9,8 @@ from functools import cached_property
 from ...memory import best_order, bound, floor
 from ...memory.streaming.partition import Paths, Segment, all_joined
 from ...memory.streaming.rematerialise import Repeat, repeated, work_of
-from ...passes.base import SplitPass
 from ...passes.program.rematerialise import Rematerialise
-from ...passes.program.split import CHANNELS, SplitChannels, SplitRows
+from ...passes.program.split import CHANNELS, SplitChannels, SplitPass, SplitRows
 from ...program import Program, Splits
 from ..evaluate.evaluation import Evaluation
 from ..evaluate.scoring import Arrangement, arrangements

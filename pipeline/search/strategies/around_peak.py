@@ -40,7 +40,7 @@ def _calls_at_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> l
     ordered = program
     for each in found.passes:
         if isinstance(each, ProgramPass):
-            ordered = each.apply(ordered)
+            ordered = each.rearrange(ordered)
     steps = [program.steps.index(ordered.steps[number]) for number in _holding(ordered)]
     return list(dict.fromkeys(call for step in steps if len(members[step]) > 1 for call in members[step]))
 

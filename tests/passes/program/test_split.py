@@ -90,7 +90,7 @@ def test_a_split_that_does_not_fit_says_so(spec):
 def test_steps_that_cannot_be_run_again_say_so():
     for spec in ("rematerialise{steps=2,before=1}", "rematerialise{steps=0,before=3}"):
         with pytest.raises(SequenceError, match="does not fit"):
-            parse_spec(spec).apply(chain(8, 8, 8, 8))
+            parse_spec(spec).rearrange(chain(8, 8, 8, 8))
 
 
 def test_steps_before_and_after():

@@ -12,8 +12,8 @@ pytest.importorskip("tvm")
 from passfit.frontend.canonical.canonicalise import canonicalize
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
+from passfit.kernels.rewrite import stream_region
 from passfit.memory import plan_arena
-from passfit.passes.sequence import apply as arranging
 from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.search.search import SearchResult, search
@@ -107,7 +107,7 @@ def test_a_split_that_fails_is_a_recorded_failure(monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("no such window")
 
-    monkeypatch.setattr(arranging, "banded", broken)
+    monkeypatch.setattr(stream_region, "banded", broken)
     result = found.__wrapped__(0.0)
     assert any("split-" in specs and "no such window" in why for specs, why in result.failures.items())
     assert arenas(result)["split"] == arenas(result)["share"] == result.best.arena

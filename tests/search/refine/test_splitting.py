@@ -15,8 +15,8 @@ from passfit.frontend.canonical.canonicalise import canonicalize
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.memory import plan_arena, validate_plan
-from passfit.passes.base import SplitPass
 from passfit.passes.program.rematerialise import Rematerialise
+from passfit.passes.program.split import SplitPass
 from passfit.passes.sequence.replay import replay
 from passfit.search.evaluate.candidates import Candidate
 from passfit.search.evaluate.evaluation import Evaluator
