@@ -24,8 +24,8 @@ from passfit.codegen.library import Library
 from passfit.codegen.objects import build_module
 from passfit.frontend.imported_model import port_names
 from passfit.kernels.lower.lower import Lowered
-from passfit.kernels.lower.specialise import placed_kernels
-from passfit.memory.validation.checked_plan import plan_of
+from passfit.kernels.lower.specialise import specialise_kernels
+from passfit.memory.validation.checked_plan import checked_plan
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.search.evaluate.scoring import Scorer
 from passfit.support.text_files import write_text
@@ -48,12 +48,12 @@ TOLERANCE = 1e-4
 def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[Library, Lowered]:
     """The library of the kernels as TVM leaves them, with their workspaces."""
     scorer = Scorer(imported.graph, imported.name, target, *port_names(imported.onnx))
-    lowered = placed_kernels(scorer.lowered(TVM_DEFAULT))
+    lowered = specialise_kernels(scorer.lowered(TVM_DEFAULT))
     prefix = c_identifier(imported.name)
     kernels = {symbol(prefix, name): kernel for name, kernel in lowered.kernels.items()}
     build_module(kernels, target.tvm_config(), "default").write_to_file(str(folder / "kernels.o"), "o")
     workspace = sum(map(workspace_bytes, lowered.kernels.values()))
-    plan = plan_of(lowered.program, target)
+    plan = checked_plan(lowered.program, target)
     library = write_library(
         imported.name, lowered.program, plan, workspace, lowered.weights, [folder / "kernels.o"], target, folder
     )
@@ -62,7 +62,7 @@ def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[
 
 def tuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[Library, Lowered]:
     lowered, workspace = lower(imported, (*TVM_DEFAULT, "share", "order"), target)
-    plan = plan_of(lowered.program, target)
+    plan = checked_plan(lowered.program, target)
     return build_library(imported.name, lowered, plan, workspace, target, folder), lowered
 
 

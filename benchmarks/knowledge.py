@@ -24,7 +24,7 @@ from passfit.errors import PassfitError
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.search.evaluate.candidates import TAILS, Candidate, starts
 from passfit.search.knowledge import Knowledge, load_knowledge
-from passfit.search.knowledge.record import Record
+from passfit.search.knowledge.record import ModelRecord
 from passfit.search.knowledge.store import SHIPPED
 from passfit.support.text_files import write_text
 from passfit.targets import get_target
@@ -135,7 +135,7 @@ def exact(knowledge: Knowledge) -> list[str]:
 
 
 def measured(
-    knowledge: Knowledge, objective: str, same: Callable[[Record, Record], bool], within: float = 0.01
+    knowledge: Knowledge, objective: str, same: Callable[[ModelRecord, ModelRecord], bool], within: float = 0.01
 ) -> dict[str, dict[str, int]]:
     """Evaluations by model and order."""
     found: dict[str, dict[str, int]] = {}
@@ -152,7 +152,7 @@ def measured(
 Cell = tuple[int, int]
 
 
-def evaluations(record: Record, cells: Iterable[Cell], objective: str, within: float) -> int:
+def evaluations(record: ModelRecord, cells: Iterable[Cell], objective: str, within: float) -> int:
     """How many different outcomes are seen until one is within a part of the best."""
     limit, seen = record.best(objective) * (1 + within), set()
     for state, tail in cells:
@@ -164,32 +164,32 @@ def evaluations(record: Record, cells: Iterable[Cell], objective: str, within: f
     raise AssertionError("an order that leaves out the best")
 
 
-def today(record: Record, others: Knowledge, objective: str) -> Iterator[Cell]:
+def today(record: ModelRecord, others: Knowledge, objective: str) -> Iterator[Cell]:
     """What `orchestrated` does without any knowledge."""
     return _continued(record, _cells(record, starts()), objective)
 
 
-def coreset_first(record: Record, others: Knowledge, objective: str) -> Iterator[Cell]:
+def coreset_first(record: ModelRecord, others: Knowledge, objective: str) -> Iterator[Cell]:
     cells = _cells(record, [Candidate(), *others.coreset(objective), *starts()])
     return _continued(record, cells, objective)
 
 
-def predicted(record: Record, others: Knowledge, objective: str) -> Iterator[Cell]:
+def predicted(record: ModelRecord, others: Knowledge, objective: str) -> Iterator[Cell]:
     yield 0, 0
     yield from _ranked(record, others, objective)
 
 
-def both(record: Record, others: Knowledge, objective: str) -> Iterator[Cell]:
+def both(record: ModelRecord, others: Knowledge, objective: str) -> Iterator[Cell]:
     yield from _cells(record, [Candidate(), *others.coreset(objective)])
     yield from _ranked(record, others, objective)
 
 
-ORDERS: dict[str, Callable[[Record, Knowledge, str], Iterator[Cell]]] = {
+ORDERS: dict[str, Callable[[ModelRecord, Knowledge, str], Iterator[Cell]]] = {
     "none": today, "coreset": coreset_first, "predictor": predicted, "both": both,
 }  # fmt: skip
 
 
-def _cells(record: Record, candidates: Iterable[Candidate]) -> list[Cell]:
+def _cells(record: ModelRecord, candidates: Iterable[Candidate]) -> list[Cell]:
     """Where the candidates lead, as far as that is known."""
     found = []
     for each in candidates:
@@ -199,7 +199,7 @@ def _cells(record: Record, candidates: Iterable[Candidate]) -> list[Cell]:
     return found
 
 
-def _continued(record: Record, begun: list[Cell], objective: str) -> Iterator[Cell]:
+def _continued(record: ModelRecord, begun: list[Cell], objective: str) -> Iterator[Cell]:
     """The incumbent's tail on every graph, then every tail on the graphs that are promising by it."""
 
     def cost(cell: Cell) -> tuple[float, float]:
@@ -217,18 +217,18 @@ def _continued(record: Record, begun: list[Cell], objective: str) -> Iterator[Ce
     yield from ((state, tail) for state in promising for tail in range(len(record.tails)))
 
 
-def _ranked(record: Record, others: Knowledge, objective: str) -> list[Cell]:
+def _ranked(record: ModelRecord, others: Knowledge, objective: str) -> list[Cell]:
     """Every graph by every tail, in the order of the predictor."""
     prefixes = {tuple(map(parse_spec, prefix)): state for state, prefix in record.prefixes().items()}
     ranking = others.ranking(objective, lambda prefix: record.states[prefixes[prefix]].features)
     return _cells(record, ranking([Candidate(prefix, tail) for prefix in prefixes for tail in TAILS]))
 
 
-def _same_model(record: Record, other: Record) -> bool:
+def _same_model(record: ModelRecord, other: ModelRecord) -> bool:
     return record.digest == other.digest
 
 
-def _same_family(record: Record, other: Record) -> bool:
+def _same_family(record: ModelRecord, other: ModelRecord) -> bool:
     return record.digest == other.digest or _family(record.model) == _family(other.model)
 
 

@@ -25,7 +25,7 @@ from passfit import api
 from passfit.codegen.build_library import build_library
 from passfit.kernels.lower.lower import Lowered
 from passfit.memory.placement.account import footprint_of
-from passfit.memory.validation.checked_plan import plan_of
+from passfit.memory.validation.checked_plan import checked_plan
 from passfit.passes.base import ModulePass
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.passes.sequence.replay import replay
@@ -62,7 +62,7 @@ def measure(imported: api.ImportedModel, specs: dict[str, tuple[str, ...]]) -> d
             folder.mkdir()
             started = time.monotonic()
             lowered, workspace = lower(imported, each)
-            plan = plan_of(lowered.program, TARGET)
+            plan = checked_plan(lowered.program, TARGET)
             library = build_library(imported.name, lowered, plan, workspace, TARGET, folder)
             seconds = round(time.monotonic() - started, 1)
             programs[column] = link(library, lowered.program, TARGET, folder)

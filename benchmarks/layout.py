@@ -20,12 +20,12 @@ from latency import TARGET
 from tvm import relax, te, tirx
 
 from passfit.kernels.lower.lower import lower
-from passfit.kernels.lower.schedule_program import without_workspaces
-from passfit.kernels.schedule.tuned import Request
+from passfit.kernels.lower.schedule_program import schedule_program
+from passfit.kernels.schedule.tuned import ScheduleRequest
 from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.support.text_files import write_text
-from passfit.tuning.measure.timed import TimedStand
-from passfit.tuning.recorder import Census
+from passfit.tuning.measure.timed import TimingHarness
+from passfit.tuning.recorder import ScheduleRecorder
 
 LAYOUTS, ROUNDS = ("NCHW", "blocks", "NHWC"), 5
 _LANES = TARGET.machine.lanes
@@ -86,7 +86,7 @@ CASES = (
 )
 
 
-def request_of(case: Case, layout: str) -> Request:
+def request_of(case: Case, layout: str) -> ScheduleRequest:
     """The kernel, about to be scheduled."""
     block = {"NCHW": 0, "blocks": _LANES, "NHWC": max(case.taken, case.given)}[layout]
     blocks, lanes = _blocked(case.taken, block) if block else (case.taken, None)
@@ -101,9 +101,9 @@ def request_of(case: Case, layout: str) -> Request:
     module = builder.get()
     for each in Sequence.parse(TVM_DEFAULT).passes:
         module = each.apply(module)
-    census = Census()
+    census = ScheduleRecorder()
     lowered = lower(module, "kernel", ["x"], ["y"], machine=TARGET.machine)
-    without_workspaces(replace(lowered, tuning=census))
+    schedule_program(replace(lowered, tuning=census))
     (request,) = census.requests.values()
     return request
 
@@ -180,7 +180,7 @@ def _result(case: Case, x: te.Tensor, bias: te.Tensor, weights: te.Tensor | None
 def measure(case: Case) -> list[float]:
     """Microseconds, by layout."""
     requests = [request_of(case, layout) for layout in LAYOUTS]
-    stands = [TimedStand(request, TARGET, 0) for request in requests]
+    stands = [TimingHarness(request, TARGET, 0) for request in requests]
     found = [float("inf")] * len(stands)
     for _ in range(ROUNDS):
         taken = [stand.cost(request.rules) / 1e3 for stand, request in zip(stands, requests)]

@@ -22,14 +22,14 @@ from latency import REPEATS, TARGET, passes
 from passfit import api
 from passfit.codegen.build_library import build_library
 from passfit.memory.placement.account import footprint_of
-from passfit.memory.validation.checked_plan import plan_of
+from passfit.memory.validation.checked_plan import checked_plan
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import Sequence
 from passfit.support.progress import silent
 from passfit.support.sizes import format_bytes
 from passfit.support.text_files import write_text
-from passfit.tuning.measure.choose_harness import Stands
+from passfit.tuning.measure.choose_harness import HarnessFactory
 from passfit.tuning.tune_kernels import Clock, finds_cold_caches
 from passfit.tuning.tune_model import find_layout
 from passfit.verify.cases import choose_cases
@@ -51,7 +51,7 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...]) -> dict:
     cold = finds_cold_caches(plain[0].program.weight_bytes)
     started = time.monotonic()
     clock = Clock(BUDGET, lambda over: None)
-    laid = find_layout(imported, sequence, TARGET, Stands(TARGET, 0, cold), clock, plain, silent)
+    laid = find_layout(imported, sequence, TARGET, HarnessFactory(TARGET, 0, cold), clock, plain, silent)
     found: dict = {
         "seconds": round(time.monotonic() - started, 1),
         "caches": "cold" if cold else "warm",
@@ -73,7 +73,7 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...]) -> dict:
         for column, (program, workspace) in lowered.items():
             folder = Path(scratch) / column
             folder.mkdir()
-            plan = plan_of(program.program, TARGET)
+            plan = checked_plan(program.program, TARGET)
             library = build_library(imported.name, program, plan, workspace, TARGET, folder)
             programs[column] = link(library, program.program, TARGET, folder)
             _, outputs = programs[column].run([case.inputs for case in cases])

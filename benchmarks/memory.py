@@ -28,14 +28,14 @@ from passfit.frontend.imported_model import port_names
 from passfit.kernels.rewrite.splittable import splits_of
 from passfit.memory import Footprint, best_order, plan_arena
 from passfit.memory.placement.account import footprint_of
-from passfit.memory.streaming.partition import all_joined, best_segments
+from passfit.memory.streaming.partition import apply_partition, best_partition
 from passfit.passes.base import ModulePass
-from passfit.passes.sequence.apply import arranged
+from passfit.passes.sequence.apply import apply_program_passes
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.program import Program
 from passfit.search.evaluate.forked import forked
-from passfit.search.evaluate.scoring import Request, Scorer
+from passfit.search.evaluate.scoring import EvaluationRequest, Scorer
 from passfit.search.evaluate.tvm_default import tvm_default
 from passfit.search.knowledge import load_knowledge
 from passfit.search.search import search
@@ -58,7 +58,7 @@ class Setting:
     @cached_property
     def plain(self) -> Footprint:
         """The footprint of the kernels of tvm-default, freed of their workspaces, in the order given."""
-        outcome = self.scorer.outcome(Request(TVM_DEFAULT, order=(parse_spec("order{by=given}"),)))
+        outcome = self.scorer.outcome(EvaluationRequest(TVM_DEFAULT, order=(parse_spec("order{by=given}"),)))
         if outcome.footprint is None:
             raise RuntimeError(outcome.failure)
         return outcome.footprint
@@ -112,8 +112,8 @@ def split(setting: Setting) -> dict:
     """The plain kernels in their order, in parts where that lowers the peak; nothing is shared, nothing run twice."""
     program, splits = setting.program, splits_of(setting.scorer.lowered(TVM_DEFAULT))
     started = time.monotonic()
-    segments = best_segments(program, splits, TARGET.alignment).segments
-    program = all_joined(program, splits, segments, TARGET.alignment)
+    segments = best_partition(program, splits, TARGET.alignment).segments
+    program = apply_partition(program, splits, segments, TARGET.alignment)
     plan = plan_arena(program, TARGET.alignment)
     seconds = _since(started)
     found = footprint_of(program, plan, setting.plain.workspace, 0, TARGET)
@@ -158,7 +158,7 @@ def _row(setting: Setting, found: Footprint, specs: tuple[str, ...], seconds: fl
     others = [each for each in passes if not isinstance(each, ModulePass)]
     proved = found.proved and found.arena == found.floor
     if found.proved and not proved:
-        lowered, _ = arranged(setting.scorer.lowered(kernels), others)
+        lowered, _ = apply_program_passes(setting.scorer.lowered(kernels), others)
         schedule = best_order(lowered.program, alignment=TARGET.alignment)
         proved = schedule.optimal and schedule.peak == found.arena
     sizes = {"ram": found.ram, "arena": found.arena, "bound": found.bound, "workspace": found.workspace}

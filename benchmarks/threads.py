@@ -29,9 +29,9 @@ from latency_table import COLUMNS
 
 from passfit import api
 from passfit.codegen.build_library import build_library
-from passfit.kernels.rules.parallel_loops import is_parallel
+from passfit.kernels.rules.parallel_loops import has_parallel_loop
 from passfit.memory.placement.account import footprint_of
-from passfit.memory.validation.checked_plan import plan_of
+from passfit.memory.validation.checked_plan import checked_plan
 from passfit.support.sizes import format_bytes
 from passfit.support.text_files import write_text
 from passfit.verify.inputs import make_input
@@ -80,10 +80,10 @@ def measure(entry: Entry) -> dict:
 def _built(imported: api.ImportedModel, specs: tuple[str, ...], threads: int, folder: Path) -> tuple[Linked, dict]:
     target = TARGET.with_threads(threads)
     lowered, workspace = lower(imported, specs, target)
-    plan = plan_of(lowered.program, target)
+    plan = checked_plan(lowered.program, target)
     library = build_library(imported.name, lowered, plan, workspace, target, folder)
     ram = footprint_of(lowered.program, plan, workspace, 0, target).ram
-    shared = sum(is_parallel(kernel) for kernel in lowered.kernels.values())
+    shared = sum(has_parallel_loop(kernel) for kernel in lowered.kernels.values())
     return link(library, lowered.program, target, folder), {"ram": ram, "kernels": len(lowered.kernels), "shared": shared}
 
 

@@ -26,7 +26,7 @@ from passfit import api
 from passfit.codegen.build_library import build_library
 from passfit.kernels.schedule.tuned import Tuning
 from passfit.memory.placement.account import footprint_of
-from passfit.memory.validation.checked_plan import plan_of
+from passfit.memory.validation.checked_plan import checked_plan
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import Sequence
@@ -35,7 +35,7 @@ from passfit.support.sizes import format_bytes
 from passfit.support.text_files import write_text
 from passfit.targets import Target, get_target
 from passfit.tuning.database import RULES, AdoptedTuning
-from passfit.tuning.recorder import Census
+from passfit.tuning.recorder import ScheduleRecorder
 from passfit.tuning.tune_kernels import Clock, finds_cold_caches, tune_kernels
 from passfit.tuning.tune_model import find_tuning
 from passfit.verify.cases import choose_cases
@@ -58,7 +58,7 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...], seconds: float,
     def lowered(tuning: Tuning):
         return replay(sequence, imported.graph, imported.onnx, imported.name, TARGET.machine, tuning)
 
-    census = Census()
+    census = ScheduleRecorder()
     cold = finds_cold_caches(lowered(census)[0].program.weight_bytes)
     kernels = tune_kernels(census, TARGET, Clock(seconds, lambda over: None), 0, trials, cold)
     changed = [each for each in kernels if each.choice != RULES]
@@ -81,7 +81,7 @@ def measure(imported: api.ImportedModel, specs: tuple[str, ...], seconds: float,
             folder = Path(scratch) / column
             folder.mkdir()
             made, workspace = lowered(tuning)
-            plan = plan_of(made.program, TARGET)
+            plan = checked_plan(made.program, TARGET)
             library = build_library(imported.name, made, plan, workspace, TARGET, folder)
             programs[column] = link(library, made.program, TARGET, folder)
             _, outputs = programs[column].run([case.inputs for case in cases])

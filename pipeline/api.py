@@ -18,7 +18,7 @@ from .frontend.source.model_record import model_record
 from .frontend.source.source import resolve_source
 from .memory.footprint import Budget, Footprint, FootprintReport, Measured
 from .memory.placement.account import footprint_of
-from .memory.validation.checked_plan import plan_of
+from .memory.validation.checked_plan import checked_plan
 from .search.find_sequence import find_sequence, workers_of
 from .search.settings import SearchSettings
 from .support.interrupts import patient
@@ -219,7 +219,7 @@ def compile_imported(
     with result_folder(out) as folder:
         # only now: TVM takes a second to import, and bad input need not wait for it
         from .frontend.imported_model import port_names
-        from .passes.sequence.replay import lowered_by, scheduled
+        from .passes.sequence.replay import lower_by_sequence, schedule_sequence
         from .search.evaluate.tvm_default import tvm_default
         from .search.evaluate.tvm_default_code import default_code_aside
 
@@ -231,9 +231,9 @@ def compile_imported(
             baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
         progress("lowering", 0, 0)
         with step_limit("Lowering", imported.name):
-            before = lowered_by(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned.schedules)
-            lowered, workspace = scheduled(before, chosen, tuned.layout)
-            plan = plan_of(lowered.program, target)
+            before = lower_by_sequence(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned.schedules)
+            lowered, workspace = schedule_sequence(before, chosen, tuned.layout)
+            plan = checked_plan(lowered.program, target)
         tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
         checked = replace(verify, tolerance=tolerance)
         with default_code_aside(imported.graph, target, *port_names(imported.onnx)) as baseline_code, comparison_kept(out):

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from passfit.search.settings import goal_of
-from passfit.support.digests import Record, _plain, digest_of
+from passfit.support.digests import OriginRecord, digest_of, json_values
 
 from ..errors import ConfigError
 from ..memory.footprint import Budget
@@ -45,13 +45,13 @@ def verify_settings(params: Params) -> VerifySettings:
 
 
 
-def search_record(settings: SearchSettings, budget: Budget | None, target: Target, repo: Path = Path()) -> Record:
+def search_record(settings: SearchSettings, budget: Budget | None, target: Target, repo: Path = Path()) -> OriginRecord:
     """Return all a search reads besides the model. The number of workers is left out: it changes no result.
 
     Raises ConfigError where the knowledge file cannot be read.
     """
     goal = goal_of(settings, budget, target)
-    return _plain(
+    return json_values(
         {
             "strategy": settings.strategy,
             "evaluations": settings.evaluations,
@@ -69,9 +69,9 @@ def search_record(settings: SearchSettings, budget: Budget | None, target: Targe
     )
 
 
-def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> Record:
+def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> OriginRecord:
     """Return all a compilation reads besides the model, the sequence and the tuning."""
-    return _plain(
+    return json_values(
         {
             "seed": settings.seed,
             "cases": settings.cases,
@@ -82,10 +82,10 @@ def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> Reco
     )
 
 
-def tune_record(params: Params) -> Record:
+def tune_record(params: Params) -> OriginRecord:
     """Return what a tuning reads of params.yaml: no seed where it has no time."""
     asked = params.tune
-    return _plain({"seconds": float(asked.seconds), "seed": asked.seed if asked.seconds else None})
+    return json_values({"seconds": float(asked.seconds), "seed": asked.seed if asked.seconds else None})
 
 
 def changes(recorded: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import FootprintReport
-from ..memory.validation.checked_plan import plan_of
+from ..memory.validation.checked_plan import checked_plan
 from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
@@ -85,7 +85,7 @@ def write_pictures(
 
     write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
     title = f"{imported.name} @ {target.name}"
-    plan_before = plan_of(before.program, target)
+    plan_before = checked_plan(before.program, target)
     scale = common_scale((lowered.program, plan), (before.program, plan_before))
     picture = arena_svg(lowered.program, plan, title, target.alignment, scale)
     write_text(folder / "arena.svg", picture)

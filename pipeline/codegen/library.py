@@ -20,7 +20,7 @@ from .names import c_identifier, entry
 from .shared import link_shared
 from .symbols import check_symbols, uses_threads, uses_workspace
 from .template import render
-from .tensor_tables import Layout, layout
+from .tensor_tables import TensorTables, tensor_tables
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +73,7 @@ def write_library(
     """
     kernels = together([read_object(path.read_bytes()) for path in kernel_objects])
     check_symbols(kernels, target.threads)
-    tables = layout(program, plan)
+    tables = tensor_tables(program, plan)
     values = _values(name, program, plan, workspace, tables, kernels, target)
     identifier = values["m"]
     try:
@@ -95,7 +95,7 @@ def write_library(
 
 
 def _values(
-    name: str, program: Program, plan: ArenaPlan, workspace: int, tables: Layout, kernels: ElfObject, target: Target
+    name: str, program: Program, plan: ArenaPlan, workspace: int, tables: TensorTables, kernels: ElfObject, target: Target
 ) -> dict:
     """What the templates are filled with."""
     identifier = c_identifier(name)
@@ -128,7 +128,7 @@ def _build(
     identifier: str,
     values: dict,
     weights: Sequence[np.ndarray],
-    tables: Layout,
+    tables: TensorTables,
     kernel_objects: Sequence[Path],
     target: Target,
 ) -> list[str]:
@@ -163,7 +163,7 @@ def _shared(identifier: str, members: Sequence[str], threads: int, folder: Path,
     return shared
 
 
-def _write_weights(path: Path, weights: Sequence[np.ndarray], tables: Layout) -> None:
+def _write_weights(path: Path, weights: Sequence[np.ndarray], tables: TensorTables) -> None:
     """All weights in one file, each at its offset, zeros between."""
     with path.open("wb") as file:
         for offset, weight in zip(tables.weight_offsets, weights, strict=True):

@@ -20,7 +20,7 @@ _WEIGHT_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
-class Place:
+class TensorPlace:
     """One tensor: `offset` bytes into the arena or the weights; `shape` is its first entry in the shape pool."""
 
     offset: int
@@ -32,11 +32,11 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TensorTables:
     """All tables of one library; `arguments` are tensor numbers of all steps, one after the other."""
 
     shapes: tuple[int, ...]
-    places: tuple[Place, ...]
+    places: tuple[TensorPlace, ...]
     arguments: tuple[int, ...]
     first_argument: tuple[int, ...]
     argument_count: tuple[int, ...]
@@ -44,7 +44,7 @@ class Layout:
     weight_bytes: int
 
 
-def layout(program: Program, plan: ArenaPlan) -> Layout:
+def tensor_tables(program: Program, plan: ArenaPlan) -> TensorTables:
     """Numbers for the template, the same for the same program and plan."""
     weight_offsets, weight_bytes = _weights(program)
     pool: list[int] = []
@@ -54,7 +54,7 @@ def layout(program: Program, plan: ArenaPlan) -> Layout:
     counts = tuple(len(group) for group in arguments)
     firsts = tuple(sum(counts[:i]) for i in range(len(counts)))
     flat = tuple(tensor for group in arguments for tensor in group)
-    return Layout(tuple(pool) or (1,), places, flat, firsts, counts, weight_offsets, weight_bytes)
+    return TensorTables(tuple(pool) or (1,), places, flat, firsts, counts, weight_offsets, weight_bytes)
 
 
 def _weights(program: Program) -> tuple[tuple[int, ...], int]:
@@ -65,10 +65,10 @@ def _weights(program: Program) -> tuple[tuple[int, ...], int]:
     return tuple(offsets), end
 
 
-def _place(tensor: Tensor, plan: ArenaPlan, weights: tuple[int, ...], pool: list[int], starts: dict) -> Place:
+def _place(tensor: Tensor, plan: ArenaPlan, weights: tuple[int, ...], pool: list[int], starts: dict) -> TensorPlace:
     if tensor.shape not in starts:
         starts[tensor.shape] = len(pool)
         pool.extend(tensor.shape)
     code, bits = DLPACK[tensor.dtype]
     offset = weights[tensor.weight] if tensor.buffer is None else plan.offsets[tensor.buffer] + tensor.offset
-    return Place(offset, tensor.buffer is None, starts[tensor.shape], len(tensor.shape), code, bits)
+    return TensorPlace(offset, tensor.buffer is None, starts[tensor.shape], len(tensor.shape), code, bits)

@@ -4,7 +4,7 @@ from .files.footprint_file import read_report, write_report
 from .files.plan_file import SavedPlan, read_plan, write_plan
 from .footprint import Budget, Footprint, FootprintReport, Measured, Start
 from .liveness import ALIGNMENT, Lifetime, Parts, alive_bytes, bound, floor, lifetimes, ports_floor, shared_floor
-from .order.best_order import CHEAP_ORDERS, Schedule, best_order, orders
+from .order.best_order import CHEAP_ORDERS, FoundOrder, best_order, orders
 from .order.step_graph import check_order
 from .placement.account import account, fits, sum_of_tensors
 from .placement.plan_arena import ArenaPlan, plan_arena
@@ -22,7 +22,7 @@ __all__ = [
     "Measured",
     "Parts",
     "SavedPlan",
-    "Schedule",
+    "FoundOrder",
     "Start",
     "account",
     "alive_bytes",

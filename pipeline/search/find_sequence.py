@@ -11,7 +11,7 @@ from ..codegen.build_library import build_library
 from ..errors import ConfigError, NumericError, did_you_mean
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Budget
-from ..memory.validation.checked_plan import plan_of
+from ..memory.validation.checked_plan import checked_plan
 from ..support.progress import Progress, silent
 from ..support.sizes import format_bytes
 from ..support.temporary_folder import scratch_folder
@@ -38,7 +38,7 @@ def find_sequence(
     from ..passes.sequence.replay import replay
     from ..verify.runner import link
     from .knowledge import load_knowledge
-    from .latency import RUNGS, check_limit, within
+    from .latency import RUNGS, check_limit, least_ram_within
     from .search import search
     from .strategies.trace import Limits
 
@@ -62,10 +62,10 @@ def find_sequence(
 
     def built(sequence: PassSequence, place: Path) -> Linked:
         lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
-        library = build_library(imported.name, lowered, plan_of(lowered.program, target), workspace, target, place)
+        library = build_library(imported.name, lowered, checked_plan(lowered.program, target), workspace, target, place)
         return link(library, lowered.program, target, place)
 
-    return within(limit, result, imported.onnx, target, built, lambda done, all: progress("timing", done, all))
+    return least_ram_within(limit, result, imported.onnx, target, built, lambda done, all: progress("timing", done, all))
 
 
 def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, settings: SearchSettings) -> str:
@@ -75,7 +75,7 @@ def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, set
     here = native_target() or target
     verify = VerifySettings(settings.seed, tolerance=settings.max_error)
     lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, here.machine)
-    plan = plan_of(lowered.program, here)
+    plan = checked_plan(lowered.program, here)
     with scratch_folder() as scratch:
         try:
             measured, _ = build_and_run(imported, lowered, plan, workspace, here, scratch, verify, silent)

@@ -13,9 +13,9 @@ from ..support.latency_limit import LatencyLimit
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target, how_to_run
 from ..verify.inputs import make_input
-from ..verify.side_by_side import pace
+from ..verify.side_by_side import compare_speed
 from .pareto import Front, Point, front
-from .refine.levers import Tried
+from .refine.levers import Attempt
 from .search import SearchResult, ended
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def check_limit(limit: LatencyLimit, target: Target) -> None:
         )
 
 
-def within(
+def least_ram_within(
     limit: LatencyLimit,
     result: SearchResult,
     model: onnx.ModelProto,
@@ -60,7 +60,7 @@ def within(
             place = scratch / str(number)
             place.mkdir()
             linked.append(build(each.evaluation.sequence, place))
-        found = pace(linked, make_input(model, 0, 0))
+        found = compare_speed(linked, make_input(model, 0, 0))
     unit, latencies = found or (_ARITHMETIC, [1 + each.extra_compute for each in tried])
     points = [_point(each, latency) for each, latency in zip(tried, latencies, strict=True)]
     tradeoff = front(unit, limit, points, latencies[0])
@@ -76,16 +76,16 @@ def within(
     return changed, tradeoff
 
 
-def _different(tried: tuple[Tried, ...]) -> list[Tried]:
+def _different(tried: tuple[Attempt, ...]) -> list[Attempt]:
     """The first of those with equal passes; each has a footprint."""
-    found: dict[tuple[str, ...], Tried] = {}
+    found: dict[tuple[str, ...], Attempt] = {}
     for each in tried:
         if each.evaluation.footprint is not None:
             found.setdefault(each.evaluation.sequence.specs, each)
     return list(found.values())
 
 
-def _point(tried: Tried, latency: float) -> Point:
+def _point(tried: Attempt, latency: float) -> Point:
     footprint = tried.evaluation.footprint
     assert footprint is not None
     return Point(tried.lever, tried.evaluation.sequence.specs, footprint.ram, tried.extra_compute, latency)

@@ -23,7 +23,7 @@ from .evaluate.workers import InProcess, Workers
 from .knowledge.knowledge import Knowledge
 from .refine.accept import accepted
 from .refine.lever import Lever
-from .refine.levers import Tried
+from .refine.levers import Attempt
 from .refine.minimise import Worth
 from .strategies import STRATEGIES
 from .strategies.trace import Limits, Trace
@@ -56,7 +56,7 @@ class SearchResult:
     levers: tuple[Lever, ...]
     extra_compute: float
     next: str
-    tried: tuple[Tried, ...]
+    tried: tuple[Attempt, ...]
 
 
 def search(
@@ -130,7 +130,7 @@ def ended(trajectory: Ordered[dict[str, int]], evaluations: int, ram: int) -> tu
     return (*searched, {"evaluation": evaluations + 1, "ram": ram})
 
 
-def _plain(evaluator: Evaluator) -> Tried:
+def _plain(evaluator: Evaluator) -> Attempt:
     """The kernels of tvm-default, whole and in the order given; every strategy begins with them."""
     default = evaluator.evaluate(Sequence.parse(TVM_DEFAULT).passes)
-    return Tried(BASELINE, evaluator.arranged(default, (Order(by="given"),)))
+    return Attempt(BASELINE, evaluator.arranged(default, (Order(by="given"),)))

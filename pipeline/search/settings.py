@@ -26,7 +26,7 @@ class SearchSettings:
     are not exact, as long as the compiled library stays within `max_error`, relative to the range of an output.
     `knowledge` is a file of `passfit learn`, on top of what ships with passfit. `max_extra_compute` is how much more
     arithmetic there may be for less ram, as a fraction of what there is; None leaves kernels whole. With `max_latency`
-    the least ram is looked for among what runs in that time: see `latency.within`.
+    the least ram is looked for among what runs in that time: see `latency.least_ram_within`.
     """
 
     strategy: str = "orchestrated"

@@ -6,7 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
-Record = dict[str, object]
+OriginRecord = dict[str, object]
 
 
 def digest_of(file: Path) -> str:
@@ -18,6 +18,6 @@ def digest_of(file: Path) -> str:
     return digest.hexdigest()
 
 
-def _plain(record: Record) -> Record:
+def json_values(record: OriginRecord) -> OriginRecord:
     """Return the record as JSON reads it back."""
     return json.loads(json.dumps(record))

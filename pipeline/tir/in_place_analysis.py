@@ -38,7 +38,7 @@ class Sharing:
     copies: tuple[Overlay, ...] = ()
 
 
-def sharing(kernel: PrimFunc) -> Sharing:
+def analyse_sharing(kernel: PrimFunc) -> Sharing:
     """What may share memory in `kernel`, which may be scheduled, but not lowered below blocks."""
     try:
         found = stores(kernel.body)

@@ -11,7 +11,7 @@ from tvm.tirx import PrimFunc
 
 from .expressions import has_condition
 from .index_grid import Unknown
-from .memoise import by_structure
+from .memoise import memoise_by_structure
 
 #: what TVM raises where it refuses a step
 REFUSALS = (ScheduleError, tvm.error.InternalError)
@@ -72,7 +72,7 @@ def pads_for_reduction(schedule: Schedule, block: SBlockRV) -> bool:
     return any(is_reduction(schedule, consumer) for consumer in schedule.get_consumers(block))
 
 
-@by_structure
+@memoise_by_structure
 def inlined(kernel: PrimFunc) -> PrimFunc:
     """`kernel` without the blocks that can be computed where they are read, but for padding. Raises Unknown for a kernel
     that TVM cannot schedule."""

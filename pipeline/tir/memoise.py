@@ -26,7 +26,7 @@ class ByStructure(Generic[_Result]):
         self._known.setdefault((tvm_ffi.structural_hash(kernel), *others), []).append((kernel, result))
 
 
-def by_structure(make: Callable[..., _Result]) -> Callable[..., _Result]:
+def memoise_by_structure(make: Callable[..., _Result]) -> Callable[..., _Result]:
     """`make`, a function of a kernel and of more that is hashable, which remembers what it returned for equal ones."""
     known: ByStructure[tuple[_Result]] = ByStructure()
 

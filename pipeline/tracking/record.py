@@ -54,7 +54,7 @@ class Servable:
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     """One model on one target. `content` is a sha256 over everything that is logged.
 
     `footprint` is the text of footprint.json as it is logged: with the budget of params.yaml, and whether that fits.
@@ -78,7 +78,7 @@ class Record:
         return f"{self.result.model} @ {self.result.target}"
 
 
-def read_record(repo: Path, params: Params, model: str, target: str) -> Record | None:
+def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecord | None:
     """The record of `model` on `target`, or None where nothing was compiled. Raises PassfitError for a malformed file."""
     result = read_result(repo, model, target)
     if result is None:
@@ -93,7 +93,7 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> Record |
         settings["max-latency"] = str(params.search.max_latency)
     trajectory = tuple(_trajectory(repo, model, target))
     listing = "\n".join(f"{digest} {name}" for name, digest in sorted(digests.items()))
-    return Record(
+    return RunRecord(
         result=result,
         content=_sha256(FORMAT, model, target, *settings.values(), footprint, listing),
         footprint=footprint,

@@ -14,7 +14,7 @@ from mlflow.protos.databricks_pb2 import RESOURCE_ALREADY_EXISTS, ErrorCode
 from mlflow.types import Schema, TensorSpec
 
 from ..support.temporary_folder import scratch_folder
-from .record import Io, Port, Record, Servable
+from .record import Io, Port, RunRecord, Servable
 from .runs import CONTENT
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ ALIAS = "champion"
 FOLDER = "model"
 
 
-def register(client: MlflowClient, run_id: str, record: Record, servable: Servable) -> str:
+def register(client: MlflowClient, run_id: str, record: RunRecord, servable: Servable) -> str:
     """Make the library a version of the registered model, once; returns the version.
 
     The alias `champion` moves to it when it fits its budget.

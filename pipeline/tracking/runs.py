@@ -20,7 +20,7 @@ from mlflow.utils.mlflow_tags import (
     MLFLOW_USER,
 )
 
-from .record import Record
+from .record import RunRecord
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -43,7 +43,7 @@ def finished_run(client: MlflowClient, experiment_id: str, content: str) -> str 
     return runs[0].info.run_id if runs else None
 
 
-def log_run(client: MlflowClient, experiment_id: str, record: Record, repo: Path) -> str:
+def log_run(client: MlflowClient, experiment_id: str, record: RunRecord, repo: Path) -> str:
     """Log everything, then mark the run as complete. Returns its id. Raises what MLflow raises; the run is FAILED then."""
     run = client.create_run(experiment_id, run_name=record.name, tags=_context(repo) | {STARTED: record.content})
     run_id = run.info.run_id
@@ -69,7 +69,7 @@ def close_interrupted(client: MlflowClient, experiment_id: str, content: str) ->
         client.set_terminated(run.info.run_id, "KILLED")
 
 
-def _log_figures(client: MlflowClient, run_id: str, record: Record) -> None:
+def _log_figures(client: MlflowClient, run_id: str, record: RunRecord) -> None:
     now = int(time.time() * 1000)
     client.log_batch(
         run_id,

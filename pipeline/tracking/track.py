@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..params.params import Params
-from .record import Record, read_record
+from .record import RunRecord, read_record
 from .store import Store, find_store, is_damage, quick_and_quiet, unreachable
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def track(repo: Path, params: Params) -> TrackResult:
         return _track(store, repo, params.track.experiment, records)
 
 
-def _track(store: Store, repo: Path, experiment: str, records: list[Record]) -> TrackResult:
+def _track(store: Store, repo: Path, experiment: str, records: list[RunRecord]) -> TrackResult:
     import requests
     from alembic.util import CommandError
     from filelock import FileLock, Timeout
@@ -107,7 +107,7 @@ def _experiment(client: MlflowClient, store: Store, name: str) -> str:
     return found.experiment_id
 
 
-def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: Record, repo: Path) -> TrackedRun:
+def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: RunRecord, repo: Path) -> TrackedRun:
     from .runs import close_interrupted, finished_run, log_run
 
     run_id = finished_run(client, experiment_id, record.content)
@@ -119,7 +119,7 @@ def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: 
     return TrackedRun(record.name, record.content, log_run(client, experiment_id, record, repo), new=True)
 
 
-def _ensure_registered(client: MlflowClient, run: TrackedRun, record: Record, warnings: list[str]) -> list[str]:
+def _ensure_registered(client: MlflowClient, run: TrackedRun, record: RunRecord, warnings: list[str]) -> list[str]:
     """The model's name when it can be served. A registry that refuses does not stop the other runs, nor does a
     library that does not load here: it becomes no version, so the alias `champion` stays."""
     from mlflow.exceptions import MlflowException

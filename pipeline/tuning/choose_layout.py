@@ -19,15 +19,15 @@ from itertools import product
 import numpy as np
 
 from ..kernels.lower.lower import Lowered
-from ..kernels.lower.schedule_program import without_workspaces
-from ..kernels.rewrite.channels_last import digest_of, own_weights, turnable, with_channels_last
+from ..kernels.lower.schedule_program import schedule_program
+from ..kernels.rewrite.channels_last import digest_of, movable_results, own_weights, with_channels_last
 from ..kernels.schedule.candidates import Schedule, largest_default, schedules
-from ..kernels.schedule.tuned import Request, Tuning
+from ..kernels.schedule.tuned import ScheduleRequest, Tuning
 from ..passes.program.layout import Layout
 from ..program import Program
 from ..tir.index_grid import Unknown
 from .elimination import WIDTH, Costs, cheapest, total
-from .measure.choose_harness import Stands
+from .measure.choose_harness import HarnessFactory
 
 #: of a kernel with more tensors that may lie either way, two ways are measured: none of them has channels last, or all
 _EITHER = 3
@@ -41,7 +41,7 @@ _Groups = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Choice:
+class LayoutChoice:
     """`layout` is None where planes are best; `before` and `after` what a run of the kernels that could be changed
     takes, in the unit of the stands. `tried` is how many kernels were measured in other layouts; `proved` says that by
     what was measured no other way takes less."""
@@ -53,10 +53,10 @@ class Choice:
     proved: bool
 
 
-def choose_layout(lowered: Lowered, stands: Stands, in_time: Callable[[], bool]) -> Choice:
+def choose_layout(lowered: Lowered, stands: HarnessFactory, in_time: Callable[[], bool]) -> LayoutChoice:
     """The cheapest way for the results of a program, not scheduled yet, to lie. The kernels that take longest are
     measured first; those for which there is no time, or none any more after Ctrl-C, stay as they are."""
-    vertices = turnable(lowered.program)
+    vertices = movable_results(lowered.program)
     numbers = {tensor: number for number, tensor in enumerate(vertices)}
     steps = list(_steps(lowered.program, numbers))
     measured = _Measured(lowered, stands)
@@ -73,15 +73,15 @@ def choose_layout(lowered: Lowered, stands: Stands, in_time: Callable[[], bool])
     chosen = sorted(step for step, label in zip(vertices.values(), found.labels) if label)
     layout = Layout("+".join(map(str, chosen)), digest_of(lowered.program)) if chosen else None
     before = total(costs, [0] * len(vertices))
-    return Choice(layout, before, total(costs, found.labels), measured.others, found.proved)
+    return LayoutChoice(layout, before, total(costs, found.labels), measured.others, found.proved)
 
 
 class _Measured:
     """What a call of each kernel takes, by the parameters that have channels last; infinite where that is no way."""
 
-    def __init__(self, lowered: Lowered, stands: Stands):
-        asked = _Asked()
-        without_workspaces(replace(lowered, tuning=asked))
+    def __init__(self, lowered: Lowered, stands: HarnessFactory):
+        asked = _RequestRecorder()
+        schedule_program(replace(lowered, tuning=asked))
         requests = {request.kernel: request for request in asked.requests}
         self._requests = {name: requests[kernel] for name, kernel in lowered.kernels.items() if kernel in requests}
         self._most = largest_default((each.kernel, lambda each=each: _ways_of(each).default) for each in asked.requests)
@@ -111,7 +111,7 @@ class _Measured:
                 cost = stand.cost(request.rules)
                 self._costs[kernel, places] = min(cost, self._costs[kernel, places])
 
-    def _request(self, kernel: str, places: tuple[int, ...]) -> Request | None:
+    def _request(self, kernel: str, places: tuple[int, ...]) -> ScheduleRequest | None:
         """The kernel with channels last at these places, by the rules; None where it cannot be, or would cost ram."""
         plain = self._requests.get(kernel)
         if plain is None or not places:
@@ -126,17 +126,17 @@ class _Measured:
 
 
 @dataclass(frozen=True)
-class _Asked(Tuning):
+class _RequestRecorder(Tuning):
     """A tuning that leaves every kernel to the rules, and keeps the requests for them."""
 
-    requests: list[Request] = field(default_factory=list)
+    requests: list[ScheduleRequest] = field(default_factory=list)
 
-    def schedule(self, request: Request) -> Schedule:
+    def schedule(self, request: ScheduleRequest) -> Schedule:
         self.requests.append(request)
         return request.rules
 
 
-def _ways_of(request: Request):
+def _ways_of(request: ScheduleRequest):
     return schedules(request.kernel, request.repackable, request.machine, request.fixed_shapes)
 
 

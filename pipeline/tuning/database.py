@@ -33,7 +33,7 @@ _AGAIN = "Run `passfit tune` again."
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedKernel:
     """One kernel: `choice` is a spec (see `kernels.schedule.choices`), a trace as JSON, or RULES.
 
     `operands` are the dtypes and shapes of its parameters as TVM made it, `calls` how often a run calls it; `before` and
@@ -56,7 +56,7 @@ class Tuned:
 
 
 @dataclass(frozen=True)
-class Whole:
+class LibraryComparison:
     """What a run of the library takes by the rules and with all choices, in `unit`: they are taken where it is less."""
 
     unit: str
@@ -81,7 +81,7 @@ class AdoptedTuning:
 
 
 @dataclass(frozen=True)
-class Laid:
+class LayoutResult:
     """How results lie (see `passes.program.layout`): the `spec` of what the kernels measured one by one are best with, empty
     where that is planes; what a run of those takes `before` and `after`, in the unit of the database, `tried` of them
     in other layouts, which is `proved` to be the least by what was measured.
@@ -95,7 +95,7 @@ class Laid:
     tried: int
     proved: bool
     taken: bool = False
-    whole: Optional[Whole] = None
+    whole: Optional[LibraryComparison] = None
     note: str = ""
 
 
@@ -112,9 +112,9 @@ class Database:
     how: str = "native"
     unit: str = "ns"
     seed: int = 0
-    layout: Optional[Laid] = None
-    whole: Optional[Whole] = None
-    kernels: tuple[Tuned, ...] = ()
+    layout: Optional[LayoutResult] = None
+    whole: Optional[LibraryComparison] = None
+    kernels: tuple[TunedKernel, ...] = ()
     format: int = FORMAT
     tvm: str = field(default_factory=lambda: importlib.metadata.version("apache-tvm"))
 

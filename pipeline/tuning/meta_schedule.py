@@ -21,10 +21,10 @@ from tvm.tirx import FloatImm, IntImm
 
 from ..kernels.rewrite.row_window import takes_a_row
 from ..kernels.schedule.candidates import Schedule as Scheduled
-from ..kernels.schedule.tuned import Request
+from ..kernels.schedule.tuned import ScheduleRequest
 from ..targets import Target
 from ..tir.inlining import REFUSALS, attempt, root_blocks
-from .measure.timed import TimedStand
+from .measure.timed import TimingHarness
 
 #: candidates between two updates of the cost model, and how many there are to choose them from
 _BATCH, _POPULATION = 8, 64
@@ -34,13 +34,13 @@ _LEVELS = "SSRSRS"
 Found = list[tuple[float, str, Scheduled]]
 
 
-def cannot(request: Request) -> str:
+def cannot(request: ScheduleRequest) -> str:
     """Why MetaSchedule is not tried on a kernel; empty where it is."""
     return "a window of a kernel, which MetaSchedule takes for a function of shapes" if takes_a_row(request.kernel) else ""
 
 
 def by_meta_schedule(
-    request: Request, stand: TimedStand, target: Target, seconds: float, seed: int, trials: int, best: float
+    request: ScheduleRequest, stand: TimingHarness, target: Target, seconds: float, seed: int, trials: int, best: float
 ) -> tuple[Found, str]:
     """What it finds within `seconds` and `trials` that is allowed in place of the rules' choice: nanoseconds, spec and
     schedule of each. And a note: why there is nothing, or which cost model it was."""
@@ -78,7 +78,7 @@ def by_meta_schedule(
     return found, note if found else f"{note}; none of its {tried} schedules is allowed here"
 
 
-def _measured(request: Request, stand: TimedStand, candidate: MeasureCandidate, best: float) -> tuple[float, str, Scheduled] | None:
+def _measured(request: ScheduleRequest, stand: TimingHarness, candidate: MeasureCandidate, best: float) -> tuple[float, str, Scheduled] | None:
     spec = json.dumps(_plain(candidate.sch.trace.as_json()), separators=(",", ":"))
     schedule = request.scheduled(spec)
     if schedule is None or not request.allows(schedule):

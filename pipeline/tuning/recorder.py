@@ -6,18 +6,18 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ..kernels.schedule.candidates import Schedule, is_scheduled
-from ..kernels.schedule.tuned import Request, Tuning
+from ..kernels.schedule.tuned import ScheduleRequest, Tuning
 
 
 @dataclass(frozen=True)
-class Census(Tuning):
+class ScheduleRecorder(Tuning):
     """A tuning that leaves every kernel to the rules, and notes it: by fingerprint, the first request for it and how
     often a run calls it."""
 
-    requests: dict[str, Request] = field(default_factory=dict)
+    requests: dict[str, ScheduleRequest] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
 
-    def schedule(self, request: Request) -> Schedule:
+    def schedule(self, request: ScheduleRequest) -> Schedule:
         if not is_scheduled(request.kernel):
             fingerprint = request.fingerprint
             self.requests.setdefault(fingerprint, request)

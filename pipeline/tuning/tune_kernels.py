@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from ..kernels.schedule.candidates import Schedule
-from ..kernels.schedule.choices import choices, parse_choice, turned
-from ..kernels.schedule.tuned import Request, operands
+from ..kernels.schedule.choices import parse_choice, schedule_choices, turned
+from ..kernels.schedule.tuned import ScheduleRequest, operand_types
 from ..targets import Target
-from .database import RULES, Tuned
-from .measure.choose_harness import Stands
-from .measure.harness import Stand
+from .database import RULES, TunedKernel
+from .measure.choose_harness import HarnessFactory
+from .measure.harness import Harness
 from .meta_schedule import by_meta_schedule, cannot
-from .recorder import Census
+from .recorder import ScheduleRecorder
 
 #: a kernel with less of the cost than this is left to the rules
 _SHARE = 0.005
@@ -39,7 +39,7 @@ class _Kernel:
     """What is known of one kernel; `before` and `after` are costs of a call, 0 where they are not known."""
 
     fingerprint: str
-    request: Request
+    request: ScheduleRequest
     calls: int
     before: float
     after: float
@@ -71,15 +71,15 @@ class Clock:
 
 
 def tune_kernels(
-    census: Census, target: Target, clock: Clock, seed: int, trials: int, cold: bool = False
-) -> list[Tuned]:
+    census: ScheduleRecorder, target: Target, clock: Clock, seed: int, trials: int, cold: bool = False
+) -> list[TunedKernel]:
     """The kernels of a program, each with the best choice found for it: timed where this machine runs `target` natively,
     with `cold` caches or warm ones, else counted. `trials` are what MetaSchedule may measure for each, which is timed.
 
     Ctrl-C ends the search as the end of the time does: what was found counts. Raises ToolchainError where programs for
     the emulator cannot be built.
     """
-    stands = Stands(target, seed, cold)
+    stands = HarnessFactory(target, seed, cold)
     kernels: list[_Kernel] = []
     try:
         if clock.left > 0:
@@ -110,7 +110,7 @@ def finds_cold_caches(weight_bytes: int) -> bool:
     return weight_bytes > _KEPT
 
 
-def within(kernels: list[Tuned], census: Census) -> list[Tuned]:
+def within_workspace(kernels: list[TunedKernel], census: ScheduleRecorder) -> list[TunedKernel]:
     """The same with all windows, which several to a kernel are compiled, left to the rules."""
     windows = {fingerprint for fingerprint, request in census.requests.items() if request.fixed_shapes}
     note = "faster, but together with others it needs more workspace"
@@ -122,7 +122,7 @@ def within(kernels: list[Tuned], census: Census) -> list[Tuned]:
     ]
 
 
-def _by_the_rules(census: Census, stand_of: Callable[[Request], Stand], clock: Clock) -> Iterator[_Kernel]:
+def _by_the_rules(census: ScheduleRecorder, stand_of: Callable[[ScheduleRequest], Harness], clock: Clock) -> Iterator[_Kernel]:
     """The kernels, measured as the rules schedule them."""
     for fingerprint, request in census.requests.items():
         kernel = _Kernel(fingerprint, request, census.calls[fingerprint], 0, 0)
@@ -135,7 +135,7 @@ def _by_the_rules(census: Census, stand_of: Callable[[Request], Stand], clock: C
         yield kernel
 
 
-def _by_parameters(kernel: _Kernel, stand: Stand, clock: Clock) -> None:
+def _by_parameters(kernel: _Kernel, stand: Harness, clock: Clock) -> None:
     request = kernel.request
     found: list[tuple[float, str, Schedule]] = []
     best = kernel.before
@@ -157,7 +157,7 @@ def _by_parameters(kernel: _Kernel, stand: Stand, clock: Clock) -> None:
                     best = min(best, cost)
                     found.append((cost, spec, schedule))
 
-    known = choices(request.kernel, request.repackable, request.machine, request.fixed_shapes)
+    known = schedule_choices(request.kernel, request.repackable, request.machine, request.fixed_shapes)
     measure(choice.spec for choice in known)
     if found and (other := turned(parse_choice(min(found, key=lambda each: each[:2])[1]))) is not None:
         measure(iter([other.spec]))
@@ -165,7 +165,7 @@ def _by_parameters(kernel: _Kernel, stand: Stand, clock: Clock) -> None:
     _settle(kernel, stand, found)
 
 
-def _by_traces(kernel: _Kernel, stand: Stand, target: Target, seconds: float, seed: int, trials: int) -> None:
+def _by_traces(kernel: _Kernel, stand: Harness, target: Target, seconds: float, seed: int, trials: int) -> None:
     why = cannot(kernel.request)
     if why:
         kernel.note = why
@@ -175,25 +175,25 @@ def _by_traces(kernel: _Kernel, stand: Stand, target: Target, seconds: float, se
     _settle(kernel, stand, found)
 
 
-def _settle(kernel: _Kernel, stand: Stand, found: list[tuple[float, str, Schedule]]) -> None:
+def _settle(kernel: _Kernel, stand: Harness, found: list[tuple[float, str, Schedule]]) -> None:
     """Take the cheapest, if it is that once more beside what was taken so far, and computes the same."""
     held = kernel.request.rules if kernel.choice == RULES else kernel.request.scheduled(kernel.choice)
     assert held is not None
     for cost, spec, schedule in sorted(found, key=lambda each: each[:2])[:3]:
         if cost > kernel.after or not stand.agrees(schedule):
             continue
-        before, after = stand.duel(held, schedule)
+        before, after = stand.compare(held, schedule)
         if after < before * (1 - _GAIN):
-            rules = stand.duel(kernel.request.rules, schedule)
+            rules = stand.compare(kernel.request.rules, schedule)
             kernel.choice, (kernel.before, kernel.after) = spec, rules
             return
 
 
-def _tuned(kernel: _Kernel) -> Tuned:
+def _tuned(kernel: _Kernel) -> TunedKernel:
     choice = kernel.choice
-    return Tuned(
+    return TunedKernel(
         kernel.fingerprint,
-        operands(kernel.request.kernel),
+        operand_types(kernel.request.kernel),
         kernel.calls,
         round(kernel.before),
         round(kernel.after),

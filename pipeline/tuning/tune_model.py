@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..codegen.build_library import build_library
 from ..frontend.imported_model import ImportedModel
 from ..memory.placement.account import footprint_of
-from ..memory.validation.checked_plan import plan_of
+from ..memory.validation.checked_plan import checked_plan
 from ..support.progress import Progress
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target, how_to_run
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..kernels.schedule.tuned import Tuning
     from ..passes.program.layout import Layout
     from ..passes.sequence.sequence import Sequence
-    from .database import Database, Laid, Whole
-    from .measure.choose_harness import Stands
+    from .database import Database, LayoutResult, LibraryComparison
+    from .measure.choose_harness import HarnessFactory
     from .tune_kernels import Clock
 
 #: of the time, what is for layouts: the kernels that are tuned are those with them
@@ -40,9 +40,9 @@ def find_tuning(
     from ..kernels.schedule.tuned import Tuning
     from ..passes.sequence.replay import replay
     from .database import Database, device_of
-    from .measure.choose_harness import Stands
-    from .recorder import Census
-    from .tune_kernels import Clock, finds_cold_caches, tune_kernels, within
+    from .measure.choose_harness import HarnessFactory
+    from .recorder import ScheduleRecorder
+    from .tune_kernels import Clock, finds_cold_caches, tune_kernels, within_workspace
 
     def lowered(tuning: Tuning, layout: Layout | None = None) -> tuple[Lowered, int]:
         return replay(sequence, imported.graph, imported.onnx, imported.name, target.machine, tuning, layout)
@@ -54,16 +54,16 @@ def find_tuning(
     how, unit = f"native, caches {'cold' if cold else 'warm'}", "ns"
     if not runner.native:
         how, unit = f"{runner.how}, executed instructions", "instructions"
-    laid = find_layout(imported, sequence, target, Stands(target, settings.seed, cold), clock, plain, progress)
+    laid = find_layout(imported, sequence, target, HarnessFactory(target, settings.seed, cold), clock, plain, progress)
     found = Database(target.name, device_of(target), how, unit, settings.seed, layout=laid)
 
-    census, layout = Census(), found.layout_pass
+    census, layout = ScheduleRecorder(), found.layout_pass
     by_rules = lowered(census, layout)
     kernels = tune_kernels(census, target, clock, settings.seed, settings.trials, cold)
     found = replace(found, kernels=tuple(kernels))
     tuned = lowered(found.adopted.schedules, layout)
     if tuned[1] > by_rules[1]:  # windows in one kernel share their workspaces, in ways that only the whole shows
-        found = replace(found, kernels=tuple(within(kernels, census)))
+        found = replace(found, kernels=tuple(within_workspace(kernels, census)))
         tuned = lowered(found.adopted.schedules, layout)
     if not found.choices:
         return found
@@ -75,25 +75,25 @@ def find_layout(
     imported: ImportedModel,
     sequence: Sequence,
     target: Target,
-    stands: Stands,
+    stands: HarnessFactory,
     clock: Clock,
     plain: tuple[Lowered, int],
     progress: Progress,
-) -> Laid:
+) -> LayoutResult:
     """How results are best to lie, looked for in a part of the time; `plain` is the program where all are planes."""
-    from ..passes.sequence.apply import arranged
-    from ..passes.sequence.replay import lowered_by, scheduled
+    from ..passes.sequence.apply import apply_program_passes
+    from ..passes.sequence.replay import lower_by_sequence, schedule_sequence
     from .choose_layout import choose_layout
-    from .database import Laid
+    from .database import LayoutResult
 
-    lowered = lowered_by(sequence, imported.graph, imported.onnx, imported.name, target.machine)
-    unscheduled, _ = arranged(lowered, sequence.around_layout()[0], lambda each: (each, 0))
+    lowered = lower_by_sequence(sequence, imported.graph, imported.onnx, imported.name, target.machine)
+    unscheduled, _ = apply_program_passes(lowered, sequence.around_layout()[0], lambda each: (each, 0))
     choice = choose_layout(unscheduled, stands, clock.part(_FOR_LAYOUT))
-    found = Laid("", round(choice.before), round(choice.after), choice.tried, choice.proved)
+    found = LayoutResult("", round(choice.before), round(choice.after), choice.tried, choice.proved)
     if choice.layout is None:
         return replace(found, note="nothing that was measured is faster with channels last")
     found = replace(found, spec=choice.layout.spec)
-    laid = scheduled(lowered, sequence, choice.layout)
+    laid = schedule_sequence(lowered, sequence, choice.layout)
     if _ram(laid, target) > _ram(plain, target):
         return replace(found, note="the library would need more ram")
     progress("comparing", 0, 0)
@@ -106,16 +106,16 @@ def find_layout(
 
 def _ram(lowered: tuple[Lowered, int], target: Target) -> int:
     program, workspace = lowered
-    return footprint_of(program.program, plan_of(program.program, target), workspace, 0, target).ram
+    return footprint_of(program.program, checked_plan(program.program, target), workspace, 0, target).ram
 
 
-def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: Target) -> Whole | None:
+def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: Target) -> LibraryComparison | None:
     """What a run of two libraries takes, and whether the second is to be taken: it is clearly faster and computes the
     same. None where there are too many instructions to count."""
     from ..verify.inputs import make_input
     from ..verify.runner import link
-    from ..verify.side_by_side import pace
-    from .database import Whole
+    from ..verify.side_by_side import compare_speed
+    from .database import LibraryComparison
     from .measure.operands import close
 
     with scratch_folder() as scratch:
@@ -123,16 +123,16 @@ def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: 
         for number, (program, workspace) in enumerate(lowered):
             folder = scratch / str(number)
             folder.mkdir()
-            library = build_library(imported.name, program, plan_of(program.program, target), workspace, target, folder)
+            library = build_library(imported.name, program, checked_plan(program.program, target), workspace, target, folder)
             linked.append(link(library, program.program, target, folder))
         inputs = make_input(imported.onnx, 0, 0)
-        found = pace(linked, inputs)
+        found = compare_speed(linked, inputs)
         if found is None:
             return None
         one, other = (each.run([inputs])[1][0] for each in linked)
     unit, (before, after) = found
     same = all(close(other[name], one[name], _TOLERANCE) for name in one)
-    return Whole(unit, before, after, _faster(unit, before, after) and same)
+    return LibraryComparison(unit, before, after, _faster(unit, before, after) and same)
 
 
 def _faster(unit: str, before: float, after: float) -> bool:

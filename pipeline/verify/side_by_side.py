@@ -15,7 +15,7 @@ MILLISECONDS, INSTRUCTIONS = "ms", "instructions"
 _ROUNDS, _SECONDS, _REPEATS = 5, 0.2, 64
 
 
-def pace(libraries: Sequence[Linked], inputs: dict[str, np.ndarray]) -> tuple[str, list[float]] | None:
+def compare_speed(libraries: Sequence[Linked], inputs: dict[str, np.ndarray]) -> tuple[str, list[float]] | None:
     """The unit, and what one run of each takes; None where one cannot be run here, or executes too much to be counted.
 
     Raises NumericError where a library fails, ToolchainError where one cannot be started.

@@ -11,7 +11,7 @@ import pytest
 from passfit import api
 from passfit.codegen.build_library import build_library
 from passfit.kernels.rules import parallel_loops as parallel
-from passfit.memory.validation.checked_plan import plan_of
+from passfit.memory.validation.checked_plan import checked_plan
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import Sequence
@@ -41,7 +41,7 @@ def outputs(model: Path, target: Target, passes: tuple[str, ...], folder: Path) 
     sequence = Sequence(tuple(map(parse_spec, passes)))
     lowered, workspace = replay(sequence, imported.graph, imported.onnx, imported.name, target.machine)
     folder.mkdir(parents=True)
-    library = build_library(imported.name, lowered, plan_of(lowered.program, target), workspace, target, folder)
+    library = build_library(imported.name, lowered, checked_plan(lowered.program, target), workspace, target, folder)
     assert library.threads == target.threads
     linked = link(library, lowered.program, target, folder)
     if linked.runner.command is None:

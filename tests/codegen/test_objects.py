@@ -14,7 +14,7 @@ from tvm import relax
 
 from passfit.codegen.elf import read_object, together
 from passfit.codegen.objects import build_objects
-from passfit.kernels.lower.schedule_program import without_workspaces
+from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.targets import get_target
 
 from ..kernels.programs import lowered, weight
@@ -30,7 +30,7 @@ def chain(widths):
             x = relax.op.nn.softmax(relax.op.matmul(x, weight(int(x.ty.shape[1]) if seed == 0 else widths[seed - 1], width)))
         return x
 
-    return without_workspaces(lowered([(4, 8)], body))[0].kernels
+    return schedule_program(lowered([(4, 8)], body))[0].kernels
 
 
 @settings(max_examples=5)

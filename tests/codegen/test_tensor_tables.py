@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.codegen.tensor_tables import DLPACK, layout
+from passfit.codegen.tensor_tables import DLPACK, tensor_tables
 from passfit.program import DTYPE_BYTES, Buffer, Program, Step, Tensor, Weight
 
 
@@ -33,7 +33,7 @@ def programs(draw) -> tuple[Program, Plan]:
 @given(programs())
 def test_every_tensor_finds_its_shape_and_place(case):
     program, plan = case
-    tables = layout(program, plan)
+    tables = tensor_tables(program, plan)
     for tensor, place in zip(program.tensors, tables.places, strict=True):
         assert tables.shapes[place.shape : place.shape + place.rank] == tensor.shape
         assert place.bits // 8 == DTYPE_BYTES[tensor.dtype]
@@ -45,7 +45,7 @@ def test_every_tensor_finds_its_shape_and_place(case):
 @given(programs())
 def test_weights_are_aligned_and_do_not_overlap(case):
     program, plan = case
-    tables = layout(program, plan)
+    tables = tensor_tables(program, plan)
     ends = (*tables.weight_offsets, tables.weight_bytes)[1:]
     assert tables.weight_bytes == program.weight_bytes
     for weight, start, end in zip(program.weights, tables.weight_offsets, ends, strict=True):
@@ -55,7 +55,7 @@ def test_weights_are_aligned_and_do_not_overlap(case):
 @given(programs())
 def test_every_call_gets_its_reads_then_its_writes(case):
     program, plan = case
-    tables = layout(program, plan)
+    tables = tensor_tables(program, plan)
     for step, first, count in zip(program.steps, tables.first_argument, tables.argument_count, strict=True):
         assert tables.arguments[first : first + count] == step.reads + step.writes
 

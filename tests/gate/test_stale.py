@@ -13,7 +13,7 @@ from passfit.frontend.source.model_record import model_record
 from passfit.gate import run_gate
 from passfit.params.params import load_params
 from passfit.targets import get_target
-from passfit.tuning.database import Tuned, empty, write_database
+from passfit.tuning.database import TunedKernel, empty, write_database
 
 from .samples import KIB, PARAMS, Repo
 
@@ -163,7 +163,7 @@ def test_a_tuning_found_after_the_library_was_compiled(repo):
     in_dvc(repo)
     folder = repo.path / "out/tune/a/x86-64"
     repo.write(folder / "asked.json", tune_record(load_params(repo.path / "params.yaml")))
-    choice = Tuned("f", ["float32 1"], 1, 9, 7, "tile{along=1,vectors=2,rows=1x6}")
+    choice = TunedKernel("f", ["float32 1"], 1, 9, 7, "tile{along=1,vectors=2,rows=1x6}")
     write_database(replace(empty(get_target("x86-64")), kernels=(choice,)), folder / "tuning.json")
     code, text = verdict(repo)
     assert code == 2 and "compiled before out/tune/a/x86-64/tuning.json" in text

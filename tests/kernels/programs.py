@@ -12,7 +12,7 @@ from tvm.ir import IRModule
 
 from passfit.codegen.objects import build_module
 from passfit.kernels.lower.lower import Lowered, lower
-from passfit.kernels.lower.specialise import placed_kernels
+from passfit.kernels.lower.specialise import specialise_kernels
 from passfit.memory import ALIGNMENT, plan_arena, validate_plan
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.passes.sequence.sequence import Sequence as PassSequence
@@ -58,7 +58,7 @@ def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     The arena starts out full of NaN, so that what no kernel writes is seen; and no kernel may write anything but its
     results, in the arena or around it.
     """
-    lowered = placed_kernels(lowered)
+    lowered = specialise_kernels(lowered)
     library = build_module(lowered.kernels, HOST)
     program = lowered.program
     plan = plan_arena(program)

@@ -10,7 +10,7 @@ import tvm
 from passfit.codegen.objects import build_module
 from passfit.kernels.lower.lower import Lowered
 from passfit.kernels.rewrite.partial_sum import partial_sum, sums_over
-from passfit.kernels.rewrite.row_window import rows_of, window
+from passfit.kernels.rewrite.row_window import row_window, rows_of
 from passfit.program import Rows
 
 from .programs import HOST
@@ -53,7 +53,7 @@ class Single:
 def check_windows(single: Single) -> None:
     """All rows are those of the kernel, each made of no more than what is said that it needs."""
     cases = [(rows, count) for rows in single.rows() for count in {1, max(1, rows.extent // 2)}]
-    windows = {f"f{n}": window(single.kernel, rows.axis, count) for n, (rows, count) in enumerate(cases)}
+    windows = {f"f{n}": row_window(single.kernel, rows.axis, count) for n, (rows, count) in enumerate(cases)}
     library = build_module(windows, HOST)
     for number, (rows, count) in enumerate(cases):
         axis = rows.axis

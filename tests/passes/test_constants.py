@@ -12,7 +12,7 @@ from tvm import relax
 from tvm.ir import GenericConst
 
 from passfit.passes.graph import constant_folder
-from passfit.passes.graph.constant_folder import fold
+from passfit.passes.graph.constant_folder import fold_constants
 from passfit.passes.sequence.catalogue import parse_spec
 
 from ..kernels.programs import module_of
@@ -62,10 +62,10 @@ def test_numpy_computes_what_llvm_does(name, seed, odd):
         values[0].flat[7] = 0.0
     one = name in _UNARY
     module = _folded(values[:1] if one else values, _UNARY[name] if one else _BINARY[name])
-    ours = fold(module, may_grow=True)
+    ours = fold_constants(module, may_grow=True)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(constant_folder, "values_of", lambda kernel, arguments: None)
-        compiled = fold(module, may_grow=True)
+        compiled = fold_constants(module, may_grow=True)
     assert tvm_ffi.structural_equal(ours, compiled) or odd  # NaN is not equal to itself
     for mine, theirs in zip(_constants(ours), _constants(compiled), strict=True):
         assert mine.dtype == theirs.dtype
@@ -96,6 +96,6 @@ def test_what_is_taken_out_of_a_folded_tuple_is_folded_on():
         parts = relax.op.split(relax.const(np.arange(6, dtype="float32")), 2)
         return relax.op.add(x, relax.op.multiply(parts[0], parts[1]))
 
-    module = fold(parse_spec("legalize").apply(module_of([(3,)], body)), may_grow=True)
+    module = fold_constants(parse_spec("legalize").apply(module_of([(3,)], body)), may_grow=True)
     (constant,) = _constants(module)
     np.testing.assert_array_equal(constant, [0, 4, 10])

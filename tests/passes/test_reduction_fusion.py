@@ -64,7 +64,7 @@ def networks(draw: st.DrawFn) -> tuple[tuple[int, ...], Callable]:
 @settings(max_examples=20, derandomize=True)
 @given(network=networks())
 def test_fusing_changes_no_result(over: str, network: tuple[tuple[int, ...], Callable]):
-    from passfit.kernels.lower.schedule_program import without_workspaces
+    from passfit.kernels.lower.schedule_program import schedule_program
 
     from ..kernels.programs import lowered, random_inputs, run
 
@@ -72,7 +72,7 @@ def test_fusing_changes_no_result(over: str, network: tuple[tuple[int, ...], Cal
     apart = lowered([shape], body, ("legalize",))
     inputs = random_inputs(apart)
     (expected,) = run(apart, inputs)
-    together, _ = without_workspaces(lowered([shape], body, ("legalize", f"fuse-operators{{over={over}}}")))
+    together, _ = schedule_program(lowered([shape], body, ("legalize", f"fuse-operators{{over={over}}}")))
     (found,) = run(together, inputs)
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * max(1.0, float(np.abs(expected).max())))

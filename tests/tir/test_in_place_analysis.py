@@ -8,12 +8,12 @@ from tvm import relax
 from tvm.script import ir as I  # noqa: F401  (TVMScript wants its names)
 from tvm.script import tirx as T
 
-from passfit.kernels.lower.schedule_program import without_workspaces
+from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.program import Overlay
 from passfit.tir import in_place_analysis as access
 from passfit.tir import index_grid as grid
-from passfit.tir.in_place_analysis import sharing
+from passfit.tir.in_place_analysis import analyse_sharing
 
 from ..kernels.programs import lowered, weight
 
@@ -24,7 +24,7 @@ _SHAPE = (1, 4, 3, 5)
 
 def found(shapes, body, passes=TVM_DEFAULT):
     """In place and copies of the last kernel of a small graph, as it is compiled."""
-    program, _ = without_workspaces(lowered(shapes, body, passes))
+    program, _ = schedule_program(lowered(shapes, body, passes))
     step = program.program.steps[-1]
     return step.in_place, step.copies
 
@@ -105,7 +105,7 @@ def test_parts_of_a_split_are_windows():
         parts = relax.op.split(x, [1, 3], axis=1)
         return relax.op.concat([parts[2], parts[0], parts[1]], axis=0)
 
-    program, _ = without_workspaces(lowered([(1, 6, 5)], lambda x: relax.op.split(x, 3, axis=1)[1], _UNFUSED))
+    program, _ = schedule_program(lowered([(1, 6, 5)], lambda x: relax.op.split(x, 3, axis=1)[1], _UNFUSED))
     (split,) = program.program.steps
     assert split.copies == (Overlay(0, 0, 0), Overlay(0, 1, -40), Overlay(0, 2, -80))
     assert split.in_place == ()
@@ -126,9 +126,9 @@ def test_large_kernels_are_judged_in_parts(monkeypatch):
     monkeypatch.setattr(grid, "CHUNK", 4)
     places = (Overlay(0, 0, 0), Overlay(1, 0, 96))
     shapes = [(2, 3, 4), (1, 3, 4)]
-    program, _ = without_workspaces(lowered(shapes, lambda a, b: relax.op.concat((a, b), axis=0)))
+    program, _ = schedule_program(lowered(shapes, lambda a, b: relax.op.concat((a, b), axis=0)))
     (kernel,) = program.kernels.values()
-    assert sharing(kernel) == access.Sharing(1, places, places)
+    assert analyse_sharing(kernel) == access.Sharing(1, places, places)
 
 
 def test_an_element_written_twice_is_not_shared():
@@ -139,7 +139,7 @@ def test_an_element_written_twice_is_not_shared():
                 _vk, vi = T.axis.remap("SS", [k, i])
                 y[vi] = x[vi] * 2.0
 
-    assert sharing(twice) == access.Sharing(1)
+    assert analyse_sharing(twice) == access.Sharing(1)
 
 
 def test_a_result_that_is_read_is_not_shared():
@@ -150,7 +150,7 @@ def test_a_result_that_is_read_is_not_shared():
                 vi = T.axis.spatial(8, i)
                 y[vi] = x[vi] + T.if_then_else(vi > 0, y[vi - 1], T.float32(0))
 
-    assert sharing(scan).in_place == ()
+    assert analyse_sharing(scan).in_place == ()
 
 
 def test_an_operand_that_a_second_result_needs_is_not_shared():
@@ -165,7 +165,7 @@ def test_an_operand_that_a_second_result_needs_is_not_shared():
                 vi = T.axis.spatial(8, i)
                 z[vi] = x[vi] * 3.0
 
-    assert sharing(both) == access.Sharing(2)
+    assert analyse_sharing(both) == access.Sharing(2)
 
 
 def test_an_element_chosen_by_data_is_not_shared_but_the_choice_is():
@@ -176,7 +176,7 @@ def test_an_element_chosen_by_data_is_not_shared_but_the_choice_is():
                 vi = T.axis.spatial(8, i)
                 y[vi] = x[at[vi]]
 
-    assert sharing(gather) == access.Sharing(1, (Overlay(1, 0),))
+    assert analyse_sharing(gather) == access.Sharing(1, (Overlay(1, 0),))
 
 
 def test_an_operand_that_decides_whether_something_is_written_is_not_shared():
@@ -188,7 +188,7 @@ def test_an_operand_that_decides_whether_something_is_written_is_not_shared():
                 if x[vi] > T.float32(0):
                     y[vi] = z[vi]
 
-    assert sharing(some) == access.Sharing(1)
+    assert analyse_sharing(some) == access.Sharing(1)
 
 
 def test_a_reduction_into_the_result_is_not_shared():
@@ -201,7 +201,7 @@ def test_a_reduction_into_the_result_is_not_shared():
                     z[vi] = T.float32(0)
                 z[vi] = z[vi] + x[vi, vk] * y[vi]
 
-    assert sharing(total) == access.Sharing(1)
+    assert analyse_sharing(total) == access.Sharing(1)
 
 
 def test_what_goes_through_a_buffer_of_the_kernels_own_is_no_copy():
@@ -217,7 +217,7 @@ def test_what_goes_through_a_buffer_of_the_kernels_own_is_no_copy():
                 vi = T.axis.spatial(8, i)
                 y[vi] = T.if_then_else(vi < 4, own[vi % 4], z[vi])
 
-    assert sharing(through) == access.Sharing(1, (Overlay(1, 0),))
+    assert analyse_sharing(through) == access.Sharing(1, (Overlay(1, 0),))
 
 
 def test_parts_written_by_loops_of_their_own_are_judged_together():
@@ -233,4 +233,4 @@ def test_parts_written_by_loops_of_their_own_are_judged_together():
                 y[vi + 4] = z[vi]
 
     places = (Overlay(0, 0), Overlay(1, 0, 16))
-    assert sharing(halves) == access.Sharing(1, places, places)
+    assert analyse_sharing(halves) == access.Sharing(1, places, places)

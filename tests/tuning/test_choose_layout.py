@@ -17,9 +17,9 @@ from passfit import api
 from passfit.errors import SequenceError
 from passfit.kernels.lower.lower import Lowered
 from passfit.kernels.schedule.candidates import Schedule
-from passfit.kernels.schedule.tuned import Request
-from passfit.memory.validation.checked_plan import plan_of
-from passfit.passes.sequence.apply import arranged
+from passfit.kernels.schedule.tuned import ScheduleRequest
+from passfit.memory.validation.checked_plan import checked_plan
+from passfit.passes.sequence.apply import apply_program_passes
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.report.tuning_table import tuning_table
@@ -27,7 +27,7 @@ from passfit.targets import get_target, how_to_run
 from passfit.tuning import tune_kernels as tune
 from passfit.tuning import tune_model as tuned
 from passfit.tuning.choose_layout import choose_layout
-from passfit.tuning.database import Whole
+from passfit.tuning.database import LibraryComparison
 from passfit.tuning.measure import choose_harness as stands
 
 from .. import strategies  # noqa: F401  (the settings of hypothesis)
@@ -41,11 +41,11 @@ native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot
 class Made:
     """Stands on which kernels cost what is made up for them."""
 
-    def __init__(self, cost: Callable[[Request], float]):
+    def __init__(self, cost: Callable[[ScheduleRequest], float]):
         self._cost = cost
         self.asked = 0
 
-    def of(self, request: Request) -> _Stand:
+    def of(self, request: ScheduleRequest) -> _Stand:
         self.asked += 1
         return _Stand(self._cost(request))
 
@@ -70,8 +70,8 @@ def network() -> Lowered:
 
 
 def planned(program: Lowered, *passes: object) -> tuple[int, int]:
-    scheduled, workspace = arranged(program, [*passes, parse_spec("share"), parse_spec("order")])
-    return plan_of(scheduled.program, HOST).arena, workspace
+    scheduled, workspace = apply_program_passes(program, [*passes, parse_spec("share"), parse_spec("order")])
+    return checked_plan(scheduled.program, HOST).arena, workspace
 
 
 @settings(max_examples=15)
@@ -114,7 +114,7 @@ def test_a_layout_that_is_taken_is_compiled_and_fits_its_sequence_alone(
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     # whatever this machine says: pixels are faster, kernel by kernel and as a whole
     monkeypatch.setattr(stands, "Stands", lambda *_: Made(_pixels_are_faster))
-    monkeypatch.setattr(tuned, "_whole", lambda *_: Whole("ms", 2.0, 1.0, True))
+    monkeypatch.setattr(tuned, "_whole", lambda *_: LibraryComparison("ms", 2.0, 1.0, True))
     monkeypatch.setattr(tune, "tune_kernels", lambda *_: [])
     found = api.tune(model, HOST, tmp_path / "t.json", sequence=tmp_path / "one.json")
     assert found.layout is not None and found.layout.taken and found.layout.spec
@@ -133,7 +133,7 @@ def test_a_layout_that_is_taken_is_compiled_and_fits_its_sequence_alone(
         )
 
 
-def _pixels_are_faster(request: Request) -> float:
+def _pixels_are_faster(request: ScheduleRequest) -> float:
     """Fewer, the more of its parameters have their last axis shorter than another."""
     shapes = [[int(extent) for extent in param.ty.shape] for param in request.kernel.params]
     return 10.0 - sum(1 for shape in shapes if len(shape) == 4 and shape[1] == shape[2])

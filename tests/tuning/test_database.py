@@ -14,9 +14,9 @@ from passfit.targets import get_target
 from passfit.tuning.database import (
     RULES,
     Database,
-    Laid,
-    Tuned,
-    Whole,
+    LayoutResult,
+    LibraryComparison,
+    TunedKernel,
     device_of,
     empty,
     read_database,
@@ -25,14 +25,14 @@ from passfit.tuning.database import (
 )
 
 HOST = get_target("x86-64")
-FAST = Tuned("b" * 32, ["float32 1x8"], 2, 90, 40, "lane-sums{lanes=8}", {"rules": 3})
-KEPT = Tuned("a" * 32, ["float32 1x8", "int64"], 1, 30, 30, RULES, note="why")
-TRACE = Tuned("c" * 32, ["float32 1x8"], 1, 30, 20, [[["GetLoops", [1, 0.25, None], "b0"]], []], {"meta-schedule": 8})
+FAST = TunedKernel("b" * 32, ["float32 1x8"], 2, 90, 40, "lane-sums{lanes=8}", {"rules": 3})
+KEPT = TunedKernel("a" * 32, ["float32 1x8", "int64"], 1, 30, 30, RULES, note="why")
+TRACE = TunedKernel("c" * 32, ["float32 1x8"], 1, 30, 20, [[["GetLoops", [1, 0.25, None], "b0"]], []], {"meta-schedule": 8})
 
-LAID = Laid("layout{steps=0+3,program=0a}", 90, 80, 4, True, True)
+LAID = LayoutResult("layout{steps=0+3,program=0a}", 90, 80, 4, True, True)
 
 
-def written(path: Path, *kernels: Tuned) -> Path:
+def written(path: Path, *kernels: TunedKernel) -> Path:
     write_database(Database(HOST.name, device_of(HOST), kernels=kernels), path)
     return path
 
@@ -53,7 +53,7 @@ def test_only_what_differs_from_the_rules_is_a_choice(tmp_path: Path):
 
 @pytest.mark.parametrize("taken", [True, False])
 def test_choices_count_where_the_whole_library_is_better(tmp_path: Path, taken: bool):
-    database = Database(HOST.name, device_of(HOST), kernels=(FAST,), whole=Whole("ms", 2.0, 1.5, taken))
+    database = Database(HOST.name, device_of(HOST), kernels=(FAST,), whole=LibraryComparison("ms", 2.0, 1.5, taken))
     write_database(database, tmp_path / "t.json")
     assert read_database(tmp_path / "t.json", HOST) == database
     assert bool(read_tuning(tmp_path / "t.json", HOST)) == taken
@@ -61,7 +61,7 @@ def test_choices_count_where_the_whole_library_is_better(tmp_path: Path, taken: 
 
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_layout_counts_where_it_is_taken(tmp_path: Path, taken: bool):
-    laid = replace(LAID, taken=taken, whole=Whole("ms", 2.0, 1.5, taken))
+    laid = replace(LAID, taken=taken, whole=LibraryComparison("ms", 2.0, 1.5, taken))
     database = Database(HOST.name, device_of(HOST), layout=laid)
     write_database(database, tmp_path / "t.json")
     assert read_database(tmp_path / "t.json", HOST) == database

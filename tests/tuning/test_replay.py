@@ -18,13 +18,13 @@ from tvm import relax
 from passfit import api
 from passfit.errors import ConfigError
 from passfit.kernels.schedule.candidates import Schedule
-from passfit.kernels.schedule.choices import choices
+from passfit.kernels.schedule.choices import schedule_choices
 from passfit.kernels.schedule.tuned import Tuning
 from passfit.memory import read_plan, read_report
-from passfit.memory.validation.checked_plan import plan_of
+from passfit.memory.validation.checked_plan import checked_plan
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.targets import get_target, how_to_run
-from passfit.tuning.database import Database, Tuned, device_of, empty, write_database
+from passfit.tuning.database import Database, TunedKernel, device_of, empty, write_database
 
 from ..kernels.programs import lowered, random_inputs, run, weight
 from .helpers import arranged_with, requests_of
@@ -52,7 +52,7 @@ def some_choices(passes: tuple[str, ...]) -> list[dict[str, str]]:
     """For the n-th tuning, the n-th choice of each kernel."""
     found: dict[str, list[str]] = {}
     for request in requests_of(residual(), passes):
-        specs = [c.spec for c in choices(request.kernel, request.repackable, request.machine, request.fixed_shapes)]
+        specs = [c.spec for c in schedule_choices(request.kernel, request.repackable, request.machine, request.fixed_shapes)]
         found[request.fingerprint] = [spec for spec in specs[::5] + specs[-2:] if request.scheduled(spec) is not None]
     longest = max(map(len, found.values()))
     return [{name: specs[n % len(specs)] for name, specs in found.items()} for n in range(longest)]
@@ -61,13 +61,13 @@ def some_choices(passes: tuple[str, ...]) -> list[dict[str, str]]:
 @pytest.mark.parametrize("passes", [("share", "order"), SPLIT], ids=["whole", "split"])
 def test_no_choice_costs_ram_or_changes_a_result(passes: tuple[str, ...]):
     theirs, allowed = arranged_with(residual(), Tuning(), passes)
-    plan, inputs = plan_of(theirs.program, HOST), random_inputs(residual())
+    plan, inputs = checked_plan(theirs.program, HOST), random_inputs(residual())
     (expected,) = run(theirs, inputs)
     changed = 0
     for chosen in some_choices(passes):
         ours, workspace = arranged_with(residual(), Tuning(chosen), passes)
         assert workspace <= allowed
-        assert plan_of(ours.program, HOST) == plan
+        assert checked_plan(ours.program, HOST) == plan
         assert [step.in_place for step in ours.program.steps] == [step.in_place for step in theirs.program.steps]
         np.testing.assert_allclose(run(ours, inputs)[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
         changed += any(one.script() != other.script() for one, other in zip(ours.kernels.values(), theirs.kernels.values()))
@@ -131,7 +131,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_slower_choice_is_honoured_and_gives_the_same_bytes_each_time(cnn: Path, sequence: Path, tmp_path: Path):
     census = _census_of(cnn, sequence)
     allowed = [name for name, request in census.items() if request.allows(request.scheduled("fuse"))]
-    slow = [Tuned(name, ["float32"], 1, 1, 2, "fuse") for name in allowed]
+    slow = [TunedKernel(name, ["float32"], 1, 1, 2, "fuse") for name in allowed]
     assert slow
     write_database(Database(HOST.name, device_of(HOST), kernels=tuple(slow)), tmp_path / "t.json")
     write_database(empty(HOST), tmp_path / "none.json")
@@ -153,9 +153,9 @@ def test_a_slower_choice_is_honoured_and_gives_the_same_bytes_each_time(cnn: Pat
 def _census_of(cnn: Path, sequence: Path):
     from passfit.passes.sequence.replay import replay
     from passfit.passes.sequence.sequence import read_sequence
-    from passfit.tuning.recorder import Census
+    from passfit.tuning.recorder import ScheduleRecorder
 
-    imported, census = api.load(cnn), Census()
+    imported, census = api.load(cnn), ScheduleRecorder()
     replay(read_sequence(sequence), imported.graph, imported.onnx, imported.name, HOST.machine, census)
     return census.requests
 

@@ -12,13 +12,13 @@ pytest.importorskip("tvm")
 from tvm import relax
 
 from passfit.kernels.schedule.candidates import Schedule
-from passfit.kernels.schedule.choices import chosen
-from passfit.kernels.schedule.tuned import Request, Tuning
+from passfit.kernels.schedule.choices import schedule_by_spec
+from passfit.kernels.schedule.tuned import ScheduleRequest, Tuning
 from passfit.targets import get_target, how_to_run
 from passfit.tuning.database import RULES
-from passfit.tuning.measure.timed import TimedStand
+from passfit.tuning.measure.timed import TimingHarness
 from passfit.tuning.meta_schedule import by_meta_schedule
-from passfit.tuning.recorder import Census
+from passfit.tuning.recorder import ScheduleRecorder
 from passfit.tuning.tune_kernels import Clock, finds_cold_caches, tune_kernels
 
 from ..kernels.programs import lowered, random_inputs, run, weight
@@ -39,8 +39,8 @@ def clock(seconds: float = 60.0) -> Clock:
     return Clock(seconds, lambda over: None)
 
 
-def census_of(program) -> Census:
-    census = Census()
+def census_of(program) -> ScheduleRecorder:
+    census = ScheduleRecorder()
     arranged_with(program, census)
     return census
 
@@ -72,9 +72,9 @@ def test_ctrl_c_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture(scope="module")
-def traces() -> tuple[Request, TimedStand, list[tuple[float, str, Schedule]], str]:
+def traces() -> tuple[ScheduleRequest, TimingHarness, list[tuple[float, str, Schedule]], str]:
     (request,) = requests_of(small())
-    stand = TimedStand(request, HOST, 0)
+    stand = TimingHarness(request, HOST, 0)
     found, note = by_meta_schedule(request, stand, HOST, 30.0, 0, 8, float("inf"))
     return request, stand, found, note
 
@@ -89,7 +89,7 @@ def test_traces_replay_compute_the_same_and_keep_to_the_limits(traces):
     assert found
     for _, spec, schedule in found:
         assert schedule.workspace <= request.most and "T.parallel" not in schedule.kernel.script()
-        again = chosen.__wrapped__(request.kernel, request.repackable, request.machine, False, spec)
+        again = schedule_by_spec.__wrapped__(request.kernel, request.repackable, request.machine, False, spec)
         assert again.kernel.script() == schedule.kernel.script()
         assert stand.agrees(schedule)
 
@@ -97,12 +97,12 @@ def test_traces_replay_compute_the_same_and_keep_to_the_limits(traces):
 def test_caches_are_cold_for_models_that_no_cache_holds():
     assert finds_cold_caches(100 << 20) and not finds_cold_caches(1 << 20)
     (request,) = requests_of(lowered([(1, 512)], lambda x: relax.op.matmul(x, weight(512, 512))))
-    assert TimedStand(request, HOST, 0, cold=True).cost(request.rules) > 0
+    assert TimingHarness(request, HOST, 0, cold=True).cost(request.rules) > 0
 
 
 def test_a_schedule_that_computes_something_else_is_noticed():
     (request,) = requests_of(small())
-    stand = TimedStand(request, HOST, 0)
+    stand = TimingHarness(request, HOST, 0)
 
     def other(x):
         return relax.op.add(relax.op.nn.conv2d(x, weight(16, 8, 3, 3), padding=1), weight(1, 16, 1, 1))

@@ -9,7 +9,7 @@ import passfit.verify.side_by_side as room
 from passfit.targets import get_target, how_to_run
 from passfit.verify.inputs import make_input
 from passfit.verify.runner import Linked, link
-from passfit.verify.side_by_side import pace
+from passfit.verify.side_by_side import compare_speed
 
 from ..codegen import models
 from .test_run import library
@@ -30,7 +30,7 @@ def test_more_work_takes_more(tmp_path, name, unit):
     if how_to_run(target).command is None:
         pytest.skip(how_to_run(target).how)
     made = (linked(tmp_path / "small", target, 20, 30, 40), linked(tmp_path / "large", target, 40, 60, 80))
-    small, large = (pace([each], inputs) for each, inputs in made)
+    small, large = (compare_speed([each], inputs) for each, inputs in made)
     assert small[0] == large[0] == unit and 0 < small[1][0] < large[1][0]
 
 
@@ -39,7 +39,7 @@ def test_counts_are_the_same_each_time(tmp_path):
     if how_to_run(target).command is None:
         pytest.skip(how_to_run(target).how)
     made, inputs = linked(tmp_path / "small", target, 20, 30, 40)
-    _, (one, again) = pace([made, made], inputs)
+    _, (one, again) = compare_speed([made, made], inputs)
     assert one == again == int(one) and one > 20 * 30 * 40 / 8
 
 
@@ -48,6 +48,6 @@ def test_what_is_too_much_to_count_or_cannot_run_here_has_no_pace(tmp_path, monk
     if how_to_run(target).command is None:
         pytest.skip(how_to_run(target).how)
     made, inputs = linked(tmp_path / "small", target, 20, 30, 40)
-    assert pace([replace(made, runner=replace(made.runner, command=None))], inputs) is None
+    assert compare_speed([replace(made, runner=replace(made.runner, command=None))], inputs) is None
     monkeypatch.setattr(room, "instructions", lambda *_: None)
-    assert pace([made], inputs) is None
+    assert compare_speed([made], inputs) is None

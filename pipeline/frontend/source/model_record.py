@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...support.digests import Record, _plain, digest_of
+from ...support.digests import OriginRecord, digest_of, json_values
 from .source import is_package
 
 
-def model_record(file: Path, source: str, shapes: Mapping | None, fix: Mapping | None) -> Record:
+def model_record(file: Path, source: str, shapes: Mapping | None, fix: Mapping | None) -> OriginRecord:
     """Return the record of an import: the file's sha256, its package where it has one, and the values given."""
-    return _plain(
+    return json_values(
         {
             "model": digest_of(file),
             "source": source if is_package(source) else None,

@@ -11,14 +11,14 @@ from ...targets import Machine
 from ...tir.in_place_analysis import Sharing
 from ...tir.workspace import workspace_bytes
 from ..schedule.candidates import Schedule, largest_default, schedules
-from ..schedule.summaries import Outline, Outlines
-from ..schedule.tuned import Request
-from ..weights.read_repacked import in_layouts
+from ..schedule.summaries import ScheduleSummaries, ScheduleSummary
+from ..schedule.tuned import ScheduleRequest
+from ..weights.read_repacked import read_all_repacked
 from ..weights.repack import repack_weights, repackable_parameters
 from .lower import Lowered
 
 
-def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
+def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     """The same program with its kernels scheduled, what they may share, and the largest workspace left, in bytes.
 
     Fast schedules use a little workspace; none may use more than the largest of the kernels as TVM made them, so that
@@ -36,7 +36,7 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     calls = Counter(step.kernel for step in lowered.program.steps)
     taken = {
         name: tuning.schedule(
-            Request(kernel, private[name], machine, False, chosen[name], max(planned, machine.register_bytes), calls[name])
+            ScheduleRequest(kernel, private[name], machine, False, chosen[name], max(planned, machine.register_bytes), calls[name])
         )
         for name, kernel in lowered.kernels.items()
     }
@@ -47,19 +47,19 @@ def without_workspaces(lowered: Lowered) -> tuple[Lowered, int]:
     return scheduled, _workspace(taken.values(), machine)
 
 
-def planned(lowered: Lowered, outlines: Outlines) -> tuple[Lowered, int]:
-    """What `without_workspaces` makes of it where there is no tuning, for a plan: kernels and weights stay as they are."""
+def summarise_schedules(lowered: Lowered, outlines: ScheduleSummaries) -> tuple[Lowered, int]:
+    """What `schedule_program` makes of it where there is no tuning, for a plan: kernels and weights stay as they are."""
     lowered = _in_layouts(lowered)
     chosen = outlines.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
     return replace(lowered, program=_with_sharing(lowered.program, chosen)), _workspace(chosen.values(), lowered.machine)
 
 
 def _in_layouts(lowered: Lowered) -> Lowered:
-    program, kernels = in_layouts(lowered.program, lowered.kernels, lowered.layouts)
+    program, kernels = read_all_repacked(lowered.program, lowered.kernels, lowered.layouts)
     return replace(lowered, program=program, kernels=kernels, layouts={})
 
 
-def _with_sharing(program: Program, chosen: Mapping[str, Schedule | Outline]) -> Program:
+def _with_sharing(program: Program, chosen: Mapping[str, Schedule | ScheduleSummary]) -> Program:
     return replace(program, steps=tuple(_sharing_step(step, chosen[step.kernel].sharing) for step in program.steps))
 
 
@@ -69,7 +69,7 @@ def _sharing_step(step: Step, found: Sharing) -> Step:
     return replace(step, in_place=found.in_place, copies=found.copies)
 
 
-def _workspace(chosen: Collection[Schedule | Outline], machine: Machine) -> int:
+def _workspace(chosen: Collection[Schedule | ScheduleSummary], machine: Machine) -> int:
     needed = [each.workspace for each in chosen if each.workspace > machine.register_bytes * each.threads]
     threads = machine.thread_bytes if any(each.threads > 1 for each in chosen) else 0
     return max(needed, default=0) + threads

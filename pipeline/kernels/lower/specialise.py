@@ -22,17 +22,17 @@ from .lower import Lowered
 
 
 @dataclass(frozen=True)
-class _Way:
+class _KernelVariant:
     """One of the ways a kernel is called: the operands that lie in results."""
 
     kernel: str
     in_place: tuple[Overlay, ...]
 
 
-def placed_kernels(lowered: Lowered) -> Lowered:
+def specialise_kernels(lowered: Lowered) -> Lowered:
     """`lowered` with a kernel for each way its steps call them; kernels no step calls are dropped."""
     program = lowered.program
-    ways = [_way(program, step) for step in program.steps]
+    ways = [_variant_of(program, step) for step in program.steps]
     names = _names(dict.fromkeys(ways), lowered.kernels)
     kernels = {}
     for way, name in names.items():
@@ -44,13 +44,13 @@ def placed_kernels(lowered: Lowered) -> Lowered:
     return replace(lowered, program=replace(program, steps=steps), kernels=dict(sorted(kernels.items())))
 
 
-def _way(program: Program, step: Step) -> _Way:
-    return _Way(step.kernel, tuple(overlay for overlay in step.in_place if program.is_in_place(step, overlay)))
+def _variant_of(program: Program, step: Step) -> _KernelVariant:
+    return _KernelVariant(step.kernel, tuple(overlay for overlay in step.in_place if program.is_in_place(step, overlay)))
 
 
-def _names(ways: Iterable[_Way], taken: Iterable[str]) -> dict[_Way, str]:
+def _names(ways: Iterable[_KernelVariant], taken: Iterable[str]) -> dict[_KernelVariant, str]:
     """The name of the kernel itself where nothing is in place; otherwise one of its own."""
-    names: dict[_Way, str] = {}
+    names: dict[_KernelVariant, str] = {}
     used = set(taken)
     for way in ways:
         name = way.kernel

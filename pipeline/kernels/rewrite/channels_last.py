@@ -27,20 +27,20 @@ from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of, kernel_of, nest_of, reshaped
 from ..lower.lower import Lowered
 from ..schedule.candidates import is_scheduled
-from ..weights.read_repacked import reading
-from ..weights.repack import Repack, repackable_parameters, repacked
+from ..weights.read_repacked import read_repacked
+from ..weights.repack import Repack, repack_by_number, repackable_parameters
 
 _CHANNELS = 1
 _AGAIN = "Run `passfit tune` again."
 _Item = TypeVar("_Item")
 
 
-def turned(items: Sequence[_Item]) -> list[_Item]:
+def move_channels_last(items: Sequence[_Item]) -> list[_Item]:
     """What belongs to each axis, with that of the channels at the end."""
     return [*items[:_CHANNELS], *items[_CHANNELS + 1 :], items[_CHANNELS]]
 
 
-def turnable(program: Program) -> dict[int, int]:
+def movable_results(program: Program) -> dict[int, int]:
     """The tensors that may lie with channels last, where that is another order in memory, each with the step whose only
     result it is: those that have a buffer to themselves, and are no input or output of the model."""
     tenants: dict[int | None, list[int]] = {}
@@ -69,7 +69,7 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
     Raises SequenceError for a result that cannot, or a kernel unable to read it so.
     """
     program = lowered.program
-    writers = {step: tensor for tensor, step in turnable(program).items()}
+    writers = {step: tensor for tensor, step in movable_results(program).items()}
     for number in sorted(steps):
         if number not in writers:
             raise SequenceError(f"The result of step {number} cannot lie with channels last.", _AGAIN)
@@ -95,12 +95,12 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
         repacks |= {program.tensors[step.reads[each.parameter]].weight: each for each in asked}
         found.append(replace(step, kernel=name))
     tensors = tuple(
-        replace(tensor, shape=tuple(turned(tensor.shape))) if number in chosen else tensor
+        replace(tensor, shape=tuple(move_channels_last(tensor.shape))) if number in chosen else tensor
         for number, tensor in enumerate(program.tensors)
     )
     used = {step.kernel for step in found}
     kernels = {name: kernel for name, kernel in sorted(kernels.items()) if name in used}
-    program, weights = repacked(replace(program, steps=tuple(found), tensors=tensors), lowered.weights, repacks)
+    program, weights = repack_by_number(replace(program, steps=tuple(found), tensors=tensors), lowered.weights, repacks)
     return replace(lowered, program=program, kernels=kernels, weights=weights)
 
 
@@ -128,7 +128,7 @@ def with_channels_last(
     if len(kernel.params) - 1 in places:
         repacks = tuple(each for block in blocks_of(kernel) for each in _of_each_channel(kernel, block, weights))
     for each in repacks:
-        kernel = reading(kernel, each.parameter, each)
+        kernel = read_repacked(kernel, each.parameter, each)
     blocks = blocks_of(kernel)
     moved = {kernel.params[place]: True for place in places}
     made = {param: _moved(param) if param in moved else param for param in kernel.params}
@@ -177,14 +177,14 @@ def _follows(block: SBlock, result: Var, moved: dict[Var, bool]) -> bool:
 
 
 def _moved(buffer: Var) -> Var:
-    return reshaped(buffer, turned([int(extent) for extent in buffer.ty.shape]))
+    return reshaped(buffer, move_channels_last([int(extent) for extent in buffer.ty.shape]))
 
 
 def _nest(block: SBlock, moved: dict[Var, bool], made: dict[Var, Var]) -> object:
     def placed(buffer: Var, indices: Sequence) -> list:
         if len(indices) != len(buffer.ty.shape):
             raise Unknown("an access by fewer indices than axes")
-        return turned(list(indices)) if buffer in moved else list(indices)
+        return move_channels_last(list(indices)) if buffer in moved else list(indices)
 
     def load(each: TensorLoad) -> TensorLoad:
         return tirx.BufferLoad(made.get(each.source, each.source), placed(each.source, each.indices))

@@ -20,7 +20,7 @@ from ...tir.expressions import loads, replaced
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
 from ...tir.loop_nests import axis_like, blocks_of, kernel_of, nest_of, simple
-from .row_window import Following, Nest, Span
+from .row_window import Nest, RowDependence, Span
 
 _SPATIAL, _REDUCE = 0, 2
 
@@ -82,10 +82,10 @@ class _Reduction:
         same = all(tvm_ffi.structural_equal(a, b) for at in reads for a, b in zip(at, store.indices))
         return alike and same and _covers(block)
 
-    def along(self, operand: int, axis: int) -> Following:
+    def along(self, operand: int, axis: int) -> RowDependence:
         """How the buffers follow the rows of an operand."""
         param = self.kernel.params[operand]
-        found = Following(self.kernel)
+        found = RowDependence(self.kernel)
         found.spans[self.sum] = Span(1, 0, 1)
         found.add(Nest(self.total, self._row(param, axis)))
         for block in reversed(self.padding):
@@ -111,7 +111,7 @@ class _Reduction:
                         return var
         raise Unknown("an operand that is not summed up along the axis")
 
-    def part(self, found: Following, count: int) -> PrimFunc:
+    def part(self, found: RowDependence, count: int) -> PrimFunc:
         first = Var("first", "int64")
         nests, buffers = found.window(count, first)
         result = self.kernel.params[-1]

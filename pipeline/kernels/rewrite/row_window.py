@@ -45,7 +45,7 @@ def rows_of(kernel: PrimFunc, axis: int) -> Rows | None:
     return Rows(axis, int(found.kernel.params[-1].ty.shape[axis]), operands)
 
 
-def window(kernel: PrimFunc, axis: int, count: int) -> PrimFunc:
+def row_window(kernel: PrimFunc, axis: int, count: int) -> PrimFunc:
     """`kernel` for `count` rows of its result, which is all its result then has.
 
     Its new first parameter, an int64, is the number of the first of them. Raises Unknown where `rows_of` is None.
@@ -62,8 +62,8 @@ def takes_a_row(kernel: PrimFunc) -> bool:
     return any(getattr(param.ty, "shape", None) is None for param in kernel.params)
 
 
-def _followed(kernel: PrimFunc, axis: int) -> tuple[Following, Var]:
-    found = Following(inlined(kernel))
+def _followed(kernel: PrimFunc, axis: int) -> tuple[RowDependence, Var]:
+    found = RowDependence(inlined(kernel))
     result = found.kernel.params[-1]
     found.start(result, axis)
     for block in reversed(blocks_of(found.kernel)):
@@ -101,7 +101,7 @@ class Nest:
         return self.block.body
 
 
-class Following:
+class RowDependence:
     """How the buffers of a kernel follow rows, found from the last block to the first.
 
     `dims` are, by buffer, the axis that follows; `spans` how much is needed of those the kernel writes; `whole` are

@@ -18,9 +18,9 @@ from ...program import Buffer, Program, Step, Tensor
 from ...tir.expressions import loads
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of, kernel_of, nests_in
-from ...tir.memoise import by_structure
+from ...tir.memoise import memoise_by_structure
 from ..lower.lower import Lowered
-from .row_window import Following
+from .row_window import RowDependence
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class _Cut:
     between: Var
 
 
-def cut_sums(lowered: Lowered) -> Lowered:
+def split_reductions(lowered: Lowered) -> Lowered:
     """`lowered` with every kernel cut that has sums each row of its result needs whole."""
     cuts = {name: cut for name, kernel in lowered.kernels.items() if (cut := _cut(kernel)) is not None}
     program, kernels = lowered.program, dict(lowered.kernels)
@@ -64,7 +64,7 @@ def _with_tensor(program: Program, step: Step, like: Var) -> tuple[Program, int]
     return replace(program, tensors=(*program.tensors, tensor), buffers=buffers), len(program.tensors)
 
 
-@by_structure
+@memoise_by_structure
 def _cut(kernel: PrimFunc) -> _Cut | None:
     for axis in reversed(range(len(kernel.params[-1].ty.shape))):
         try:
@@ -81,7 +81,7 @@ def _cut_along(kernel: PrimFunc, axis: int) -> _Cut | None:
     blocks, nests = blocks_of(kernel), nests_in(kernel)
     if not any(block.init is not None for block in blocks) or int(kernel.params[-1].ty.shape[axis]) == 1:
         return None
-    found = Following(kernel, repeats=True)
+    found = RowDependence(kernel, repeats=True)
     found.start(kernel.params[-1], axis)
     for block in reversed(blocks):
         found.follow(block)

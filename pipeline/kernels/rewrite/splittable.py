@@ -6,7 +6,7 @@ from tvm.tirx import PrimFunc
 
 from ...program import Splits
 from ...tir.loop_nests import iterations
-from ...tir.memoise import by_structure
+from ...tir.memoise import memoise_by_structure
 from ..lower.lower import Lowered
 from .partial_sum import sums_over
 from .row_window import rows_of
@@ -18,7 +18,7 @@ def splits_of(lowered: Lowered) -> dict[str, Splits]:
     return {name: _splits(lowered.kernels[name], len(step.writes)) for name, step in steps.items()}
 
 
-@by_structure
+@memoise_by_structure
 def _splits(kernel: PrimFunc, results: int) -> Splits:
     work = iterations(kernel.body)
     if results != 1:

@@ -20,25 +20,25 @@ from tvm import s_tir, tirx
 from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
-from ...memory.streaming.region import Region, Stage, joined
+from ...memory.streaming.region import Region, Stage, merge_region
 from ...program import Step
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, sequence
 from ..lower.lower import Lowered
 from ..schedule.candidates import RULE_WORKSPACE, as_it_is, is_scheduled, schedules
-from ..schedule.tuned import Request
-from ..weights.read_repacked import reading
-from ..weights.repack import Repack, free_weights, repacked
+from ..schedule.tuned import ScheduleRequest
+from ..weights.read_repacked import read_repacked
+from ..weights.repack import Repack, free_weights, repack_by_number
 from .partial_sum import partial_sum
-from .row_window import window
+from .row_window import row_window
 
 _SERIAL = 0
 
 
-def banded(lowered: Lowered, region: Region) -> Lowered:
+def stream_region(lowered: Lowered, region: Region) -> Lowered:
     """`lowered` with the steps of the region made one, which stands where the last of them stood."""
-    program, step = joined(lowered.program, region)
+    program, step = merge_region(lowered.program, region)
     kernel, repacks = _kernel(lowered, region, step.reads, step.writes)
-    program, weights = repacked(program, lowered.weights, repacks)
+    program, weights = repack_by_number(program, lowered.weights, repacks)
     used = {each.kernel for each in program.steps}
     kernels = {name: function for name, function in lowered.kernels.items() if name in used} | {step.kernel: kernel}
     layouts = {**lowered.layouts, **repacks}
@@ -121,20 +121,20 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
         original = lowered.kernels[step.kernel]
         finish = None
         if stage.operand is None:
-            made = window(original, stage.axis, stage.group)
+            made = row_window(original, stage.axis, stage.group)
         else:
             parts = partial_sum(original, stage.operand, stage.axis, stage.group)
             made, finish = parts.part, parts.finish
         for number, weight in enumerate(weights):
             if weight in layouts:
-                made = reading(made, number + 1, layouts[weight])  # the first parameter is the number of the row
-                finish = finish and reading(finish, number, layouts[weight])
+                made = read_repacked(made, number + 1, layouts[weight])  # the first parameter is the number of the row
+                finish = finish and read_repacked(finish, number, layouts[weight])
         choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
         schedule = schedules(made, choice, lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
         if stage.operand is None:  # a part of a sum reads what it adds to where it writes, which no analysis here sees
             ticks = stage.extent // stage.group
             schedule = lowered.tuning.schedule(
-                Request(made, choice, lowered.machine, True, schedule, schedule.workspace, ticks)
+                ScheduleRequest(made, choice, lowered.machine, True, schedule, schedule.workspace, ticks)
             )
         repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
         layouts |= repacks

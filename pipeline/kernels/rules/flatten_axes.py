@@ -28,7 +28,7 @@ from ...tir.loop_nests import all_of, analyzer_of, axis_like, blocks_of, int64, 
 _Pair = tuple[Var, int]
 
 
-def flattened(kernel: PrimFunc, kept: frozenset[int] = frozenset()) -> PrimFunc:
+def flatten_axes(kernel: PrimFunc, kept: frozenset[int] = frozenset()) -> PrimFunc:
     """`kernel`, not scheduled yet, with such axes as one; as it was where there are none, or it is of another form.
 
     The parameters at the positions `kept` keep their shapes.

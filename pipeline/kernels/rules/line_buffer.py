@@ -25,7 +25,7 @@ _FEW = 4
 _SERIAL, _VECTORIZED = 0, 2
 
 
-class InLines(Plane):
+class LineBuffer(Plane):
     """A plane in padded lines, of `chunks` vectors of `lanes` and what the last window of a row needs after them."""
 
     def __init__(self, kernel: PrimFunc, machine: Machine):

@@ -31,7 +31,7 @@ _SERIAL, _VECTORIZED = 0, 2
 _ENDS = 2
 
 
-def is_skippable(block: SBlock, paddings: Sequence[SBlock]) -> bool:
+def has_skippable_padding(block: SBlock, paddings: Sequence[SBlock]) -> bool:
     """Whether `block` sums up products of which one factor is what a block of `paddings` makes: 0 in the padding, else
     an element as it is. What has to be computed first is better computed once, and copied."""
     total = block.body.value
@@ -48,7 +48,7 @@ def is_skippable(block: SBlock, paddings: Sequence[SBlock]) -> bool:
     return True
 
 
-def in_pieces(kernel: PrimFunc) -> PrimFunc:
+def peel_loops(kernel: PrimFunc) -> PrimFunc:
     """`kernel`, whose reduction is in tiles and has its padding inlined, with its tiles in pieces.
 
     Raises Unknown for a kernel of another form."""

@@ -41,7 +41,7 @@ _UNEVEN = 1.05
 _MOST_AROUND = 64
 
 
-def in_parallel(kernel: PrimFunc, threads: int) -> PrimFunc:
+def parallelise_loops(kernel: PrimFunc, threads: int) -> PrimFunc:
     """`kernel`, which is scheduled, with a loop in each nest for `threads` threads; itself where there is none."""
     if threads == 1:
         return kernel
@@ -53,7 +53,7 @@ def in_parallel(kernel: PrimFunc, threads: int) -> PrimFunc:
     return kernel
 
 
-def is_parallel(kernel: PrimFunc) -> bool:
+def has_parallel_loop(kernel: PrimFunc) -> bool:
     return any(int(loop.kind) == _PARALLEL for loop in _all(kernel.body, For))
 
 

@@ -25,7 +25,7 @@ from ...targets import Machine
 from ...tir.expressions import loads, replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import buffer_of, int64, kernel_of, sequence
-from .line_buffer import InLines, loop_of
+from .line_buffer import LineBuffer, loop_of
 from .tile_size import divisors
 
 _SERIAL, _VECTORIZED = 0, 2
@@ -45,7 +45,7 @@ class Lines:
     band: int
 
 
-def slide(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines | None = None) -> PrimFunc | None:
+def sliding_window(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines | None = None) -> PrimFunc | None:
     """`kernel`, whose element-wise producers are inlined (see `window.inlined`), by lines of its planes; None where the
     rule does not match, or cannot go by `lines`."""
     try:
@@ -54,7 +54,7 @@ def slide(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines | None = 
         return None
 
 
-def ways_to_slide(kernel: PrimFunc, machine: Machine) -> list[Lines]:
+def sliding_variants(kernel: PrimFunc, machine: Machine) -> list[Lines]:
     """How the rule may go over the planes of `kernel`, its own choice first; none where it does not match."""
     try:
         own = _ByLines(kernel, machine)
@@ -69,7 +69,7 @@ def ways_to_slide(kernel: PrimFunc, machine: Machine) -> list[Lines]:
     return list(dict.fromkeys(found))
 
 
-class _ByLines(InLines):
+class _ByLines(LineBuffer):
     """The kernel by padded lines: `at_once` vectors of each of `height_at_once` rows are accumulated at a time, and the
     lines that `band` rows of the result need are there at a time."""
 

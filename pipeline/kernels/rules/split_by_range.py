@@ -31,7 +31,7 @@ _MOST_RANGES = 32
 _Known = list[tuple[Expr, Var, np.ndarray]]
 
 
-def by_ranges(kernel: PrimFunc) -> PrimFunc | None:
+def split_by_range(kernel: PrimFunc) -> PrimFunc | None:
     """`kernel`, not scheduled yet, as nests without those choices; None where there are none, or more than that."""
     try:
         if not any(has_condition(block.body.value) for block in blocks_of(kernel)):

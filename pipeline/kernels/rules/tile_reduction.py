@@ -25,7 +25,7 @@ from ...targets import Machine
 from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS, new_schedule, scheduled_kernel
 from ..weights.repack import Repack
-from .loop_peeling import in_pieces, is_skippable
+from .loop_peeling import has_skippable_padding, peel_loops
 from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
 from .tile_roles import Parts, Place, parts_of
 
@@ -67,7 +67,7 @@ def tile_reduction(
     return None
 
 
-def ways_to_tile(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> tuple[list[Tiling], bool]:
+def tiling_variants(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> tuple[list[Tiling], bool]:
     """All of them, by estimated cycles, and whether there is padding to copy; none where the rule does not match."""
     try:
         parts = _parts(new_schedule(kernel), kernel, repackable, machine, True)
@@ -88,7 +88,7 @@ def _parts(
     if parts is None or not pieces or machine.joined > 1:
         return parts
     paddings = [schedule.get(block) for block in parts.padding]
-    if not is_skippable(schedule.get(parts.reduction), paddings):
+    if not has_skippable_padding(schedule.get(parts.reduction), paddings):
         return parts
     return replace(parts, reduced=replace(parts.reduced, uneven=True))
 
@@ -105,7 +105,7 @@ def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, co
     inside = _tile_consumer(schedule, parts.consumer, tiling, parts.places)
     _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
-    return Tiled(in_pieces(tiled) if pieces else tiled, tiling.tile.lanes, repacks)
+    return Tiled(peel_loops(tiled) if pieces else tiled, tiling.tile.lanes, repacks)
 
 
 def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: Tiling) -> tuple[Repack, ...]:

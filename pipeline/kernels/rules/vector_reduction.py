@@ -35,7 +35,7 @@ LANES = (16, 8, 4)
 _REDUCE = 2
 
 
-def lane_sums(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int] = LANES) -> PrimFunc | None:
+def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int] = LANES) -> PrimFunc | None:
     """`kernel` with its reduction in lanes, or None where the rule does not match or a step is refused.
 
     With `one_operand`, only where a single tensor is reduced, which no other rule does better. `lanes` are how many

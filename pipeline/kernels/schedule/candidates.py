@@ -14,18 +14,18 @@ from tvm.s_tir import SBlock
 from tvm.tirx import PrimFunc
 
 from ...targets import Machine
-from ...tir.in_place_analysis import Sharing, sharing
+from ...tir.in_place_analysis import Sharing, analyse_sharing
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
-from ...tir.memoise import by_structure
+from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
-from ..rules.flatten_axes import flattened, with_shapes_of
+from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
-from ..rules.parallel_loops import in_parallel, is_parallel
-from ..rules.sliding_window import slide
-from ..rules.split_by_range import by_ranges
+from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
+from ..rules.sliding_window import sliding_window
+from ..rules.split_by_range import split_by_range
 from ..rules.tile_reduction import tile_reduction
-from ..rules.vector_reduction import lane_sums
+from ..rules.vector_reduction import vector_reduction
 from ..weights.repack import Repack
 
 #: the most a rule may use to be fast, in bytes a thread
@@ -45,10 +45,10 @@ class Schedule:
 
     @cached_property
     def sharing(self) -> Sharing:
-        return Sharing() if is_scheduled(self.kernel) else sharing(self.kernel)
+        return Sharing() if is_scheduled(self.kernel) else analyse_sharing(self.kernel)
 
 
-class _Way(Protocol):
+class _Candidate(Protocol):
     @property
     def workspace(self) -> int: ...
 
@@ -56,7 +56,7 @@ class _Way(Protocol):
     def threads(self) -> int: ...
 
 
-def fits(way: _Way, most: int, per_thread: int) -> bool:
+def fits(way: _Candidate, most: int, per_thread: int) -> bool:
     """Whether it needs at most `most` bytes, or `per_thread` for each of its threads."""
     return way.workspace <= max(most, per_thread * way.threads)
 
@@ -95,7 +95,7 @@ def is_scheduled(kernel: PrimFunc) -> bool:
     return bool(kernel.attrs) and _SCHEDULED in kernel.attrs
 
 
-@by_structure
+@memoise_by_structure
 def schedules(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool = False
 ) -> Schedules:
@@ -123,14 +123,14 @@ def _at_most(kernel: PrimFunc) -> int:
 
 
 def _scheduled(kernel: PrimFunc, machine: Machine) -> Schedule:
-    threads = machine.threads if is_parallel(kernel) else 1
+    threads = machine.threads if has_parallel_loop(kernel) else 1
     return Schedule(kernel, workspace_bytes(kernel, threads), threads=threads)
 
 
 def threaded(way: Schedule, machine: Machine) -> Iterator[Schedule]:
     """The way with loops that threads share, where there are some, and the way itself."""
     if machine.threads > 1:
-        kernel = in_parallel(way.kernel, machine.threads)
+        kernel = parallelise_loops(way.kernel, machine.threads)
         if not kernel.same_as(way.kernel):
             yield replace(_scheduled(kernel, machine), repacks=way.repacks)
     yield way
@@ -140,12 +140,12 @@ def _serial(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool
 ) -> Iterator[Schedule]:
     """The ways to run `kernel` by one thread."""
-    ranges = by_ranges(kernel)
+    ranges = split_by_range(kernel)
     if ranges is not None:
-        flat = ranges if fixed_shapes else flattened(ranges)
+        flat = ranges if fixed_shapes else flatten_axes(ranges)
         yield Schedule(with_shapes_of(ranges, flat, flat), 0)
         return
-    flat = kernel if fixed_shapes else flattened(kernel, repackable)
+    flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
     for way in _ways(flat, repackable, machine):
         yield replace(way, kernel=with_shapes_of(kernel, flat, way.kernel))
 
@@ -177,7 +177,7 @@ def _reduces(kernel: PrimFunc) -> bool:
 
 def _windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     with suppress(Unknown):
-        slid = slide(inlined(kernel), machine)
+        slid = sliding_window(inlined(kernel), machine)
         if slid is not None:
             yield Schedule(slid, held_bytes(slid))
 
@@ -196,6 +196,6 @@ def _tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> It
 def _lane_sums(
     kernel: PrimFunc, _repackable: frozenset[int], _machine: Machine, one_operand: bool = False
 ) -> Iterator[Schedule]:
-    along = lane_sums(kernel, one_operand=one_operand)
+    along = vector_reduction(kernel, one_operand=one_operand)
     if along is not None:
         yield Schedule(along, workspace_bytes(along))

@@ -21,14 +21,14 @@ from ...errors import ConfigError
 from ...targets import Machine
 from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS, inlined, new_schedule, scheduled_kernel
-from ...tir.memoise import by_structure
+from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import workspace_bytes
-from ..rules.flatten_axes import flattened, with_shapes_of
+from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
-from ..rules.sliding_window import Lines, slide, ways_to_slide
+from ..rules.sliding_window import Lines, sliding_variants, sliding_window
 from ..rules.tile_candidates import Reduced, Tiling, tilings
-from ..rules.tile_reduction import tile_reduction, ways_to_tile
-from ..rules.vector_reduction import LANES, lane_sums
+from ..rules.tile_reduction import tile_reduction, tiling_variants
+from ..rules.vector_reduction import LANES, vector_reduction
 from ..weights.repack import Repack
 from .candidates import Schedule
 
@@ -40,7 +40,7 @@ _Made = tuple[PrimFunc, tuple[Repack, ...]]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ScheduleChoice:
     """One way; its fields are its options, `False` for what is not the case."""
 
     name: ClassVar[str]
@@ -57,7 +57,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Tiles(Choice):
+class Tiles(ScheduleChoice):
     """Register tiles of `vectors` vectors along an axis of the reduction, by `rows` of the axes of the other operand.
 
     `turned`: the tiles walk along the other operand first than they would. `late`: padding is copied step by step.
@@ -85,7 +85,7 @@ class Tiles(Choice):
 
 
 @dataclass(frozen=True)
-class Slides(Choice):
+class Slides(ScheduleChoice):
     """Windows over padded lines: see `sliding.Lines`."""
 
     name: ClassVar[str] = "slide"
@@ -96,12 +96,12 @@ class Slides(Choice):
     def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
         if min(self.at_once, self.rows, self.band) < 1:
             return None
-        slid = slide(inlined(flat), machine, Lines(self.at_once, self.rows, self.band))
+        slid = sliding_window(inlined(flat), machine, Lines(self.at_once, self.rows, self.band))
         return None if slid is None else (slid, ())
 
 
 @dataclass(frozen=True)
-class LaneSums(Choice):
+class LaneSums(ScheduleChoice):
     """Sums along memory, in so many lanes."""
 
     name: ClassVar[str] = "lane-sums"
@@ -110,12 +110,12 @@ class LaneSums(Choice):
     def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
         if self.lanes < 1:
             return None
-        along = lane_sums(flat, one_operand=False, lanes=(self.lanes,))
+        along = vector_reduction(flat, one_operand=False, lanes=(self.lanes,))
         return None if along is None else (along, ())
 
 
 @dataclass(frozen=True)
-class Fuse(Choice):
+class Fuse(ScheduleChoice):
     """Loops inside each other, without vectors but those LLVM finds."""
 
     name: ClassVar[str] = "fuse"
@@ -125,7 +125,7 @@ class Fuse(Choice):
 
 
 @dataclass(frozen=True)
-class Plain(Choice):
+class Plain(ScheduleChoice):
     """As TVM made it."""
 
     name: ClassVar[str] = "plain"
@@ -135,7 +135,7 @@ class Plain(Choice):
 
 
 @dataclass(frozen=True)
-class Traced(Choice):
+class Traced(ScheduleChoice):
     """The steps of a schedule that MetaSchedule found, in its JSON."""
 
     name: ClassVar[str] = "trace"
@@ -151,10 +151,10 @@ class Traced(Choice):
         return scheduled_kernel(schedule, flat), ()
 
 
-_KINDS: dict[str, type[Choice]] = {kind.name: kind for kind in (Tiles, Slides, LaneSums, Fuse, Plain)}
+_KINDS: dict[str, type[ScheduleChoice]] = {kind.name: kind for kind in (Tiles, Slides, LaneSums, Fuse, Plain)}
 
 
-def parse_choice(spec: str) -> Choice:
+def parse_choice(spec: str) -> ScheduleChoice:
     """The choice a spec is of. Raises ConfigError."""
     if spec.startswith("["):
         return Traced(spec)
@@ -184,8 +184,8 @@ def _refused(spec: str) -> ConfigError:
     return ConfigError(f"'{spec[:80]}' is no choice for a kernel.", "Run `passfit tune` again.")
 
 
-@by_structure
-def chosen(
+@memoise_by_structure
+def schedule_by_spec(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool, spec: str
 ) -> Schedule | None:
     """`kernel` scheduled as a spec says, with the parameters `scheduling.schedules` is given; None where it cannot be.
@@ -193,7 +193,7 @@ def chosen(
     Raises ConfigError where that is no spec."""
     choice = parse_choice(spec)
     as_made = fixed_shapes or isinstance(choice, Traced)  # MetaSchedule does not tell what is element-wise from flat ones
-    flat = kernel if as_made else flattened(kernel, repackable)
+    flat = kernel if as_made else flatten_axes(kernel, repackable)
     try:
         made = choice.made(flat, repackable, machine)
         if made is None:
@@ -204,16 +204,16 @@ def chosen(
         return None  # a trace or a size of another kernel
 
 
-def choices(
+def schedule_choices(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool = False
-) -> Iterator[Choice]:
+) -> Iterator[ScheduleChoice]:
     """The choices by the rules' own parameters that are worth a measurement, those first that promise most; each may
     turn out not to be possible, or to need too much workspace."""
-    flat = kernel if fixed_shapes else flattened(kernel, repackable)
-    found, padded = ways_to_tile(flat, repackable, machine)
+    flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
+    found, padded = tiling_variants(flat, repackable, machine)
     tiles = [Tiles.of(tiling) for tiling in found[:_TILES]]
     try:
-        yield from (Slides(way.at_once, way.rows, way.band) for way in ways_to_slide(inlined(flat), machine))
+        yield from (Slides(way.at_once, way.rows, way.band) for way in sliding_variants(inlined(flat), machine))
     except Unknown:
         pass
     yield from tiles
@@ -224,6 +224,6 @@ def choices(
     yield Plain()
 
 
-def turned(choice: Choice) -> Choice | None:
+def turned(choice: ScheduleChoice) -> ScheduleChoice | None:
     """The same tile, walking along the other operand first; None for a choice without tiles."""
     return replace(choice, turned=not choice.turned) if isinstance(choice, Tiles) else None

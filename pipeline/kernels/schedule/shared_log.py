@@ -6,7 +6,7 @@ import fcntl
 import os
 
 
-class SharedLines:
+class SharedLog:
     """Every process sees all lines once, its own too. A line is appended in one piece, whoever else appends."""
 
     def __init__(self) -> None:

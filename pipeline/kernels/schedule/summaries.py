@@ -18,11 +18,11 @@ from ...program import Overlay
 from ...targets import Machine
 from ...tir.in_place_analysis import Sharing
 from .candidates import Schedule, Schedules, fits, largest_default, schedules
-from .shared_log import SharedLines
+from .shared_log import SharedLog
 
 
 @dataclass(frozen=True)
-class Outline:
+class ScheduleSummary:
     """A way to run a kernel, without the kernel: see `scheduling.Schedule`."""
 
     workspace: int
@@ -30,19 +30,19 @@ class Outline:
     sharing: Sharing
 
 
-class Outlines:
+class ScheduleSummaries:
     """Of the kernels that this process was asked for, or another one with the same `lines`.
 
     Of two that are at the same kernels one should go `backwards`: else both are at the same one all the time.
     """
 
-    def __init__(self, lines: SharedLines | None = None):
+    def __init__(self, lines: SharedLog | None = None):
         self.lines, self.backwards = lines, False
         self._known: dict[str, Any] = {}
 
     def chosen(
         self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine
-    ) -> dict[str, Outline]:
+    ) -> dict[str, ScheduleSummary]:
         """The outline of what `scheduling.chosen` chooses for each kernel of a program."""
         asked = [
             (name, _key(kernels[name], private[name], machine), lambda name=name: schedules(kernels[name], private[name], machine))
@@ -60,7 +60,7 @@ class Outlines:
             self.lines.close()
             self.lines = None
 
-    def _within(self, key: str, ways: Callable[[], Schedules], most: int, per_thread: int) -> Outline:
+    def _within(self, key: str, ways: Callable[[], Schedules], most: int, per_thread: int) -> ScheduleSummary:
         first = _read(self._remembered(f"first {key}", lambda: _written(next(ways().ways()))))
         if fits(first, most, per_thread):
             return first
@@ -90,6 +90,6 @@ def _written(schedule: Schedule) -> list:
     return [schedule.workspace, schedule.threads, found.results, *(list(map(astuple, each)) for each in (found.in_place, found.copies))]
 
 
-def _read(line: list) -> Outline:
+def _read(line: list) -> ScheduleSummary:
     workspace, threads, results, *overlays = line
-    return Outline(workspace, threads, Sharing(results, *(tuple(Overlay(*each) for each in kind) for kind in overlays)))
+    return ScheduleSummary(workspace, threads, Sharing(results, *(tuple(Overlay(*each) for each in kind) for kind in overlays)))

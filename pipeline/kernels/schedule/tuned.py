@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
+class ScheduleRequest:
     """A kernel to be scheduled: see `scheduling.schedules` for the first four.
 
     `rules` is what the rules made of it, `most` the workspace it may have, in bytes; it is called `calls` times a run.
@@ -43,16 +43,16 @@ class Request:
         kernel = self.kernel
         if kernel.attrs and "global_symbol" in kernel.attrs:
             kernel = kernel.without_attr("global_symbol")
-        parts = (tvm_ffi.structural_hash(kernel), *map(str, operands(kernel)), sorted(self.repackable), self.fixed_shapes)
+        parts = (tvm_ffi.structural_hash(kernel), *map(str, operand_types(kernel)), sorted(self.repackable), self.fixed_shapes)
         return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:32]
 
     def scheduled(self, spec: str) -> Schedule | None:
         """The kernel as a choice says, for the threads of the machine; None where it cannot be. Raises ConfigError where
         `spec` is none."""
         from .candidates import threaded
-        from .choices import chosen
+        from .choices import schedule_by_spec
 
-        found = chosen(self.kernel, self.repackable, self.machine, self.fixed_shapes, spec)
+        found = schedule_by_spec(self.kernel, self.repackable, self.machine, self.fixed_shapes, spec)
         return None if found is None else next(threaded(found, self.machine))
 
     def allows(self, schedule: Schedule) -> bool:
@@ -76,7 +76,7 @@ class Tuning:
     def __bool__(self) -> bool:
         return bool(self.choices)
 
-    def schedule(self, request: Request) -> Schedule:
+    def schedule(self, request: ScheduleRequest) -> Schedule:
         """The chosen schedule; the rules' own where none is known, or it is not allowed there.
 
         Raises ConfigError where the choice is of another kernel.
@@ -93,7 +93,7 @@ class Tuning:
         return found if request.allows(found) else request.rules
 
 
-def operands(kernel: PrimFunc) -> list[str]:
+def operand_types(kernel: PrimFunc) -> list[str]:
     """The dtype and shape of each parameter, `float32 1x3x8x8`; a number has no shape."""
     found = []
     for param in kernel.params:

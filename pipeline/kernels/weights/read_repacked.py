@@ -18,7 +18,7 @@ from ...tir.loop_nests import all_of, reshaped
 from .repack import Repack
 
 
-def reading(kernel: PrimFunc, parameter: int, repack: Repack) -> PrimFunc:
+def read_repacked(kernel: PrimFunc, parameter: int, repack: Repack) -> PrimFunc:
     """`kernel`, not scheduled yet, with a weight in a layout it is in already."""
     old = kernel.params[parameter]
     new = reshaped(old, repack.shape(tuple(int(extent) for extent in old.ty.shape)))
@@ -34,7 +34,7 @@ def reading(kernel: PrimFunc, parameter: int, repack: Repack) -> PrimFunc:
     return PrimFunc(params, body, attrs=kernel.attrs)
 
 
-def in_layouts(
+def read_all_repacked(
     program: Program, kernels: Mapping[str, PrimFunc], layouts: Mapping[int, Repack]
 ) -> tuple[Program, dict[str, PrimFunc]]:
     """Steps and kernels that read weights, by their number, in these layouts; a kernel for each way to read them."""
@@ -48,7 +48,7 @@ def in_layouts(
         if ways and (step.kernel, ways) not in made:
             kernel = kernels[step.kernel]
             for parameter, repack in ways:
-                kernel = reading(kernel, parameter, repack)
+                kernel = read_repacked(kernel, parameter, repack)
             name = f"{step.kernel}_laid_out"
             while name in found:
                 name += "_"

@@ -88,10 +88,10 @@ def repack_weights(
     for step in program.steps:
         for repack in repacks.get(step.kernel, ()):
             chosen[program.tensors[step.reads[repack.parameter]].weight] = repack
-    return repacked(program, arrays, chosen)
+    return repack_by_number(program, arrays, chosen)
 
 
-def repacked(
+def repack_by_number(
     program: Program, arrays: Sequence[np.ndarray], chosen: Mapping[int, Repack]
 ) -> tuple[Program, tuple[np.ndarray, ...]]:
     """`program` and its weights, those in `chosen` in the layout it says."""

@@ -16,7 +16,7 @@ EXPANSIONS = 10_000
 
 
 @dataclass(slots=True)
-class State:
+class BeamState:
     """The steps `done` (a bit set), the `step` done last; the bytes alive now, and the most that ever were.
 
     `ready` are the steps that can run next, worked out only for the states that are kept.
@@ -26,7 +26,7 @@ class State:
     alive: int
     peak: int
     step: int
-    parent: State | None
+    parent: BeamState | None
     ready: int = 0
 
     def order(self) -> tuple[int, ...]:
@@ -45,11 +45,11 @@ def beam_search(graph: StepGraph, incumbent: int, width: int) -> tuple[tuple[int
     """
     ready = sum(1 << step for step, needs in enumerate(graph.before) if not needs)
     # No order is below `least`, so counting it as reached loses nothing, and lets more steps run at once.
-    beam = [State(0, graph.inputs, graph.least, -1, None, ready)]
+    beam = [BeamState(0, graph.inputs, graph.least, -1, None, ready)]
     left = EXPANSIONS * width
     complete = True
     for _ in graph.before:
-        best: dict[int, State] = {}
+        best: dict[int, BeamState] = {}
         for state in beam:
             children = _children(graph, state, incumbent)
             left -= len(children)
@@ -68,7 +68,7 @@ def beam_search(graph: StepGraph, incumbent: int, width: int) -> tuple[tuple[int
     return min(beam, key=lambda state: state.peak).order(), complete
 
 
-def _children(graph: StepGraph, state: State, incumbent: int) -> list[State]:
+def _children(graph: StepGraph, state: BeamState, incumbent: int) -> list[BeamState]:
     """The states one step later whose peak is below `incumbent`; only one where a step is best run at once."""
     found = []
     ready = state.ready
@@ -82,14 +82,14 @@ def _children(graph: StepGraph, state: State, incumbent: int) -> list[State]:
             continue
         done = state.done | bit
         at_once = state.done and alive <= state.alive and top <= state.peak
-        child = State(done, alive, max(state.peak, top), step, state)
+        child = BeamState(done, alive, max(state.peak, top), step, state)
         if at_once:
             return [child]
         found.append(child)
     return found
 
 
-def _ready(graph: StepGraph, state: State) -> int:
+def _ready(graph: StepGraph, state: BeamState) -> int:
     assert state.parent is not None
     ready = state.parent.ready ^ 1 << state.step
     for later in graph.after[state.step]:

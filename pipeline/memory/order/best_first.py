@@ -19,7 +19,7 @@ from .step_graph import StepGraph
 
 
 @dataclass(slots=True, eq=False)
-class State:
+class SearchState:
     """The steps `done` and those `ready` to run next, as bit sets; the bytes alive now, and the most that ever were.
 
     `ran` are the steps that led here from `parent`.
@@ -29,7 +29,7 @@ class State:
     ready: int
     alive: int
     peak: int
-    parent: State | None = None
+    parent: SearchState | None = None
     ran: tuple[int, ...] = ()
 
     def order(self) -> tuple[int, ...]:
@@ -41,7 +41,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Segment:
+class StepRange:
     """The `steps` that run between the cut points `start` and `goal`, in some order, and its peak.
 
     `alive` bytes are alive at the start, `left` at the goal, not counting inputs that nobody reads.
@@ -95,7 +95,7 @@ class _Search:
         # The steps whose price may change when a step runs.
         self.sharers = [_union(others for _, others, _, _ in touched) for touched in self.touched]
 
-    def segments(self, order: Sequence[int]) -> list[Segment]:
+    def segments(self, order: Sequence[int]) -> list[StepRange]:
         """What each segment is in this order."""
         points = cut_points(ancestors(self.graph))
         alive, first, found = self.graph.inputs - self.graph.unread, 0, []
@@ -105,7 +105,7 @@ class _Search:
             alive, first = found[-1].left, last
         return found
 
-    def segment(self, start: int, goal: int, alive: int, steps: tuple[int, ...]) -> Segment:
+    def segment(self, start: int, goal: int, alive: int, steps: tuple[int, ...]) -> StepRange:
         """The segment between two cut points in the order of `steps`, with `alive` bytes alive at the start."""
         done, left, peak = start, alive, 0
         for step in steps:
@@ -113,9 +113,9 @@ class _Search:
             peak = max(peak, left + added)
             left += growth
             done |= 1 << step
-        return Segment(start, goal, alive, left, steps, peak)
+        return StepRange(start, goal, alive, left, steps, peak)
 
-    def ordered(self, segment: Segment, level: int, share: int) -> tuple[tuple[int, ...] | None, int]:
+    def ordered(self, segment: StepRange, level: int, share: int) -> tuple[tuple[int, ...] | None, int]:
         """The steps of a segment in an order with a lower peak, or None; and what peak the search has reached.
 
         Orders that stay at or below `level` are alike to it. If it reached more than that, no order is below what it
@@ -124,7 +124,7 @@ class _Search:
         end = max(0, self.work - share)
         steps = _bits(segment.goal & ~segment.start)
         ready = _union(1 << step for step in steps if not self.graph.before[step] & ~segment.start)
-        first = State(segment.start, ready, segment.alive, level)
+        first = SearchState(segment.start, ready, segment.alive, level)
         self.settle(first, segment.goal, ready, 0)
         # Of states with one peak, first the one with most steps done, then the one found first.
         number = count()
@@ -144,7 +144,7 @@ class _Search:
                     heapq.heappush(heap, (child.peak, -child.done.bit_count(), next(number), child))
         return None, segment.peak
 
-    def children(self, state: State, segment: Segment) -> list[State]:
+    def children(self, state: SearchState, segment: StepRange) -> list[SearchState]:
         """The states one step, and the moves forced after it, later, with a peak below that of the segment.
 
         Only one where a way like that gives no more alive, at no higher peak: nothing is gained by putting it off.
@@ -157,7 +157,7 @@ class _Search:
             peak = max(state.peak, state.alive + added)
             if peak >= segment.peak:
                 continue
-            child = State(state.done, state.ready, state.alive, peak, state)
+            child = SearchState(state.done, state.ready, state.alive, peak, state)
             changed = self.run(child, segment.goal, step, growth)
             self.settle(child, segment.goal, changed | waiting & child.ready, waiting)
             if child.alive <= state.alive and peak <= state.peak:
@@ -165,7 +165,7 @@ class _Search:
             found.append(child)
         return found
 
-    def settle(self, state: State, goal: int, check: int, waiting: int) -> None:
+    def settle(self, state: SearchState, goal: int, check: int, waiting: int) -> None:
         """Runs all forced moves. `check` are the ready steps that may be some, `waiting` those that raised the peak."""
         while check:
             bit = check & -check
@@ -181,7 +181,7 @@ class _Search:
             if growth < 0:
                 check |= waiting & state.ready
 
-    def run(self, state: State, goal: int, step: int, growth: int) -> int:
+    def run(self, state: SearchState, goal: int, step: int, growth: int) -> int:
         """Runs a step; returns the ready steps whose price may have changed."""
         state.done |= 1 << step
         state.ready ^= 1 << step

@@ -24,7 +24,7 @@ WORK = 400_000
 
 
 @dataclass(frozen=True)
-class Schedule:
+class FoundOrder:
     """An order of the steps (a permutation for `Program.reordered`), its peak, and whether no order has a lower one."""
 
     order: tuple[int, ...]
@@ -43,7 +43,7 @@ def orders_of(graph: StepGraph) -> Iterator[tuple[str, tuple[int, ...]]]:
     return zip(CHEAP_ORDERS, made, strict=True)
 
 
-def best_order(program: Program, work: int = WORK, alignment: int = ALIGNMENT) -> Schedule:
+def best_order(program: Program, work: int = WORK, alignment: int = ALIGNMENT) -> FoundOrder:
     """The order of `beam_order`, or a better one that best-first search finds looking at no more than `work` moves."""
     best = beam_order(program, alignment=alignment)
     if best.optimal:
@@ -52,27 +52,27 @@ def best_order(program: Program, work: int = WORK, alignment: int = ALIGNMENT) -
     order, least = best_first(graph, best.order, work)
     check_order(program, order)
     peak = max(graph.alive(order))
-    return Schedule(order, peak, peak == least)
+    return FoundOrder(order, peak, peak == least)
 
 
-def beam_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMENT) -> Schedule:
+def beam_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMENT) -> FoundOrder:
     """The best of the named orders, improved by a beam of `effort` states; 0 is no search. Never worse than given.
 
     Of orders with the same peak the first of `orders` is kept, so a program that is good already stays as it is.
     """
     graph = step_graph(program, alignment)
-    best = Schedule((), 0, False)
+    best = FoundOrder((), 0, False)
     for name, order in orders_of(graph):
         peak = max(graph.alive(order))
         if name == "given" or peak < best.peak:
-            best = Schedule(order, peak, peak == graph.least)
+            best = FoundOrder(order, peak, peak == graph.least)
         if best.optimal:
             return best
     if effort > 0:
         order, exhausted = beam_search(graph, best.peak, effort)
         order = best.order if order is None else order
         peak = max(graph.alive(order))
-        best = Schedule(order, peak, exhausted or peak == graph.least)
+        best = FoundOrder(order, peak, exhausted or peak == graph.least)
     check_order(program, best.order)
     return best
 

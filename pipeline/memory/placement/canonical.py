@@ -40,7 +40,7 @@ class Work:
             raise OutOfWork
 
 
-def lower(boxes: Sequence[Box], best: Placement, bound: int, work: int) -> Placement:
+def lower_placement(boxes: Sequence[Box], best: Placement, bound: int, work: int) -> Placement:
     """A placement no higher than `best`, if possible of height `bound`: the least one for up to `EXACT_BOXES` boxes.
 
     `work` limits the boxes looked at in all searches together. The bound is tried first, since most networks reach

@@ -21,7 +21,7 @@ from .greedy import Box, Placement, neighbours, orders, promote
 
 
 @dataclass(frozen=True)
-class Piece:
+class Block:
     """Alive in the half-open range `[start, end)` of steps, `[lower, upper)` of its buffer; in any one unit."""
 
     start: int
@@ -31,10 +31,10 @@ class Piece:
 
 
 #: the pieces of one buffer, which keep their places relative to each other
-Shape = tuple[Piece, ...]
+Shape = tuple[Block, ...]
 
 
-def lowest_shapes(shapes: Sequence[Shape], best: Placement, bound: int, rounds: int) -> Placement:
+def place_with_gaps(shapes: Sequence[Shape], best: Placement, bound: int, rounds: int) -> Placement:
     """A placement no higher than `best`, of the same buffers: of those that greedy orders lead to, each followed by
     `rounds` with the buffers at the top first, the lowest; `bound` is the height at which to stop."""
     if all(len({(each.start, each.end) for each in shape}) == 1 for shape in shapes):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from ...program import Program
 from ..liveness import ALIGNMENT, Lifetime, Parts, aligned, lifetimes
-from .canonical import lower
-from .gaps import Piece, Shape, lowest_shapes
+from .canonical import lower_placement
+from .gaps import Block, Shape, place_with_gaps
 from .greedy import Box, Placement, loads, neighbours, orders, place, promote
-from .skyline import settled
+from .skyline import skyline_placement
 
 #: how often the boxes at the top are promoted before the search is asked
 PROMOTIONS = 24
@@ -56,7 +56,7 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
     least = max(parts.alive_bytes())
     if placement.height * unit > least:
         shapes = [_shape(parts, index, unit) for index in placed]
-        placement = lowest_shapes(shapes, placement, least // unit, PROMOTIONS)
+        placement = place_with_gaps(shapes, placement, least // unit, PROMOTIONS)
     for index, offset in zip(placed, placement.offsets, strict=True):
         offsets[index] = offset * unit
     arena = placement.height * unit
@@ -82,8 +82,8 @@ def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
     assert best is not None
     best = _promoted(boxes, near, winner, best, least)
     if best.height > least:
-        best = settled(boxes, best, least, work // 2)
-    return best if best.height == least else lower(boxes, best, least, work // 2)
+        best = skyline_placement(boxes, best, least, work // 2)
+    return best if best.height == least else lower_placement(boxes, best, least, work // 2)
 
 
 def _promoted(
@@ -106,7 +106,7 @@ def _promoted(
 def _shape(parts: Parts, buffer: int, unit: int) -> Shape:
     """The parts of a buffer that are ever alive."""
     return tuple(
-        Piece(life.start, life.end, parts.lowers[part] // unit, (parts.lowers[part] + parts.sizes[part]) // unit)
+        Block(life.start, life.end, parts.lowers[part] // unit, (parts.lowers[part] + parts.sizes[part]) // unit)
         for part in parts.of_buffer(buffer)
         if parts.sizes[part] and (life := parts.lives[part]).end > life.start
     )

@@ -25,7 +25,7 @@ MEMORY = 0.98
 STRIDE = 0.97
 
 
-def settled(boxes: Sequence[Box], best: Placement, bound: int, work: int) -> Placement:
+def skyline_placement(boxes: Sequence[Box], best: Placement, bound: int, work: int) -> Placement:
     """A placement no higher than `best`: the lowest of many rounds, which look at about `work` boxes. Deterministic.
 
     The constants were tried on rectangles cut into 150 to 450 boxes; none of them matters much.

@@ -11,7 +11,7 @@ from ...program import DTYPE_BYTES, Overlay, Program, Step
 Piece = tuple[int, int, int]
 
 
-def laid_together(program: Program, step: Step, overlay: Overlay) -> Program | None:
+def overlay_operand(program: Program, step: Step, overlay: Overlay) -> Program | None:
     """`program` with a read of `step` where `overlay` puts it in a write; its smaller buffer moves into the larger one.
 
     The same object where they lie there already; None where one is a weight, or neither buffer has room for the other.
@@ -37,7 +37,7 @@ def laid_together(program: Program, step: Step, overlay: Overlay) -> Program | N
     return replace(program, tensors=tensors)
 
 
-def compacted(program: Program) -> Program:
+def drop_empty_buffers(program: Program) -> Program:
     """`program` without the buffers on which no tensor lies any more."""
     used = sorted({tensor.buffer for tensor in program.tensors if tensor.buffer is not None})
     number = {buffer: place for place, buffer in enumerate(used)}
@@ -52,7 +52,7 @@ def tensors_on(program: Program, buffer: int) -> frozenset[int]:
     return frozenset(number for number, tensor in enumerate(program.tensors) if tensor.buffer == buffer)
 
 
-def touching(program: Program, tensors: frozenset[int]) -> list[int]:
+def steps_accessing(program: Program, tensors: frozenset[int]) -> list[int]:
     """The numbers of the steps that read or write any of `tensors`."""
     return [
         number
@@ -68,7 +68,7 @@ def keeps_contents(program: Program, buffer: int) -> bool:
     """
     contents = _Contents(program, buffer)
     contents.write(contents.on_buffer(tuple(port.tensor for port in program.inputs)))
-    for step in (program.steps[number] for number in touching(program, tensors_on(program, buffer))):
+    for step in (program.steps[number] for number in steps_accessing(program, tensors_on(program, buffer))):
         reads, writes = contents.on_buffer(step.reads), contents.on_buffer(step.writes)
         if not all(map(contents.holds, reads)) or not _may_run(program, step, reads, writes):
             return False
@@ -95,13 +95,13 @@ def _overlap(program: Program, one: int, other: int) -> bool:
     return max(low, start) < min(high, end)
 
 
-def pieces(program: Program, sources: dict[int, list[int]], tensor: int) -> Iterator[Piece]:
+def contents_of(program: Program, sources: dict[int, list[int]], tensor: int) -> Iterator[Piece]:
     """What the bytes of a tensor are, seen through views; `sources` are those of `program.views`."""
     low, high = span(program, tensor)
     if tensor not in sources:
         yield low, high, tensor
     for source in sources.get(tensor, ()):
-        for start, end, root in pieces(program, sources, source):
+        for start, end, root in contents_of(program, sources, source):
             if max(start, low) < min(end, high):
                 yield max(start, low), min(end, high), root
 
@@ -130,7 +130,7 @@ class _Contents:
     def holds(self, tensor: int) -> bool:
         low, high = span(self._program, tensor)
         covered = 0
-        for start, end, root in pieces(self._program, self._sources, tensor):
+        for start, end, root in contents_of(self._program, self._sources, tensor):
             covered += end - start
             found = sum(max(0, min(end, above) - max(start, below)) for below, above, of in self._written if of == root)
             if found != end - start:

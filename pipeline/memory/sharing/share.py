@@ -20,7 +20,7 @@ from ..liveness import ALIGNMENT, aligned
 from ..order.best_order import orders_of
 from ..order.cut_points import ancestors
 from ..order.step_graph import step_graph
-from .overlay import compacted, keeps_contents, laid_together, tensors_on, touching
+from .overlay import drop_empty_buffers, keeps_contents, overlay_operand, steps_accessing, tensors_on
 
 #: what a program costs: bytes at the peak, kernels, and bytes × steps; smaller is better
 _Cost = tuple[int, int, int]
@@ -51,7 +51,7 @@ def share(program: Program, *, in_place: bool = True, copies: bool = True, align
     """
     kinds = [_in_place] * in_place + [_without_copies] * (copies and has_copies(program))
     found = [_merged(program, way, _Work(alignment, WORK)) for way in (kinds, kinds[::-1])[: len(kinds)]]
-    return compacted(min(found, key=lambda each: _cost(each, alignment), default=program))
+    return drop_empty_buffers(min(found, key=lambda each: _cost(each, alignment), default=program))
 
 
 def has_copies(program: Program) -> bool:
@@ -76,7 +76,7 @@ def _in_place(program: Program, work: _Work) -> Program:
     for number in _largest_first(program):
         step = program.steps[number]
         for overlay in step.in_place:
-            merged = laid_together(program, step, overlay)
+            merged = overlay_operand(program, step, overlay)
             if merged is None or merged is program:
                 continue
             if not work.allows(program):
@@ -113,7 +113,7 @@ def _without(program: Program, step: Step) -> Program | None:
     """`program` with all operands of a copy where it copies them to, and without it; None where that is not legal."""
     merged: Program | None = program
     for overlay in step.copies:
-        merged = laid_together(merged, step, overlay)
+        merged = overlay_operand(merged, step, overlay)
         if merged is None:
             return None
     views = tuple(
@@ -156,9 +156,9 @@ def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int
         return False
     if read in program.output_buffers() or write in program.input_buffers():
         return False
-    if touching(program, tensors_on(program, write))[0] != number:
+    if steps_accessing(program, tensors_on(program, write))[0] != number:
         return False
-    users = touching(program, tensors_on(program, read))
+    users = steps_accessing(program, tensors_on(program, read))
     return users[-1] == number and all(earlier >> user & 1 for user in users[:-1])
 
 

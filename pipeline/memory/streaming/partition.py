@@ -14,8 +14,8 @@ from itertools import accumulate
 
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
-from .region import joined, region, region_of
-from .region_builder import Growth, last_needs
+from .region import merge_region, region, region_of
+from .region_builder import RegionBuilder, last_needs
 
 #: steps that run as one, at most
 LONGEST = 256
@@ -24,7 +24,7 @@ GROUPS = (16, 8, 4, 2)
 
 
 @dataclass(frozen=True)
-class Segment:
+class StreamedSteps:
     """Steps `first` to `last`, included, as one, by the rows along `axis` of the first one's result, `group` at a time.
 
     `nbytes` are alive while it runs.
@@ -37,20 +37,20 @@ class Segment:
     nbytes: int
 
 
-def all_joined(
-    program: Program, splits: Mapping[str, Splits], segments: Sequence[Segment], alignment: int = ALIGNMENT
+def apply_partition(
+    program: Program, splits: Mapping[str, Splits], segments: Sequence[StreamedSteps], alignment: int = ALIGNMENT
 ) -> Program:
     """`program` with the steps of each segment as one. The last goes first, so that the numbers of the others stay."""
     for each in sorted(segments, key=lambda each: -each.first):
         found = region(program, splits, each.first, each.last, each.axis, each.group, alignment)
         assert found is not None
-        program, _ = joined(program, found)
+        program, _ = merge_region(program, found)
     return program
 
 
-def best_segments(program: Program, splits: Mapping[str, Splits], alignment: int = ALIGNMENT) -> Path:
+def best_partition(program: Program, splits: Mapping[str, Splits], alignment: int = ALIGNMENT) -> Partition:
     """The path whose fullest edge is least. `program` keeps its order; `splits` are those of its kernels."""
-    paths = Paths(program, splits, alignment)
+    paths = Partitioner(program, splits, alignment)
     found = paths.within(max(paths.alone, default=0))
     assert found.complete
     low = paths.unavoidable
@@ -65,17 +65,17 @@ def best_segments(program: Program, splits: Mapping[str, Splits], alignment: int
 
 
 @dataclass(frozen=True)
-class Path:
+class Partition:
     """Segments in order, and the most bytes alive on the way, which leads as far as step `reached` - to the end if
     `complete`."""
 
-    segments: tuple[Segment, ...]
+    segments: tuple[StreamedSteps, ...]
     nbytes: int
     reached: int
     complete: bool
 
 
-class Paths:
+class Partitioner:
     """Paths through a program. What is alive at each edge is worked out once, when it is asked for."""
 
     def __init__(self, program: Program, splits: Mapping[str, Splits], alignment: int):
@@ -85,12 +85,12 @@ class Paths:
         self.births, self.deaths = self._lives()
         self._needed = last_needs(program)
         #: by first step, the one after the last, and axis: the segment, and what its rings take at least
-        self._known: dict[tuple[int, int, int], Segment | None] = {}
+        self._known: dict[tuple[int, int, int], StreamedSteps | None] = {}
         self._least: dict[tuple[int, int, int], int] = {}
         self._arounds: dict[int, list[int]] = {}
         self._axes_of: dict[int, list[int]] = {}
         #: by first step and axis: the region grown so far, and the step at which no region is possible any more
-        self._growths: dict[tuple[int, int], Growth] = {}
+        self._growths: dict[tuple[int, int], RegionBuilder] = {}
         self._stopped: dict[tuple[int, int], int] = {}
 
     def _lives(self) -> tuple[list[int], list[int]]:
@@ -155,11 +155,11 @@ class Paths:
                 best = max(best, min(self.sizes[read], self.sizes[write]))
         return best
 
-    def within(self, most: int) -> Path:
+    def within(self, most: int) -> Partition:
         """The path that never needs more than `most` bytes and joins the fewest steps, as far as one leads."""
         joined: list[tuple[int, int] | None] = [None] * (self.count + 1)
         joined[0] = (0, 0)
-        came: list[Segment | None] = [None] * (self.count + 1)
+        came: list[StreamedSteps | None] = [None] * (self.count + 1)
         for first in range(self.count):
             here = joined[first]
             if here is None:
@@ -183,18 +183,18 @@ class Paths:
             segments += [segment] if segment is not None else []
         return self._path(segments[::-1], reached)
 
-    def _path(self, segments: Sequence[Segment], reached: int) -> Path:
+    def _path(self, segments: Sequence[StreamedSteps], reached: int) -> Partition:
         inside = {number for segment in segments for number in range(segment.first, segment.last + 1)}
         alone = [nbytes for number, nbytes in enumerate(self.alone[:reached]) if number not in inside]
         most = max([*alone, *(segment.nbytes for segment in segments)], default=0)
-        return Path(tuple(segments), most, reached, reached == self.count)
+        return Partition(tuple(segments), most, reached, reached == self.count)
 
     @staticmethod
-    def _reach(joined: list, came: list, end: int, cost: tuple[int, int], segment: Segment | None) -> None:
+    def _reach(joined: list, came: list, end: int, cost: tuple[int, int], segment: StreamedSteps | None) -> None:
         if joined[end] is None or cost < joined[end]:
             joined[end], came[end] = cost, segment
 
-    def segment(self, first: int, end: int, most: int) -> Segment | None:
+    def segment(self, first: int, end: int, most: int) -> StreamedSteps | None:
         """The fastest way to run these steps as one that needs at most `most` bytes; None where there is none."""
         around = self._around(first, end)
         if around > most:
@@ -210,7 +210,7 @@ class Paths:
                     if around + self._least[place] > most:
                         continue
                 found = None if growth is None else region_of(growth, alignment=self.alignment)
-                self._known[place] = None if found is None else Segment(first, end - 1, axis, 1, around + found.nbytes)
+                self._known[place] = None if found is None else StreamedSteps(first, end - 1, axis, 1, around + found.nbytes)
             segment = self._known[place]
             if segment is not None and segment.nbytes <= most:
                 return segment
@@ -225,13 +225,13 @@ class Paths:
             self._axes_of[first] = sorted(axes, key=lambda axis: (axis == last, axis <= 1, axis))
         return self._axes_of[first]
 
-    def _grown(self, first: int, end: int, axis: int) -> Growth | None:
+    def _grown(self, first: int, end: int, axis: int) -> RegionBuilder | None:
         """With the steps from `first` up to `end`; None where they cannot run as one."""
         if end > self._stopped.get((first, axis), end):
             return None
         growth = self._growths.get((first, axis))
         if growth is None or growth.last >= end:
-            growth = Growth(self.program, self.splits, first, axis, self._needed)
+            growth = RegionBuilder(self.program, self.splits, first, axis, self._needed)
             self._growths[first, axis] = growth
         while growth.last < end - 1:
             if not growth.grow():
@@ -243,11 +243,11 @@ class Paths:
         """Whether no segment from `first` goes as far as `end`."""
         return all(self._stopped.get((first, axis), self.count) < end for axis in self._axes(first))
 
-    def coarser(self, path: Path) -> Path:
+    def coarser(self, path: Partition) -> Partition:
         """With as many rows at a time as there is room for."""
         return self._path([self._coarser(segment, path.nbytes) for segment in path.segments], path.reached)
 
-    def _coarser(self, segment: Segment, most: int) -> Segment:
+    def _coarser(self, segment: StreamedSteps, most: int) -> StreamedSteps:
         around = self._around(segment.first, segment.last + 1)
         for group in GROUPS:
             found = region(self.program, self.splits, segment.first, segment.last, segment.axis, group, self.alignment)

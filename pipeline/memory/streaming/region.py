@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from ...program import Buffer, Program, Splits, Step
 from ..liveness import ALIGNMENT, aligned
-from .region_builder import Choice, Growth, Need, last_needs
+from .region_builder import Need, RegionBuilder, StepSplit, last_needs
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ def region(
 
     The rows are those of the first step's result along `axis`, computed `group` at a time, which must divide them all.
     """
-    growth = Growth(program, splits, first, axis, last_needs(program))
+    growth = RegionBuilder(program, splits, first, axis, last_needs(program))
     while growth.last < last:
         if not growth.grow():
             return None
     return region_of(growth, group, alignment)
 
 
-def region_of(growth: Growth, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
+def region_of(growth: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
     """The steps taken in, as one; None where a branch is not joined yet, or the rows do not go together."""
     program = growth.program
     chosen = [growth.choices[number] for number in sorted(growth.choices)]
@@ -100,7 +100,7 @@ def region_of(growth: Growth, group: int = 1, alignment: int = ALIGNMENT) -> Reg
 
 def _stages(
     program: Program,
-    chosen: list[tuple[Choice, list[Need]]],
+    chosen: list[tuple[StepSplit, list[Need]]],
     periods: dict[int, int],
     needed: frozenset[int],
     group: int,
@@ -137,7 +137,7 @@ def _slopes(needs: list[Need]) -> list[Fraction]:
     return [need.slope for need in needs]
 
 
-def joined(program: Program, region: Region) -> tuple[Program, Step]:
+def merge_region(program: Program, region: Region) -> tuple[Program, Step]:
     """`program` with the steps of the region as one, where the last of them was; and that step.
 
     It writes the results, then the rings, which nobody reads: they need a place while it runs, and none after.

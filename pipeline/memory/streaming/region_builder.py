@@ -24,7 +24,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Choice:
+class StepSplit:
     """How a step takes part: by the `rows` of its result, or by those of an `operand`, which it sums up."""
 
     step: int
@@ -42,7 +42,7 @@ def last_needs(program: Program) -> dict[int, int]:
     return found
 
 
-class Growth:
+class RegionBuilder:
     """Steps from `first` to `last` that run as one: none at first, then one more after the other.
 
     A step takes part by the axis its operands made here go by; one that begins a branch waits for a step that joins it.
@@ -57,7 +57,7 @@ class Growth:
         self._made: set[int] = set()
         self._buffers: set[int | None] = set()
         self._sums: set[int] = set()
-        self.choices: dict[int, Choice] = {}
+        self.choices: dict[int, StepSplit] = {}
         self._rates: dict[int, Fraction] = {tensor: Fraction(1) for tensor in program.steps[first].writes}
         self.waiting: list[int] = []
         self._needs: dict[tuple[int, int], list[Need]] = {}
@@ -102,7 +102,7 @@ class Growth:
             self._least[need.tensor] = max(self._least.get(need.tensor, 0), nbytes)
         return self._keeps_pace(choice)
 
-    def _keeps_pace(self, choice: Choice) -> bool:
+    def _keeps_pace(self, choice: StepSplit) -> bool:
         """Note the rows of each tensor that go by while one of the first result's does; False where two disagree."""
         if choice.rows is None:
             return True
@@ -114,13 +114,13 @@ class Growth:
         due = [(need.tensor, self._rates[result] * need.slope) for need in needs]
         return all(self._rates.setdefault(tensor, rate) == rate for tensor, rate in due)
 
-    def needs(self, choice: Choice, group: int) -> list[Need]:
+    def needs(self, choice: StepSplit, group: int) -> list[Need]:
         """What a step needs of the tensors that are made in the region; further steps do not change it."""
         if (choice.step, group) not in self._needs:
             self._needs[choice.step, group] = list(self._needed(choice, group))
         return self._needs[choice.step, group]
 
-    def _needed(self, choice: Choice, group: int) -> Iterator[Need]:
+    def _needed(self, choice: StepSplit, group: int) -> Iterator[Need]:
         step = self.program.steps[choice.step]
         if choice.rows is None:
             assert choice.operand is not None
@@ -139,7 +139,7 @@ class Growth:
         kept = self.kept()
         return sum(nbytes for tensor, nbytes in self._least.items() if tensor not in kept)
 
-    def _by_rows(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> Choice | None:
+    def _by_rows(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> StepSplit | None:
         step = self.program.steps[number]
         for rows in splits.rows:
             if result is not None and rows.axis != result:
@@ -149,10 +149,10 @@ class Growth:
             if all(each is not None and self._axes.get(t, axes[t]) == axes[t] == each.axis for t, each in follows):
                 self._axes.update(axes)
                 self._axes[step.writes[0]] = rows.axis
-                return Choice(number, rows.axis, rows.extent, rows)
+                return StepSplit(number, rows.axis, rows.extent, rows)
         return None
 
-    def _by_sum(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> Choice | None:
+    def _by_sum(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> StepSplit | None:
         if result is not None or len(inside) != 1:
             return None
         ((operand, tensor),) = inside
@@ -161,7 +161,7 @@ class Growth:
             return None
         axis = self._axes[tensor]
         self._sums.add(step.writes[0])
-        return Choice(number, axis, self.program.tensors[tensor].shape[axis], operand=operand)
+        return StepSplit(number, axis, self.program.tensors[tensor].shape[axis], operand=operand)
 
     def periods(self) -> dict[int, int]:
         """The ticks from a group of each tensor's rows to the next."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ...errors import PlanError
 from ...program import Buffer, Program, Splits
 from ..liveness import ALIGNMENT
-from .partition import Path, Paths, best_segments
+from .partition import Partition, Partitioner, best_partition
 
 #: steps that are run again together, at most
 LONGEST = 8
@@ -36,7 +36,7 @@ class Repeat:
     before: int
 
 
-def repeated(program: Program, repeat: Repeat) -> Program:
+def with_repeats(program: Program, repeat: Repeat) -> Program:
     """`program` with steps run again. Raises PlanError where they are not all before, or something views what they
     make."""
     made = {t for number in repeat.steps if number < len(program.steps) for t in program.steps[number].writes}
@@ -67,7 +67,7 @@ def work_of(program: Program, splits: Mapping[str, Splits]) -> int:
 
 
 @dataclass(frozen=True)
-class Repeated:
+class RepeatResult:
     """A program after repeats, in order, and its best path; `refused`: some were not tried for the work they take.
 
     `tried` counts the steps of the programs that were looked at.
@@ -75,7 +75,7 @@ class Repeated:
 
     program: Program
     repeats: tuple[Repeat, ...]
-    path: Path
+    path: Partition
     refused: bool = False
     tried: int = 0
 
@@ -94,14 +94,14 @@ class _Tries:
 
 def best_repeats(
     program: Program, splits: Mapping[str, Splits], work: int, alignment: int = ALIGNMENT, steps: int = TRIED_STEPS
-) -> Repeated:
+) -> RepeatResult:
     """The lowest path found by running steps again that take no more than `work` iterations in all, tried on programs of
     so many steps together.
 
     Halves the bytes allowed: a path is made possible by repeats, one after the other, each where it is blocked.
     """
-    best = Repeated(program, (), best_segments(program, splits, alignment))
-    low = Paths(program, splits, alignment).unavoidable
+    best = RepeatResult(program, (), best_partition(program, splits, alignment))
+    low = Partitioner(program, splits, alignment).unavoidable
     tries = _Tries(steps)
     while best.path.nbytes - low > PRECISION * best.path.nbytes and tries.left > 0:
         middle = (low + best.path.nbytes) // 2
@@ -115,10 +115,10 @@ def best_repeats(
 
 def _within(
     program: Program, splits: Mapping[str, Splits], most: int, work: int, alignment: int, tries: _Tries
-) -> Repeated | None:
+) -> RepeatResult | None:
     """Repeats that make a path of `most` bytes possible; None where none are found, or the tries are used up."""
     repeats: list[Repeat] = []
-    paths = Paths(program, splits, alignment)
+    paths = Partitioner(program, splits, alignment)
     path = paths.within(most)
     while not path.complete:
         left = len(program.steps) - path.reached
@@ -128,8 +128,8 @@ def _within(
             tries.refused = tries.refused or cost > work
             if cost > work or not tries.allows(program):
                 continue
-            after = repeated(program, repeat)
-            tried = Paths(after, splits, alignment)
+            after = with_repeats(program, repeat)
+            tried = Partitioner(after, splits, alignment)
             further = tried.within(most)
             rank = (len(after.steps) - further.reached, cost)
             if rank[0] < left and (best is None or rank < best[0]):
@@ -139,10 +139,10 @@ def _within(
         _, repeat, program, paths, path, cost = best
         work -= cost
         repeats.append(repeat)
-    return Repeated(program, tuple(repeats), paths.coarser(path))
+    return RepeatResult(program, tuple(repeats), paths.coarser(path))
 
 
-def _candidates(paths: Paths, blocked: int) -> Iterator[Repeat]:
+def _candidates(paths: Partitioner, blocked: int) -> Iterator[Repeat]:
     """What could be made again instead of being kept over the steps where a path is blocked, the largest first."""
     program = paths.program
     for at in range(max(0, blocked - 1), min(blocked + 2, len(program.steps))):
@@ -156,7 +156,7 @@ def _candidates(paths: Paths, blocked: int) -> Iterator[Repeat]:
                         yield found
 
 
-def _chain(paths: Paths, buffer: int, at: int, before: int, smaller: int) -> Repeat | None:
+def _chain(paths: Partitioner, buffer: int, at: int, before: int, smaller: int) -> Repeat | None:
     """The steps that make `buffer` again, which is kept over step `at`, for its reader `before`, from what is there or
     small."""
     program = paths.program

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .. import ArenaPlan
 
 
-def plan_of(program: Program, target: Target) -> ArenaPlan:
+def checked_plan(program: Program, target: Target) -> ArenaPlan:
     """Plan the arena of a program for a target, and validate it. Raises PlanError, which would be a bug."""
     from .. import plan_arena, validate_plan
 

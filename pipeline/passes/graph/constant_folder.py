@@ -18,7 +18,7 @@ from .evaluate_kernel import values_of
 _COMPILED: ByStructure[tvm.runtime.Function] = ByStructure()
 
 
-def fold(module: IRModule, *, may_grow: bool) -> IRModule:
+def fold_constants(module: IRModule, *, may_grow: bool) -> IRModule:
     """`module` with every foldable call of `main` replaced by its value, and without what nothing needs then; kernels
     nothing calls any more stay."""
     folded = _foldable(module, may_grow)

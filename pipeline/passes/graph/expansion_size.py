@@ -34,7 +34,7 @@ from tvm.tirx import (
     Select,
 )  # fmt: skip
 
-from ...tir.memoise import by_structure
+from ...tir.memoise import memoise_by_structure
 
 #: operations that `codegen/vector_math.py` writes as a polynomial each
 _FUNCTIONS = ("tirx.exp", "tirx.sigmoid", "tirx.tanh", "tirx.erf")
@@ -78,7 +78,7 @@ class Expansion:
         return [known.get(self.operands + number, 1) for number in range(self.results)], kept
 
 
-@by_structure
+@memoise_by_structure
 def expansion(kernel: PrimFunc, results: int) -> Expansion:
     """The expansion of an unscheduled kernel whose last `results` parameters are what it writes."""
     numbers: dict[Var, int] = {param: number for number, param in enumerate(kernel.params)}

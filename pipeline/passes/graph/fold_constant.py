@@ -27,6 +27,6 @@ class FoldConstant(ModulePass):
     grow: int = 1
 
     def apply(self, module: IRModule) -> IRModule:
-        from .constant_folder import fold
+        from .constant_folder import fold_constants
 
-        return fold(module, may_grow=bool(self.grow))
+        return fold_constants(module, may_grow=bool(self.grow))

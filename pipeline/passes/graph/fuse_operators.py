@@ -59,14 +59,14 @@ class FuseOperators(ModulePass):
         from tvm import relax
 
         from .bound_groups import bounded_groups
-        from .fusible_reductions import mark_read_once
-        from .fusion_barriers import keep_apart
+        from .fusible_reductions import mark_fusible_reductions
+        from .fusion_barriers import insert_fusion_barriers
 
         # FuseOps does nothing without these patterns, and FuseTIR must follow at once.
         module = relax.transform.AnnotateTIROpPattern()(module)
         if self.keep:
-            module = keep_apart(module, self.kept)
+            module = insert_fusion_barriers(module, self.kept)
         if self.over != "element-wise":
-            module = mark_read_once(module, windows_only=self.over == "pooling")
+            module = mark_fusible_reductions(module, windows_only=self.over == "pooling")
         with tvm.transform.PassContext(opt_level=3, config={"relax.FuseOps.max_depth": self.depth}):
             return bounded_groups(relax.transform.FuseOps()(module))

@@ -17,7 +17,7 @@ ELEMENT_WISE, REDUCTION = 0, 3
 _REDUCE_AXIS = 2
 
 
-def mark_read_once(module: IRModule, *, windows_only: bool) -> IRModule:
+def mark_fusible_reductions(module: IRModule, *, windows_only: bool) -> IRModule:
     """`module`, in which kernels that reduce what they read once count as element-wise to FuseOps.
 
     With `windows_only`, those that keep a window's place (poolings), not those that reduce whole axes.
@@ -25,14 +25,14 @@ def mark_read_once(module: IRModule, *, windows_only: bool) -> IRModule:
     """
     marked = IRModule(module.functions, attrs=module.attrs)
     for var, function in module.functions.items():
-        if isinstance(function, PrimFunc) and reads_once(function):
+        if isinstance(function, PrimFunc) and reads_each_element_once(function):
             if windows_only and int(function.attrs["op_pattern"]) == REDUCTION:
                 continue
             marked.update_func(var, function.with_attr("op_pattern", ELEMENT_WISE))
     return marked
 
 
-def reads_once(kernel: PrimFunc) -> bool:
+def reads_each_element_once(kernel: PrimFunc) -> bool:
     """Whether the kernel has one input, and one reduction, which reads each element of the input at most once."""
     blocks = _blocks(kernel.body)
     reductions = [block for block in blocks if any(int(axis.iter_type) == _REDUCE_AXIS for axis in block.iter_vars)]

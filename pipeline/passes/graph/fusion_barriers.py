@@ -19,7 +19,7 @@ from ...errors import SequenceError
 OPAQUE = 8
 
 
-def keep_apart(module: IRModule, numbers: frozenset[int]) -> IRModule:
+def insert_fusion_barriers(module: IRModule, numbers: frozenset[int]) -> IRModule:
     """`module`, annotated with op patterns, in which these calls have a kernel of their own that is opaque to FuseOps.
 
     Raises SequenceError for a number there is no call of.

@@ -21,11 +21,11 @@ class Legalize(ModulePass):
         from tvm import relax
         from tvm.relax.backend.cpu_generic import pipeline
 
-        from .memoised_legalize import remembered_rules
+        from .memoised_legalize import memoised_rules
         from .runtime_free import legalize_topk, serial_loops
 
         target = tvm.target.Target(HOST)
-        rules = relax.transform.LegalizeOps({**remembered_rules(module), "relax.topk": legalize_topk})
+        rules = relax.transform.LegalizeOps({**memoised_rules(module), "relax.topk": legalize_topk})
         with target:
             # The rules go first: dispatching would make a call into TVM's runtime of a TopK.
             legal = tvm.transform.Sequential([rules, *pipeline.library_dispatch_passes(target)])(module)

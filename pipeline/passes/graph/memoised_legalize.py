@@ -30,7 +30,7 @@ class _Made:
 
 
 @dataclass(frozen=True)
-class _Alike:
+class _MemoisedRule:
     """What a rule sees of a call, and what it made: calls of one hash may differ."""
 
     attrs: object
@@ -42,10 +42,10 @@ class _Alike:
         return len(self.seen) == len(seen) and all(tvm_ffi.structural_equal(one, other) for one, other in pairs)
 
 
-_MADE: dict[tuple[object, ...], list[_Alike]] = {}
+_MADE: dict[tuple[object, ...], list[_MemoisedRule]] = {}
 
 
-def remembered_rules(module: IRModule) -> dict[str, Rule]:
+def memoised_rules(module: IRModule) -> dict[str, Rule]:
     """A rule for each operator that `main` calls, for LegalizeOps."""
     operators = {
         binding.value.op
@@ -67,7 +67,7 @@ def _remembering(rule: Rule) -> Rule:
         alike = _MADE.setdefault(key, [])
         found = next((each for each in alike if each.is_of(call.attrs, seen)), None)
         if found is None:
-            found = _Alike(call.attrs, seen, _made(rule, call))
+            found = _MemoisedRule(call.attrs, seen, _made(rule, call))
             alike.append(found)
         made = found.made
         if made is None:

@@ -19,6 +19,6 @@ class CutSums(LoweredPass):
     summary = "makes two of a kernel where each row of its result needs the same sums, so that it can be split"
 
     def apply(self, lowered: Lowered) -> Lowered:
-        from ...kernels.rewrite.split_reductions import cut_sums
+        from ...kernels.rewrite.split_reductions import split_reductions
 
-        return cut_sums(lowered)
+        return split_reductions(lowered)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import PlanError, SequenceError
-from ...memory.streaming.rematerialise import Repeat, repeated
+from ...memory.streaming.rematerialise import Repeat, with_repeats
 from ..base import Level, ProgramPass
 
 if TYPE_CHECKING:
@@ -35,6 +35,6 @@ class Rematerialise(ProgramPass):
 
     def rearrange(self, program: Program) -> Program:
         try:
-            return repeated(program, self.repeat)
+            return with_repeats(program, self.repeat)
         except PlanError as error:
             raise SequenceError(f"The pass '{self.spec}' does not fit: {error}", "Search again.") from error

@@ -40,9 +40,9 @@ class SplitPass(LoweredPass):
 
     def apply(self, lowered: Lowered) -> Lowered:
         from ...kernels.rewrite.splittable import splits_of
-        from ...kernels.rewrite.stream_region import banded
+        from ...kernels.rewrite.stream_region import stream_region
 
-        return banded(lowered, self.region(lowered.program, splits_of(lowered)))
+        return stream_region(lowered, self.region(lowered.program, splits_of(lowered)))
 
     def region(self, program: Program, splits: Mapping[str, Splits]) -> Region:
         """Select the steps to run as one; `splits` tell how each kernel splits. Raises SequenceError."""

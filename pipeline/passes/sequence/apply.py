@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ...kernels.lower.lower import Lowered
-from ...kernels.lower.schedule_program import without_workspaces
+from ...kernels.lower.schedule_program import schedule_program
 from ..base import Level, LoweredPass, Pass
 
 
-def arranged(
+def apply_program_passes(
     lowered: Lowered,
     passes: Iterable[Pass],
-    scheduled: Callable[[Lowered], tuple[Lowered, int]] = without_workspaces,
+    scheduled: Callable[[Lowered], tuple[Lowered, int]] = schedule_program,
 ) -> tuple[Lowered, int]:
     """Apply the passes on lowered programs among `passes`, schedule the kernels, return both with the workspace.
 
-    The largest workspace is in bytes. `scheduled` may plan schedules only, see `schedule_program.planned`.
+    The largest workspace is in bytes. `scheduled` may plan schedules only, see `schedule_program.summarise_schedules`.
     Raises SequenceError for a split or a layout of another program.
     """
     workspace: int | None = None

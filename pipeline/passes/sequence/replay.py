@@ -10,13 +10,13 @@ from passfit.frontend.imported_model import port_names
 from ...errors import SequenceError
 from ...frontend.relax.provenance import provenance
 from ...kernels.lower.lower import Lowered, lower
-from ...kernels.lower.specialise import placed_kernels
+from ...kernels.lower.specialise import specialise_kernels
 from ...kernels.schedule.tuned import Tuning
 from ...targets import Machine
 from ..base import ModulePass
 from ..graph.fuse_operators import FuseOperators
 from ..program.layout import Layout
-from .apply import arranged
+from .apply import apply_program_passes
 from .failures import FAILURES
 from .sequence import Sequence
 
@@ -35,17 +35,17 @@ def replay(
     Returns the program and its largest workspace in bytes. Raises SequenceError for a pass, or a layout, that does not
     take the graph, ConfigError for a tuning of other kernels.
     """
-    return scheduled(lowered_by(sequence, module, model, name, machine, tuning), sequence, layout)
+    return schedule_sequence(lower_by_sequence(sequence, module, model, name, machine, tuning), sequence, layout)
 
 
-def scheduled(lowered: Lowered, sequence: Sequence, layout: Layout | None = None) -> tuple[Lowered, int]:
+def schedule_sequence(lowered: Lowered, sequence: Sequence, layout: Layout | None = None) -> tuple[Lowered, int]:
     """Apply the program passes of `sequence`, and `layout` among them; make kernels to compile."""
     before, after = sequence.around_layout()
-    lowered, workspace = arranged(lowered, (*before, *(() if layout is None else (layout,)), *after))
-    return placed_kernels(lowered), workspace
+    lowered, workspace = apply_program_passes(lowered, (*before, *(() if layout is None else (layout,)), *after))
+    return specialise_kernels(lowered), workspace
 
 
-def lowered_by(
+def lower_by_sequence(
     sequence: Sequence,
     module: IRModule,
     model: onnx.ModelProto,

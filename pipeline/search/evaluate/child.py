@@ -13,7 +13,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
-from .scoring import Errand, Outcome, Request, Scorer
+from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 
 #: signals that the parent has handlers of its own for
 _PARENTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -47,8 +47,8 @@ class Child:
     readable when there is an answer, or a death."""
 
     def __init__(self, scorer: Scorer, limits: CandidateLimits, backwards: bool = False):
-        self.request: Request | Errand | None = None
-        self.last: Request | Errand = Request(())
+        self.request: EvaluationRequest | WorkerTask | None = None
+        self.last: EvaluationRequest | WorkerTask = EvaluationRequest(())
         self._limits = limits
         self._connection, theirs = Pipe()
         # an interrupt between the fork and the child's own handlers would unwind the stack of the parent in the child
@@ -68,21 +68,21 @@ class Child:
     def fileno(self) -> int:
         return self._connection.fileno()
 
-    def ask(self, request: Request | Errand, known: frozenset[int]) -> None:
+    def ask(self, request: EvaluationRequest | WorkerTask, known: frozenset[int]) -> None:
         self.request = self.last = request
         try:
             self._connection.send((request, known))
         except OSError:
             pass  # it is dead: its answer will say so
 
-    def answer(self) -> Outcome:
+    def answer(self) -> EvaluationOutcome:
         """Wait for the outcome of `request`. Raises ChildDied, and what is a bug in the child."""
         try:
             answer = self._connection.recv()
         except (EOFError, OSError):
             raise self._death() from None
         self.request = None
-        if isinstance(answer, Outcome):
+        if isinstance(answer, EvaluationOutcome):
             return answer
         error, trace = answer
         raise error from _InChild(trace)
@@ -137,21 +137,21 @@ def _leave_files_to_the_parent(*kept: int) -> None:
 
 
 def _answer(
-    request: Request | Errand, known: frozenset[int], scorer: Scorer, limits: CandidateLimits
-) -> Outcome | tuple[Exception, str]:
+    request: EvaluationRequest | WorkerTask, known: frozenset[int], scorer: Scorer, limits: CandidateLimits
+) -> EvaluationOutcome | tuple[Exception, str]:
     signal.setitimer(signal.ITIMER_REAL, limits.seconds)
     _limit_memory(_data_bytes() + limits.nbytes)
     try:
         outcome = scorer.outcome(request, known)
     except MemoryError:
-        outcome = Outcome(failure="MemoryError")
+        outcome = EvaluationOutcome(failure="MemoryError")
     except Exception as error:  # a bug: raised where it is seen
         return error, traceback.format_exc()
     finally:
         _limit_memory(resource.RLIM_INFINITY)
         signal.setitimer(signal.ITIMER_REAL, 0)
     if "MemoryError" in outcome.failure or "bad_alloc" in outcome.failure:
-        return Outcome(failure=f"needed more than {limits.nbytes / (1 << 30):g} GiB", died=True)
+        return EvaluationOutcome(failure=f"needed more than {limits.nbytes / (1 << 30):g} GiB", died=True)
     return outcome
 
 

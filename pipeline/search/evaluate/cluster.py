@@ -15,7 +15,7 @@ from ...errors import ConfigError
 from ...targets import Target
 from .child import CandidateLimits
 from .forked import Forked
-from .scoring import Errand, Outcome, Request, Scorer
+from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 from .workers import Waiting, Workers
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class _Desk:
         self._problem: Problem | None = None
         self._workers: Forked | None = None
 
-    def outcome(self, problem: Problem, request: Request | Errand) -> Outcome:
+    def outcome(self, problem: Problem, request: EvaluationRequest | WorkerTask) -> EvaluationOutcome:
         with self._lock:  # a worker of Dask's has as many threads as cores
             if self._workers is None or problem != self._problem:
                 if self._workers is not None:
@@ -67,7 +67,7 @@ class _Desk:
 _DESK = _Desk()
 
 
-def evaluate(problem: Problem, request: Request | Errand) -> Outcome:
+def evaluate(problem: Problem, request: EvaluationRequest | WorkerTask) -> EvaluationOutcome:
     """The outcome of a request in whatever process this is called, which keeps its graph for the next one."""
     return _DESK.outcome(problem, request)
 
@@ -89,7 +89,7 @@ class Executing(Workers):
         super().__init__()
         self.window = window
         self._executor, self._problem, self._lost, self._close = executor, problem, lost, close
-        self._under_way: dict[Future[Outcome], Request | Errand] = {}
+        self._under_way: dict[Future[EvaluationOutcome], EvaluationRequest | WorkerTask] = {}
 
     def close(self) -> None:
         for future in self._under_way:
@@ -104,11 +104,11 @@ class Executing(Workers):
         for future in done:
             self._keep(self._under_way.pop(future), self._result(future))
 
-    def _result(self, future: Future[Outcome]) -> Outcome:
+    def _result(self, future: Future[EvaluationOutcome]) -> EvaluationOutcome:
         try:
             return future.result()
         except self._lost as error:
-            return Outcome(failure=f"its process died ({type(error).__name__})", died=True)
+            return EvaluationOutcome(failure=f"its process died ({type(error).__name__})", died=True)
         except CancelledError as error:
             raise ConfigError("The executor went away during the search.", "Start it and the search again.") from error
 

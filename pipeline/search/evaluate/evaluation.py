@@ -16,7 +16,7 @@ from ...passes.program.order import Order
 from ...passes.sequence.sequence import Sequence, specs_of
 from ...targets import Target
 from .child import CandidateLimits, Child, ChildDied
-from .scoring import Arrangement, Errand, Outcome, Request, Scorer
+from .scoring import Arrangement, EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 from .workers import InProcess, Workers
 
 #: what a search lowers: bytes of ram on the target, or the literature's sum of all tensors
@@ -138,21 +138,21 @@ class Evaluator:
         """`arranged` of each, in order; several are worked on at once. None has a footprint whose bound says that its ram
         is not `below` so many bytes."""
         asked = list(wanted)
-        requests = [Request(specs_of(each.module_passes), True, arrangement, below) for each, arrangement in asked]
+        requests = [EvaluationRequest(specs_of(each.module_passes), True, arrangement, below) for each, arrangement in asked]
         outcomes = self._workers.outcomes(requests)
         return [
             self._evaluation(each.module_passes, outcome, arrangement, each.least)
             for (each, arrangement), outcome in zip(asked, outcomes)
         ]
 
-    def run(self, errands: Iterable[Errand], then: Iterable[tuple[Evaluation, Arrangement]] = ()) -> list[object]:
+    def run(self, errands: Iterable[WorkerTask], then: Iterable[tuple[Evaluation, Arrangement]] = ()) -> list[object]:
         """What each errand comes to. Workers that are free meanwhile begin with what is to be `arranged` then."""
         errands = list(errands)
-        ahead = [Request(specs_of(each.module_passes), order=arrangement) for each, arrangement in then]
+        ahead = [EvaluationRequest(specs_of(each.module_passes), order=arrangement) for each, arrangement in then]
         found = list(self._workers.outcomes([*errands, *ahead]))
         return [self._again(errand, each.failure) if each.died else each.result for errand, each in zip(errands, found)]
 
-    def _again(self, errand: Errand, failure: str) -> object:
+    def _again(self, errand: WorkerTask, failure: str) -> object:
         """What an errand comes to that took more than a candidate may, in more time. Raises ModelError."""
         child = Child(self.scorer, CandidateLimits(ERRAND_SECONDS))
         child.ask(errand, frozenset())
@@ -180,19 +180,19 @@ class Evaluator:
 
     def _outcomes(
         self, sequences: Iterable[Ordered[Pass]], score: bool, below: Iterable[int | None] = repeat(None)
-    ) -> tuple[Iterator[tuple[Pass, ...]], Iterator[Outcome]]:
+    ) -> tuple[Iterator[tuple[Pass, ...]], Iterator[EvaluationOutcome]]:
         own, ahead = tee(map(tuple, sequences))
-        requests = (Request(specs_of(passes), score, (), least) for passes, least in zip(ahead, below))
+        requests = (EvaluationRequest(specs_of(passes), score, (), least) for passes, least in zip(ahead, below))
         return own, self._workers.outcomes(requests)
 
-    def _key(self, passes: tuple[Pass, ...], outcome: Outcome) -> int | None:
+    def _key(self, passes: tuple[Pass, ...], outcome: EvaluationOutcome) -> int | None:
         if outcome.failure:
             self.failures["; ".join(specs_of(passes))] = outcome.failure
             return None
         return outcome.key
 
     def _evaluation(
-        self, passes: tuple[Pass, ...], outcome: Outcome, arrangement: Arrangement = (), least: int = 0
+        self, passes: tuple[Pass, ...], outcome: EvaluationOutcome, arrangement: Arrangement = (), least: int = 0
     ) -> Evaluation:
         if outcome.died or outcome.key is not None and not outcome.hopeless:
             self._counted.add(passes if outcome.key is None else outcome.key)

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
 
-from ...kernels.schedule.shared_log import SharedLines
-from ...kernels.schedule.summaries import Outlines
+from ...kernels.schedule.shared_log import SharedLog
+from ...kernels.schedule.summaries import ScheduleSummaries
 from .child import CandidateLimits, Child, ChildDied
-from .scoring import Errand, Outcome, Request, Scorer
+from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 from .workers import InProcess, Waiting, Workers
 
 #: requests to choose from, per worker: with fewer, neighbours land on different workers, and both replay their prefix
@@ -43,9 +43,9 @@ class Forked(Workers):
         self.window = 1 if count == 1 else AHEAD * count
         self._scorer, self._count, self._limits = scorer, count, limits
         self._children: list[Child] = []
-        self._suspects: set[Request | Errand] = set()
+        self._suspects: set[EvaluationRequest | WorkerTask] = set()
         self._together = math.inf
-        scorer.outlines = Outlines(SharedLines())
+        scorer.outlines = ScheduleSummaries(SharedLog())
 
     def close(self) -> None:
         while self._children:
@@ -83,20 +83,20 @@ class Forked(Workers):
         except ChildDied as death:
             self._children.remove(child)
             if death.final or request in self._suspects:
-                self._keep(request, Outcome(failure=death.reason, died=True))
+                self._keep(request, EvaluationOutcome(failure=death.reason, died=True))
             else:
                 self._suspects.add(request)
                 waiting[request] = None
 
 
-def _nearest(waiting: Waiting, child: Child, others: Sequence[Child]) -> Request | Errand:
+def _nearest(waiting: Waiting, child: Child, others: Sequence[Child]) -> EvaluationRequest | WorkerTask:
     """The request that has most of its passes in common with what this child did last, and least with the others."""
 
-    def gain(request: Request | Errand) -> int:
+    def gain(request: EvaluationRequest | WorkerTask) -> int:
         return _common(request, child.last) - max((_common(request, other.last) for other in others), default=0)
 
     return max(waiting, key=gain)
 
 
-def _common(one: Request | Errand, other: Request | Errand) -> int:
+def _common(one: EvaluationRequest | WorkerTask, other: EvaluationRequest | WorkerTask) -> int:
     return len(os.path.commonprefix([one.specs, other.specs]))

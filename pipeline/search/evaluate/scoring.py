@@ -14,10 +14,10 @@ from passfit.passes.sequence.failures import FAILURES
 
 from ...errors import SequenceError
 from ...kernels.lower.lower import Lowered, lower
-from ...kernels.lower.schedule_program import planned
-from ...kernels.rewrite.split_reductions import cut_sums
+from ...kernels.lower.schedule_program import summarise_schedules
+from ...kernels.rewrite.split_reductions import split_reductions
 from ...kernels.rewrite.splittable import splits_of
-from ...kernels.schedule.summaries import Outlines
+from ...kernels.schedule.summaries import ScheduleSummaries
 from ...memory import ALIGNMENT, Footprint, account, bound, plan_arena, ports_floor, shared_floor
 from ...memory.order.best_order import orders_of
 from ...memory.order.step_graph import step_graph
@@ -25,7 +25,7 @@ from ...memory.sharing.share import has_copies
 from ...passes.base import Pass
 from ...passes.program.order import Order
 from ...passes.program.share import Share
-from ...passes.sequence.apply import arranged
+from ...passes.sequence.apply import apply_program_passes
 from ...passes.sequence.catalogue import parse_spec
 from ...program import Program, Splits
 from ...targets import Target
@@ -42,7 +42,7 @@ Arrangement = tuple[Pass, ...]
 _Reached = tuple[IRModule, int]
 
 
-class Request(NamedTuple):
+class EvaluationRequest(NamedTuple):
     """The specs of module passes; whether more than the key of the state they lead to is asked for, and the passes on
     the program that follow them.
 
@@ -57,7 +57,7 @@ class Request(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Errand:
+class WorkerTask:
     """Something else to work out, where the module after `specs` may be known; `run` and what it returns can be pickled."""
 
     specs: Specs
@@ -65,7 +65,7 @@ class Errand:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EvaluationOutcome:
     """What a request led to: small, picklable, and the same in every process.
 
     `key` is that of the state, None where no state was reached. `footprint` is None where it was not asked for, where
@@ -89,32 +89,32 @@ class Scorer:
 
     def __init__(self, graph: IRModule, name: str, target: Target, inputs: Ordered[str], outputs: Ordered[str]):
         self._name, self._target, self._inputs, self._outputs = name, target, tuple(inputs), tuple(outputs)
-        self.outlines = Outlines()
+        self.outlines = ScheduleSummaries()
         self._modules: dict[Specs, _Reached] = {(): (graph, state_key(graph))}
         self._transitions: dict[tuple[int, str], _Reached | Exception] = {}
-        self._scored: dict[int, Outcome] = {}
+        self._scored: dict[int, EvaluationOutcome] = {}
         self._splittable: dict[tuple[int, bool], tuple[Program, Mapping[str, Splits]]] = {}
 
-    def outcome(self, request: Request | Errand, known: frozenset[int] = frozenset()) -> Outcome:
+    def outcome(self, request: EvaluationRequest | WorkerTask, known: frozenset[int] = frozenset()) -> EvaluationOutcome:
         """Replay and, unless the state is one of `known`, score. What a pass raises is a failure, of FAILURES; what an
         errand raises goes through."""
-        if isinstance(request, Errand):
-            return Outcome(result=request.run(self))
+        if isinstance(request, WorkerTask):
+            return EvaluationOutcome(result=request.run(self))
         key = None
         try:
             module, key = self._module(request.specs)
             if request.order:
                 return self._ordered(module, key, request.order, request.below)
             if not request.score or key in known:
-                return Outcome(key)
+                return EvaluationOutcome(key)
             if key not in self._scored:
                 lowered, workspace = self.planned(self._lowered(module))
                 if request.below is not None and shared_floor(lowered.program) >= request.below:
-                    return Outcome(key, hopeless=True)
+                    return EvaluationOutcome(key, hopeless=True)
                 self._scored[key] = self._score(lowered.program, workspace, key)
             return self._scored[key]
         except (*FAILURES, SequenceError) as error:
-            return Outcome(key, failure=f"{type(error).__name__}: {_last_line(error)}")
+            return EvaluationOutcome(key, failure=f"{type(error).__name__}: {_last_line(error)}")
 
     def module(self, specs: Specs) -> IRModule:
         """The module after the passes. What one raises goes through."""
@@ -133,13 +133,13 @@ class Scorer:
         module, key = self._module(specs)
         if (key, cut) not in self._splittable:
             lowered = self._lowered(module)
-            lowered = cut_sums(lowered) if cut else lowered
+            lowered = split_reductions(lowered) if cut else lowered
             self._splittable[key, cut] = self.planned(lowered)[0].program, splits_of(lowered)
         return self._splittable[key, cut]
 
     def planned(self, lowered: Lowered) -> tuple[Lowered, int]:
         """See `lowering.planned`."""
-        return planned(lowered, self.outlines)
+        return summarise_schedules(lowered, self.outlines)
 
     def _module(self, specs: Specs) -> _Reached:
         """The module after the passes, and its state key. What a pass raises goes through."""
@@ -154,26 +154,26 @@ class Scorer:
             self._modules[specs] = reached
         return self._modules[specs]
 
-    def _ordered(self, module: IRModule, key: int, order: Arrangement, below: int | None) -> Outcome:
-        lowered, workspace = arranged(self._lowered(module), order, self.planned)
+    def _ordered(self, module: IRModule, key: int, order: Arrangement, below: int | None) -> EvaluationOutcome:
+        lowered, workspace = apply_program_passes(self._lowered(module), order, self.planned)
         if below is not None:
             fullest = bound(lowered.program, self._target.alignment)
             if fullest + workspace + self._copied(lowered.program) >= below:
-                return Outcome(key, hopeless=True)
-        return Outcome(key, self._account(lowered.program, workspace), order)
+                return EvaluationOutcome(key, hopeless=True)
+        return EvaluationOutcome(key, self._account(lowered.program, workspace), order)
 
     def _copied(self, program: Program) -> int:
         """The bytes of the weights that take ram."""
         return 0 if self._target.weights == "in-place" else program.weight_bytes
 
-    def _score(self, program: Program, workspace: int, key: int) -> Outcome:
+    def _score(self, program: Program, workspace: int, key: int) -> EvaluationOutcome:
         """Arranged in the best way that costs next to nothing."""
-        best: Outcome | None = None
+        best: EvaluationOutcome | None = None
         bottom = ports_floor(program, self._target.alignment) + self._copied(program)
         for least, order, arranged_program in arrangements(program, self._target.alignment):
             if best is not None and least > best.footprint.arena:
                 break  # this one's arena would be larger still
-            outcome = Outcome(key, self._account(arranged_program, workspace), order, least=bottom)
+            outcome = EvaluationOutcome(key, self._account(arranged_program, workspace), order, least=bottom)
             if best is None or _size(outcome.footprint) < _size(best.footprint):
                 best = outcome
         assert best is not None

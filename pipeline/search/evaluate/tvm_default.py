@@ -14,8 +14,8 @@ from ...kernels.lower.lower import Lowered, lower
 from ...kernels.lower.schedule_program import largest_default_workspace
 from ...memory import Footprint, sum_of_tensors
 from ...memory.liveness import aligned
-from ...passes.graph.constant_folder import fold, folds_more
-from ...passes.graph.memoised_legalize import remembered_rules
+from ...passes.graph.constant_folder import fold_constants, folds_more
+from ...passes.graph.memoised_legalize import memoised_rules
 from ...targets import Target
 from ...tir.host import HOST
 
@@ -72,8 +72,8 @@ def _faster(name: str, module: IRModule) -> IRModule | None:
     """What TVM's pass of that name makes of the module, by passfit's own where that makes the same and remembers what a
     search needs again."""
     if name == "LegalizeOps":
-        return relax.transform.LegalizeOps(remembered_rules(module))(module)
-    return fold(module, may_grow=True) if name == "FoldConstant" and not folds_more(module) else None
+        return relax.transform.LegalizeOps(memoised_rules(module))(module)
+    return fold_constants(module, may_grow=True) if name == "FoldConstant" and not folds_more(module) else None
 
 
 def _allocated(function: relax.Function) -> list[int]:

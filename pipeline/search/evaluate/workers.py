@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from .scoring import Errand, Outcome, Request, Scorer
+from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 
 #: the requests waiting for a worker, an ordered set
-Waiting = dict[Request | Errand, None]
+Waiting = dict[EvaluationRequest | WorkerTask, None]
 
 
 class Workers(ABC):
@@ -19,13 +19,13 @@ class Workers(ABC):
     window = 1
 
     def __init__(self) -> None:
-        self._outcomes: dict[Request | Errand, Outcome] = {}
-        self._scored: dict[int, Outcome] = {}
+        self._outcomes: dict[EvaluationRequest | WorkerTask, EvaluationOutcome] = {}
+        self._scored: dict[int, EvaluationOutcome] = {}
 
-    def outcomes(self, requests: Iterable[Request | Errand]) -> Iterator[Outcome]:
+    def outcomes(self, requests: Iterable[EvaluationRequest | WorkerTask]) -> Iterator[EvaluationOutcome]:
         """The outcome of each request, in order. What a caller turns away from is kept for when it is asked again."""
         requests = iter(requests)
-        asked: deque[Request | Errand] = deque()
+        asked: deque[EvaluationRequest | WorkerTask] = deque()
         waiting: Waiting = {}
         while True:
             ahead = list(itertools.islice(requests, self.window - len(asked)))
@@ -47,8 +47,8 @@ class Workers(ABC):
         States of `known` need no scoring.
         """
 
-    def _keep(self, request: Request | Errand, outcome: Outcome) -> None:
-        if isinstance(request, Errand) or request.order or outcome.hopeless:
+    def _keep(self, request: EvaluationRequest | WorkerTask, outcome: EvaluationOutcome) -> None:
+        if isinstance(request, WorkerTask) or request.order or outcome.hopeless:
             pass  # not what the state is worth to the others
         elif outcome.key is not None and (outcome.footprint or outcome.failure):
             self._scored[outcome.key] = outcome

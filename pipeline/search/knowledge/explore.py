@@ -12,7 +12,7 @@ from ...passes.sequence.sequence import specs_of
 from ..evaluate.candidates import TAILS, Candidate, actions, cleaned
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .graph_features import graph_features
-from .record import BEYOND, Outcome, Record, State
+from .record import BEYOND, KnownOutcome, KnownState, ModelRecord
 
 #: graph states of a record, at most: those with the shortest prefixes
 STATES = 24
@@ -33,7 +33,7 @@ class _Table:
 
     reference: Evaluation
     numbers: dict[int, int] = field(default_factory=dict)
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[KnownOutcome] = field(default_factory=list)
     cells: dict[_Cell, int | None] = field(default_factory=dict)
 
     def add(self, cell: _Cell, found: Evaluation) -> None:
@@ -55,7 +55,7 @@ def explore(
     model: str,
     evaluations: int = EVALUATIONS,
     progress: Callable[[int], None] = lambda done: None,
-) -> Record:
+) -> ModelRecord:
     """Evaluate every tail on every graph state, the promising ones first. Raises ModelError if tvm-default fails."""
     reference = evaluator.evaluate(TAILS[0])
     if reference.footprint is None:
@@ -73,9 +73,9 @@ def explore(
             progress(evaluator.count)
     features = features_of(evaluator)
     states = tuple(
-        State(features(prefix), edges[number], _row(table, number)) for number, prefix in enumerate(prefixes)
+        KnownState(features(prefix), edges[number], _row(table, number)) for number, prefix in enumerate(prefixes)
     )
-    return Record(
+    return ModelRecord(
         model, _digest(evaluator), evaluator.target.name, tuple(map(specs_of, TAILS)),
         tuple(table.outcomes), states,
     )  # fmt: skip
@@ -124,10 +124,10 @@ def _row(table: _Table, state: int) -> tuple[int | None, ...]:
     return tuple(table.cells.get((state, tail)) for tail in range(len(TAILS)))
 
 
-def _relative(found: Evaluation, reference: Evaluation) -> Outcome:
+def _relative(found: Evaluation, reference: Evaluation) -> KnownOutcome:
     assert found.footprint is not None and reference.footprint is not None
     ours, default = found.footprint, reference.footprint
-    return Outcome(_ratio(ours.ram, default.ram), _ratio(ours.sum, default.sum))
+    return KnownOutcome(_ratio(ours.ram, default.ram), _ratio(ours.sum, default.sum))
 
 
 def _ratio(ours: int, default: int) -> float:

@@ -12,7 +12,7 @@ from ...passes.sequence.sequence import specs_of
 from ..evaluate.candidates import Candidate
 from .coreset import coreset
 from .predictor import Features, Predictor, Query
-from .record import KnownSequence, Record
+from .record import KnownSequence, ModelRecord
 from .store import SHIPPED, merged, read_records
 
 #: sequences in a coreset, at most; and what each must lower the mean relative cost by
@@ -29,7 +29,7 @@ Ranking = Callable[[Sequence[Candidate]], list[Candidate]]
 class Knowledge:
     """The records of all known models. Without any, nothing is tried first and every order is kept."""
 
-    records: tuple[Record, ...] = ()
+    records: tuple[ModelRecord, ...] = ()
 
     def coreset(self, objective: str, most: int = MOST) -> tuple[Candidate, ...]:
         """The sequences that together serve the known models best, the most valuable first; see coreset.py."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .record import Record, Specs
+from .record import ModelRecord, Specs
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -38,7 +38,7 @@ class Query:
 class Predictor:
     """A ridge regression of log(cost ÷ cost of tvm-default), each known model weighing the same."""
 
-    def __init__(self, records: Iterable[Record], objective: str):
+    def __init__(self, records: Iterable[ModelRecord], objective: str):
         """`records` must not be empty."""
         records = list(records)
         self._specs = sorted({spec for record in records for tail in record.tails for spec in tail})
@@ -52,7 +52,7 @@ class Predictor:
         return [round(float(each), DIGITS) for each in found]
 
 
-def _fitted(records: Sequence[Record], objective: str, specs: Sequence[str]) -> Pipeline:
+def _fitted(records: Sequence[ModelRecord], objective: str, specs: Sequence[str]) -> Pipeline:
     # only now: importing scikit-learn takes a second
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
@@ -68,7 +68,7 @@ def _fitted(records: Sequence[Record], objective: str, specs: Sequence[str]) -> 
     return model.fit(rows, costs, ridge__sample_weight=weights)
 
 
-def _examples(record: Record, objective: str) -> list[tuple[Query, float]]:
+def _examples(record: ModelRecord, objective: str) -> list[tuple[Query, float]]:
     start = record.states[0].features
     return [
         (Query(start, state.features, tail), record.outcomes[outcome].cost(objective))

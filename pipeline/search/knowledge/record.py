@@ -35,7 +35,7 @@ class KnownSequence:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class KnownOutcome:
     """What a sequence costs, by objective (of evaluation.OBJECTIVES), in parts of what `tvm-default` costs."""
 
     ram: float
@@ -46,7 +46,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class State:
+class KnownState:
     """A graph: its `features` (search/knowledge/features.py); `edges`, the numbers of the states that passes lead to, without the
     passes that change nothing; and per tail of the record the number of its outcome, None where there is none."""
 
@@ -56,7 +56,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Record:
+class ModelRecord:
     """One model on one target. State 0 is the imported graph, tail 0 TVM's default. `digest` is that of the structure
     of the graph, without weights. Two tails have one outcome where they lead to the same kernels."""
 
@@ -64,8 +64,8 @@ class Record:
     digest: str
     target: str
     tails: tuple[Specs, ...]
-    outcomes: tuple[Outcome, ...]
-    states: tuple[State, ...]
+    outcomes: tuple[KnownOutcome, ...]
+    states: tuple[KnownState, ...]
 
     @property
     def key(self) -> tuple[str, str]:
@@ -119,7 +119,7 @@ class Record:
         return tuple(found.values())
 
 
-def first_problem(record: Record) -> str | None:
+def first_problem(record: ModelRecord) -> str | None:
     """What makes a record useless, or None."""
     if not record.states or not record.tails or not record.outcomes:
         return "it has no states, tails or outcomes"

@@ -13,7 +13,7 @@ from ...errors import ConfigError, SequenceError
 from ...passes.sequence.catalogue import CATALOGUE_VERSION
 from ...passes.sequence.sequence import Sequence
 from ...support.text_files import decode, json_lines, read_text, write_text
-from .record import Record, first_problem
+from .record import ModelRecord, first_problem
 
 SHIPPED = Path(__file__).with_name("knowledge.json")
 
@@ -31,16 +31,16 @@ class _Versions:
 
 @dataclass(frozen=True)
 class _File(_Versions):
-    models: tuple[Record, ...]
+    models: tuple[ModelRecord, ...]
 
 
-def merged(older: Iterable[Record], newer: Iterable[Record]) -> tuple[Record, ...]:
+def merged(older: Iterable[ModelRecord], newer: Iterable[ModelRecord]) -> tuple[ModelRecord, ...]:
     """One record per key, the newer of two, in the order of names and keys."""
     records = {record.key: record for record in (*older, *newer)}
     return tuple(sorted(records.values(), key=lambda record: (record.model, record.key)))
 
 
-def read_records(path: Path) -> tuple[Record, ...]:
+def read_records(path: Path) -> tuple[ModelRecord, ...]:
     """The records of a knowledge file.
 
     Raises ConfigError where it cannot be read, is malformed, or was learnt with another catalogue of passes, whose
@@ -62,7 +62,7 @@ def read_records(path: Path) -> tuple[Record, ...]:
     return records
 
 
-def _unknown_spec(record: Record) -> str | None:
+def _unknown_spec(record: ModelRecord) -> str | None:
     """What is wrong with the passes of a record, which are graph passes on edges and end in kernels in tails."""
     specs = dict.fromkeys(spec for state in record.states for spec in state.edges)
     try:
@@ -73,7 +73,7 @@ def _unknown_spec(record: Record) -> str | None:
     return None
 
 
-def write_records(records: Iterable[Record], path: Path) -> None:
+def write_records(records: Iterable[ModelRecord], path: Path) -> None:
     """Writes a knowledge file. Raises OutputError."""
     models = [asdict(record) for record in merged((), records)]
     write_text(path, json_lines({"schema": SCHEMA, "catalogue": CATALOGUE_VERSION, "models": models}))

@@ -12,7 +12,7 @@ from ..evaluate.candidates import Candidate
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..strategies.trace import Trace
 from .finalists import lowest_finalist
-from .levers import Pulled, pull
+from .levers import Refinement, refine
 from .minimise import Worth, minimise
 from .splitting import Splitter
 
@@ -27,7 +27,7 @@ class Accepted:
     `complete`: no state the search evaluated leads to anything lower.
     """
 
-    pulled: Pulled
+    pulled: Refinement
     ablation: tuple[Worth, ...]
     rejected: dict[str, str]
     complete: bool
@@ -84,7 +84,7 @@ def _by_ram(trace: Trace, splitter: Splitter, extra_compute: float | None) -> tu
 
 def _shortest(
     evaluator: Evaluator, splitter: Splitter, choice: _Choice, extra_compute: float | None, rungs: Ordered[float]
-) -> tuple[Pulled, tuple[Worth, ...]]:
+) -> tuple[Refinement, tuple[Worth, ...]]:
     """As short as it can be, with all levers pulled, at the objective that was reached."""
     pulled, ablation = _minimised(evaluator, splitter, choice, extra_compute, rungs)
     if pulled.best.key != choice.found.key and pulled.best.cost[0] != choice.reached:
@@ -100,8 +100,8 @@ def _minimised(
     extra_compute: float | None,
     rungs: Ordered[float],
     same_state: bool = False,
-) -> tuple[Pulled, tuple[Worth, ...]]:
+) -> tuple[Refinement, tuple[Worth, ...]]:
     best, ablation = minimise(evaluator, choice.found, same_state)
     if evaluator.objective != "ram":
-        return Pulled(best, (), 0.0, "", {}), ablation
-    return pull(evaluator, splitter, best, extra_compute, rungs), ablation
+        return Refinement(best, (), 0.0, "", {}), ablation
+    return refine(evaluator, splitter, best, extra_compute, rungs), ablation

@@ -18,7 +18,7 @@ from ...memory import Footprint
 from ...passes.program.order import Order
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..evaluate.scoring import Arrangement
-from .split_plan import Way, lowest
+from .split_plan import SplitPlan, lowest
 from .splitting import Splitter
 
 #: finalists worked on at once; the same for any number of workers, so that the result is
@@ -31,7 +31,7 @@ STEPS = 10
 
 _Item = TypeVar("_Item")
 #: a finalist, and the ways to run it in parts
-_Looked = tuple[Evaluation, tuple[Way, ...]]
+_Looked = tuple[Evaluation, tuple[SplitPlan, ...]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def lowest_finalist(
     """The finalist that all levers make lowest, and `below` so many bytes of ram.
 
     `finalists` are the states in the order of their score, `first` is the key of one that is never left out for effort.
-    `extra_compute` as in `levers.pull`: None leaves kernels whole.
+    `extra_compute` as in `levers.refine`: None leaves kernels whole.
     """
     race = _Race(evaluator, splitter, finalists, below)
     for each in finalists:
@@ -152,7 +152,7 @@ class _Race:
         """Those whose bound allows them to get below the best."""
         return [each for each in finalists if each.least < self.limit]
 
-    def _try(self, finalist: Evaluation, way: Way) -> None:
+    def _try(self, finalist: Evaluation, way: SplitPlan) -> None:
         if not way.promises(finalist, self.limit):
             return
         worked = [each for each in self._splitter.evaluations(finalist, way) if each.footprint is not None]

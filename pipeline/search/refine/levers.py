@@ -17,12 +17,12 @@ from ...passes.program.order import Order
 from ...passes.sequence.sequence import specs_of
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .lever import Lever
-from .split_plan import Way, lowest
+from .split_plan import SplitPlan, lowest
 from .splitting import Splitter
 
 
 @dataclass(frozen=True)
-class Pulled:
+class Refinement:
     """The best candidate with all levers that are allowed, what each of them gave, and what failed.
 
     `tried` are the candidates behind them, with what they run again. `next` says why the lever `next` was not tried; it is empty where it was.
@@ -33,7 +33,7 @@ class Pulled:
     extra_compute: float
     next: str
     failures: dict[str, str]
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[Attempt, ...] = ()
 
     @property
     def ram(self) -> int:
@@ -41,7 +41,7 @@ class Pulled:
         return _footprint(self.best).ram
 
 
-class Tried(NamedTuple):
+class Attempt(NamedTuple):
     """A candidate with a footprint, by which lever it was reached, and what it runs again, as a fraction."""
 
     lever: str
@@ -49,9 +49,9 @@ class Tried(NamedTuple):
     extra_compute: float = 0.0
 
 
-def pull(
+def refine(
     evaluator: Evaluator, splitter: Splitter, found: Evaluation, max_extra_compute: float | None, rungs: Iterable[float] = ()
-) -> Pulled:
+) -> Refinement:
     """All levers on the module passes of `found`, whose kernels are whole. None as limit leaves them whole.
 
     Only a bound keeps a lever from being tried, so no lever missed here could lower the result.
@@ -59,7 +59,7 @@ def pull(
     `rungs` say which ways between whole kernels and splits are tried as well, as in `Splitter.rungs`; they are among
     `tried`, and not the best.
     """
-    pulling = _Pulling(evaluator, splitter, found)
+    pulling = _Refiner(evaluator, splitter, found)
     pulling.pull("given", evaluator.arranged(found, (Order(by="given"),)))
     pulling.pull("order", evaluator.arranged(found, (Order(by="best"),)))
     pulling.pull("share", evaluator.finest_order([found]))
@@ -79,7 +79,7 @@ def pull(
     return replace(result, levers=tuple(pulling.levers), failures=pulling.failures)
 
 
-def _no_next(pulling: _Pulling, way: Way, limit: float) -> str:
+def _no_next(pulling: _Refiner, way: SplitPlan, limit: float) -> str:
     """Why it is no use, or not worth the time, to try twice the limit."""
     if limit == 0:
         return "nothing may be run again"
@@ -90,13 +90,13 @@ def _no_next(pulling: _Pulling, way: Way, limit: float) -> str:
     return ""
 
 
-class _Pulling:
+class _Refiner:
     """The best so far: what a lever leads to counts where its ram is lower, and what was found if it is no higher."""
 
     def __init__(self, evaluator: Evaluator, splitter: Splitter, found: Evaluation):
         self.levers: list[Lever] = []
         self.failures: dict[str, str] = {}
-        self.tried: list[Tried] = []
+        self.tried: list[Attempt] = []
         self.extra_compute = 0.0
         self._evaluator, self._splitter, self._found = evaluator, splitter, found
         self._best: Evaluation | None = None
@@ -106,7 +106,7 @@ class _Pulling:
             self.failures["; ".join(specs_of(tried.passes))] = tried.failure
         elif tried is not None:
             assert tried.footprint is not None
-            self.tried.append(Tried(lever, tried, extra_compute))
+            self.tried.append(Attempt(lever, tried, extra_compute))
             least = None if self._best is None else _footprint(self._best).ram
             if least is None or tried.footprint.ram < least or (lever == "share" and tried.footprint.ram == least):
                 self._best, self.extra_compute = tried, extra_compute
@@ -114,7 +114,7 @@ class _Pulling:
             passes = specs_of(each for each in self._best.passes if not isinstance(each, ModulePass))
             self.levers.append(Lever(lever, self.arena, self.extra_compute, passes))
 
-    def split(self, lever: str, way: Way) -> None:
+    def split(self, lever: str, way: SplitPlan) -> None:
         best = None
         if way.promises(self._found, self.ram):
             worked = self._worked(way)
@@ -122,10 +122,10 @@ class _Pulling:
                 best = self._evaluator.finest_order(worked)
         self.pull(lever, best, way.extra_compute)
 
-    def rung(self, way: Way) -> None:
-        self.tried += [Tried("rung", each, way.extra_compute) for each in self._worked(way)[:1]]
+    def rung(self, way: SplitPlan) -> None:
+        self.tried += [Attempt("rung", each, way.extra_compute) for each in self._worked(way)[:1]]
 
-    def _worked(self, way: Way) -> list[Evaluation]:
+    def _worked(self, way: SplitPlan) -> list[Evaluation]:
         """What a way leads to, the best first."""
         tried = self._splitter.evaluations(self._found, way)
         worked = [each for each in tried if each.footprint is not None]
@@ -142,9 +142,9 @@ class _Pulling:
         assert self._best is not None
         return _footprint(self._best).ram
 
-    def result(self, reason: str) -> Pulled:
+    def result(self, reason: str) -> Refinement:
         assert self._best is not None
-        return Pulled(
+        return Refinement(
             self._best, tuple(self.levers), self.extra_compute, reason, self.failures, tuple(self.tried)
         )
 

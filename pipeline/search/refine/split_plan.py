@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...memory import best_order, bound, floor
-from ...memory.streaming.partition import Paths, Segment, all_joined
-from ...memory.streaming.rematerialise import Repeat, repeated, work_of
+from ...memory.streaming.partition import Partitioner, StreamedSteps, apply_partition
+from ...memory.streaming.rematerialise import Repeat, with_repeats, work_of
 from ...passes.program.rematerialise import Rematerialise
 from ...passes.program.split import CHANNELS, SplitChannels, SplitPass, SplitRows
 from ...program import Program, Splits
@@ -16,14 +16,14 @@ from ..evaluate.evaluation import Evaluation
 from ..evaluate.scoring import Arrangement, arrangements
 
 
-def lowest(ways: Iterable[Way]) -> Way:
+def lowest(ways: Iterable[SplitPlan]) -> SplitPlan:
     """The way with the least bound."""
     # how memory is shared takes longest: only for those that need least before it is
     return min(sorted(ways, key=lambda way: way.nbytes)[:2], key=lambda way: way.bound)
 
 
 @dataclass(frozen=True)
-class Way:
+class SplitPlan:
     """A program, cut and ordered by `before`; the repeats that follow, and the segments that run as one after them."""
 
     before: Arrangement
@@ -31,7 +31,7 @@ class Way:
     splits: Mapping[str, Splits]
     alignment: int
     repeats: tuple[Repeat, ...] = ()
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[StreamedSteps, ...] = ()
     #: alive at the fullest step before memory is shared
     nbytes: int = 0
     #: repeats were left out for the arithmetic they take
@@ -41,20 +41,20 @@ class Way:
     def repeated(self) -> Program:
         program = self.program
         for each in self.repeats:
-            program = repeated(program, each)
+            program = with_repeats(program, each)
         return program
 
     @cached_property
     def arrangements(self) -> list[tuple[int, Arrangement, Program]]:
         """How memory is shared then, the lowest bound first."""
-        return arrangements(all_joined(self.repeated, self.splits, self.segments, self.alignment), self.alignment)
+        return arrangements(apply_partition(self.repeated, self.splits, self.segments, self.alignment), self.alignment)
 
     @property
     def bound(self) -> int:
         return self.arrangements[0][0]
 
     @cached_property
-    def fewest(self) -> Way:
+    def fewest(self) -> SplitPlan:
         """With no more segments than it needs."""
         return _as_few_as_needed(self)
 
@@ -81,7 +81,7 @@ class Way:
     @property
     def unavoidable(self) -> int:
         """What the inputs of the model alone take, or its outputs, in bytes."""
-        return Paths(self.program, self.splits, self.alignment).unavoidable
+        return Partitioner(self.program, self.splits, self.alignment).unavoidable
 
     @property
     def extra_compute(self) -> float:
@@ -95,7 +95,7 @@ class Way:
         return (*self.before, *repeats, *(_pass(self.repeated, segment) for segment in reversed(self.segments)))
 
 
-def _as_few_as_needed(way: Way) -> Way:
+def _as_few_as_needed(way: SplitPlan) -> SplitPlan:
     """Without the segments that are not needed once memory is shared, the longest tried first."""
     for segment in sorted(way.segments, key=lambda each: (each.first - each.last, each.first)):
         fewer = replace(way, segments=tuple(each for each in way.segments if each is not segment))
@@ -104,7 +104,7 @@ def _as_few_as_needed(way: Way) -> Way:
     return way
 
 
-def _pass(program: Program, segment: Segment) -> SplitPass:
+def _pass(program: Program, segment: StreamedSteps) -> SplitPass:
     steps = f"{segment.first}-{segment.last}"
     shape = program.tensors[program.steps[segment.first].writes[0]].shape
     if segment.axis == CHANNELS and len(shape) > 2:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...kernels.schedule.candidates import Schedule
-from ...kernels.schedule.tuned import Request
+from ...kernels.schedule.tuned import ScheduleRequest
 from ...targets import Target, how_to_run
-from .counted import CountedStand, Programs
-from .harness import Stand
-from .timed import TimedStand
+from .counted import CountingHarness, Programs
+from .harness import Harness
+from .timed import TimingHarness
 
 
-class Stands:
+class HarnessFactory:
     """Natively with `cold` caches or warm ones. `of` and `build` raise ToolchainError where programs for an emulator
     cannot be built."""
 
@@ -21,10 +21,10 @@ class Stands:
         self._target, self._seed, self._cold = target, seed, cold
         self._programs = Programs(target)
 
-    def of(self, request: Request) -> Stand:
+    def of(self, request: ScheduleRequest) -> Harness:
         if self.native:
-            return TimedStand(request, self._target, self._seed, self._cold)
-        return CountedStand(request, self._programs, self._seed)
+            return TimingHarness(request, self._target, self._seed, self._cold)
+        return CountingHarness(request, self._programs, self._seed)
 
     def build(self, schedules: Sequence[Schedule]) -> None:
         """What stands are about to measure, as one program for the emulator: linking takes longest."""

@@ -21,12 +21,12 @@ from ...codegen.template import render
 from ...codegen.tensor_tables import DLPACK
 from ...errors import ToolchainError
 from ...kernels.schedule.candidates import Schedule
-from ...kernels.schedule.tuned import Request
+from ...kernels.schedule.tuned import ScheduleRequest
 from ...memory.liveness import ALIGNMENT, aligned
 from ...targets import Target, how_to_run
 from ...verify.instructions import between, log_of
 from ...verify.runner import link_program
-from .harness import GUARD, HOPELESS, UNTOUCHED, Stand
+from .harness import GUARD, HOPELESS, UNTOUCHED, Harness
 from .operands import Value
 
 _MARK, _MEMORY = "mark", "memory.bin"
@@ -92,13 +92,13 @@ class Programs:
         return [str(self._folder / program), str(number), _MEMORY]
 
 
-class CountedStand(Stand):
+class CountingHarness(Harness):
     """Instructions a call."""
 
     unit = "instructions"
     at_once = 8
 
-    def __init__(self, request: Request, programs: Programs, seed: int):
+    def __init__(self, request: ScheduleRequest, programs: Programs, seed: int):
         super().__init__(request, seed)
         self._programs = programs
         self._counts: dict[int, tuple[Schedule, float]] = {}
@@ -115,7 +115,7 @@ class CountedStand(Stand):
             self._counts[id(schedule)] = schedule, float(found)
         return self._counts[id(schedule)][1]
 
-    def duel(self, one: Schedule, other: Schedule) -> tuple[float, float]:
+    def compare(self, one: Schedule, other: Schedule) -> tuple[float, float]:
         return self.cost(one), self.cost(other)
 
     def _called(self, schedule: Schedule, values: list[Value]) -> list[np.ndarray] | None:

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from ...kernels.schedule.candidates import Schedule
-from ...kernels.schedule.tuned import Request
-from .operands import Value, close, made_up
+from ...kernels.schedule.tuned import ScheduleRequest
+from .operands import Value, close, random_operands
 
 #: a schedule whose first runs take so many times the best one's is not measured any further
 HOPELESS = 1.3
@@ -20,17 +20,17 @@ GUARD, UNTOUCHED = 4096, 0x5A
 _CASES = 2
 
 
-class Stand(ABC):
+class Harness(ABC):
     """What one request's schedules are measured on. `results` are how many of the last parameters are written."""
 
     #: what `cost` is in, and how many schedules are best built together
     unit: ClassVar[str]
     at_once: ClassVar[int] = 1
 
-    def __init__(self, request: Request, seed: int):
+    def __init__(self, request: ScheduleRequest, seed: int):
         self.request = request
         self.results = max(request.rules.sharing.results, 1)
-        self._cases = [made_up(request.kernel, seed, case) for case in range(_CASES)]
+        self._cases = [random_operands(request.kernel, seed, case) for case in range(_CASES)]
 
     @abstractmethod
     def build(self, schedules: Sequence[Schedule]) -> None:
@@ -41,7 +41,7 @@ class Stand(ABC):
         """Of a call; no more than that it is beyond HOPELESS times `best`, where it is. Infinite where it is not known."""
 
     @abstractmethod
-    def duel(self, one: Schedule, other: Schedule) -> tuple[float, float]:
+    def compare(self, one: Schedule, other: Schedule) -> tuple[float, float]:
         """What a call of both costs, measured side by side."""
 
     @abstractmethod

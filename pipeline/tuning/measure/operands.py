@@ -16,7 +16,7 @@ Value = Union[np.ndarray, int]
 _TOLERANCE, _TOLERANCE_OF_HALVES = 1e-5, 4e-3
 
 
-def made_up(kernel: PrimFunc, seed: int, case: int) -> list[np.ndarray | None]:
+def random_operands(kernel: PrimFunc, seed: int, case: int) -> list[np.ndarray | None]:
     """An array for each parameter, None for a number. Integers are 0: whatever they index is there."""
     generator = np.random.default_rng([seed, case])
     found: list[np.ndarray | None] = []

@@ -14,10 +14,10 @@ import tvm_ffi
 
 from ...codegen.objects import build_module
 from ...kernels.schedule.candidates import Schedule
-from ...kernels.schedule.tuned import Request
+from ...kernels.schedule.tuned import ScheduleRequest
 from ...memory import ALIGNMENT
 from ...targets import Target
-from .harness import GUARD, HOPELESS, UNTOUCHED, Stand
+from .harness import GUARD, HOPELESS, UNTOUCHED, Harness
 from .operands import Value
 
 #: seconds that one measurement takes at least, and how many there are, of which the shortest counts
@@ -29,12 +29,12 @@ _FLUSHED = 32 << 20
 _NAME = "kernel"
 
 
-class TimedStand(Stand):
+class TimingHarness(Harness):
     """Nanoseconds a call."""
 
     unit = "ns"
 
-    def __init__(self, request: Request, target: Target, seed: int, cold: bool = False):
+    def __init__(self, request: ScheduleRequest, target: Target, seed: int, cold: bool = False):
         super().__init__(request, seed)
         self._config, self._flushed = target.tvm_config(), _FLUSHED if cold else 0
         self._built: dict[int, tuple[Schedule, tvm.runtime.Module]] = {}
@@ -52,7 +52,7 @@ class TimedStand(Stand):
             return first * 1e9
         return min(first, *self._timer(schedule, self._number(first), _REPEATS)(*arguments).results) * 1e9
 
-    def duel(self, one: Schedule, other: Schedule) -> tuple[float, float]:
+    def compare(self, one: Schedule, other: Schedule) -> tuple[float, float]:
         """Turn by turn, so that whatever else the machine does hits both; the shortest of each."""
         times: tuple[list[float], list[float]] = [], []
         runs = []

@@ -11,7 +11,7 @@ from tvm import relax
 
 from passfit.errors import ModelError
 from passfit.kernels.lower.lower import lower
-from passfit.kernels.lower.schedule_program import largest_default_workspace, without_workspaces
+from passfit.kernels.lower.schedule_program import largest_default_workspace, schedule_program
 from passfit.program.check import first_problem
 
 from ..programs import lowered, module_of, random_inputs, run, weight
@@ -66,12 +66,12 @@ def test_schedules_change_neither_results_nor_the_bytes_of_weights():
         return relax.op.nn.softmax(relax.op.matmul(flat, weight(144, 10)))
 
     program = lowered([(1, 3, 12, 12)], body)
-    scheduled, workspace = without_workspaces(program)
+    scheduled, workspace = schedule_program(program)
     assert workspace <= 4096 < largest_default_workspace(program)
     assert scheduled.program.weight_bytes == program.program.weight_bytes
     assert [sorted(a.ravel()) for a in scheduled.weights] == [sorted(a.ravel()) for a in program.weights]
     inputs = random_inputs(program)
     np.testing.assert_allclose(run(scheduled, inputs)[0], run(program, inputs)[0], rtol=1e-4, atol=1e-6)
-    again, same = without_workspaces(lowered([(1, 3, 12, 12)], body))
+    again, same = schedule_program(lowered([(1, 3, 12, 12)], body))
     assert same == workspace and again.program == scheduled.program
     assert [k.script() for k in again.kernels.values()] == [k.script() for k in scheduled.kernels.values()]

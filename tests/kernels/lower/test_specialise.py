@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from tvm import relax
 
-from passfit.kernels.lower.schedule_program import without_workspaces
-from passfit.kernels.lower.specialise import placed_kernels
+from passfit.kernels.lower.schedule_program import schedule_program
+from passfit.kernels.lower.specialise import specialise_kernels
 from passfit.memory import share
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 
@@ -61,7 +61,7 @@ def cast(x):
     ],
 )
 def test_shared_memory_changes_no_bit(shape, body, passes, buffers):
-    program, _ = without_workspaces(lowered([shape], body, passes))
+    program, _ = schedule_program(lowered([shape], body, passes))
     shared = replace(program, program=share(program.program))
     assert len(shared.program.buffers) == buffers
     inputs = random_inputs(program)
@@ -73,8 +73,8 @@ def test_a_kernel_is_made_once_for_each_way_it_is_called():
         early = relax.op.exp(x)
         return relax.op.add(relax.op.exp(relax.op.nn.relu(relax.op.add(early, y))), relax.op.exp(early))
 
-    program, _ = without_workspaces(lowered([(64,), (64,)], body, _UNFUSED))
-    placed = placed_kernels(replace(program, program=share(program.program)))
+    program, _ = schedule_program(lowered([(64,), (64,)], body, _UNFUSED))
+    placed = specialise_kernels(replace(program, program=share(program.program)))
     names = [step.kernel for step in placed.program.steps]
     assert sorted(set(names)) == list(placed.kernels)
     for step in placed.program.steps:
@@ -84,8 +84,8 @@ def test_a_kernel_is_made_once_for_each_way_it_is_called():
 
 
 def test_only_tensors_inside_of_buffers_are_less_aligned():
-    program, _ = without_workspaces(lowered([(1, 3, 5, 5)], dense))
-    placed = placed_kernels(replace(program, program=share(program.program)))
+    program, _ = schedule_program(lowered([(1, 3, 5, 5)], dense))
+    placed = specialise_kernels(replace(program, program=share(program.program)))
     for step in placed.program.steps:
         kernel = placed.kernels[step.kernel]
         for tensor, param in zip((*step.reads, *step.writes), kernel.params, strict=True):
@@ -95,7 +95,7 @@ def test_only_tensors_inside_of_buffers_are_less_aligned():
 
 
 def test_a_program_that_shares_nothing_keeps_its_kernels():
-    program, _ = without_workspaces(lowered([(1, 8, 9, 9)], residual))
-    placed = placed_kernels(program)
+    program, _ = schedule_program(lowered([(1, 8, 9, 9)], residual))
+    placed = specialise_kernels(program)
     assert placed.program == program.program
     assert all(placed.kernels[name].same_as(program.kernels[name]) for name in placed.kernels)

@@ -18,9 +18,9 @@ from tvm import relax
 from passfit import api
 from passfit.errors import SequenceError
 from passfit.kernels.lower.lower import Lowered
-from passfit.kernels.rewrite.channels_last import channels_last, digest_of, turnable, with_channels_last
+from passfit.kernels.rewrite.channels_last import channels_last, digest_of, movable_results, with_channels_last
 from passfit.passes.program.layout import Layout
-from passfit.passes.sequence.apply import arranged
+from passfit.passes.sequence.apply import apply_program_passes
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
@@ -64,10 +64,10 @@ def network() -> tuple[Lowered, list[np.ndarray], np.ndarray]:
 @given(data=st.data())
 def test_any_results_may_lie_so_and_all_comes_out_the_same(network, data: st.DataObject):
     before, inputs, expected = network
-    can = sorted(turnable(before.program).values())
+    can = sorted(movable_results(before.program).values())
     assert len(can) >= 6
     layout = Layout("+".join(map(str, sorted(data.draw(st.sets(st.sampled_from(can), min_size=1))))))
-    after, _ = arranged(before, [layout, parse_spec("share"), parse_spec("order")])
+    after, _ = apply_program_passes(before, [layout, parse_spec("share"), parse_spec("order")])
     assert [buffer.nbytes for buffer in after.program.buffers] == [buffer.nbytes for buffer in before.program.buffers]
     assert len(after.program.steps) == len(before.program.steps)
     np.testing.assert_allclose(run(after, inputs)[0], expected, rtol=1e-4, atol=1e-5)
@@ -79,7 +79,7 @@ def test_models_agree_with_onnx_runtime(name: str, tmp_path: Path):
     shape = [dim.dim_value for dim in imported.onnx.graph.input[0].type.tensor_type.shape.dim]
     x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
     plain, _ = replay(Sequence.parse(TVM_DEFAULT), imported.graph, imported.onnx, name)
-    steps = "+".join(map(str, sorted(turnable(plain.program).values())))
+    steps = "+".join(map(str, sorted(movable_results(plain.program).values())))
     layout = (f"layout{{steps={steps}}}",) if steps else ()
     program, _ = replay(Sequence.parse((*TVM_DEFAULT, *layout, "share", "order")), imported.graph, imported.onnx, name)
     for found, expected in zip(run(program, [x]), run_onnx(imported.onnx, {"x": x}), strict=True):
@@ -119,15 +119,15 @@ def test_what_cannot_lie_so_is_refused(steps: str):
     """The result of the last step is the output, and there is no step 7."""
     program = lowered([(1, 3, 4, 4)], lambda x: relax.op.nn.relu(x))
     with pytest.raises(SequenceError, match="cannot lie with channels last"):
-        arranged(program, [parse_spec(f"layout{{steps={steps}}}")])
+        apply_program_passes(program, [parse_spec(f"layout{{steps={steps}}}")])
 
 
 def test_a_layout_of_another_program_is_refused():
     one, other = branches(), lowered([(1, 3, 4, 4)], lambda x: relax.op.nn.max_pool2d(relax.op.nn.max_pool2d(x)))
     layout = Layout("0", digest_of(other.program))
-    assert arranged(other, [layout])
+    assert apply_program_passes(other, [layout])
     with pytest.raises(SequenceError, match="another program"):
-        arranged(one, [layout])
+        apply_program_passes(one, [layout])
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_the_library_agrees_and_is_the_same_each_time(save_tiny_cnn: Callable[..
     model, sequence = save_tiny_cnn(tmp_path / "cnn.onnx"), tmp_path / "sequence.json"
     imported = api.load(model)
     plain, _ = replay(Sequence.parse(TVM_DEFAULT), imported.graph, imported.onnx, "cnn")
-    steps = "+".join(map(str, sorted(turnable(plain.program).values())))
+    steps = "+".join(map(str, sorted(movable_results(plain.program).values())))
     sequence.write_text(json.dumps({"passes": [*TVM_DEFAULT, f"layout{{steps={steps}}}", "share", "order"]}))
     for name in ("one", "other"):
         report = api.compile_model(model, HOST, out=tmp_path / name, sequence=sequence)

@@ -8,7 +8,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
-from passfit.kernels.rewrite.row_window import MOST_ROWS, rows_of, window
+from passfit.kernels.rewrite.row_window import MOST_ROWS, row_window, rows_of
 from passfit.tir.index_grid import Unknown
 
 from ..programs import lowered, weight
@@ -143,7 +143,7 @@ def test_what_has_no_rows_is_refused():
     kernel = single([(3, 4)], lambda x: _op.nn.softmax(x))
     assert rows_of(kernel.kernel, 1) is None
     with pytest.raises(Unknown):
-        window(kernel.kernel, 1, 1)
+        row_window(kernel.kernel, 1, 1)
 
 
 def test_rows_beyond_number_are_not_worked_out():

@@ -7,7 +7,7 @@ pytest.importorskip("tvm")
 
 from tvm import relax
 
-from passfit.kernels.rewrite.split_reductions import cut_sums
+from passfit.kernels.rewrite.split_reductions import split_reductions
 from passfit.kernels.rewrite.splittable import splits_of
 from passfit.program.check import first_problem
 
@@ -33,7 +33,7 @@ CASES = {"gate": ([(1, 6, 5, 3), (1, 4, 1, 1)], scaled), "one row for all": ([(7
 def test_cut_kernels_compute_the_same_and_can_be_split(name):
     shapes, body = CASES[name]
     program = lowered(shapes, body)
-    after = cut_sums(program)
+    after = split_reductions(program)
     assert len(program.program.steps) == 1 and len(after.program.steps) == 2
     assert first_problem(after.program) is None and set(after.kernels) == {each.kernel for each in after.program.steps}
     inputs = random_inputs(program)
@@ -53,11 +53,11 @@ def test_what_needs_no_sum_whole_is_left_as_it_is():
         ([(2, 6)], lambda x: _op.cumsum(x, 1)),
     ):
         program = lowered(shapes, body)
-        after = cut_sums(program)
+        after = split_reductions(program)
         assert after.program == program.program and after.kernels == program.kernels
 
 
 def test_cutting_twice_is_cutting_once():
-    once = cut_sums(lowered(*CASES["gate"]))
-    twice = cut_sums(once)
+    once = split_reductions(lowered(*CASES["gate"]))
+    twice = split_reductions(once)
     assert twice.program == once.program

@@ -9,12 +9,12 @@ from tvm import relax
 
 from passfit.kernels.lower.lower import lower
 from passfit.kernels.rewrite.splittable import splits_of
-from passfit.kernels.rewrite.stream_region import banded
+from passfit.kernels.rewrite.stream_region import stream_region
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.memory import bound
 from passfit.memory.streaming.region import region
 from passfit.passes.program.order import Order
-from passfit.passes.sequence.apply import arranged
+from passfit.passes.sequence.apply import apply_program_passes
 from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.program.check import first_problem
 from passfit.tir.workspace import workspace_bytes
@@ -118,7 +118,7 @@ def _regions(program):
 
 
 def _check(program, found, wanted, inputs):
-    after = banded(program, found)
+    after = stream_region(program, found)
     assert first_problem(after.program) is None
     for ours, reference in zip(run(after, inputs), wanted, strict=True):
         np.testing.assert_allclose(ours, reference, rtol=1e-5, atol=1e-5 * float(np.abs(reference).max()))
@@ -175,7 +175,7 @@ def test_splits_stand_in_a_sequence_and_numbers_are_those_before_them():
     inputs = random_inputs(program)
     specs = ("split-rows{steps=2-3,rows=2}", "split-rows{steps=0-1}", "order")
     passes = Sequence.parse(["legalize", *specs]).passes[1:]
-    after, workspace = arranged(program, passes)
+    after, workspace = apply_program_passes(program, passes)
     assert len(after.program.steps) == 2 and isinstance(passes[-1], Order) and workspace <= RULE_WORKSPACE
     np.testing.assert_allclose(run(after, inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-4)
 
@@ -190,9 +190,9 @@ def test_a_weight_read_by_several_steps_is_laid_out_once_for_all_of_them():
 
     program = lowered([(1, 16, 12, 12)], body, ("legalize", "fuse-operators"))
     splits = splits_of(program)
-    together = banded(program, region(program.program, splits, 0, 1, 2))
+    together = stream_region(program, region(program.program, splits, 0, 1, 2))
     assert list(together.layouts), "no tile wants its weights in blocks"
-    scheduled, _ = arranged(together, [Order(by="given")])
+    scheduled, _ = apply_program_passes(together, [Order(by="given")])
     (kernel,) = (scheduled.kernels[step.kernel] for step in scheduled.program.steps[1:])
     assert len(kernel.params[1].ty.shape) == 5, "the step that is left reads the layout of the others"
     assert scheduled.program.weight_bytes == program.program.weight_bytes

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tvm import te, tirx
 
 from passfit.codegen.objects import build_module
-from passfit.kernels.rules.flatten_axes import flattened, with_shapes_of
+from passfit.kernels.rules.flatten_axes import flatten_axes, with_shapes_of
 
 from ..programs import HOST
 
@@ -34,11 +34,11 @@ def elementwise(shape, *operands):
 
 
 def test_all_axes_of_an_elementwise_kernel():
-    assert shapes(flattened(elementwise((2, 3, 7, 7), (2, 3, 7, 7)))) == [(294,), (294,)]
+    assert shapes(flatten_axes(elementwise((2, 3, 7, 7), (2, 3, 7, 7)))) == [(294,), (294,)]
 
 
 def test_a_broadcast_axis_stays_apart():
-    kernel = flattened(elementwise((2, 3, 7, 7), (2, 3, 7, 7), (1, 3, 1, 1)))
+    kernel = flatten_axes(elementwise((2, 3, 7, 7), (2, 3, 7, 7), (1, 3, 1, 1)))
     assert shapes(kernel) == [(2, 3, 49), (1, 3, 1, 1), (2, 3, 49)]
 
 
@@ -46,17 +46,17 @@ def test_a_convolution_of_single_elements_is_a_product_of_matrices():
     data, weight = te.placeholder((1, 8, 5, 6), "float32", "data"), te.placeholder((4, 8), "float32", "weight")
     c = te.reduce_axis((0, 8), "c")
     result = te.compute((1, 4, 5, 6), lambda n, f, y, x: te.sum(data[n, c, y, x] * weight[f, c], [c]), "result")
-    assert shapes(flattened(te.create_prim_func([data, weight, result]))) == [(1, 8, 30), (4, 8), (1, 4, 30)]
+    assert shapes(flatten_axes(te.create_prim_func([data, weight, result]))) == [(1, 8, 30), (4, 8), (1, 4, 30)]
 
 
 def test_what_is_read_in_part_keeps_its_lines():
     data = te.placeholder((1, 6, 5), "float32", "data")
-    kernel = flattened(te.create_prim_func([data, te.compute((1, 6, 3), lambda n, y, x: data[n, y, x], "result")]))
+    kernel = flatten_axes(te.create_prim_func([data, te.compute((1, 6, 3), lambda n, y, x: data[n, y, x], "result")]))
     assert shapes(kernel) == [(1, 6, 5), (1, 6, 3)]
 
 
 def test_a_parameter_may_be_kept():
-    assert shapes(flattened(elementwise((3, 4), (3, 4)), frozenset({0}))) == [(3, 4), (3, 4)]
+    assert shapes(flatten_axes(elementwise((3, 4), (3, 4)), frozenset({0}))) == [(3, 4), (3, 4)]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_parameter_may_be_kept():
 def test_axes_used_in_another_way_stay(element):
     data = te.placeholder((4, 4), "float32", "data")
     kernel = te.create_prim_func([data, te.compute((4, 4), element(data), "result")])
-    assert flattened(kernel).same_as(kernel)
+    assert flatten_axes(kernel).same_as(kernel)
 
 
 @_FEW
@@ -82,7 +82,7 @@ def test_it_computes_the_same(data):
     kept = st.tuples(*(st.sampled_from([1, extent]) for extent in shape))
     operands = data.draw(st.lists(kept, min_size=1, max_size=3))
     kernel = elementwise(shape, *operands)
-    flat = flattened(kernel)
+    flat = flatten_axes(kernel)
     made = with_shapes_of(kernel, flat, flat)
     assert shapes(made) == shapes(kernel)
     rng = np.random.default_rng(0)

@@ -17,12 +17,12 @@ from tvm.script import ir as I  # noqa: F401  (TVMScript wants its names)
 from tvm.script import tirx as T
 from tvm.tirx import BufferStore, For, IfThenElse
 
-from passfit.kernels.lower.schedule_program import without_workspaces
+from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.kernels.rules import parallel_loops as parallel
-from passfit.kernels.rules.parallel_loops import in_parallel, is_parallel
+from passfit.kernels.rules.parallel_loops import has_parallel_loop, parallelise_loops
 from passfit.kernels.schedule.candidates import schedules
 from passfit.memory import share
-from passfit.passes.sequence.apply import arranged
+from passfit.passes.sequence.apply import apply_program_passes
 from passfit.passes.sequence.sequence import Sequence
 from passfit.targets import Machine
 from passfit.tir.loop_nests import buffer_of, int64, kernel_of, nests_in
@@ -56,9 +56,9 @@ def agrees(program, threads, wanted=True):
             for name, kernel in program.kernels.items()
             for made in [list(schedules(kernel, frozenset(), Machine()).ways())]
         }
-        kernels = {name: in_parallel(way.kernel, threads) for name, way in ways.items()}
+        kernels = {name: parallelise_loops(way.kernel, threads) for name, way in ways.items()}
         if number == 0 and wanted:
-            assert all(map(is_parallel, kernels.values()))
+            assert all(map(has_parallel_loop, kernels.values()))
         one = type(program)(program.program, {name: way.kernel for name, way in ways.items()}, program.weights)
         several = type(program)(program.program, kernels, program.weights)
         for ours, reference in zip(run(several, inputs), run(one, inputs), strict=True):
@@ -163,12 +163,12 @@ def histogram(x: T.Buffer((64,), "int32"), y: T.Buffer((64,), "int32")):
     "kernel", [running_sum, reads_the_one_before, two_write_one, ring, histogram], ids=lambda each: each.__name__
 )
 def test_iterations_that_depend_on_each_other_stay_in_order(kernel):
-    assert in_parallel(kernel, 2).same_as(kernel)
+    assert parallelise_loops(kernel, 2).same_as(kernel)
 
 
 def test_what_one_nest_leaves_to_the_next_is_written_by_one_thread():
     """And read by all of them: it is there once."""
-    made = in_parallel(through_all_of_its_own, 2)
+    made = parallelise_loops(through_all_of_its_own, 2)
     assert [int(nest.kind) for nest in nests_in(made)] == [0, 1]
     assert workspace_bytes(made, 2) == 256
 
@@ -180,7 +180,7 @@ def test_a_sum_over_the_outermost_loop_is_not_split_but_the_loop_inside_is_share
             for i in range(64):
                 y[i] = y[i] + x[k, i]
 
-    assert shared_loops(in_parallel(columns, 2)) == [("i", 64)]
+    assert shared_loops(parallelise_loops(columns, 2)) == [("i", 64)]
 
 
 def test_a_row_of_the_kernels_own_is_there_once_for_each_thread():
@@ -193,7 +193,7 @@ def test_a_row_of_the_kernels_own_is_there_once_for_each_thread():
             for j in range(400):
                 y[i, j] = own[399 - j]
 
-    made = in_parallel(rows, 3)
+    made = parallelise_loops(rows, 3)
     assert shared_loops(made) == [("i", 6)]
     assert workspace_bytes(rows) == workspace_bytes(made, 1) == 1600
     assert workspace_bytes(made, 3) == 3 * 1600
@@ -203,7 +203,7 @@ def test_a_row_of_the_kernels_own_is_there_once_for_each_thread():
     ("extents", "threads", "expected"), [((7, 8), 2, 56), ((8, 7), 2, 8), ((3, 5, 4), 4, 60), ((100, 3), 3, 100)]
 )
 def test_loops_become_one_where_iterations_do_not_divide(extents, threads, expected):
-    (shared,) = shared_loops(in_parallel(_nest(extents, lambda *at: at), threads))
+    (shared,) = shared_loops(parallelise_loops(_nest(extents, lambda *at: at), threads))
     assert shared[1] == expected
 
 
@@ -235,19 +235,19 @@ def test_the_outermost_loop_is_shared_where_no_two_iterations_write_one_element(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "MIN_WORK", rows * columns)  # so that there is no other loop to share
         patch.setattr(parallel, "_UNEVEN", np.inf)
-        made = in_parallel(_nest((rows, columns), place, holds), 2)
-    assert is_parallel(made) == disjoint
+        made = parallelise_loops(_nest((rows, columns), place, holds), 2)
+    assert has_parallel_loop(made) == disjoint
 
 
 def test_little_work_is_left_to_one_thread(monkeypatch):
     monkeypatch.setattr(parallel, "MIN_WORK", 1 << 17)
-    assert not is_parallel(in_parallel(_nest((1 << 8, 1 << 8), lambda *at: at), 2))
-    assert is_parallel(in_parallel(_nest((1 << 9, 1 << 8), lambda *at: at), 2))
+    assert not has_parallel_loop(parallelise_loops(_nest((1 << 8, 1 << 8), lambda *at: at), 2))
+    assert has_parallel_loop(parallelise_loops(_nest((1 << 9, 1 << 8), lambda *at: at), 2))
 
 
 def test_one_thread_changes_nothing():
     kernel = _nest((64, 64), lambda *at: at)
-    assert in_parallel(kernel, 1).same_as(kernel)
+    assert parallelise_loops(kernel, 1).same_as(kernel)
 
 
 # --- programs
@@ -267,10 +267,10 @@ def test_what_lies_in_a_result_is_overwritten_by_the_thread_that_reads_it(passes
     program = lowered([(1, 8, 9, 9)], residual, passes)
     found = []
     for machine in (Machine(), _MACHINE):
-        made, _ = without_workspaces(replace(program, machine=machine))
+        made, _ = schedule_program(replace(program, machine=machine))
         shared = replace(made, program=share(made.program))
         assert any(shared.program.is_in_place(step, each) for step in shared.program.steps for each in step.in_place)
-        assert any(map(is_parallel, shared.kernels.values())) == (machine.threads > 1)
+        assert any(map(has_parallel_loop, shared.kernels.values())) == (machine.threads > 1)
         assert [step.in_place for step in made.program.steps] == [step.in_place for step in shared.program.steps]
         found.append(run(shared, random_inputs(program)))
     assert all((one == other).all() for one, other in zip(*found, strict=True))
@@ -285,9 +285,9 @@ def test_kernels_that_run_row_by_row_share_the_loops_of_each_row(split):
     program = lowered([(1, 3, 24, 24)], body, _FUSED)
     found = []
     for machine in (Machine(), _MACHINE):
-        made, _ = arranged(replace(program, machine=machine), Sequence.parse([*_FUSED, split, "share", "order"]).passes)
+        made, _ = apply_program_passes(replace(program, machine=machine), Sequence.parse([*_FUSED, split, "share", "order"]).passes)
         (kernel,) = made.kernels.values()
-        assert is_parallel(kernel) == (machine.threads > 1)
+        assert has_parallel_loop(kernel) == (machine.threads > 1)
         found.append(run(made, random_inputs(program)))
     assert all((one == other).all() for one, other in zip(*found, strict=True))
 
@@ -297,8 +297,8 @@ def test_workspace_and_stacks_of_all_threads_are_counted_and_stay_within_what_tv
         return relax.op.nn.conv2d(x, weight(16, 1, 3, 3), padding=1, groups=16)
 
     program = lowered([(1, 16, 40, 40)], body, _FUSED)
-    _, one = without_workspaces(program)
-    made, several = without_workspaces(replace(program, machine=_MACHINE))
+    _, one = schedule_program(program)
+    made, several = schedule_program(replace(program, machine=_MACHINE))
     (kernel,) = made.kernels.values()
     assert one == workspace_bytes(kernel) > 512
     assert several == 7 * one + _MACHINE.thread_bytes
@@ -310,7 +310,7 @@ def test_a_kernel_that_would_need_more_than_tvm_does_is_left_to_one_thread():
 
     program = lowered([(1, 3, 16, 16)], body, _FUSED)
     for threads, shares in ((2, True), (64, False)):
-        made, workspace = without_workspaces(replace(program, machine=Machine(threads=threads)))
-        assert any(map(is_parallel, made.kernels.values())) == shares
+        made, workspace = schedule_program(replace(program, machine=Machine(threads=threads)))
+        assert any(map(has_parallel_loop, made.kernels.values())) == shares
         most = max(workspace_bytes(kernel) for kernel in program.kernels.values())
         assert workspace <= most + shares * Machine(threads=threads).thread_bytes

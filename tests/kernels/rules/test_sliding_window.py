@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from passfit.codegen.objects import build_module
-from passfit.kernels.rules.sliding_window import slide
+from passfit.kernels.rules.sliding_window import sliding_window
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.targets import Machine
 from passfit.tir.index_grid import chunks
@@ -28,7 +28,7 @@ _SIDES = st.sampled_from([1, 2, 5, 7, 8, 9, 13, 14, 16, 23, 31])
 
 def agrees(program, machine=Machine()):
     """Every kernel of `program` slides, and the program computes what it did."""
-    slid = {name: slide(inlined(kernel), machine) for name, kernel in program.kernels.items()}
+    slid = {name: sliding_window(inlined(kernel), machine) for name, kernel in program.kernels.items()}
     assert None not in slid.values()
     assert all(held_bytes(kernel) == workspace_bytes(kernel) <= RULE_WORKSPACE for kernel in slid.values())
     inputs = random_inputs(program)
@@ -101,7 +101,7 @@ def test_nothing_is_written_past_the_end_of_the_result(width):
     program = lowered([(1, 2, 9, width)], lambda x: relax.op.nn.max_pool2d(x, (3, 3), (1, 1), (1, 1)))
     ((name, kernel),) = program.kernels.items()
     (reference,) = run(program, inputs := random_inputs(program))
-    library = build_module({name: slide(inlined(kernel))}, HOST)
+    library = build_module({name: sliding_window(inlined(kernel))}, HOST)
     block = np.full(reference.size + 64, 7, np.float32)
     first = -block.ctypes.data % 64 // 4
     result = block[first : first + reference.size].reshape(reference.shape)
@@ -130,7 +130,7 @@ def test_rows_of_several_groups_of_vectors_end_where_the_plane_does(width, machi
     program = lowered([(1, 3, 9, width)], body, ("legalize", "fold-constant", "fuse-operators"))
     agrees(program, machine)
     (kernel,) = program.kernels.values()
-    slid = slide(inlined(kernel), machine)
+    slid = sliding_window(inlined(kernel), machine)
     result = slid.params[-1]
     stored = np.zeros([int(extent) for extent in result.ty.shape], int)
     for store in stores(slid.body):
@@ -153,4 +153,4 @@ def test_rows_of_several_groups_of_vectors_end_where_the_plane_does(width, machi
 )
 def test_what_is_no_window_over_a_plane_is_left_to_others(body):
     program = lowered([(1, 4, 9, 9)], body, ("legalize", "fold-constant", "fuse-operators"))
-    assert [slide(inlined(kernel)) for kernel in program.kernels.values()] == [None] * len(program.kernels)
+    assert [sliding_window(inlined(kernel)) for kernel in program.kernels.values()] == [None] * len(program.kernels)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
-from passfit.kernels.rules.split_by_range import by_ranges
+from passfit.kernels.rules.split_by_range import split_by_range
 from passfit.tir.expressions import has_condition
 from passfit.tir.loop_nests import blocks_of
 
@@ -21,7 +21,7 @@ _PASSES = ("legalize", "fold-constant", "fuse-operators")
 
 
 def in_ranges(program):
-    kernels = {name: by_ranges(kernel) for name, kernel in program.kernels.items()}
+    kernels = {name: split_by_range(kernel) for name, kernel in program.kernels.items()}
     assert None not in kernels.values()
     return type(program)(program.program, kernels, program.weights)
 
@@ -66,4 +66,4 @@ def test_padding(width):
 )
 def test_other_kernels_stay(body):
     program = lowered([(1, 2, 6, 6)], body, _PASSES)
-    assert [by_ranges(kernel) for kernel in program.kernels.values()] == [None] * len(program.kernels)
+    assert [split_by_range(kernel) for kernel in program.kernels.values()] == [None] * len(program.kernels)

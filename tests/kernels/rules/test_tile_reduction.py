@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
-from passfit.kernels.lower.schedule_program import without_workspaces
+from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.kernels.rules.tile_reduction import tile_reduction
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.program.check import first_problem
@@ -22,7 +22,7 @@ _FEW = settings(max_examples=20, deadline=None, derandomize=True)
 
 
 def _agrees(program) -> None:
-    scheduled, workspace = without_workspaces(program)
+    scheduled, workspace = schedule_program(program)
     inputs = random_inputs(program)
     for ours, reference in zip(run(scheduled, inputs), run(program, inputs), strict=True):
         np.testing.assert_allclose(ours, reference, rtol=1e-4, atol=1e-4 * max(1e-3, float(np.abs(reference).max())))
@@ -197,7 +197,7 @@ def test_a_weight_two_kernels_read_keeps_its_layout():
     program = lowered([(1, 8, 6, 6)], body)
     assert len(program.weights) == 1 and len(program.kernels) == 2
     _agrees(program)
-    scheduled, _ = without_workspaces(program)
+    scheduled, _ = schedule_program(program)
     assert scheduled.weights[0].shape == (8, 8, 3, 3)
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
-from passfit.kernels.lower.schedule_program import without_workspaces
-from passfit.kernels.rules.vector_reduction import lane_sums
+from passfit.kernels.lower.schedule_program import schedule_program
+from passfit.kernels.rules.vector_reduction import vector_reduction
 from passfit.tir.workspace import workspace_bytes
 
 from ..programs import lowered, random_inputs, run, weight
@@ -32,7 +32,7 @@ _REDUCTIONS = {"mean": relax.op.mean, "sum": relax.op.sum, "max": relax.op.max, 
 )
 def test_reductions_agree_with_tvms(shape, axes, name, keep):
     program = lowered([shape], lambda x: relax.op.sqrt(relax.op.abs(_REDUCTIONS[name](relax.op.abs(x), axes, keep))))
-    scheduled, _ = without_workspaces(program)
+    scheduled, _ = schedule_program(program)
     inputs = random_inputs(program)
     for ours, theirs in zip(run(scheduled, inputs), run(program, inputs), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
@@ -46,7 +46,7 @@ def _kernel(program):
 def test_the_mean_of_a_plane_is_closer_to_the_truth():
     program = lowered([(1, 8, 96, 96)], lambda x: relax.op.mean(x, [2, 3], True))
     ((name, kernel),) = program.kernels.items()
-    in_lanes = replace(program, kernels={name: lane_sums(kernel, one_operand=True)})
+    in_lanes = replace(program, kernels={name: vector_reduction(kernel, one_operand=True)})
     inputs = [np.abs(each) for each in random_inputs(program)]
     truth = inputs[0].astype(np.float64).mean(axis=(2, 3), keepdims=True)
     ours, theirs = (np.abs(run(each, inputs)[0] - truth).max() for each in (in_lanes, program))
@@ -54,23 +54,23 @@ def test_the_mean_of_a_plane_is_closer_to_the_truth():
 
 
 def test_the_workspace_is_the_lanes():
-    kernel = lane_sums(_kernel(lowered([(1, 8, 20, 48)], lambda x: relax.op.mean(x, [2, 3]))), one_operand=True)
+    kernel = vector_reduction(_kernel(lowered([(1, 8, 20, 48)], lambda x: relax.op.mean(x, [2, 3]))), one_operand=True)
     assert workspace_bytes(kernel) <= 2 * 64
 
 
 def test_what_is_not_contiguous_or_has_no_lanes_is_left_to_other_rules():
     for shape, axes in (((4, 8, 16), [1]), ((4, 8, 15), [2]), ((4, 8, 1), [2])):
-        assert lane_sums(_kernel(lowered([shape], lambda x, axes=axes: relax.op.sum(x, axes))), one_operand=True) is None
+        assert vector_reduction(_kernel(lowered([shape], lambda x, axes=axes: relax.op.sum(x, axes))), one_operand=True) is None
 
 
 def test_several_results_at_once_are_left_alone():
-    assert lane_sums(_kernel(lowered([(4, 32)], lambda x: relax.op.argmax(x, 1))), one_operand=False) is None
+    assert vector_reduction(_kernel(lowered([(4, 32)], lambda x: relax.op.argmax(x, 1))), one_operand=False) is None
 
 
 def test_a_product_is_reduced_only_where_it_is_allowed():
     kernel = _kernel(lowered([(1, 32)], lambda x: relax.op.sum(x * weight(5, 32), [1])))
-    assert lane_sums(kernel, one_operand=True) is None
-    assert lane_sums(kernel, one_operand=False) is not None
+    assert vector_reduction(kernel, one_operand=True) is None
+    assert vector_reduction(kernel, one_operand=False) is not None
 
 
 def test_a_product_along_memory_has_its_lanes_innermost_whatever_the_order_of_the_axes():
@@ -78,7 +78,7 @@ def test_a_product_along_memory_has_its_lanes_innermost_whatever_the_order_of_th
         return relax.op.nn.conv1d(x, weight(5, 1, 32), strides=16)
 
     program = lowered([(1, 1, 80)], body)
-    in_lanes = replace(program, kernels={name: lane_sums(each, one_operand=False) for name, each in program.kernels.items()})
+    in_lanes = replace(program, kernels={name: vector_reduction(each, one_operand=False) for name, each in program.kernels.items()})
     inputs = random_inputs(program)
     np.testing.assert_allclose(run(in_lanes, inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-5)
     assert workspace_bytes(_kernel(in_lanes)) == 64

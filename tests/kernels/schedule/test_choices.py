@@ -14,10 +14,18 @@ from tvm import relax
 
 from passfit.errors import ConfigError
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE, schedules
-from passfit.kernels.schedule.choices import LaneSums, Slides, Tiles, choices, chosen, parse_choice, turned
+from passfit.kernels.schedule.choices import (
+    LaneSums,
+    Slides,
+    Tiles,
+    parse_choice,
+    schedule_by_spec,
+    schedule_choices,
+    turned,
+)
 from passfit.kernels.weights.repack import repackable_parameters
 from passfit.targets import Machine, get_target
-from passfit.tuning.measure.timed import TimedStand
+from passfit.tuning.measure.timed import TimingHarness
 
 from ...tuning.helpers import requests_of
 from ..programs import lowered, weight
@@ -32,8 +40,8 @@ _PART = st.integers(0, _PARTS - 1)
 def agree(program, part: int) -> None:
     """Each choice of a part that is possible: the same results, nothing written anywhere else, the spec read back."""
     for request in requests_of(program):
-        stand = TimedStand(request, HOST, 0)
-        found = list(choices(request.kernel, request.repackable, request.machine))
+        stand = TimingHarness(request, HOST, 0)
+        found = list(schedule_choices(request.kernel, request.repackable, request.machine))
         found = found[part :: _PARTS] or found  # a part of them for each example: each takes a tenth of a second to build
         found += [other for choice in found[:1] if (other := turned(choice)) is not None]
         possible = 0
@@ -97,8 +105,8 @@ def test_the_rules_own_choice_is_one_of_them(shape, body, kind):
     own = schedules(kernel, private, Machine()).within(RULE_WORKSPACE).kernel
     same = [
         choice
-        for choice in choices(kernel, private, Machine())
-        if (made := chosen(kernel, private, Machine(), False, choice.spec)) and tvm_ffi.structural_equal(made.kernel, own)
+        for choice in schedule_choices(kernel, private, Machine())
+        if (made := schedule_by_spec(kernel, private, Machine(), False, choice.spec)) and tvm_ffi.structural_equal(made.kernel, own)
     ]
     assert len(same) == 1 and isinstance(same[0], kind)
 
@@ -119,7 +127,7 @@ def test_what_is_no_spec_is_refused(spec):
 )  # fmt: skip
 def test_what_does_not_fit_a_kernel_is_none(spec):
     ((_, kernel),) = lowered([(1, 8, 9, 9)], lambda x: relax.op.nn.conv2d(x, weight(16, 8, 3, 3))).kernels.items()
-    assert chosen(kernel, frozenset({1}), Machine(), False, spec) is None
+    assert schedule_by_spec(kernel, frozenset({1}), Machine(), False, spec) is None
 
 
 def test_a_turned_tile_walks_the_other_way():
@@ -131,5 +139,5 @@ def test_a_turned_tile_walks_the_other_way():
 def test_results_are_compared_at_all():
     (request,) = requests_of(lowered([(1, 8, 9, 9)], lambda x: relax.op.nn.max_pool2d(x, (3, 3))))
     (other,) = requests_of(lowered([(1, 8, 9, 9)], lambda x: relax.op.nn.avg_pool2d(x, (3, 3))))
-    assert not TimedStand(request, HOST, 0).agrees(other.rules)
-    assert np.isfinite(TimedStand(request, HOST, 0).cost(request.rules))
+    assert not TimingHarness(request, HOST, 0).agrees(other.rules)
+    assert np.isfinite(TimingHarness(request, HOST, 0).cost(request.rules))

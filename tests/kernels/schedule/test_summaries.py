@@ -8,10 +8,10 @@ pytest.importorskip("tvm")
 
 from tvm import relax
 
-from passfit.kernels.lower.schedule_program import planned, without_workspaces
+from passfit.kernels.lower.schedule_program import schedule_program, summarise_schedules
 from passfit.kernels.schedule import summaries as outlines_module
-from passfit.kernels.schedule.shared_log import SharedLines
-from passfit.kernels.schedule.summaries import Outlines, _key
+from passfit.kernels.schedule.shared_log import SharedLog
+from passfit.kernels.schedule.summaries import ScheduleSummaries, _key
 from passfit.targets import get_target
 
 from ..programs import lowered, weight
@@ -29,8 +29,8 @@ def _network(x):
 @pytest.mark.parametrize("passes", [("legalize",), ("legalize", "fold-constant", "fuse-operators")])
 def test_what_is_planned_is_what_is_scheduled(passes):
     program = lowered([(1, 3, 12, 12)], _network, passes)
-    scheduled, workspace = without_workspaces(program)
-    outlined, same = planned(program, Outlines())
+    scheduled, workspace = schedule_program(program)
+    outlined, same = summarise_schedules(program, ScheduleSummaries())
     assert same == workspace
     assert [(s.kernel, s.in_place, s.copies) for s in outlined.program.steps] == [
         (s.kernel, s.in_place, s.copies) for s in scheduled.program.steps
@@ -39,23 +39,23 @@ def test_what_is_planned_is_what_is_scheduled(passes):
 
 def test_a_process_tells_the_others(monkeypatch):
     program = lowered([(1, 3, 12, 12)], _network)
-    shared = SharedLines()
+    shared = SharedLog()
     child = os.fork()
     if child == 0:
-        planned(program, Outlines(shared))
+        summarise_schedules(program, ScheduleSummaries(shared))
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    told = Outlines(shared)
+    told = ScheduleSummaries(shared)
     monkeypatch.setattr(outlines_module, "schedules", lambda *asked: pytest.fail("scheduled again"))
-    found, workspace = planned(program, told)
+    found, workspace = summarise_schedules(program, told)
     told.end()
-    assert planned(program, told)[0].program == found.program  # what is known stays
+    assert summarise_schedules(program, told)[0].program == found.program  # what is known stays
     monkeypatch.undo()
-    assert (found.program, workspace) == (planned(program, Outlines())[0].program, planned(program, Outlines())[1])
+    assert (found.program, workspace) == (summarise_schedules(program, ScheduleSummaries())[0].program, summarise_schedules(program, ScheduleSummaries())[1])
 
 
 def test_lines_of_all_are_seen_once_by_each():
-    lines = SharedLines()
+    lines = SharedLog()
     lines.append("before")
     child = os.fork()
     if child == 0:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.memory.placement.canonical import EXACT_BOXES, Work, lower, set_aside
+from passfit.memory.placement.canonical import EXACT_BOXES, Work, lower_placement, set_aside
 from passfit.memory.placement.greedy import Box, Placement, loads, neighbours, orders, place
 
 from .. import brute_force
@@ -32,7 +32,7 @@ def stacked(found) -> Placement:
 @settings(max_examples=60)
 @given(st.lists(box(), min_size=1, max_size=6))
 def test_the_search_finds_the_least_height_of_few_boxes(found):
-    placed = lower(found, stacked(found), max(loads(found)), work=1)
+    placed = lower_placement(found, stacked(found), max(loads(found)), work=1)
     assert placed.height == brute_force.least_arena([(b.start, b.end - 1, b.size) for b in found])
     assert apart(found, placed.offsets)
 
@@ -40,7 +40,7 @@ def test_the_search_finds_the_least_height_of_few_boxes(found):
 @given(st.lists(box(), min_size=EXACT_BOXES + 1, max_size=24), st.sampled_from([0, 10, 300, 20_000]))
 def test_the_search_never_makes_it_worse_whatever_work_it_has(found, work):
     before = place(found, neighbours(found), next(orders(found, neighbours(found))))
-    after = lower(found, before, max(loads(found)), work)
+    after = lower_placement(found, before, max(loads(found)), work)
     assert max(loads(found)) <= after.height <= before.height
     assert apart(found, after.offsets)
 
@@ -63,14 +63,14 @@ def test_the_search_reaches_the_bound_where_no_greedy_order_does(text):
     near = neighbours(found)
     greedy = [place(found, near, order, tightest=t).height for order in orders(found, near) for t in (False, True)]
     assert min(greedy) > max(loads(found))
-    placed = lower(found, stacked(found), max(loads(found)), work=400_000)
+    placed = lower_placement(found, stacked(found), max(loads(found)), work=400_000)
     assert placed.height == max(loads(found))
     assert apart(found, placed.offsets)
 
 
 def test_the_search_refutes_a_bound_that_cannot_be_reached():
     found = read(ABOVE)
-    placed = lower(found, stacked(found), max(loads(found)), work=400_000)
+    placed = lower_placement(found, stacked(found), max(loads(found)), work=400_000)
     assert placed.height == max(loads(found)) + 1
     assert apart(found, placed.offsets)
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from passfit.memory.placement.greedy import loads
 from passfit.memory.placement.plan_arena import lowest
-from passfit.memory.placement.skyline import fill, settled
+from passfit.memory.placement.skyline import fill, skyline_placement
 
 from ..cut_rectangles import guillotine, loosened, woven
 from .test_canonical import stacked
@@ -25,11 +25,11 @@ def test_boxes_are_placed_apart_within_the_limit_or_some_are_missing(found, want
 
 @given(boxes, st.integers(0, 2000))
 def test_settling_never_makes_a_placement_higher(found, work):
-    placed = settled(found, stacked(found), max(loads(found)), work)
+    placed = skyline_placement(found, stacked(found), max(loads(found)), work)
     assert apart(found, placed.offsets)
     assert placed.height == max(low + b.size for low, b in zip(placed.offsets, found, strict=True))
     assert max(loads(found)) <= placed.height <= stacked(found).height
-    assert placed == settled(found, stacked(found), max(loads(found)), work)
+    assert placed == skyline_placement(found, stacked(found), max(loads(found)), work)
 
 
 @pytest.mark.parametrize("cut", [guillotine, woven])

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.memory import alive_bytes, bound
-from passfit.memory.streaming.partition import GROUPS, Paths, best_segments
-from passfit.memory.streaming.region import joined, region
+from passfit.memory.streaming.partition import GROUPS, Partitioner, best_partition
+from passfit.memory.streaming.region import merge_region, region
 from passfit.program import Program
 
 from ...strategies import programs
@@ -27,7 +27,7 @@ def least_by_all_partitions(program, splits, alignment: int) -> int:
         for axis in (0, 1):
             found = region(program, splits, first, end - 1, axis, 1, alignment)
             if found is not None:
-                costs.append(alive_at(joined(program, found)[0], first, alignment))
+                costs.append(alive_at(merge_region(program, found)[0], first, alignment))
         return min(costs, default=None)
 
     @cache
@@ -43,13 +43,13 @@ def least_by_all_partitions(program, splits, alignment: int) -> int:
 @given(row_programs(most=6), st.sampled_from([1, 64]))
 def test_no_partition_is_better(case, alignment):
     program, splits = case
-    assert best_segments(program, splits, alignment).nbytes == least_by_all_partitions(program, splits, alignment)
+    assert best_partition(program, splits, alignment).nbytes == least_by_all_partitions(program, splits, alignment)
 
 
 @given(row_programs(most=6), st.sampled_from([1, 64]))
 def test_the_joined_program_needs_what_was_said_and_never_more_than_before(case, alignment):
     program, splits = case
-    path = best_segments(program, splits, alignment)
+    path = best_partition(program, splits, alignment)
     assert path.complete and path.reached == len(program.steps)
     assert path.nbytes <= bound(program, alignment=alignment)
     ends = [-1, *(number for each in path.segments for number in (each.first, each.last)), len(program.steps)]
@@ -57,9 +57,9 @@ def test_the_joined_program_needs_what_was_said_and_never_more_than_before(case,
     after = program
     for each in reversed(path.segments):
         found = region(program, splits, each.first, each.last, each.axis, each.group, alignment)
-        after, _ = joined(after, found)
+        after, _ = merge_region(after, found)
     assert bound(after, alignment=alignment) == path.nbytes
-    assert best_segments(program, splits, alignment) == path
+    assert best_partition(program, splits, alignment) == path
 
 
 def stack(rows: int = 48, columns: int = 64):
@@ -74,7 +74,7 @@ def stack(rows: int = 48, columns: int = 64):
 
 def test_rows_are_taken_many_at_a_time_where_that_costs_nothing():
     program, splits = stack()
-    (segment,) = best_segments(program, splits).segments
+    (segment,) = best_partition(program, splits).segments
     assert (segment.first, segment.last, segment.axis) == (0, 2, 0)
     one_by_one = region(program, splits, 0, 2, 0, 1)
     assert segment.group == 1 and one_by_one.nbytes == (3 + 8) * 64
@@ -88,7 +88,7 @@ def test_the_group_is_the_largest_there_is_room_for():
     wide = builder.step((last,), (32, 64))
     builder.step((wide,), (8, 64))
     program, splits = builder.program()
-    path = best_segments(program, splits)
+    path = best_partition(program, splits)
     assert path.nbytes == (8 + 32) * 64
     (segment,) = path.segments
     assert segment.group in GROUPS
@@ -102,16 +102,16 @@ def test_without_ways_to_split_there_is_one_path():
     builder = RowBuilder()
     builder.step((builder.step((builder.tensor(4, 64),), (16, 64)),), (4, 64))
     program, splits = builder.program()
-    path = best_segments(program, splits)
+    path = best_partition(program, splits)
     assert (path.segments, path.nbytes) == ((), 20 * 64)
 
 
 def test_a_program_without_steps():
-    path = best_segments(Program("empty", (), (), (), (), (), ()), {})
+    path = best_partition(Program("empty", (), (), (), (), (), ()), {})
     assert path.complete and (path.segments, path.nbytes) == ((), 0)
 
 
 @given(programs(), st.sampled_from([1, 64]))
 def test_what_is_alive_at_a_step_alone_is_what_is_alive_around_it(program, alignment):
-    paths = Paths(program, {}, alignment)
+    paths = Partitioner(program, {}, alignment)
     assert paths.alone == [paths._around(step, step + 1) - paths._saved(step) for step in range(len(program.steps))]

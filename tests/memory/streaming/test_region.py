@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from passfit.memory import ALIGNMENT, plan_arena, validate_plan
-from passfit.memory.streaming.region import joined, region
+from passfit.memory.streaming.region import merge_region, region
 from passfit.program import Rows, View
 from passfit.program.check import first_problem
 
@@ -34,7 +34,7 @@ def test_every_row_is_there_when_it_is_needed(case):
 def test_a_joined_program_is_valid_and_costs_what_was_said(case):
     program, splits = case
     for found in regions(program, splits, groups=(1, 2)):
-        after, step = joined(program, found)
+        after, step = merge_region(program, found)
         assert first_problem(after) is None
         validate_plan(after, plan_arena(after), ALIGNMENT)
         assert len(after.steps) == len(program.steps) - len(found.stages) + 1
@@ -51,7 +51,7 @@ def test_what_others_need_is_whole_and_the_rest_is_never_larger_than_it_was(case
         inside = {stage.step for stage in found.stages}
         outside = {t for n, step in enumerate(program.steps) if n not in inside for t in step.reads}
         outside |= {port.tensor for port in program.outputs}
-        after, _ = joined(program, found)
+        after, _ = merge_region(program, found)
         for stage in found.stages:
             (tensor,) = program.steps[stage.step].writes
             assert (tensor in found.results) == (tensor in outside)

@@ -55,7 +55,7 @@ def _loads(kernel: object) -> int:
 
 def _same(body: Callable, most: int, monkeypatch: pytest.MonkeyPatch) -> list:
     """The kernels of a graph, after a comparison with the same graph whose operators are not fused."""
-    from passfit.kernels.lower.schedule_program import without_workspaces
+    from passfit.kernels.lower.schedule_program import schedule_program
     from passfit.passes.graph import bound_groups as bounded_groups
 
     from ...kernels.programs import lowered, run
@@ -63,7 +63,7 @@ def _same(body: Callable, most: int, monkeypatch: pytest.MonkeyPatch) -> list:
     monkeypatch.setattr(bounded_groups, "MOST_OPERATIONS", most)
     fused, plain = lowered([_SHAPE], body), lowered([_SHAPE], body, ("legalize",))
     x = np.random.default_rng(0).standard_normal(_SHAPE).astype("float32")
-    expected, found = run(without_workspaces(plain)[0], [x]), run(without_workspaces(fused)[0], [x])
+    expected, found = run(schedule_program(plain)[0], [x]), run(schedule_program(fused)[0], [x])
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
     return list(fused.kernels.values())

@@ -13,14 +13,14 @@ def _reads_once(shape: tuple[int, ...], body: Callable, others: Sequence[tuple[i
     """Of the one kernel that `body` becomes."""
     from tvm.tirx import PrimFunc
 
-    from passfit.passes.graph.fusible_reductions import reads_once
+    from passfit.passes.graph.fusible_reductions import reads_each_element_once
     from passfit.passes.sequence.catalogue import parse_spec
 
     from ...kernels.programs import module_of
 
     module = parse_spec("legalize").apply(module_of([shape, *others], body))
     (kernel,) = [function for function in module.functions.values() if isinstance(function, PrimFunc)]
-    return reads_once(kernel)
+    return reads_each_element_once(kernel)
 
 
 def _window_places(size: int, window: int, stride: int, dilation: int) -> list[int]:
@@ -94,7 +94,7 @@ def test_two_inputs_do_not_count():
 def test_sums_by_the_place_they_read():
     from tvm import te, tirx
 
-    from passfit.passes.graph.fusible_reductions import reads_once
+    from passfit.passes.graph.fusible_reductions import reads_each_element_once
 
     x = te.placeholder((8, 8), name="x")
     k = te.reduce_axis((0, 4), name="k")
@@ -112,4 +112,4 @@ def test_sums_by_the_place_they_read():
         (lambda i: x[i, 7 - k], False),  # backwards: legal, but not seen
         (lambda i: tirx.if_then_else(k > 0, x[i, k - 1], tirx.const(0, "float32")), True),  # a border
     ):
-        assert reads_once(te.create_prim_func([x, total_of(place)])) == once
+        assert reads_each_element_once(te.create_prim_func([x, total_of(place)])) == once

@@ -9,7 +9,7 @@ from tvm import relax
 
 from passfit.frontend.canonical.canonicalise import canonicalize
 from passfit.frontend.relax.to_relax import to_relax
-from passfit.passes.graph.memoised_legalize import _MADE, remembered_rules
+from passfit.passes.graph.memoised_legalize import _MADE, memoised_rules
 from passfit.passes.sequence.catalogue import parse_spec
 
 from ...kernels.programs import module_of
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.tvm
 
 
 def _legal(module):
-    return relax.transform.LegalizeOps(remembered_rules(module))(module)
+    return relax.transform.LegalizeOps(memoised_rules(module))(module)
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))

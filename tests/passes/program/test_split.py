@@ -3,7 +3,7 @@
 import pytest
 
 from passfit.errors import SequenceError
-from passfit.memory.streaming.region import joined
+from passfit.memory.streaming.region import merge_region
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.passes.sequence.sequence import Sequence
 
@@ -101,7 +101,7 @@ def test_steps_before_and_after():
         last = builder.window(last, **options)
     program, splits = builder.program()
     found = parse_spec("split-rows{steps=0-2,axis=0,rows=2}").region(program, splits)
-    after, _ = joined(program, found)
+    after, _ = merge_region(program, found)
 
     def described(program):
         names = [buffer.name for buffer in program.buffers]

@@ -25,7 +25,7 @@ from passfit.search.evaluate.child import CandidateLimits
 from passfit.search.evaluate.cluster import Executing, Problem, on_cluster
 from passfit.search.evaluate.evaluation import Evaluator
 from passfit.search.evaluate.forked import forked
-from passfit.search.evaluate.scoring import Errand
+from passfit.search.evaluate.scoring import WorkerTask
 from passfit.search.evaluate.workers import InProcess
 from passfit.search.search import search
 from passfit.search.strategies import STRATEGIES
@@ -84,7 +84,7 @@ def _heavy(scorer, number):
 def test_errands_come_back_in_order_whatever_becomes_of_a_worker(workers):
     model = network(["conv", "Relu"])
     evaluator = Evaluator(to_relax(model), "small", TARGET, *port_names(model), workers=workers)
-    errands = [Errand((), partial(_heavy, number=number)) for number in range(5)]
+    errands = [WorkerTask((), partial(_heavy, number=number)) for number in range(5)]
     assert evaluator.run(errands) == list(range(5))
     evaluator.close()
 
@@ -93,7 +93,7 @@ def test_a_bug_in_an_errand_is_raised_where_it_was_asked_for():
     model = network(["conv", "Relu"])
     evaluator = Evaluator(to_relax(model), "small", TARGET, *port_names(model), workers=forked(1))
     with pytest.raises(TypeError):
-        evaluator.run([Errand((), partial(_heavy, number="one"))])
+        evaluator.run([WorkerTask((), partial(_heavy, number="one"))])
     evaluator.close()
 
 

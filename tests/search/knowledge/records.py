@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from passfit.search.evaluate.candidates import TAILS, actions
 from passfit.search.knowledge.features import FEATURES
-from passfit.search.knowledge.record import BEYOND, Outcome, Record, State
+from passfit.search.knowledge.record import BEYOND, KnownOutcome, KnownState, ModelRecord
 
 SPECS = [each.spec for each in actions()]
 TAIL_SPECS = tuple(tuple(each.spec for each in tail) for tail in TAILS)
@@ -16,10 +16,10 @@ _features = st.lists(st.integers(0, 20).map(float), min_size=len(FEATURES), max_
 
 
 @st.composite
-def records(draw: st.DrawFn, digests: st.SearchStrategy[str] = st.sampled_from("abcdef")) -> Record:
+def records(draw: st.DrawFn, digests: st.SearchStrategy[str] = st.sampled_from("abcdef")) -> ModelRecord:
     """A record whose states are all reached, from state 0 or from one before them."""
     tails = TAIL_SPECS[: draw(st.integers(1, 3))]
-    outcomes = (Outcome(1.0, 1.0), *draw(st.lists(st.builds(Outcome, _ratios, _ratios), max_size=4)))
+    outcomes = (KnownOutcome(1.0, 1.0), *draw(st.lists(st.builds(KnownOutcome, _ratios, _ratios), max_size=4)))
     count = draw(st.integers(1, 4))
     edges: list[dict[str, int]] = [{} for _ in range(count)]
     for number in range(1, count):
@@ -31,6 +31,6 @@ def records(draw: st.DrawFn, digests: st.SearchStrategy[str] = st.sampled_from("
     numbers = st.one_of(st.none(), st.integers(0, len(outcomes) - 1))
     cells = [[draw(numbers) for _ in tails] for _ in range(count)]
     cells[0][0] = 0
-    states = tuple(State(draw(_features), edge, tuple(row)) for edge, row in zip(edges, cells))
+    states = tuple(KnownState(draw(_features), edge, tuple(row)) for edge, row in zip(edges, cells))
     digest = draw(digests)
-    return Record(draw(st.sampled_from(["net", "ocr", "vad"])), digest, "x86-64", tails, outcomes, states)
+    return ModelRecord(draw(st.sampled_from(["net", "ocr", "vad"])), digest, "x86-64", tails, outcomes, states)

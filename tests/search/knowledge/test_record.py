@@ -5,7 +5,15 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.search.knowledge.record import BEYOND, UNKNOWN, KnownSequence, Outcome, Record, State, first_problem
+from passfit.search.knowledge.record import (
+    BEYOND,
+    UNKNOWN,
+    KnownOutcome,
+    KnownSequence,
+    KnownState,
+    ModelRecord,
+    first_problem,
+)
 
 from .records import SPECS, records
 
@@ -70,7 +78,7 @@ def test_a_broken_record_has_one(record, data):
         ]
     ).map(lambda each: replace(record, states=(each, *record.states[1:])))
     others = st.sampled_from(
-        [replace(record, states=()), replace(record, outcomes=(Outcome(0.0, 1.0), *record.outcomes[1:]))]
+        [replace(record, states=()), replace(record, outcomes=(KnownOutcome(0.0, 1.0), *record.outcomes[1:]))]
     )
     assert first_problem(data.draw(st.one_of(broken_state, others)))
 
@@ -78,7 +86,7 @@ def test_a_broken_record_has_one(record, data):
 def test_the_effects_of_passes_add_up_along_a_path():
     """b does something only after a: an implicit effect."""
     tail = (("legalize",),)
-    states = (State((), {"a": 1}, (0,)), State((), {"b": 2}, (1,)), State((), {}, (2,)))
-    record = Record("m", "0", "t", tail, (Outcome(1.0, 1.0), Outcome(0.9, 1.0), Outcome(0.5, 1.0)), states)
+    states = (KnownState((), {"a": 1}, (0,)), KnownState((), {"b": 2}, (1,)), KnownState((), {}, (2,)))
+    record = ModelRecord("m", "0", "t", tail, (KnownOutcome(1.0, 1.0), KnownOutcome(0.9, 1.0), KnownOutcome(0.5, 1.0)), states)
     costs = {prefix: record.cost(KnownSequence(tuple(prefix), tail[0]), "ram") for prefix in ("", "b", "a", "ab", "ba")}
     assert costs == {"": 1.0, "b": 1.0, "a": 0.9, "ab": 0.5, "ba": 0.9}

@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from passfit.search.evaluate.candidates import starts
 from passfit.search.refine import finalists as race
 from passfit.search.refine.finalists import lowest_finalist
-from passfit.search.refine.levers import pull
+from passfit.search.refine.levers import refine
 from passfit.search.refine.splitting import Splitter
 
 from ..test_search import evaluator, network
@@ -29,7 +29,7 @@ def states():
 def test_it_leads_as_low_as_all_levers_on_all_finalists(extra_compute):
     tried, finalists = states()
     splitter = Splitter(tried)
-    pulled = {each.key: pull(tried, splitter, each, extra_compute).ram for each in finalists}
+    pulled = {each.key: refine(tried, splitter, each, extra_compute).ram for each in finalists}
     lowest = lowest_finalist(tried, splitter, finalists, extra_compute)
     assert len(finalists) > 4 and lowest.complete
     assert lowest.ram == min(pulled.values()) == pulled[lowest.found.key]
@@ -55,4 +55,4 @@ def test_finalists_left_out_for_effort_are_told(monkeypatch):
     first = finalists[-1].key
     lowest = lowest_finalist(tried, Splitter(tried), finalists, 0.25, first)
     assert not lowest.complete
-    assert lowest.ram <= pull(tried, Splitter(tried), finalists[-1], 0.25).ram, "the first is never left out"
+    assert lowest.ram <= refine(tried, Splitter(tried), finalists[-1], 0.25).ram, "the first is never left out"

@@ -20,7 +20,7 @@ from passfit.passes.program.split import SplitPass
 from passfit.passes.sequence.replay import replay
 from passfit.search.evaluate.candidates import Candidate
 from passfit.search.evaluate.evaluation import Evaluator
-from passfit.search.refine.levers import pull
+from passfit.search.refine.levers import refine
 from passfit.search.refine.splitting import Splitter
 from passfit.targets import get_target
 
@@ -71,7 +71,7 @@ MODELS = {"stack": stack, "hourglass": hourglass}
 def found_and_split(model, extra_compute=0.25):
     evaluator = Evaluator(to_relax(model), "small", TARGET, *port_names(model))
     found = evaluator.evaluate(Candidate().passes)
-    return evaluator, found, pull(evaluator, Splitter(evaluator), found, extra_compute).best
+    return evaluator, found, refine(evaluator, Splitter(evaluator), found, extra_compute).best
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -16,14 +16,14 @@ from tvm import relax
 
 import passfit.verify.side_by_side as room
 from passfit import api
-from passfit.kernels.schedule.choices import choices
+from passfit.kernels.schedule.choices import schedule_choices
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.report.tuning_table import tuning_table
 from passfit.targets import Target, get_target, how_to_run
 from passfit.tuning.choose_layout import choose_layout
 from passfit.tuning.database import read_tuning
-from passfit.tuning.measure.choose_harness import Stands
-from passfit.tuning.measure.counted import CountedStand, Memory, Programs
+from passfit.tuning.measure.choose_harness import HarnessFactory
+from passfit.tuning.measure.counted import CountingHarness, Memory, Programs
 from passfit.tuning.measure.harness import GUARD, UNTOUCHED
 
 from ...kernels.programs import lowered, weight
@@ -49,17 +49,17 @@ def requests_for(program, target: Target, passes: tuple[str, ...] = ("share", "o
 def test_every_way_is_counted_and_computes_the_same(name: str):
     target = emulated(name)
     request = requests_for(residual(), target)[0]
-    stand = CountedStand(request, Programs(target), 0)
-    found = (request.scheduled(choice.spec) for choice in choices(request.kernel, request.repackable, request.machine))
+    stand = CountingHarness(request, Programs(target), 0)
+    found = (request.scheduled(choice.spec) for choice in schedule_choices(request.kernel, request.repackable, request.machine))
     ways = [way for way in found if way is not None and request.allows(way)][::6]
     stand.build(ways)
     assert len(ways) > 1 and all(stand.agrees(way) for way in ways)
     counts = [stand.cost(way) for way in ways]
-    again = CountedStand(request, Programs(target), 0)
+    again = CountingHarness(request, Programs(target), 0)
     again.build(ways)
     assert len(set(counts)) > 1 and counts == [again.cost(way) for way in ways]
     # by itself a kernel may be a few instructions of address arithmetic more or less
-    assert counts[0] == pytest.approx(CountedStand(request, Programs(target), 0).cost(ways[0]), abs=8)
+    assert counts[0] == pytest.approx(CountingHarness(request, Programs(target), 0).cost(ways[0]), abs=8)
     assert stand.cost(request.rules, best=1.0) == float("inf")
 
 
@@ -68,7 +68,7 @@ def test_a_window_is_called_with_its_row():
     windows = [each for each in requests_for(residual(), target, SPLIT) if each.fixed_shapes]
     assert windows
     for request in windows:
-        stand = CountedStand(request, Programs(target), 0)
+        stand = CountingHarness(request, Programs(target), 0)
         assert stand.agrees(request.rules) and stand.cost(request.rules) > 0
 
 
@@ -79,7 +79,7 @@ def test_what_computes_something_else_is_noticed():
         return lowered([(1, 8, 9, 9)], lambda x: then(relax.op.nn.conv2d(x, weight(16, 8, 3, 3))))
 
     (request,), (other,) = (requests_for(program(then), target) for then in (relax.op.nn.relu, relax.op.negative))
-    stand = CountedStand(request, Programs(target), 0)
+    stand = CountingHarness(request, Programs(target), 0)
     assert stand.agrees(request.rules) and not stand.agrees(other.rules)
 
 
@@ -118,7 +118,7 @@ def test_layouts_are_counted_too():
         first = relax.op.nn.relu(relax.op.nn.conv2d(x, weight(16, 4, 1, 1)))
         return relax.op.nn.conv2d(relax.op.nn.max_pool2d(first, (3, 3)), weight(8, 16, 1, 1))
 
-    found = choose_layout(lowered([(1, 4, 9, 9)], body), Stands(emulated("rpi4"), 0), lambda: True)
+    found = choose_layout(lowered([(1, 4, 9, 9)], body), HarnessFactory(emulated("rpi4"), 0), lambda: True)
     assert found.proved and found.tried == 5 and 0 < found.after <= found.before < 10**6
 
 
