@@ -101,6 +101,7 @@ def test_what_saves_its_results_has_time_for_it_after_a_first_interrupt(tmp_path
 
 def test_a_second_interrupt_ends_what_saves_its_results(tmp_path: Path):
     running, child = _start(f"\n        with patient(1000):\n            {_READY}{_STUCK}", tmp_path)
+    time.sleep(0.5)  # the call has begun, so that no handler of Python's runs
     os.kill(running.pid, signal.SIGINT)
     time.sleep(0.5)  # one signal of two at once would be lost
     os.kill(running.pid, signal.SIGINT)
