@@ -1,4 +1,4 @@
-"""Every store of a kernel, with the loops, bindings and conditions around it."""
+"""Collect all stores of a kernel, with the loops, bindings and conditions around them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .index_grid import Loop, Mask, Unknown
 
 @dataclass(frozen=True)
 class Store:
-    """One `BufferStore`, run for all values of `loops` for which all `masks` hold; `bindings` are evaluated in order."""
+    """Describe one `BufferStore` and its iteration domain.
+
+    It runs for all values of `loops` for which all `masks` hold; `bindings` are evaluated in order.
+    """
 
     buffer: Var
     indices: Sequence[Expr]
@@ -27,12 +30,12 @@ class Store:
 
     @property
     def iterations(self) -> int:
-        """How often it runs, at most."""
+        """Return an upper bound on its executions."""
         return math.prod(loop.extent for loop in self.loops)
 
 
 def stores(body: Stmt) -> list[Store]:
-    """All stores below `body`, in the order of the text. Raises Unknown for what is no nest of loops and blocks."""
+    """Collect all stores below `body`, in text order. Raises Unknown for other than loops, blocks and branches."""
     return list(_stores(body, (), (), ()))
 
 
