@@ -1,4 +1,4 @@
-"""What windows that slide over planes are, in a kernel: for `sliding.py`.
+"""Match windows that slide over planes in a kernel: for rules/sliding_window.py.
 
     result[c, y, x] = max over i, j of data[c, 2 y + i, 2 x + j]               rows: 2 y + i, columns: 2 x + j
 """
@@ -15,13 +15,13 @@ from ...tir.expressions import loads, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of, simple
 
-#: of a window, which is unrolled
+#: largest window, since it is unrolled
 _MOST_TAPS = 64
 
 
 @dataclass(frozen=True)
 class Walk:
-    """How an index follows an axis of the result and one of the window: start + axis · stride + tap · step."""
+    """Affine index by an axis of the result and one of the window: start + axis · stride + tap · step."""
 
     stride: int
     tap: Var | None
@@ -31,7 +31,7 @@ class Walk:
 
 
 class Plane:
-    """The parts of a kernel: padding, if any, the windows, and what is made of each element, if anything.
+    """Match a kernel of optional padding, a window reduction, and an optional element-wise epilogue.
 
     The windows slide along `y` and `x` of the result, `height` by `width`, for each value of the axes in `outer`; over
     `data` at `indices`, of which the last two are by `rows` and `columns`. Raises Unknown for another kernel.
@@ -67,7 +67,7 @@ class Plane:
         self._check()
 
     def _data(self) -> tuple[Var, list[Expr]]:
-        """The one operand that the windows slide over, and where they are."""
+        """Return the one operand the windows slide over, and its indices."""
         read = [load for load in loads(self.window.body.value) if not load.source.same_as(self.window.body.buffer)]
         sliding = [load for load in read if uses(load, self.x) or uses(load, self.y)]
         if len(sliding) != 1:
