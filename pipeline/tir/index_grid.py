@@ -111,7 +111,7 @@ class Grid:
             return np.int64(int(expr))
         if isinstance(expr, Var):
             if expr not in self.values:
-                raise Unknown(f"the variable {expr.name}")
+                raise Unknown(f"the variable {expr.name} has no value")
             return self.values[expr]
         combine = _BINARY.get(type(expr).__name__)
         if combine is not None and "float" not in str(expr.a.ty.dtype):
@@ -133,7 +133,7 @@ def holds_along(condition: Expr, var: Var, extent: int) -> np.ndarray:
     grid = RoughGrid((extent,), {var: np.arange(extent)})
     holds = np.broadcast_to(np.asarray(grid.evaluate(condition), bool), grid.shape)
     if grid.rough:
-        raise Unknown("a condition on rounded coordinates")
+        raise Unknown("a condition depends on rounded coordinates")
     return holds
 
 

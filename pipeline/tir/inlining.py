@@ -82,5 +82,5 @@ def inlined(kernel: PrimFunc) -> PrimFunc:
     try:
         inline_producers(schedule, keep_padding_of_reductions=True)
     except REFUSALS as error:
-        raise Unknown("a kernel that is not made of blocks") from error
+        raise Unknown("the kernel is not made of blocks") from error
     return scheduled_kernel(schedule, kernel)

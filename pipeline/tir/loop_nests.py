@@ -24,7 +24,7 @@ def nests_in(kernel: PrimFunc) -> list[Stmt]:
     """Return the loop nests of a kernel in execution order. Raises Unknown for a kernel of another form."""
     body = kernel.body
     if not isinstance(body, SBlockRealize) or body.iter_values or body.block.match_buffers:
-        raise Unknown("no plain kernel")
+        raise Unknown("the kernel is no plain sequence of loop nests")
     inner = body.block.body
     return list(inner.seq) if isinstance(inner, SeqStmt) else [inner]
 
@@ -127,12 +127,12 @@ def _block(stmt: Stmt) -> SBlock:
         loops.append(stmt)
         stmt = stmt.body
     if not isinstance(stmt, SBlockRealize) or not isinstance(stmt.block.body, BufferStore):
-        raise Unknown("more than a block in a nest of loops")
+        raise Unknown("a loop nest is not around one block of one store")
     block = stmt.block
     if block.match_buffers or block.alloc_buffers or not is_true(stmt.predicate) or len(loops) != len(block.iter_vars):
-        raise Unknown("a block that is not plain")
+        raise Unknown("a block has its own buffers, a predicate, or other loops")
     for loop, axis, value in zip(loops, block.iter_vars, stmt.iter_values):
         plain = loop.loop_var.same_as(value) and isinstance(loop.extent, IntImm) and int(loop.min) == 0
         if not plain or int(loop.extent) != int(axis.dom.extent):
-            raise Unknown("axes that are not the loops")
+            raise Unknown("the axes of a block are not its loops")
     return block

@@ -50,7 +50,7 @@ def _stores(stmt: Stmt, loops: tuple, bindings: tuple, masks: tuple) -> Iterator
     elif isinstance(stmt, SBlockRealize):
         block = stmt.block
         if block.match_buffers:
-            raise Unknown("a block under other names of buffers")
+            raise Unknown("a block renames buffers")
         bindings = (*bindings, *((axis.var, value) for axis, value in zip(block.iter_vars, stmt.iter_values)))
         masks = masks if is_true(stmt.predicate) else (*masks, (stmt.predicate, True))
         for part in (block.init, block.body):
@@ -68,5 +68,5 @@ def _stores(stmt: Stmt, loops: tuple, bindings: tuple, masks: tuple) -> Iterator
 
 def _loop(stmt: For) -> Loop:
     if not isinstance(stmt.min, IntImm) or not isinstance(stmt.extent, IntImm) or stmt.step is not None:
-        raise Unknown("a loop without constant bounds")
+        raise Unknown("a loop has no constant bounds")
     return Loop(stmt.loop_var, int(stmt.min), int(stmt.extent))

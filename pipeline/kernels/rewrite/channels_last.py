@@ -185,7 +185,7 @@ def _moved(buffer: Var) -> Var:
 def _nest(block: SBlock, moved: dict[Var, bool], made: dict[Var, Var]) -> object:
     def placed(buffer: Var, indices: Sequence) -> list:
         if len(indices) != len(buffer.ty.shape):
-            raise Unknown("an access by fewer indices than axes")
+            raise Unknown("an access has another number of indices than its buffer")
         return move_channels_last(list(indices)) if buffer in moved else list(indices)
 
     def load(each: TensorLoad) -> TensorLoad:

@@ -65,15 +65,15 @@ class _Reduction:
         blocks = blocks_of(kernel)
         reductions = [number for number, block in enumerate(blocks) if block.init is not None]
         if len(reductions) != 1 or len(blocks) - reductions[0] > 2:
-            raise Unknown("more than a sum and what is made of it")
+            raise Unknown("more than padding, a reduction and an epilogue")
         self.padding, self.total = blocks[: reductions[0]], blocks[reductions[0]]
         self.last = blocks[-1] if len(blocks) - reductions[0] == 2 else None
         self.sum = self.total.body.buffer
         self.combine = _COMBINED.get(type(self.total.body.value).__name__)
         if self.combine is None or not _covers(self.total):
-            raise Unknown("a reduction that is not understood")
+            raise Unknown("the reduction is no sum, max or min over the whole buffer")
         if self.last is not None and not self._is_elementwise(self.last):
-            raise Unknown("a sum that is moved")
+            raise Unknown("the epilogue is not element-wise")
 
     def _is_elementwise(self, block: SBlock) -> bool:
         """Tell whether each element of its result depends on the same element of the sum alone."""
@@ -94,10 +94,10 @@ class _Reduction:
             found.follow(block)
         late = [] if self.last is None else loads(self.last.body.value)
         if not found.is_followed(param) or found.dims[param] != axis or any(load.source.same_as(param) for load in late):
-            raise Unknown("an operand that is needed whole")
+            raise Unknown("the operand is needed whole")
         follows, extent = found.follows(param), int(param.ty.shape[axis])
         if follows.low != tuple(range(extent)) or follows.high != tuple(range(1, extent + 1)):
-            raise Unknown("rows that are not all taken, one by one")
+            raise Unknown("the rows are not taken one by one")
         return found
 
     def _row(self, param: Var, axis: int) -> Var:
@@ -111,7 +111,7 @@ class _Reduction:
                 for var in reduced:
                     if var.same_as(index):
                         return var
-        raise Unknown("an operand that is not summed up along the axis")
+        raise Unknown("the operand is not reduced along the axis")
 
     def part(self, found: RowDependence, count: int) -> PrimFunc:
         first = Var("first", "int64")

@@ -139,15 +139,15 @@ class RowDependence:
             return
         dim = self.dims.get(store.buffer)
         if dim is None:
-            raise Unknown("a block that nothing needs")
+            raise Unknown("a block has no reader")
         row = next((axis for axis in block.iter_vars if axis.var.same_as(store.indices[dim])), None)
         if row is None or int(row.iter_type) != _SPATIAL or int(row.dom.extent) != int(store.buffer.ty.shape[dim]):
-            raise Unknown("a block that does not write row by row")
+            raise Unknown("a block does not write row by row")
         if any(uses(index, row.var) for place, index in enumerate(store.indices) if place != dim):
-            raise Unknown("rows that lie aslant")
+            raise Unknown("a row axis occurs in two indices")
         span = self.spans[store.buffer]
         if self.nests and not 0 <= span.low <= span.slope * (self._count - 1) + span.high <= int(row.dom.extent):
-            raise Unknown("rows that do not exist, and would be computed")
+            raise Unknown("the window covers rows outside its buffer")
         self.add(Nest(block, row.var))
 
     @property
@@ -165,7 +165,7 @@ class RowDependence:
     def _repeat(self, block: SBlock) -> None:
         """Repeat a block every row needs whole, mostly padding: recompute it per window, or inline it at its reader."""
         if block.init is not None and not self._repeats or block.body.buffer in self.dims:
-            raise Unknown("a sum that is needed whole")
+            raise Unknown("a sum is needed whole, or a block both whole and by row")
         self.nests.append(Nest(block, None))
         self.whole.update(load.source for load in loads(block.body.value))
 
@@ -173,7 +173,7 @@ class RowDependence:
         """Record the rows a load needs of its buffer."""
         source, indices = load.source, simple(nest.block, load.indices)
         if any(source.same_as(each) for each in self.written):
-            raise Unknown("a result that is read")
+            raise Unknown("a buffer is read before it is written")
         moved = [place for place, index in enumerate(indices) if uses(index, nest.row)]
         if len(moved) != 1 or self.dims.get(source, moved[0]) != moved[0]:
             self.whole.add(source)
@@ -188,7 +188,7 @@ class RowDependence:
         axes = [axis for axis in nest.block.iter_vars if uses(index, axis.var)]
         linear = sym.detect_linear_equation(index, [axis.var for axis in axes])
         if not linear or any(not isinstance(each, IntImm) for each in linear):
-            raise Unknown("rows that are not in proportion")
+            raise Unknown("the rows are not an affine function of the result's rows")
         low = high = int(linear[-1])
         slope = 0
         for axis, factor in zip(axes, map(int, linear[:-1])):
@@ -201,7 +201,7 @@ class RowDependence:
         needed = Span(slope * span.slope, slope * span.low + low, slope * (span.high - 1) + high + 1)
         known = self.spans.setdefault(buffer, needed)
         if slope < 1 or known.slope != needed.slope:
-            raise Unknown("rows of two kinds")
+            raise Unknown("the row strides differ")
         self.spans[buffer] = replace(known, low=min(known.low, needed.low), high=max(known.high, needed.high))
 
     def follows(self, param: Var) -> Follows:

@@ -107,17 +107,17 @@ class LineBuffer(Plane):
         block = self.padding
         value = block.body.value
         if not is_choice(value):
-            raise Unknown("padding of another form")
+            raise Unknown("the padding is no select")
         condition, inside, zero = value.args
         axes = [axis.var for axis in block.iter_vars]
         written = list(block.body.indices)
         if len(axes) != len(written) or not all(one.same_as(other) for one, other in zip(axes, written)) or loads(zero):
-            raise Unknown("padding that is not by axes")
+            raise Unknown("the padding is not indexed by its axes")
         y, x = axes[-2:]
         across = [each for each in conjuncts(condition) if uses(each, x)]
         along = [each for each in conjuncts(condition) if not uses(each, x)]
         if any(uses(each, var) for each in across for var in axes[:-1]):
-            raise Unknown("columns that depend on more")
+            raise Unknown("the column padding depends on other axes")
         values: dict[Var, Expr] = dict(zip(axes, (self.outside(index) for index in self.indices[:-2])))
         values[y] = row
         extent = int(block.iter_vars[-1].dom.extent)
@@ -125,10 +125,10 @@ class LineBuffer(Plane):
         for each in across:
             there &= holds_along(each, x, extent)
         if not there.any():
-            raise Unknown("padding alone")
+            raise Unknown("all columns are padding")
         first, end = int(there.argmax()), extent - int(there[::-1].argmax())
         if not there[first:end].all():
-            raise Unknown("columns with gaps")
+            raise Unknown("the unpadded columns are not contiguous")
 
         def element(column: Expr) -> Expr:
             return replaced(inside, {**values, x: column})

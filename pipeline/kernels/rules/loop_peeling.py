@@ -62,7 +62,7 @@ def peel_loops(kernel: PrimFunc) -> PrimFunc:
         nest = nest.body
     own = list(kernel.body.block.alloc_buffers)
     if not isinstance(nest, SeqStmt) or len(own) != 1:
-        raise Unknown("more than a tile in a nest of loops")
+        raise Unknown("the loop nest holds more than one tile")
     return kernel_of(kernel.params, [_Tile(nest, around, own[0]).nest()], [], kernel.attrs)
 
 
@@ -130,7 +130,7 @@ class _Tile:
         start = next((value for value in range(extent) if decided(value, 1)), extent)
         end = next((value for value in range(extent, start, -1) if decided(value - 1, 1)), start)
         if start < end and not decided(start, end - start):
-            raise Unknown("padding between tiles")
+            raise Unknown("inner tiles meet padding")
         found = [(start, end - start)] if start < end else []
         for first, count in ((0, start), (end, extent - end)):
             found += [(first + n, 1) for n in range(count)] if count <= _ENDS else [(first, count)]
@@ -190,7 +190,7 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
             asked += [replaced(each, values) for each in conjuncts(stmt.predicate)]
         yield _Leaf(replaced(store, bound), tuple(_of_vectors(condition, lanes) for condition in asked))
     else:
-        raise Unknown("no nest of loops and plain blocks")
+        raise Unknown("not a loop nest of plain blocks")
 
 
 def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
@@ -199,11 +199,11 @@ def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
         if uses(condition, lane):
             first = replaced(condition, {lane: int64(0)})
             if type(condition).__name__ != "LT" or not isinstance(condition.b, IntImm) or int(condition.b) % extent:
-                raise Unknown("a condition about a lane")
+                raise Unknown("a condition may differ between lanes")
             known = sym.Analyzer().modular_set(sym.Analyzer().simplify(first.a))
             step = sym.detect_linear_equation(condition.a, [lane])
             if int(known.coeff) % extent or int(known.base) % extent or not step or int(step[0]) != 1:
-                raise Unknown("a vector that is not aligned")
+                raise Unknown("a vector is not aligned to the condition")
             condition = first
     return condition
 

@@ -113,7 +113,7 @@ def _unevenness(extent: int, threads: int) -> float:
 
 def _extent(loop: For) -> int:
     if not isinstance(loop.extent, IntImm) or not isinstance(loop.min, IntImm) or int(loop.min) != 0:
-        raise Unknown("a loop without constant bounds")
+        raise Unknown("a loop has no constant bounds")
     return int(loop.extent)
 
 
@@ -144,7 +144,7 @@ def _placed_inside(kernel: PrimFunc, loop: For) -> set[Var]:
     placed = tvm.transform.Sequential(passes)(module)["main"]
     same = [each for each in _all(placed.body, For) if each.loop_var.same_as(loop.loop_var)]
     if len(same) != 1:
-        raise Unknown("a loop that is there twice")
+        raise Unknown("the parallel loop is not unique")
     return {buffer for block in _all(same[0].body, SBlock) for buffer in block.alloc_buffers}
 
 

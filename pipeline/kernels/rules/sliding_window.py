@@ -85,7 +85,7 @@ class _ByLines(LineBuffer):
         if lines is None:
             lines = self._few_lines(machine.registers_of(self.lanes) // 2)
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
-            raise Unknown("lines of another plane")
+            raise Unknown("the lines do not fit the plane")
         self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
         self.lines = self.lines_of(self.band)
         self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), "float32")
@@ -97,7 +97,7 @@ class _ByLines(LineBuffer):
         most = _LINES // (self.columns.stride * self.phase_width * 4)
         band = next((count for count in range(self.height, 0, -1) if self.count_of(count) <= most), None)
         if band is None:
-            raise Unknown("lines that are too long")
+            raise Unknown("a line is too long for the line buffer")
         band = band if band in (self.height, 1) else max(band // rows * rows, 1)
         return Lines(at_once, min(rows, band), band)
 

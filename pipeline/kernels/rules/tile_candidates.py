@@ -39,7 +39,7 @@ class Tiling:
     #: load of a weight to repack, and the position of the lane axis among its indices
     repack: tuple[TensorLoad, int] | None
     cycles: float
-    #: whether walking along the lanes outside of the rows moves less memory
+    #: true if looping over lanes outside the rows moves less memory
     lanes_outermost: bool
 
     @property
