@@ -89,7 +89,7 @@ def _parallel_variants(loop: For, threads: int) -> Iterator[For]:
         whole.append(inner)
         made = _fused(whole)
         found.append(made)
-    yield from sorted(found, key=lambda way: _unevenness(_extent(way), threads))
+    yield from sorted(found, key=lambda each: _unevenness(_extent(each), threads))
 
 
 def _fused(loops: Sequence[For]) -> For:

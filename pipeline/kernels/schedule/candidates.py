@@ -78,14 +78,15 @@ class Schedules:
 
     def within(self, most: int, per_thread: int = 0) -> Schedule:
         """Return the fastest schedule that fits; else the one with the least workspace."""
-        fitting = next((way for way in self.ways() if fits(way, most, per_thread)), None)
-        return fitting or min(self._known, key=lambda way: way.workspace)
+        fitting = next((each for each in self.ways() if fits(each, most, per_thread)), None)
+        return fitting or min(self._known, key=lambda each: each.workspace)
 
     def ways(self) -> Iterator[Schedule]:
+        """Yield the schedules, computing each on demand."""
         yield from self._known
-        for way in self._more:
-            self._known.append(way)
-            yield way
+        for schedule in self._more:
+            self._known.append(schedule)
+            yield schedule
 
 
 def as_it_is(kernel: PrimFunc) -> PrimFunc:
@@ -107,10 +108,10 @@ def schedules(
     caller has to find a parameter again.
     """
     if is_scheduled(kernel):
-        way = _scheduled(kernel, machine)
-        return Schedules(lambda: max(way.workspace, RULE_WORKSPACE * way.threads), (way,))
-    ways = _serial(kernel, repackable, machine, fixed_shapes)
-    return Schedules(lambda: workspace_bytes(kernel), (each for way in ways for each in threaded(way, machine)))
+        only = _scheduled(kernel, machine)
+        return Schedules(lambda: max(only.workspace, RULE_WORKSPACE * only.threads), (only,))
+    serial = _serial(kernel, repackable, machine, fixed_shapes)
+    return Schedules(lambda: workspace_bytes(kernel), (each for one in serial for each in threaded(one, machine)))
 
 
 def largest_default(kernels: Iterable[tuple[PrimFunc, Callable[[], int]]]) -> int:
@@ -154,11 +155,12 @@ def _serial(
         yield Schedule(with_shapes_of(ranges, flat, flat), 0)
         return
     flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
-    for way in _of_shape(flat, repackable, machine):
-        yield replace(way, kernel=with_shapes_of(kernel, flat, way.kernel))
+    for schedule in _fastest_first(flat, repackable, machine):
+        yield replace(schedule, kernel=with_shapes_of(kernel, flat, schedule.kernel))
 
 
-def _of_shape(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
+def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
+    """Yield the schedules of a flat kernel: the fast rule's, fused loops, then as TVM made it."""
     yield from _fast(kernel, repackable, machine)
     if held_bytes(kernel):
         fused = fuse_loops(kernel)

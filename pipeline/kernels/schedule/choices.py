@@ -216,7 +216,7 @@ def schedule_choices(
     found, padded = tiling_variants(flat, repackable, machine)
     tiles = [Tiles.of(tiling) for tiling in found[:_TILES]]
     try:
-        yield from (Slides(way.at_once, way.rows, way.band) for way in sliding_variants(inlined(flat), machine))
+        yield from (Slides(each.at_once, each.rows, each.band) for each in sliding_variants(inlined(flat), machine))
     except Unknown:
         pass
     yield from tiles
