@@ -78,7 +78,7 @@ def uses(expr: object, var: Var) -> bool:
 
 
 def is_contiguous(expr: object, var: Var) -> bool:
-    """Tell whether one step of `var` moves each load that depends on it by one element."""
+    """Tell whether one step of `var` moves each dependent load by one element."""
     return all(_step_of_one(load.indices, var) for load in loads(expr) if any(uses(i, var) for i in load.indices))
 
 

@@ -42,7 +42,10 @@ class Sharing:
 
 
 def analyse_sharing(kernel: PrimFunc) -> Sharing:
-    """Find the in-place operands and copies of `kernel`, which may be scheduled, but not lowered below blocks."""
+    """Find the in-place operands and copies of `kernel`.
+
+    It may be scheduled, but not lowered below blocks.
+    """
     try:
         found = stores(kernel.body)
     except Unknown:
@@ -190,7 +193,7 @@ def _is_buffer(expr: Expr) -> bool:
 
 
 def _shift(readers: list[tuple[Store, _Load]], elements: int) -> int | None:
-    """Return the constant offset, in elements, from each load to the element it is read for; None if it varies."""
+    """Return the constant shift, in elements, from each load to its result; None if it varies."""
     shifts: set[int] = set()
     for store, (load, masks) in readers:
         if not masks and store.iterations > elements:
@@ -248,7 +251,7 @@ def _written_once(result: Var, found: list[Store]) -> int | None:
 
 
 def _is_plain(param: Var) -> bool:
-    """Tell whether a parameter is a compact buffer of known dtype and shape, not a scalar."""
+    """Tell whether a parameter is a compact buffer of known dtype and shape."""
     kind = param.ty
     if not hasattr(kind, "strides"):
         return False

@@ -17,10 +17,11 @@ _PARALLEL = 1
 
 
 def workspace_bytes(kernel: PrimFunc, threads: int = 1) -> int:
-    """Count the bytes the kernel allocates while it runs, from the workspace or (the smallest) from the stack.
+    """Count the bytes the kernel allocates while it runs.
 
-    Measured after TVM's own storage rewriting; each allocation is rounded up to 64, as the library hands them out.
-    Allocations in a parallel loop count once for each of `threads` threads.
+    They come from the workspace or (the smallest) from the stack. Measured after TVM's own storage rewriting; each
+    allocation is rounded up to 64, as the library hands them out. Allocations in a parallel loop count once for each of
+    `threads` threads.
     """
     if not held_bytes(kernel):
         return 0
@@ -45,7 +46,10 @@ def held_bytes(kernel: PrimFunc) -> int:
 
 
 def _until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:
-    """Run TVM's default pipeline for CPU kernels, up to the pass that decides the allocations (tvm.s_tir.pipeline)."""
+    """Run TVM's default CPU pipeline up to the pass that decides the allocations.
+
+    The order is that of tvm.s_tir.pipeline.
+    """
     target = tvm.target.Target("llvm")
     bound = kernel.with_attr("global_symbol", "main").with_attr("target", tvm.target.Target(target, host=target))
     passes = [

@@ -25,10 +25,11 @@ from .read_program import read_program
 
 @dataclass(frozen=True)
 class Lowered:
-    """Hold a program with its kernels (TIR functions by name) and weights (arrays in the order of Program.weights).
+    """Hold a program with its kernels and weights.
 
-    `layouts` are repacks, by weight number, that unscheduled kernels do not read yet. `machine` is the one kernels are
-    scheduled for; `tuning` holds schedules known to beat the rules' choice.
+    `kernels` are TIR functions by name; `weights` are arrays in the order of Program.weights. `layouts` are repacks, by
+    weight number, that unscheduled kernels do not read yet. `machine` is the one kernels are scheduled for; `tuning`
+    holds schedules known to beat the rules' choice.
     """
 
     program: Program

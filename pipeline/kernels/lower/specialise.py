@@ -64,7 +64,7 @@ def _names(variants: Iterable[_KernelVariant], taken: Iterable[str]) -> dict[_Ke
 
 
 def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) -> PrimFunc:
-    """Replace each load of an in-place operand by one of the result element about to be written."""
+    """Replace each load of an in-place operand by the result element about to be written."""
     if not overlays:
         return kernel
     results = {overlay.read: kernel.params[len(step.reads) + overlay.write] for overlay in overlays}

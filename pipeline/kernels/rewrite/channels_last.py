@@ -36,12 +36,12 @@ _Item = TypeVar("_Item")
 
 
 def move_channels_last(items: Sequence[_Item]) -> list[_Item]:
-    """Move the item of the channel axis to the end of a list with one item per axis."""
+    """Move the channel axis's item to the end of a list."""
     return [*items[:_CHANNELS], *items[_CHANNELS + 1 :], items[_CHANNELS]]
 
 
 def movable_results(program: Program) -> dict[int, int]:
-    """Map each tensor that may be stored with channels last to the step that writes it.
+    """Map each tensor that may have channels last to the step that writes it.
 
     Such a tensor is the only result of one step, the only tenant of its buffer, no input or output of the model, and
     its order in memory changes.
@@ -147,7 +147,7 @@ def with_channels_last(
 
 
 def _of_each_channel(kernel: PrimFunc, block: SBlock, weights: frozenset[int]) -> Iterator[Repack]:
-    """Yield the repacks, channels last in memory, of a reduction whose operands all depend on the channel."""
+    """Yield channels-last repacks for a reduction whose operands all depend on the channel."""
     written = list(block.body.indices)
     if block.init is None or len(written) <= _CHANNELS + 1:
         return

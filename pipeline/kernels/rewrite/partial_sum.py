@@ -43,7 +43,7 @@ class PartialSum:
 
 
 def sums_over(kernel: PrimFunc, operand: int, axis: int) -> bool:
-    """Tell whether the kernel can take the rows of an operand along `axis` one after the other."""
+    """Tell whether the kernel can take an operand's rows along `axis` one by one."""
     try:
         _Reduction(inlined(kernel)).along(operand, axis)
     except Unknown:
@@ -76,7 +76,7 @@ class _Reduction:
             raise Unknown("the epilogue is not element-wise")
 
     def _is_elementwise(self, block: SBlock) -> bool:
-        """Tell whether each element of its result depends on the same element of the sum alone."""
+        """Tell whether each result element depends on the same element of the sum alone."""
         store = block.body
         reads = [load.indices for load in loads(store.value) if load.source.same_as(self.sum)]
         one, other = self.sum.ty, store.buffer.ty
@@ -101,7 +101,7 @@ class _Reduction:
         return found
 
     def _row(self, param: Var, axis: int) -> Var:
-        """Find the reduction axis that walks the rows of the operand, or of its padded copy."""
+        """Find the reduction axis that walks the rows of the operand or its padded copy."""
         padded = [each.body for each in self.padding]
         sources = [param, *(each.buffer for each in padded if any(x.source.same_as(param) for x in loads(each.value)))]
         reduced = [each.var for each in self.total.iter_vars if int(each.iter_type) == _REDUCE]

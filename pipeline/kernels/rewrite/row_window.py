@@ -1,10 +1,10 @@
-"""Rewrite a kernel to compute a window of rows of its result, starting at a row argument.
+"""Rewrite a kernel to compute a window of its result's rows.
 
     for y in 0…56: result[c, y, x] = Σ data[k, 2 y + i, 2 x + j] * weight[c, k, i, j]            the kernel
     first ─► for y in 0…1: result[c, first + y, x] = Σ data[k, 2 (first + y) + i, …] * …         its window of one row
 
-`rows_of` finds the operand rows (halo included) that each result row needs; `row_window` makes the kernel. Rows are of
-any one axis. A kernel the analysis does not understand has no rows.
+The first row is an argument. `rows_of` finds the operand rows (halo included) that each result row needs; `row_window`
+makes the kernel. Rows are of any one axis. A kernel the analysis does not understand has no rows.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _followed(kernel: PrimFunc, axis: int) -> tuple[RowDependence, Var]:
 
 @dataclass(frozen=True)
 class Span:
-    """Rows needed of a buffer that follows in proportion, for rows `first` up to `first` + n.
+    """Rows needed of a proportional buffer, for rows `first` up to `first` + n.
 
     These are the rows from slope · first + low up to slope · (first + n - 1) + high.
     """
@@ -104,7 +104,7 @@ class Nest:
 
 
 class RowDependence:
-    """Trace how the buffers of a kernel follow rows, from the last block to the first.
+    """Trace how a kernel's buffers follow rows, from the last block to the first.
 
     `dims` maps a buffer to the axis that follows; `spans` the buffers the kernel writes to the rows needed; `whole` are
     buffers each row needs entirely. `nests` are in the order they were met: last block first. With `repeats`, a sum may
@@ -184,7 +184,7 @@ class RowDependence:
             self._stretch(nest, source, indices[moved[0]])
 
     def _stretch(self, nest: Nest, buffer: Var, index: Expr) -> None:
-        """Widen the window of an internal buffer to hold the rows the block reads at `index`."""
+        """Widen the window of an internal buffer to the rows the block reads at `index`."""
         axes = [axis for axis in nest.block.iter_vars if uses(index, axis.var)]
         linear = sym.detect_linear_equation(index, [axis.var for axis in axes])
         if not linear or any(not isinstance(each, IntImm) for each in linear):
@@ -224,7 +224,10 @@ class RowDependence:
         return rows.min(axis=1) - margin, rows.max(axis=1) + 1 + margin
 
     def window(self, count: int, first: Var) -> tuple[list[Stmt], dict[Var, Var]]:
-        """Build the nests in execution order, for `count` rows from `first`, and the map of replaced buffers."""
+        """Build the nests for `count` rows from `first`, in execution order.
+
+        Returns also the map of replaced buffers.
+        """
         buffers: dict[Var, Var] = {}
         starts: dict[Var, tuple[int, Expr]] = {}
         for old, span in self.spans.items():

@@ -38,7 +38,7 @@ class _Cut:
 
 
 def split_reductions(lowered: Lowered) -> Lowered:
-    """Split every kernel of `lowered` that computes a sum each row of its result needs whole."""
+    """Split every kernel with a sum that each row of its result needs whole."""
     cuts = {name: cut for name, kernel in lowered.kernels.items() if (cut := _cut(kernel)) is not None}
     program, kernels = lowered.program, dict(lowered.kernels)
     steps: list[Step] = []
@@ -80,7 +80,7 @@ def _cut(kernel: PrimFunc) -> _Cut | None:
 
 
 def _cut_along(kernel: PrimFunc, axis: int) -> _Cut | None:
-    """Split a kernel into blocks that follow the rows of the result along `axis`, and the rest.
+    """Separate blocks that follow the result's rows along `axis` from the rest.
 
     None if the rest holds no sum.
     """

@@ -35,7 +35,7 @@ _SERIAL = 0
 
 
 def stream_region(lowered: Lowered, region: Region) -> Lowered:
-    """Replace the steps of `region` by one kernel, at the place of the last of them."""
+    """Replace the steps of `region` by one kernel, at the last one's place."""
     program, step = merge_region(lowered.program, region)
     kernel, repacks = _kernel(lowered, region, step.reads, step.writes)
     program, weights = repack_by_number(program, lowered.weights, repacks)
@@ -105,7 +105,10 @@ def _kernel(
 
 @dataclass(frozen=True)
 class _Run:
-    """Kernel a stage runs at its ticks, kernel after the last tick, and repacks by weight number."""
+    """Kernels of a stage: one per tick, one after the last.
+
+    `repacks` are the layouts it wants, by weight number.
+    """
 
     kernel: PrimFunc
     finish: PrimFunc | None

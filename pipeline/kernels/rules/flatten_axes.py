@@ -167,7 +167,7 @@ def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
 
 
 def _neighbours(block: _Block) -> Iterator[tuple[Var, Var]]:
-    """Yield pairs of axes of one kind that index a buffer side by side and occur nowhere else."""
+    """Yield axis pairs of one kind that index side by side and occur nowhere else."""
     otherwise = _used_otherwise(block)
     kinds = {axis.var: int(axis.iter_type) for axis in block.axes if axis.var not in otherwise}
     for _, indices in block.accesses:

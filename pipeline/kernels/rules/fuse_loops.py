@@ -35,7 +35,7 @@ def fuse_loops(kernel: PrimFunc) -> PrimFunc:
 
 
 def compute_at_consumer(schedule: Schedule, block: SBlockRV) -> None:
-    """Compute `block` at the loops of its consumers that select its elements, after moving these outermost."""
+    """Compute `block` at the consumer loops that select its elements, moved outermost."""
     consumers = schedule.get_consumers(block)
     if not consumers:
         return
@@ -64,7 +64,7 @@ def _shared_loops(schedule: Schedule, blocks: list[SBlockRV]) -> list[LoopRV]:
 
 
 def _selecting_loops(schedule: Schedule, producer: SBlockRV, consumer: SBlockRV, loops: list[LoopRV]) -> list[bool]:
-    """Tell for each loop of `consumer` whether it selects which elements of the producer's result are read."""
+    """Tell for each loop of `consumer` whether it selects elements of the producer."""
     produced = schedule.get(producer).writes[0].source
     block = schedule.get(consumer)
     index_vars = [

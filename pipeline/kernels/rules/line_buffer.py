@@ -1,6 +1,8 @@
-"""Copy rows of a plane into a padded line buffer, columns of one phase side by side: see rules/sliding_window.py.
+"""Copy rows of a plane into a padded line buffer: see rules/sliding_window.py.
 
     lines[row, phase, place] = plane[row, place · stride + phase], or the padding
+
+Columns one stride apart lie side by side.
 """
 
 from __future__ import annotations

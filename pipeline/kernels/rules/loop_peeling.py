@@ -83,7 +83,10 @@ class _Loop:
 
 
 class _Tile:
-    """Rebuild one tile in the loops `around` it, moving its sums from `buffer` to private accumulators."""
+    """Rebuild one tile, moving its sums from `buffer` to private accumulators.
+
+    `around` are the loops around it.
+    """
 
     def __init__(self, body: Stmt, around: Sequence[For], buffer: Var):
         self._around = around
@@ -98,7 +101,7 @@ class _Tile:
         self._body = tuple(_moved(part, buffer, self._accumulators, first) for part in parts)
 
     def nest(self, ranges: Mapping[Var, Range] = {}, values: Mapping[Var, Expr] = {}) -> Stmt:
-        """Peel the loops around a tile, from the first one without a range on, and build the tile."""
+        """Peel the loops around a tile that have no range yet, and build the tile."""
         if len(ranges) == len(self._around):
             return self._tile(ranges, values)
         loop = self._around[len(ranges)]

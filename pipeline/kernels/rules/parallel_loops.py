@@ -123,7 +123,7 @@ def _with(kernel: PrimFunc, loop: For, made: For) -> PrimFunc:
 
 
 def _independent(kernel: PrimFunc, loop: For, around: Sequence[Loop]) -> bool:
-    """Tell whether iterations of a parallel loop of `kernel` may run in any order, and at once."""
+    """Tell whether a parallel loop's iterations may run in any order, and at once."""
     found = stores(loop)
     if any(takes_address(store) for store in found):
         return False

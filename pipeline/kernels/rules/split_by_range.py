@@ -1,4 +1,4 @@
-"""Split kernels that select by position, as a concatenation does, into one branch-free nest per range.
+"""Split kernels that select by position, as concatenations, into one branch-free nest per range.
 
     result[c, x] = a[c, x] if c < 64 else b[c - 64, x]            for c in 0…64: result[c, x] = a[c, x]
                                                                   for c in 64…96: result[c, x] = b[c - 64, x]
@@ -75,7 +75,7 @@ def _comparisons(block: SBlock) -> Iterator[tuple[Expr, Var, np.ndarray]]:
 
 
 def _cuts(extent: int, comparisons: Sequence[np.ndarray]) -> list[int]:
-    """Return the starts of the ranges over which no comparison changes, and the end of the last."""
+    """Return the range starts between which no comparison changes, and the end."""
     changes = {int(place) + 1 for holds in comparisons for place in np.flatnonzero(holds[1:] != holds[:-1])}
     return [0, *sorted(changes), extent]
 

@@ -160,7 +160,7 @@ def _reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:
 
 
 def _slides(operand: Expr, axis: Var) -> bool:
-    """Tell whether a load is indexed by more than the axis alone, as in a sliding window."""
+    """Tell whether an index is more than the axis alone, as in a sliding window."""
     return any(uses(index, axis) and not axis.same_as(index) for load in loads(operand) for index in load.indices)
 
 

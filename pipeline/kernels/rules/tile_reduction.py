@@ -32,7 +32,7 @@ from .tile_roles import Parts, Place, parts_of
 
 @dataclass(frozen=True)
 class Tiled:
-    """Scheduled kernel with the lanes of its tiles, and the repacks it wants for its parameters."""
+    """Scheduled kernel with the lanes of its tiles and its repacks."""
 
     kernel: PrimFunc
     lanes: int

@@ -58,7 +58,10 @@ def parts_of(schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], m
 
 
 def _roles(schedule: Schedule) -> tuple[SBlockRV, SBlockRV, list[SBlockRV]] | None:
-    """Find the reduction, its one consumer (a copy is made if it has none), and padding; None if there is more."""
+    """Find the reduction, its one consumer, and padding; None if there is more.
+
+    Copies the result if the reduction has no consumer.
+    """
     names = result_names(schedule)
     reductions = [block for block in root_blocks(schedule) if is_reduction(schedule, block)]
     inner = [block for block in reductions if name_of(schedule, block) not in names]

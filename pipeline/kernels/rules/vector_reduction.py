@@ -72,7 +72,7 @@ def _schedule(schedule: Schedule, kernel: PrimFunc, one_operand: bool, lanes: Se
 def _lane_loop(
     schedule: Schedule, block: SBlockRV, one_operand: bool, lanes: Sequence[int]
 ) -> tuple[LoopRV, int] | None:
-    """Find the reduction loop along which every load is contiguous, and the lane count that divides it."""
+    """Find a reduction loop with contiguous loads only, and the lane count that divides it."""
     body = schedule.get(block)
     if not isinstance(body.body, BufferStore):
         return None  # several results at once, as of an ArgMax
@@ -94,7 +94,10 @@ def _lane_loop(
 
 
 def _place_partial(schedule: Schedule, partial: SBlockRV, total: SBlockRV) -> None:
-    """Compute the partial sums inside the loops of a result element, just outside the sum of its lanes."""
+    """Compute the partial sums inside the loops of a result element.
+
+    They stand just outside the loop that sums the lanes.
+    """
     axes = schedule.get(total).iter_vars
     loops = schedule.get_loops(total)[-len(axes) :]
     (summed,) = [
@@ -108,9 +111,9 @@ def _place_partial(schedule: Schedule, partial: SBlockRV, total: SBlockRV) -> No
 
 
 def _vectorize(schedule: Schedule, partial: SBlockRV) -> None:
-    """Vectorize the lane axis of the partial block, innermost, with its initialisation in a separate loop.
+    """Vectorize the lane axis of the partial block, innermost.
 
-    The lane axis is the last of the block's own.
+    It is the last of the block's own axes; the initialisation gets a separate loop.
     """
     axes = schedule.get(partial).iter_vars
     loops = schedule.get_loops(partial)[-len(axes) :]

@@ -59,7 +59,7 @@ class _Candidate(Protocol):
 
 
 def fits(way: _Candidate, most: int, per_thread: int) -> bool:
-    """Tell whether a schedule needs at most `most` bytes, or `per_thread` for each of its threads."""
+    """Tell whether a schedule needs at most `most` bytes, or `per_thread` a thread."""
     return way.workspace <= max(most, per_thread * way.threads)
 
 
@@ -115,9 +115,10 @@ def schedules(
 
 
 def largest_default(kernels: Iterable[tuple[PrimFunc, Callable[[], int]]]) -> int:
-    """Find the largest default workspace, in bytes, of kernels given as (kernel, function that measures it).
+    """Find the largest default workspace of kernels, in bytes.
 
-    Measures few of them: skips every kernel whose buffers together are no larger than the best so far.
+    Kernels come with a function that measures theirs. Measures few: stops at kernels whose buffers together are no larger
+    than the best so far.
     """
     most = 0
     for bound, default in sorted(((_at_most(kernel), default) for kernel, default in kernels), key=lambda each: -each[0]):

@@ -58,9 +58,10 @@ class ScheduleChoice:
 
 @dataclass(frozen=True)
 class Tiles(ScheduleChoice):
-    """Register tiles of `vectors` vectors along an axis of the reduction, by `rows` of the other operand's axes.
+    """Register tiles of `vectors` vectors by `rows` rows.
 
-    `turned`: the tiles walk first along the operand they would take second. `late`: padding is copied step by step.
+    The vectors lie along axis `along` of the reduction, the rows along axes of the other operand. `turned`: the tiles
+    walk first along the operand they would take second. `late`: padding is copied step by step.
     """
 
     name: ClassVar[str] = "tile"

@@ -1,4 +1,7 @@
-"""Share lines between forked processes, in an anonymous file that ends with the last of them."""
+"""Share lines between forked processes, in an anonymous file.
+
+The file ends with the last process that holds it.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class ScheduleSummary:
 
 
 class ScheduleSummaries:
-    """Remember summaries of all kernels asked for, here or in a process with the same `lines`.
+    """Remember schedule summaries, shared with processes that have the same `lines`.
 
     Of two processes at the same kernels, one should go `backwards`: else both always work on the same kernel.
     """

@@ -61,7 +61,7 @@ def read_all_repacked(
 def _pending_repacks(
     program: Program, kernel: PrimFunc, step: Step, layouts: Mapping[int, Repack]
 ) -> tuple[tuple[int, Repack], ...]:
-    """Collect the parameters of a step whose tensors are repacked and whose kernel expects the old shape."""
+    """Collect the parameters of a step that are repacked, but not yet in its kernel."""
     return tuple(
         (number, layouts[program.tensors[tensor].weight])
         for number, tensor in enumerate(step.reads)
