@@ -1,4 +1,4 @@
-"""Questions about TIR expressions: which variables, which loads, which conditions."""
+"""Query TIR expressions: variables, loads, conditions, contiguity."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tvm.tirx.analysis import undefined_vars
 
 _Part = TypeVar("_Part")
 
-#: where TIR's expressions and stores keep their parts
+#: fields under which TIR's expressions and stores keep their children
 _PARTS = (
     "a", "b", "value", "condition", "true_value", "false_value", "args", "indices", "base", "stride", "vectors", "body",
 )  # fmt: skip
 
 
-#: those of _PARTS that a type has: to ask an object of TVM's for what it has not takes long
+#: the subset of _PARTS each type has; asking a TVM object for a missing attribute is slow
 _HAS: dict[type, tuple[str, ...]] = {}
 
 
 def walk(expr: object) -> Iterator[object]:
-    """`expr` and everything below it."""
+    """Yield `expr` and all its descendants, parents first."""
     left = [expr]
     while left:
         one = left.pop()
@@ -33,7 +33,7 @@ def walk(expr: object) -> Iterator[object]:
 
 
 def parts(expr: object) -> list[object]:
-    """What is directly below `expr`."""
+    """Return the direct children of `expr`."""
     kind = type(expr)
     if kind not in _HAS:
         _HAS[kind] = tuple(name for name in _PARTS if hasattr(kind, name))
@@ -46,7 +46,7 @@ def parts(expr: object) -> list[object]:
 
 
 def replaced(part: _Part, values: Mapping[Var, Expr]) -> _Part:
-    """An expression or a statement with values for variables."""
+    """Substitute values for variables in an expression or a statement."""
     return tvm_ffi.structural_map(part, (Var, lambda var: values.get(var, var)))
 
 
@@ -57,19 +57,19 @@ def loads(expr: object) -> list[TensorLoad]:
 
 
 def has_condition(expr: object) -> bool:
-    """Whether a part of `expr` is evaluated under a condition only (`if_then_else`, as padding is written)."""
+    """Tell whether part of `expr` runs only under a condition (`if_then_else`, as padding is written)."""
     found: list[bool] = []
     tvm_ffi.structural_walk(expr, (Call, lambda call: found.append(is_choice(call))))
     return any(found)
 
 
 def is_choice(expr: object) -> bool:
-    """Whether `expr` is a call of `if_then_else`."""
+    """Tell whether `expr` is a call of `if_then_else`."""
     return getattr(getattr(expr, "op", None), "name", "") == "prim.if_then_else"
 
 
 def is_true(predicate: Expr) -> bool:
-    """Whether a condition is known to hold."""
+    """Tell whether a condition is known to hold."""
     return isinstance(predicate, IntImm) and bool(int(predicate))
 
 
@@ -78,7 +78,7 @@ def uses(expr: object, var: Var) -> bool:
 
 
 def is_contiguous(expr: object, var: Var) -> bool:
-    """Whether one step of `var` moves every load in `expr` that it moves to the next element."""
+    """Tell whether one step of `var` moves each dependent load by one element."""
     return all(_step_of_one(load.indices, var) for load in loads(expr) if any(uses(i, var) for i in load.indices))
 
 
@@ -90,7 +90,7 @@ def _step_of_one(indices: Sequence[Expr], var: Var) -> bool:
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
-    """The conditions that hold together where `condition` does."""
+    """Split `condition` into the conditions it is the conjunction of."""
     if isinstance(condition, And):
         return [*conjuncts(condition.a), *conjuncts(condition.b)]
     return [condition]

@@ -1,3 +1,3 @@
-"""The target graphs are lowered for. What is special about a device matters only when its objects are built."""
+"""Define the target graphs are lowered for. Device details matter only when objects are built."""
 
 HOST = {"kind": "llvm"}

@@ -1,12 +1,12 @@
-"""Which operands of a kernel may lie in its results: its index arithmetic, run over all iterations by numpy.
+"""Find the operands of a kernel that may alias its results: evaluate its indices over all iterations.
 
-    for i: y[i] = max(x[i], 0)                               x may lie where y does
-    for i: y[i] = x1[i - n] if n <= i else x0[i]             x0 and x1 may lie in y, and then nothing is left to do
+    for i: y[i] = max(x[i], 0)                               x may alias y
+    for i: y[i] = x1[i - n] if n <= i else x0[i]             x0 and x1 may alias y, and then nothing is left to do
     for i, j: y[i, j] = x[j, i]                              x may not: y[0, 1] would be gone before it is read
 
-An operand may lie in a result if every element of it is read only to write the one element at its place, and no element
-of the result is written twice. That holds in whatever order the iterations run, so it is asked of the kernel as it is
-compiled: after its schedule. What is not understood is not shared.
+An operand may alias a result if each of its elements is read only to write the one element at its place, and no element
+of the result is written twice. This holds for any order of iterations, so the kernel is analysed as it is compiled:
+after scheduling. Code the analysis does not understand shares nothing.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ from .expressions import is_choice, parts, walk
 from .index_grid import Grid, Unknown, chunks
 from .stores import Store, stores
 
-#: what hands out an address, with which anything could be read or written
+#: intrinsics that take an address, through which anything could be read or written
 _ADDRESSES = ("address_of", "access_ptr")
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """See `graph.Step` for both; `results` are the last so many parameters, those that are written."""
+    """Describe the aliasing a kernel allows: see `program.Step` for both kinds of overlay.
+
+    `results` counts the written parameters, which are the last ones.
+    """
 
     results: int = 0
     in_place: tuple[Overlay, ...] = ()
@@ -39,7 +42,10 @@ class Sharing:
 
 
 def analyse_sharing(kernel: PrimFunc) -> Sharing:
-    """What may share memory in `kernel`, which may be scheduled, but not lowered below blocks."""
+    """Find the in-place operands and copies of `kernel`.
+
+    It may be scheduled, but not lowered below blocks.
+    """
     try:
         found = stores(kernel.body)
     except Unknown:
@@ -54,7 +60,7 @@ def analyse_sharing(kernel: PrimFunc) -> Sharing:
 
 
 class _Kernel:
-    """A kernel's operands, its results, and all its stores."""
+    """Hold a kernel's operands, its results, and all its stores."""
 
     def __init__(self, operands: list[Var], results: list[Var], found: list[Store]):
         self.operands, self.results, self.stores = operands, results, found
@@ -78,7 +84,7 @@ class _Kernel:
                     yield Overlay(number, place, shift * _element_bytes(operand))
 
     def copies(self) -> tuple[Overlay, ...]:
-        """Where every operand would have to lie for the kernel to have nothing to do; empty where it computes."""
+        """Return the overlays that turn the kernel into a no-op; empty if it computes."""
         if self.opaque or not all(map(_only_copies, self.stores)) or not self._is_direct():
             return ()
         if any(self._written_once(n) != _elements(result) for n, result in enumerate(self.results)):
@@ -99,7 +105,7 @@ class _Kernel:
         return tuple(Overlay(number, place, shift) for (number, place), shift in found.items())
 
     def _is_direct(self) -> bool:
-        """Whether everything goes from operands to results, nothing through a buffer of the kernel's own."""
+        """Tell whether all data goes from operands to results, none through an internal buffer."""
         return all(any(load.source.same_as(each) for each in self.operands) for _, (load, _) in self.loads) and all(
             any(store.buffer.same_as(each) for each in self.results) for store in self.stores
         )
@@ -111,18 +117,18 @@ class _Kernel:
         return any(load.source.same_as(buffer) for load in self.steering)
 
     def _written_once(self, place: int) -> int | None:
-        """How many elements of a result are written, each once; None where one is written twice."""
+        """Count the elements written of a result; None if one is written twice."""
         if place not in self._writes_once:
             self._writes_once[place] = _written_once(self.results[place], self.stores)
         return self._writes_once[place]
 
 
-#: a load, and the conditions under which it is evaluated: an expression, and whether it holds
+#: a load, and the masks it is evaluated under: (expression, whether it holds)
 _Load = tuple[TensorLoad, tuple]
 
 
 def _steering(store: Store) -> Iterator[TensorLoad]:
-    """The loads that decide where a store goes, and whether it runs."""
+    """Yield the loads that decide the address of a store, or whether it runs."""
     for expr in (*store.indices, *(condition for condition, _ in store.masks)):
         yield from (each for each in walk(expr) if isinstance(each, TensorLoad))
 
@@ -150,7 +156,7 @@ def _loads_in(expr: object, masks: tuple) -> Iterator[_Load]:
 
 
 def _choice(expr: object) -> tuple | None:
-    """Condition and both values of a choice of which only one side is evaluated, or counts."""
+    """Return condition and both values of a select or `if_then_else`; None for other expressions."""
     if isinstance(expr, Select):
         return expr.condition, expr.true_value, expr.false_value
     if is_choice(expr):
@@ -170,7 +176,7 @@ def _only_copies(store: Store) -> bool:
 
 
 def takes_address(store: Store) -> bool:
-    """Whether a store has to do with more of memory than its elements."""
+    """Tell whether a store touches memory beyond its own elements: takes an address or passes a buffer."""
     found: list[bool] = []
 
     def call(each: Call) -> None:
@@ -187,7 +193,7 @@ def _is_buffer(expr: Expr) -> bool:
 
 
 def _shift(readers: list[tuple[Store, _Load]], elements: int) -> int | None:
-    """How many elements further each load lies in the result it is read for; None where that is not one number."""
+    """Return the constant shift, in elements, from each load to its result; None if it varies."""
     shifts: set[int] = set()
     for store, (load, masks) in readers:
         if not masks and store.iterations > elements:
@@ -245,7 +251,7 @@ def _written_once(result: Var, found: list[Store]) -> int | None:
 
 
 def _is_plain(param: Var) -> bool:
-    """A compact buffer of a known dtype and shape, and no number."""
+    """Tell whether a parameter is a compact buffer of known dtype and shape."""
     kind = param.ty
     if not hasattr(kind, "strides"):
         return False
@@ -255,7 +261,7 @@ def _is_plain(param: Var) -> bool:
 
 
 def _same_size(operand: Var, result: Var) -> bool:
-    """Whether an element of one can take the place of one of the other."""
+    """Tell whether an element of one buffer can replace an element of the other."""
     one, other = str(operand.ty.dtype), str(result.ty.dtype)
     return one == other or (DTYPE_BYTES[one] == DTYPE_BYTES[other] and "bool" not in (one, other))
 

@@ -1,4 +1,4 @@
-"""Integer expressions of TIR over all iterations of a loop nest at once, as numpy arrays that broadcast."""
+"""Evaluate integer TIR expressions over a whole loop nest, as broadcasting numpy arrays."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import numpy as np
 from tvm.ir import Call, Expr, Var
 from tvm.tirx import Cast, FloatImm, IntImm, Not, Select
 
-#: iterations looked at together, so that an array of them takes 32 MiB
+#: iterations evaluated at once: an int64 array of them takes 32 MiB
 CHUNK = 1 << 22
 
 
 class Unknown(Exception):
-    """Something in the kernel that is not understood; caught where sharing is decided."""
+    """Signal a kernel this analysis does not understand; caught by the caller that decides."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """`var` runs from `start` over `extent` values."""
+    """Loop of `var` from `start` over `extent` values."""
 
     var: Var
     start: int
     extent: int
 
 
-#: a condition, and whether it holds
+#: (condition, whether it holds)
 Mask = tuple[Expr, bool]
 
 def _truncating_division(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """As C divides integers: towards zero."""
+    """Divide integers as C does: towards zero."""
     return np.sign(one) * np.sign(other) * (np.abs(one) // np.abs(other))
 
 
@@ -46,7 +46,7 @@ _BINARY = {
 
 
 def chunks(loops: Sequence[Loop], bindings: Sequence[tuple[Var, Expr]]) -> Iterator[Grid]:
-    """All iterations, in grids of CHUNK of them at most: the outermost loops one value at a time, the next in parts."""
+    """Yield all iterations in grids of at most CHUNK: outermost loops one value at a time, the next split."""
     inner = len(loops)
     while inner > 0 and math.prod(loop.extent for loop in loops[inner - 1 :]) <= CHUNK:
         inner -= 1
@@ -66,7 +66,7 @@ def chunks(loops: Sequence[Loop], bindings: Sequence[tuple[Var, Expr]]) -> Itera
 
 
 def _parts(loops: Sequence[Loop]) -> Iterator[Sequence[Loop]]:
-    """The loops with as many iterations of the first at a time as CHUNK allows."""
+    """Split the first loop so that each part has at most CHUNK iterations."""
     if math.prod(loop.extent for loop in loops) <= CHUNK:
         yield loops
         return
@@ -79,20 +79,23 @@ def _parts(loops: Sequence[Loop]) -> Iterator[Sequence[Loop]]:
 
 @dataclass
 class Grid:
-    """The values of variables over iterations of `shape`."""
+    """Hold the values of variables over iterations of `shape`."""
 
     shape: tuple[int, ...]
     values: dict[Var, np.ndarray] = field(default_factory=dict)
 
     def flat(self, indices: Sequence[Expr], buffer: Var) -> np.ndarray:
-        """The number of the element of a compact buffer at `indices`."""
+        """Return the row-major element number of `indices` in a compact buffer."""
         total = np.int64(0)
         for index, extent in zip(indices, buffer.ty.shape, strict=True):
             total = total * int(extent) + self.evaluate(index)
         return np.asarray(total)
 
     def mask(self, masks: Sequence[Mask]) -> np.ndarray | bool:
-        """Where all masks may hold; True for everywhere. A condition on data may hold anywhere."""
+        """Return the iterations for which all masks may hold; True for everywhere.
+
+        A condition on data may hold anywhere.
+        """
         where: np.ndarray | bool = True
         for condition, holds in masks:
             try:
@@ -103,12 +106,12 @@ class Grid:
         return where
 
     def evaluate(self, expr: Expr) -> np.ndarray:
-        """Raises Unknown for what depends on more than the variables."""
+        """Evaluate an integer expression. Raises Unknown if it depends on more than the variables."""
         if isinstance(expr, IntImm):
             return np.int64(int(expr))
         if isinstance(expr, Var):
             if expr not in self.values:
-                raise Unknown(f"the variable {expr.name}")
+                raise Unknown(f"the variable {expr.name} has no value")
             return self.values[expr]
         combine = _BINARY.get(type(expr).__name__)
         if combine is not None and "float" not in str(expr.a.ty.dtype):
@@ -126,11 +129,11 @@ class Grid:
 
 
 def holds_along(condition: Expr, var: Var, extent: int) -> np.ndarray:
-    """Where a condition on `var` alone holds for 0 … `extent` - 1, as bool (extent,). Raises Unknown."""
+    """Evaluate a condition on `var` alone for 0 … `extent` - 1, as bool (extent,). Raises Unknown."""
     grid = RoughGrid((extent,), {var: np.arange(extent)})
     holds = np.broadcast_to(np.asarray(grid.evaluate(condition), bool), grid.shape)
     if grid.rough:
-        raise Unknown("a condition on rounded coordinates")
+        raise Unknown("a condition depends on rounded coordinates")
     return holds
 
 
@@ -138,8 +141,10 @@ _ROUNDED = {"floor": np.floor, "ceil": np.ceil, "round": np.round, "nearbyint": 
 
 
 class RoughGrid(Grid):
-    """A grid that also goes through coordinates of resized images, in float64: `rough` says that it did, and that what
-    the kernel rounds in float32 may be the next integer."""
+    """Evaluate also coordinates of resized images, in float64.
+
+    `rough` tells that it did: then the integer a kernel rounds to in float32 may differ by one.
+    """
 
     rough: bool = False
 

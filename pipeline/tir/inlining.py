@@ -1,4 +1,4 @@
-"""First step of every schedule rule: element-wise producers move into their consumers, and what is left has a shape."""
+"""Inline element-wise producers into their consumers: the first step of every schedule rule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .expressions import has_condition
 from .index_grid import Unknown
 from .memoise import memoise_by_structure
 
-#: what TVM raises where it refuses a step
+#: errors TVM raises when it refuses a schedule step
 REFUSALS = (ScheduleError, tvm.error.InternalError)
 
 
@@ -22,13 +22,16 @@ def new_schedule(kernel: PrimFunc) -> Schedule:
 
 
 def scheduled_kernel(schedule: Schedule, kernel: PrimFunc) -> PrimFunc:
-    """What `schedule` made of `kernel`, with the attributes of the original."""
+    """Return the kernel of `schedule`, with the attributes of the original `kernel`."""
     result = schedule.mod["main"]
     return result.with_attrs(kernel.attrs) if kernel.attrs else result
 
 
 def attempt(step: Callable[..., object], *args: object, **options: object) -> bool:
-    """Apply a schedule step; TVM checks its legality and leaves the schedule unchanged when it refuses."""
+    """Apply a schedule step; tell whether TVM accepted it.
+
+    TVM checks its legality and leaves the schedule unchanged when it refuses.
+    """
     try:
         step(*args, **options)
     except REFUSALS:
@@ -49,7 +52,7 @@ def is_reduction(schedule: Schedule, block: SBlockRV) -> bool:
 
 
 def result_names(schedule: Schedule) -> set[str]:
-    """The names of the blocks that write the kernel's results."""
+    """Return the names of the blocks that write the kernel's results."""
     return {name_of(schedule, block) for block in schedule.get_output_blocks("root")}
 
 
@@ -58,7 +61,7 @@ def intermediate_blocks(schedule: Schedule, results: set[str]) -> list[SBlockRV]
 
 
 def inline_producers(schedule: Schedule, keep_padding_of_reductions: bool = False) -> None:
-    """Inline every intermediate block that can be; padding that a reduction reads may stay a block of its own."""
+    """Inline every intermediate block TVM can; optionally keep padding that a reduction reads as its own block."""
     for block in intermediate_blocks(schedule, result_names(schedule)):
         if keep_padding_of_reductions and pads_for_reduction(schedule, block):
             continue
@@ -66,7 +69,7 @@ def inline_producers(schedule: Schedule, keep_padding_of_reductions: bool = Fals
 
 
 def pads_for_reduction(schedule: Schedule, block: SBlockRV) -> bool:
-    """Whether `block` chooses by position between a value and another, for a reduction to read."""
+    """Tell whether `block` selects by position between two values, for a reduction to read."""
     if is_reduction(schedule, block) or not has_condition(schedule.get(block).body):
         return False
     return any(is_reduction(schedule, consumer) for consumer in schedule.get_consumers(block))
@@ -74,11 +77,10 @@ def pads_for_reduction(schedule: Schedule, block: SBlockRV) -> bool:
 
 @memoise_by_structure
 def inlined(kernel: PrimFunc) -> PrimFunc:
-    """`kernel` without the blocks that can be computed where they are read, but for padding. Raises Unknown for a kernel
-    that TVM cannot schedule."""
+    """Inline all producers of `kernel` except padding. Raises Unknown if TVM cannot schedule the kernel."""
     schedule = new_schedule(kernel)
     try:
         inline_producers(schedule, keep_padding_of_reductions=True)
     except REFUSALS as error:
-        raise Unknown("a kernel that is not made of blocks") from error
+        raise Unknown("the kernel is not made of blocks") from error
     return scheduled_kernel(schedule, kernel)

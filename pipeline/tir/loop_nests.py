@@ -1,4 +1,4 @@
-"""Kernels as TVM makes them, before they are scheduled: nests of loops one after the other, each around one block."""
+"""Read and build unscheduled kernels: a sequence of loop nests, each around one block."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _SERIAL = 0
 
 
 def blocks_of(kernel: PrimFunc) -> list[SBlock]:
-    """The blocks of a kernel, each with a loop for each of its axes. Raises Unknown for a kernel of another form."""
+    """Return the blocks of a kernel, each with one loop per axis. Raises Unknown for a kernel of another form."""
     return [_block(nest) for nest in nests_in(kernel)]
 
 
 def nests_in(kernel: PrimFunc) -> list[Stmt]:
-    """The nests of a kernel in the order they run. Raises Unknown for a kernel of another form."""
+    """Return the loop nests of a kernel in execution order. Raises Unknown for a kernel of another form."""
     body = kernel.body
     if not isinstance(body, SBlockRealize) or body.iter_values or body.block.match_buffers:
-        raise Unknown("no plain kernel")
+        raise Unknown("the kernel is no plain sequence of loop nests")
     inner = body.block.body
     return list(inner.seq) if isinstance(inner, SeqStmt) else [inner]
 
 
 def iterations(stmt: Stmt, around: int = 1) -> int:
-    """How often the innermost statements run; of a loop whose extent is not a constant, one iteration is counted."""
+    """Count the executions of the innermost statements; a loop of unknown extent counts as one iteration."""
     if isinstance(stmt, For):
         return iterations(stmt.body, around * (int(stmt.extent) if isinstance(stmt.extent, IntImm) else 1))
     if isinstance(stmt, SeqStmt):
@@ -43,18 +43,18 @@ def iterations(stmt: Stmt, around: int = 1) -> int:
 
 
 def kernel_of(params: Sequence[Var], nests: Sequence[Stmt], own: Sequence[Var], attrs: object) -> PrimFunc:
-    """A kernel of nests, with buffers of its `own`."""
+    """Build a kernel from loop nests and its `own` internal buffers."""
     root = SBlock([], [], [], "root", sequence(nests), alloc_buffers=list(own))
     return PrimFunc(list(params), SBlockRealize([], tirx.const(True), root), attrs=attrs)
 
 
 def sequence(parts: Sequence[Stmt]) -> Stmt:
-    """One statement after the other."""
+    """Join statements into one."""
     return parts[0] if len(parts) == 1 else SeqStmt(list(parts))
 
 
 def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt | None = None) -> Stmt:
-    """A block of one store, with a loop for each of its axes."""
+    """Build a block of one store, with one loop per axis."""
     read = [load for load in loads(store.value) if not load.source.same_as(store.buffer)]
     regions = [_element(load.source, load.indices) for load in read]
     block = SBlock(list(axes), regions, [_element(store.buffer, store.indices)], name, store, init)
@@ -66,12 +66,12 @@ def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt |
 
 
 def axis_like(axis: IterVar, extent: int) -> IterVar:
-    """An axis of a block with a variable of its own, of the same kind and another extent."""
+    """Return a block axis of the same kind with a fresh variable and another extent."""
     return IterVar(Range(0, int64(extent)), Var(axis.var.name, "int64"), axis.iter_type)
 
 
 def analyzer_of(axes: Sequence[IterVar]) -> sym.Analyzer:
-    """What simplifies expressions, knowing how far the axes go."""
+    """Return an analyzer bound to the extents of the axes."""
     analyzer = sym.Analyzer()
     for axis in axes:
         analyzer.bind(axis.var, axis.dom)
@@ -79,35 +79,37 @@ def analyzer_of(axes: Sequence[IterVar]) -> sym.Analyzer:
 
 
 def simple(block: SBlock, indices: Sequence[Expr]) -> list[Expr]:
-    """Indices without what the extents of the block's axes make needless: a reshape that moves nothing, say."""
+    """Simplify indices by the extents of the block's axes: undoes, say, a reshape that moves nothing."""
     analyzer = analyzer_of(block.iter_vars)
     return [simplified(analyzer, index) for index in indices]
 
 
 def simplified(analyzer: sym.Analyzer, index: Expr) -> Expr:
-    """An index as simple as can be, an int64 as it was: of a constant, the analyzer makes an int32, and TVM refuses to
-    schedule what has indices of both."""
+    """Simplify an index and keep it int64.
+
+    The analyzer makes an int32 of a constant, and TVM refuses to schedule blocks that mix index types.
+    """
     found = analyzer.simplify(index)
     return int64(int(found)) if isinstance(found, IntImm) else found
 
 
 def resized(buffer: Var, axis: int, extent: int) -> Var:
-    """A buffer like `buffer`, with another extent of one axis."""
+    """Declare a buffer like `buffer`, with another extent of one axis."""
     return reshaped(buffer, [extent if place == axis else int(each) for place, each in enumerate(buffer.ty.shape)])
 
 
 def reshaped(buffer: Var, shape: Sequence[int]) -> Var:
-    """A buffer like `buffer`, of another shape."""
+    """Declare a buffer like `buffer`, of another shape."""
     return buffer_of(buffer.name, shape, str(buffer.ty.dtype))
 
 
 def buffer_of(name: str, shape: Sequence[int], dtype: str) -> Var:
-    """A compact buffer, indexed by int64 as all of them are."""
+    """Declare a compact buffer, indexed by int64 like all others."""
     return tirx.decl_buffer([int64(extent) for extent in shape], dtype, name)
 
 
 def all_of(buffer: Var) -> TensorRegion:
-    """All of it: which part exactly is not asked of a kernel that is scheduled."""
+    """Return the region of the whole buffer: scheduling does not need the exact part."""
     return tirx.BufferRegion(buffer, [Range.from_min_extent(int64(0), extent) for extent in buffer.ty.shape])
 
 
@@ -125,12 +127,12 @@ def _block(stmt: Stmt) -> SBlock:
         loops.append(stmt)
         stmt = stmt.body
     if not isinstance(stmt, SBlockRealize) or not isinstance(stmt.block.body, BufferStore):
-        raise Unknown("more than a block in a nest of loops")
+        raise Unknown("a loop nest is not around one block of one store")
     block = stmt.block
     if block.match_buffers or block.alloc_buffers or not is_true(stmt.predicate) or len(loops) != len(block.iter_vars):
-        raise Unknown("a block that is not plain")
+        raise Unknown("a block has its own buffers, a predicate, or other loops")
     for loop, axis, value in zip(loops, block.iter_vars, stmt.iter_values):
         plain = loop.loop_var.same_as(value) and isinstance(loop.extent, IntImm) and int(loop.min) == 0
         if not plain or int(loop.extent) != int(axis.dom.extent):
-            raise Unknown("axes that are not the loops")
+            raise Unknown("the axes of a block are not its loops")
     return block

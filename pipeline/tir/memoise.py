@@ -1,4 +1,4 @@
-"""What is worked out for a kernel, once for each structure: a search lowers the same kernels many times."""
+"""Memoise results by the structure of a kernel: a search lowers the same kernels many times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Result = TypeVar("_Result")
 
 
 class ByStructure(Generic[_Result]):
-    """Results that are not None, by the structure of a kernel and by more that is hashable."""
+    """Hold results that are not None, keyed by kernel structure and other hashable arguments."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Hashable, ...], list[tuple[PrimFunc, _Result]]] = {}
@@ -27,14 +27,14 @@ class ByStructure(Generic[_Result]):
 
 
 def memoise_by_structure(make: Callable[..., _Result]) -> Callable[..., _Result]:
-    """`make`, a function of a kernel and of more that is hashable, which remembers what it returned for equal ones."""
+    """Memoise `make`, a function of a kernel and of hashable arguments, for structurally equal kernels."""
     known: ByStructure[tuple[_Result]] = ByStructure()
 
     @wraps(make)
     def remembered(kernel: PrimFunc, *others: Hashable) -> _Result:
         found = known.get(kernel, *others)
         if found is None:
-            found = (make(kernel, *others),)  # of one, since a result may be None
+            found = (make(kernel, *others),)  # a 1-tuple, since a result may be None
             known.put(found, kernel, *others)
         return found[0]
 

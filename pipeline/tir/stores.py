@@ -1,4 +1,4 @@
-"""Every store of a kernel, with the loops, bindings and conditions around it."""
+"""Collect all stores of a kernel, with the loops, bindings and conditions around them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .index_grid import Loop, Mask, Unknown
 
 @dataclass(frozen=True)
 class Store:
-    """One `BufferStore`, run for all values of `loops` for which all `masks` hold; `bindings` are evaluated in order."""
+    """Describe one `BufferStore` and its iteration domain.
+
+    It runs for all values of `loops` for which all `masks` hold; `bindings` are evaluated in order.
+    """
 
     buffer: Var
     indices: Sequence[Expr]
@@ -27,12 +30,12 @@ class Store:
 
     @property
     def iterations(self) -> int:
-        """How often it runs, at most."""
+        """Return an upper bound on its executions."""
         return math.prod(loop.extent for loop in self.loops)
 
 
 def stores(body: Stmt) -> list[Store]:
-    """All stores below `body`, in the order of the text. Raises Unknown for what is no nest of loops and blocks."""
+    """Collect all stores below `body`, in text order. Raises Unknown for other than loops, blocks and branches."""
     return list(_stores(body, (), (), ()))
 
 
@@ -47,7 +50,7 @@ def _stores(stmt: Stmt, loops: tuple, bindings: tuple, masks: tuple) -> Iterator
     elif isinstance(stmt, SBlockRealize):
         block = stmt.block
         if block.match_buffers:
-            raise Unknown("a block under other names of buffers")
+            raise Unknown("a block renames buffers")
         bindings = (*bindings, *((axis.var, value) for axis, value in zip(block.iter_vars, stmt.iter_values)))
         masks = masks if is_true(stmt.predicate) else (*masks, (stmt.predicate, True))
         for part in (block.init, block.body):
@@ -65,5 +68,5 @@ def _stores(stmt: Stmt, loops: tuple, bindings: tuple, masks: tuple) -> Iterator
 
 def _loop(stmt: For) -> Loop:
     if not isinstance(stmt.min, IntImm) or not isinstance(stmt.extent, IntImm) or stmt.step is not None:
-        raise Unknown("a loop without constant bounds")
+        raise Unknown("a loop has no constant bounds")
     return Loop(stmt.loop_var, int(stmt.min), int(stmt.extent))

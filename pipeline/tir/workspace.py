@@ -1,4 +1,4 @@
-"""How much scratch memory a kernel needs while it runs."""
+"""Measure the scratch memory of a kernel while it runs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _PARALLEL = 1
 
 
 def workspace_bytes(kernel: PrimFunc, threads: int = 1) -> int:
-    """Bytes the kernel allocates while it runs, from the workspace or (the smallest) from the stack.
+    """Count the bytes the kernel allocates while it runs.
 
-    Read off after TVM's own storage rewriting; each allocation is rounded up to 64, as the library hands them out. What
-    is allocated in a parallel loop is there once for each of `threads` threads.
+    They come from the workspace or (the smallest) from the stack. Measured after TVM's own storage rewriting; each
+    allocation is rounded up to 64, as the library hands them out. Allocations in a parallel loop count once for each of
+    `threads` threads.
     """
     if not held_bytes(kernel):
         return 0
@@ -28,8 +29,11 @@ def workspace_bytes(kernel: PrimFunc, threads: int = 1) -> int:
 
 
 def held_bytes(kernel: PrimFunc) -> int:
-    """Bytes of all buffers that the blocks of `kernel` allocate: the most its workspace can be for one thread, and its
-    workspace where all are in use at once. TVM's own passes take half a second for a kernel that is unrolled."""
+    """Sum the bytes of all buffers that the blocks of `kernel` allocate.
+
+    This bounds its workspace for one thread, and equals it when all are in use at once. It avoids TVM's own passes,
+    which take half a second for an unrolled kernel.
+    """
     found: list[int] = []
     tvm_ffi.structural_walk(
         kernel.body,
@@ -42,7 +46,10 @@ def held_bytes(kernel: PrimFunc) -> int:
 
 
 def _until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:
-    """TVM's default pipeline for CPU kernels, up to the pass that decides the allocations (tvm.s_tir.pipeline)."""
+    """Run TVM's default CPU pipeline up to the pass that decides the allocations.
+
+    The order is that of tvm.s_tir.pipeline.
+    """
     target = tvm.target.Target("llvm")
     bound = kernel.with_attr("global_symbol", "main").with_attr("target", tvm.target.Target(target, host=target))
     passes = [

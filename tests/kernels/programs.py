@@ -1,4 +1,4 @@
-"""Small Relax modules, lowered; and a program run kernel by kernel on numpy arrays."""
+"""Lower small Relax modules, and run a program kernel by kernel on numpy arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AROUND = 4096
 
 
 def module_of(shapes: Sequence[tuple[int, ...]], body: Callable[..., relax.Expr]) -> IRModule:
-    """A module whose main function takes float32 inputs of `shapes` and returns what `body` makes of them."""
+    """Build a module whose main function applies `body` to float32 inputs of `shapes`."""
     builder = relax.BlockBuilder()
     inputs = [relax.Var(f"x{number}", relax.TensorType(shape, "float32")) for number, shape in enumerate(shapes)]
     with builder.function("main", inputs):
@@ -53,10 +53,10 @@ def random_inputs(program: Lowered, seed: int = 1) -> list[np.ndarray]:
 
 
 def run(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The outputs of the program, run in an arena as a library would: kernels get pointers to where their tensors lie.
+    """Run the program in an arena as a library would: kernels get pointers to their tensors.
 
-    The arena starts out full of NaN, so that what no kernel writes is seen; and no kernel may write anything but its
-    results, in the arena or around it.
+    The arena starts out full of NaN, so that bytes no kernel writes show; no kernel may write anything but its results,
+    in the arena or around it.
     """
     lowered = specialise_kernels(lowered)
     library = build_module(lowered.kernels, HOST)

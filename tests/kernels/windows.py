@@ -1,4 +1,4 @@
-"""Kernels run by themselves on arrays: whole, and a few rows at a time."""
+"""Run single kernels on arrays: whole, and a few rows at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .programs import HOST
 
 
 class Single:
-    """The only kernel of a program, and its operands; weights are operands like others."""
+    """Hold the only kernel of a program and its operands, weights included."""
 
     def __init__(self, lowered: Lowered, seed: int = 1):
         (step,) = lowered.program.steps
@@ -32,7 +32,7 @@ class Single:
     def run(
         self, function, operands: Sequence[np.ndarray], rows: tuple[int, int] | None = None, first: int | None = None
     ) -> np.ndarray:
-        """What a kernel writes, `rows` being the axis and number of the rows of its result."""
+        """Run a kernel on arrays; `rows` is the axis and number of rows of its result."""
         shape = list(self.shape)
         if rows is not None:
             shape[rows[0]] = rows[1]
@@ -51,7 +51,7 @@ class Single:
 
 
 def check_windows(single: Single) -> None:
-    """All rows are those of the kernel, each made of no more than what is said that it needs."""
+    """Compare all row windows with the whole kernel; rows declared unneeded are overwritten with NaN or 99."""
     cases = [(rows, count) for rows in single.rows() for count in {1, max(1, rows.extent // 2)}]
     windows = {f"f{n}": row_window(single.kernel, rows.axis, count) for n, (rows, count) in enumerate(cases)}
     library = build_module(windows, HOST)
@@ -71,7 +71,7 @@ def check_windows(single: Single) -> None:
 
 
 def check_sums(single: Single) -> None:
-    """Parts accumulate to the result, each made of its rows alone, on memory that holds anything before."""
+    """Check that partial sums accumulate to the result, each from its rows alone, on dirty memory."""
     cases = []
     for n, axis in single.sums():
         extent = single.operands[n].shape[axis]

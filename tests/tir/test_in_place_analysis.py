@@ -1,4 +1,4 @@
-"""Which operands of a kernel may lie in its results, over kernels of all kinds of access."""
+"""Check in-place operands and copies over kernels of all kinds of access."""
 
 import pytest
 
@@ -23,7 +23,7 @@ _SHAPE = (1, 4, 3, 5)
 
 
 def found(shapes, body, passes=TVM_DEFAULT):
-    """In place and copies of the last kernel of a small graph, as it is compiled."""
+    """Return in-place operands and copies of the last kernel of a small graph, as it is compiled."""
     program, _ = schedule_program(lowered(shapes, body, passes))
     step = program.program.steps[-1]
     return step.in_place, step.copies
@@ -62,7 +62,7 @@ def test_what_may_lie_in_the_result(shapes, body, expected):
 
 @pytest.mark.parametrize("stride", [1, 2])
 def test_the_other_operand_of_a_convolution_with_an_epilogue(stride):
-    """In a tiled kernel: the tile's loops are split, reordered and unrolled, and the sum is in registers."""
+    """Analyse a tiled kernel: tile loops split, reordered and unrolled, accumulators in registers."""
     size = 16 // stride
 
     def body(x, y):

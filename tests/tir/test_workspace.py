@@ -1,4 +1,4 @@
-"""Workspaces: what TVM would allocate, rounded as the library hands it out."""
+"""Compare workspaces with TVM's allocations, rounded as the library hands them out."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_a_kernel_without_intermediates_needs_none():
 
 
 def test_an_intermediate_tensor_is_counted_rounded_up():
-    """exp of 5 × 5 float32 is 100 bytes, the row maxima and sums are 20 each."""
+    """Count exp of 5 × 5 float32, 100 bytes, and the row maxima and sums, 20 each."""
     assert workspace_bytes(_kernel((5, 5), relax.op.nn.softmax)) in (128 + 64 + 64, 128 + 64)
 
 

@@ -1,7 +1,7 @@
-"""Relax → program: the module in destination-passing form, read as steps over buffers.
+"""Lower Relax to a Program: read the module in destination-passing form as steps over buffers.
 
 After `CallTIRRewrite` the main function is a straight line of three kinds of bindings: `alloc_tensor`, calls of
-PrimFuncs that write into what was allocated, and views. That is the form steps and buffers are read from.
+PrimFuncs that write into these allocations, and views. Steps and buffers are read from that form.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from .read_program import read_program
 
 @dataclass(frozen=True)
 class Lowered:
-    """A program with its kernels (TIR functions by name) and its weights (arrays in the order of Program.weights).
+    """Hold a program with its kernels and weights.
 
-    `layouts` are those that weights, by their number, are in although kernels that are not scheduled yet do not know.
-    `machine` is what kernels are scheduled for, `tuning` what is known to be better for them than the rules' choice.
+    `kernels` are TIR functions by name; `weights` are arrays in the order of Program.weights. `layouts` are repacks, by
+    weight number, that unscheduled kernels do not read yet. `machine` is the one kernels are scheduled for; `tuning`
+    holds schedules known to beat the rules' choice.
     """
 
     program: Program
@@ -54,24 +55,10 @@ def lower(
     machine: Machine = Machine(),
     tuning: Tuning = Tuning(),
 ) -> Lowered:
-    """Read a legalized module as a program. Kernels are as TVM made them, their workspaces not yet removed.
+    """Read a legalized module as a program, with kernels as TVM made them: unscheduled, workspaces in place.
 
-    `inputs` and `outputs` name the model's; `nodes` gives the ONNX nodes behind a Relax variable, where known.
-    Raises ModelError where something is left that only TVM's runtime could execute.
+    `inputs` and `outputs` are the names of the model's; `nodes` are the ONNX nodes behind a Relax variable, if known.
+    Raises ModelError for code that only TVM's runtime could execute.
     """
     read = read_program(to_destination_passing(module), name, inputs, outputs, nodes or {})
     return Lowered(*read, machine=machine, tuning=tuning)
-
-
-
-
-
-
-
-
-
-
-
-
-
-

@@ -1,4 +1,4 @@
-"""A Relax function in destination-passing form → Program, kernels, weights."""
+"""Read a Relax function in destination-passing form: Program, kernels, weights."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tvm.tirx import PrimFunc
 from ...errors import ModelError
 from ...program import Buffer, Port, Program, Step, Tensor, View, Weight
 
-#: what replaces the value of a tuple in the reader's environment
+#: value of a Relax variable in the reader: a tensor number, or a tuple of values
 _Value = "int | tuple"
 
 
 def read_program(
     module: IRModule, name: str, inputs: Sequence[str], outputs: Sequence[str], nodes: Mapping[str, tuple[str, ...]]
 ) -> tuple[Program, dict[str, PrimFunc], tuple[np.ndarray, ...]]:
-    """`module` is what `dataflow_lower_passes` leave: see kernels.lower.lower. Kernels no step calls are dropped.
+    """Read `module`, the result of `dataflow_lower_passes` (see kernels/lower/lower.py); drop kernels no step calls.
 
     `inputs` and `outputs` are the names the model gives them; `nodes` are the ONNX nodes behind a Relax variable.
     """
@@ -47,7 +47,7 @@ def read_program(
 
 
 class _Reader:
-    """Walks the bindings in order; `values` maps a Relax variable to its tensor number, or a tuple of them."""
+    """Walk the bindings in order; `values` maps a Relax variable to its tensor number, or a tuple of them."""
 
     def __init__(self, nodes: Mapping[str, tuple[str, ...]]):
         self.nodes = nodes
@@ -135,7 +135,10 @@ class _Reader:
         self.steps.append(Step(kernel.name_hint, reads, fresh))
 
     def _rename(self, number: int, name: str) -> None:
-        """A result is bound to its variable after the call that writes it: `lv = alloc`. The first name stays."""
+        """Name a buffer after the variable bound to its result: `lv = alloc`. The first name stays.
+
+        The binding comes after the call that writes the buffer.
+        """
         buffer = self.tensors[number].buffer
         if buffer is not None and buffer in self._unnamed:
             self._unnamed.remove(buffer)

@@ -19,11 +19,11 @@ from .lower import Lowered
 
 
 def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
-    """The same program with its kernels scheduled, what they may share, and the largest workspace left, in bytes.
+    """Schedule the kernels of a program; return it with its sharing, and the largest workspace left, in bytes.
 
-    Fast schedules use a little workspace; none may use more than the largest of the kernels as TVM made them, so that
-    the program never needs more than it did; what fits into registers is no workspace. What threads need to be there is
-    (see `Machine.thread_bytes`). Weights come in the layout their kernel reads them in.
+    Fast schedules use a little workspace. None may use more than the largest of the kernels as TVM made them, so a
+    program never needs more than before. Workspace that fits into registers counts as none. Bytes that running threads
+    need are included (see `Machine.thread_bytes`). Weights are repacked as their kernel reads them.
     """
     machine, tuning = lowered.machine, lowered.tuning
     lowered = _in_layouts(lowered)
@@ -31,7 +31,7 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     known = {name: schedules(kernel, private[name], machine) for name, kernel in lowered.kernels.items()}
     most = largest_default((lowered.kernels[name], lambda each=each: each.default) for name, each in known.items())
     chosen = {name: each.within(most, machine.register_bytes) for name, each in known.items()}
-    # what is planned hangs on the rules' choice alone: a tuning costs no byte of ram
+    # the plan depends on the rules' choice alone: a tuning costs no byte of ram
     planned = max((each.workspace for each in chosen.values()), default=0)
     calls = Counter(step.kernel for step in lowered.program.steps)
     taken = {
@@ -48,7 +48,7 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
 
 
 def summarise_schedules(lowered: Lowered, outlines: ScheduleSummaries) -> tuple[Lowered, int]:
-    """What `schedule_program` makes of it where there is no tuning, for a plan: kernels and weights stay as they are."""
+    """Predict sharing and workspace of `schedule_program` without tuning; keep kernels and weights unscheduled."""
     lowered = _in_layouts(lowered)
     chosen = outlines.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
     return replace(lowered, program=_with_sharing(lowered.program, chosen)), _workspace(chosen.values(), lowered.machine)
@@ -76,5 +76,5 @@ def _workspace(chosen: Collection[Schedule | ScheduleSummary], machine: Machine)
 
 
 def largest_default_workspace(lowered: Lowered) -> int:
-    """Bytes of the largest workspace among the kernels as TVM made them."""
+    """Count the bytes of the largest workspace among the kernels as TVM made them."""
     return max((workspace_bytes(kernel) for kernel in lowered.kernels.values()), default=0)

@@ -1,8 +1,8 @@
-"""The kernels of a program whose buffers share memory: each made for where its operands and results lie.
+"""Specialise the kernels of a planned program to the addresses of their operands and results.
 
-An operand that lies in a result is read from there, through the result's own pointer. That keeps what TVM promises LLVM
-true (`tirx.noalias`: different pointers, different memory), so that the loops of the kernel are still vectorized.
-Tensors that lie anywhere in a buffer are aligned to their elements, not to the 64 bytes TVM counts on.
+An operand that aliases a result is read through the result's own pointer. This keeps TVM's promise to LLVM
+(`tirx.noalias`: different pointers, different memory), so the kernel's loops are still vectorized. Tensors in the
+middle of a buffer are aligned to their elements, not to the 64 bytes TVM counts on.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from .lower import Lowered
 
 @dataclass(frozen=True)
 class _KernelVariant:
-    """One of the ways a kernel is called: the operands that lie in results."""
+    """A kernel and the operands it reads in place."""
 
     kernel: str
     in_place: tuple[Overlay, ...]
 
 
 def specialise_kernels(lowered: Lowered) -> Lowered:
-    """`lowered` with a kernel for each way its steps call them; kernels no step calls are dropped."""
+    """Create one kernel per variant its steps call; drop kernels no step calls."""
     program = lowered.program
-    ways = [_variant_of(program, step) for step in program.steps]
-    names = _names(dict.fromkeys(ways), lowered.kernels)
+    variants = [_variant_of(program, step) for step in program.steps]
+    names = _names(dict.fromkeys(variants), lowered.kernels)
     kernels = {}
-    for way, name in names.items():
-        steps = [step for step, called in zip(program.steps, ways) if called == way]
-        kernel = lowered.kernels[way.kernel]
-        kernel = _read_in_place(kernel, steps[0], way.in_place)
+    for variant, name in names.items():
+        steps = [step for step, called in zip(program.steps, variants) if called == variant]
+        kernel = lowered.kernels[variant.kernel]
+        kernel = _read_in_place(kernel, steps[0], variant.in_place)
         kernels[name] = _aligned(kernel, _alignments(program, steps))
-    steps = tuple(replace(step, kernel=names[way]) for step, way in zip(program.steps, ways))
+    steps = tuple(replace(step, kernel=names[variant]) for step, variant in zip(program.steps, variants))
     return replace(lowered, program=replace(program, steps=steps), kernels=dict(sorted(kernels.items())))
 
 
@@ -48,23 +48,23 @@ def _variant_of(program: Program, step: Step) -> _KernelVariant:
     return _KernelVariant(step.kernel, tuple(overlay for overlay in step.in_place if program.is_in_place(step, overlay)))
 
 
-def _names(ways: Iterable[_KernelVariant], taken: Iterable[str]) -> dict[_KernelVariant, str]:
-    """The name of the kernel itself where nothing is in place; otherwise one of its own."""
+def _names(variants: Iterable[_KernelVariant], taken: Iterable[str]) -> dict[_KernelVariant, str]:
+    """Name each variant: the kernel's own name if nothing is in place, else a new one."""
     names: dict[_KernelVariant, str] = {}
     used = set(taken)
-    for way in ways:
-        name = way.kernel
-        if way.in_place:
-            name = "_".join([way.kernel, "in_place", *(str(overlay.read) for overlay in way.in_place)])
+    for variant in variants:
+        name = variant.kernel
+        if variant.in_place:
+            name = "_".join([variant.kernel, "in_place", *(str(overlay.read) for overlay in variant.in_place)])
             while name in used:
                 name += "_"
             used.add(name)
-        names[way] = name
+        names[variant] = name
     return names
 
 
 def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) -> PrimFunc:
-    """`kernel` with each load of these operands made one of the element that is about to be written."""
+    """Replace each load of an in-place operand by the result element about to be written."""
     if not overlays:
         return kernel
     results = {overlay.read: kernel.params[len(step.reads) + overlay.write] for overlay in overlays}
@@ -85,13 +85,16 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
 
 
 def _alignments(program: Program, steps: list[Step]) -> list[int]:
-    """For each parameter, the bytes its tensor is aligned to in all of these steps."""
+    """Compute per parameter the bytes its tensor is aligned to in all of these steps."""
     columns = zip(*((*step.reads, *step.writes) for step in steps))
     return [min(_alignment(program, tensor) for tensor in column) for column in columns]
 
 
 def _alignment(program: Program, tensor: int) -> int:
-    """What a tensor in the middle of a buffer is aligned to is its element: more is luck, and not worth a kernel."""
+    """Return the element size for a tensor at an unaligned offset, else ALIGNMENT.
+
+    Better alignment in the middle of a buffer is luck, and not worth a kernel.
+    """
     what = program.tensors[tensor]
     return DTYPE_BYTES[what.dtype] if what.offset % ALIGNMENT else ALIGNMENT
 

@@ -1,9 +1,9 @@
-"""Kernels that read and write activations with channels last, pixel by pixel: a convolution may read planes and write
-pixels, so that no kernel only moves data from one layout to the other.
+"""Rewrite kernels to read and write activations with channels last.
 
     result[n, c, y, x]  ─►  result[n, y, x, c]       any tensor of three axes or more: axis 1 goes to the end
 
-Where each channel has weights of its own (a depthwise convolution), they lie with channels last too.
+A convolution may read planes and write pixels, so no kernel only moves data from one layout to the other. Weights per
+channel (of a depthwise convolution) are repacked with channels last too.
 """
 
 from __future__ import annotations
@@ -36,13 +36,16 @@ _Item = TypeVar("_Item")
 
 
 def move_channels_last(items: Sequence[_Item]) -> list[_Item]:
-    """What belongs to each axis, with that of the channels at the end."""
+    """Move the channel axis's item to the end of a list."""
     return [*items[:_CHANNELS], *items[_CHANNELS + 1 :], items[_CHANNELS]]
 
 
 def movable_results(program: Program) -> dict[int, int]:
-    """The tensors that may lie with channels last, where that is another order in memory, each with the step whose only
-    result it is: those that have a buffer to themselves, and are no input or output of the model."""
+    """Map each tensor that may have channels last to the step that writes it.
+
+    Such a tensor is the only result of one step, the only tenant of its buffer, no input or output of the model, and
+    its order in memory changes.
+    """
     tenants: dict[int | None, list[int]] = {}
     for number, tensor in enumerate(program.tensors):
         tenants.setdefault(tensor.buffer, []).append(number)
@@ -58,7 +61,7 @@ def movable_results(program: Program) -> dict[int, int]:
 
 
 def digest_of(program: Program) -> str:
-    """The same for programs of the same kernels over the same tensors, whatever the values of their weights."""
+    """Hash kernels and tensors of a program: equal whatever the values of the weights."""
     steps = [(step.kernel, step.reads, step.writes) for step in program.steps]
     return hashlib.sha256(repr((steps, program.tensors)).encode()).hexdigest()[:16]
 
@@ -105,7 +108,7 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
 
 
 def own_weights(program: Program) -> dict[str, frozenset[int]]:
-    """For each kernel, the parameters that are always weights which one step alone reads, once."""
+    """Find, per kernel, the parameters that are always weights read by one step alone, once."""
     readers = Counter(program.tensors[tensor].weight for step in program.steps for tensor in step.reads)
     found = repackable_parameters(program)
     for step in program.steps:
@@ -117,10 +120,9 @@ def own_weights(program: Program) -> dict[str, frozenset[int]]:
 def with_channels_last(
     kernel: PrimFunc, places: Collection[int], weights: frozenset[int] = frozenset()
 ) -> tuple[PrimFunc, tuple[Repack, ...]]:
-    """`kernel`, not scheduled yet, with the parameters at these positions in that layout; it walks its results as they
-    lie. And how it wants the parameters `weights`, those it does not read as they were.
+    """Rewrite unscheduled `kernel` with the parameters at these positions channels last; loops follow the result.
 
-    Raises Unknown where it is of another form.
+    Returns also the repacks it wants for the parameters `weights`. Raises Unknown for a kernel of another form.
     """
     if is_scheduled(kernel):
         raise Unknown("its kernel is scheduled already")
@@ -145,7 +147,7 @@ def with_channels_last(
 
 
 def _of_each_channel(kernel: PrimFunc, block: SBlock, weights: frozenset[int]) -> Iterator[Repack]:
-    """How to read the weights of a sum all of whose operands go by channels: those last in memory."""
+    """Yield channels-last repacks for a reduction whose operands all depend on the channel."""
     written = list(block.body.indices)
     if block.init is None or len(written) <= _CHANNELS + 1:
         return
@@ -162,13 +164,13 @@ def _of_each_channel(kernel: PrimFunc, block: SBlock, weights: frozenset[int]) -
 
 
 def _differs(shape: Sequence[int]) -> bool:
-    """Whether channels last is another order in memory."""
+    """Tell whether channels last is another order in memory."""
     others = [extent for extent in shape[_CHANNELS + 1 :] if extent > 1]
     return len(shape) > _CHANNELS + 1 and shape[_CHANNELS] > 1 and bool(others)
 
 
 def _follows(block: SBlock, result: Var, moved: dict[Var, bool]) -> bool:
-    """Whether what the block makes on the way lies so too: sums as the result does, the rest as what it reads."""
+    """Tell whether an intermediate moves too: sums follow the result, other blocks the buffers they read."""
     if block.init is not None:
         return result in moved
     rank = len(block.body.buffer.ty.shape)
@@ -183,7 +185,7 @@ def _moved(buffer: Var) -> Var:
 def _nest(block: SBlock, moved: dict[Var, bool], made: dict[Var, Var]) -> object:
     def placed(buffer: Var, indices: Sequence) -> list:
         if len(indices) != len(buffer.ty.shape):
-            raise Unknown("an access by fewer indices than axes")
+            raise Unknown("an access has another number of indices than its buffer")
         return move_channels_last(list(indices)) if buffer in moved else list(indices)
 
     def load(each: TensorLoad) -> TensorLoad:
@@ -201,7 +203,7 @@ def _nest(block: SBlock, moved: dict[Var, bool], made: dict[Var, Var]) -> object
 
 
 def _as_written(axes: list[IterVar], store: BufferStore) -> list[IterVar]:
-    """The axes that are indices of what is written in the order they are so, where they stand; others stay."""
+    """Order the axes that index the store as they do; the others keep their places."""
     places = [n for n, axis in enumerate(axes) if any(index.same_as(axis.var) for index in store.indices)]
     order = [axis for index in store.indices for axis in axes if axis.var.same_as(index)]
     for place, axis in zip(places, order):

@@ -1,4 +1,4 @@
-"""A kernel that reduces an operand, made to take it a few rows at a time: its result is where it accumulates.
+"""Rewrite a reduction to take its operand a few rows at a time: reduction split, the result as accumulator.
 
     for c in 0…64: sum[f, y, x] += data[c, y, x] * weight[f, c];  result = max(sum + bias, 0)    the kernel
     first ─► result[f, y, x] = (result or 0) + Σ data[first + c, y, x] * …                       a part of the sum
@@ -24,7 +24,7 @@ from .row_window import Nest, RowDependence, Span
 
 _SPATIAL, _REDUCE = 0, 2
 
-#: how what was summed up and what is added make one, by the kind of the reduction's update
+#: how to combine the accumulator with a partial result, by the kind of the reduction's update
 _COMBINED: dict[str, Callable[[Expr, Expr], Expr]] = {
     "Add": lambda one, other: one + other, "Max": tirx.max, "Min": tirx.min,
 }  # fmt: skip
@@ -32,16 +32,18 @@ _COMBINED: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 @dataclass(frozen=True)
 class PartialSum:
-    """`part` takes the number of the first row, the kernel's operands, what is summed up so far, and the result;
-    `finish`, None where nothing is left to do, takes the operands, the sum, and the result. The sum may lie where the
-    result does."""
+    """Kernels of a split reduction.
+
+    `part` takes the number of the first row, the kernel's operands, the sum so far, and the result; `finish`, None
+    without epilogue, takes the operands, the sum, and the result. The sum may alias the result.
+    """
 
     part: PrimFunc
     finish: PrimFunc | None
 
 
 def sums_over(kernel: PrimFunc, operand: int, axis: int) -> bool:
-    """Whether the kernel can take the rows of an operand along `axis` one after the other."""
+    """Tell whether the kernel can take an operand's rows along `axis` one by one."""
     try:
         _Reduction(inlined(kernel)).along(operand, axis)
     except Unknown:
@@ -50,31 +52,31 @@ def sums_over(kernel: PrimFunc, operand: int, axis: int) -> bool:
 
 
 def partial_sum(kernel: PrimFunc, operand: int, axis: int, count: int) -> PartialSum:
-    """`kernel` by `count` rows of an operand along `axis` at a time. Raises Unknown where `sums_over` is false."""
+    """Split `kernel` by `count` rows of an operand along `axis`. Raises Unknown if `sums_over` is false."""
     found = _Reduction(inlined(kernel))
     return PartialSum(found.part(found.along(operand, axis), count), found.finish())
 
 
 class _Reduction:
-    """A kernel of padding, one reduction, and at most one block, which works on each element of what that gives."""
+    """Match a kernel of padding, one reduction, and at most one element-wise epilogue."""
 
     def __init__(self, kernel: PrimFunc):
         self.kernel = kernel
         blocks = blocks_of(kernel)
         reductions = [number for number, block in enumerate(blocks) if block.init is not None]
         if len(reductions) != 1 or len(blocks) - reductions[0] > 2:
-            raise Unknown("more than a sum and what is made of it")
+            raise Unknown("more than padding, a reduction and an epilogue")
         self.padding, self.total = blocks[: reductions[0]], blocks[reductions[0]]
         self.last = blocks[-1] if len(blocks) - reductions[0] == 2 else None
         self.sum = self.total.body.buffer
         self.combine = _COMBINED.get(type(self.total.body.value).__name__)
         if self.combine is None or not _covers(self.total):
-            raise Unknown("a reduction that is not understood")
+            raise Unknown("the reduction is no sum, max or min over the whole buffer")
         if self.last is not None and not self._is_elementwise(self.last):
-            raise Unknown("a sum that is moved")
+            raise Unknown("the epilogue is not element-wise")
 
     def _is_elementwise(self, block: SBlock) -> bool:
-        """Whether each element of its result is made of the same element of the sum."""
+        """Tell whether each result element depends on the same element of the sum alone."""
         store = block.body
         reads = [load.indices for load in loads(store.value) if load.source.same_as(self.sum)]
         one, other = self.sum.ty, store.buffer.ty
@@ -83,7 +85,7 @@ class _Reduction:
         return alike and same and _covers(block)
 
     def along(self, operand: int, axis: int) -> RowDependence:
-        """How the buffers follow the rows of an operand."""
+        """Find how the buffers follow the rows of an operand."""
         param = self.kernel.params[operand]
         found = RowDependence(self.kernel)
         found.spans[self.sum] = Span(1, 0, 1)
@@ -92,14 +94,14 @@ class _Reduction:
             found.follow(block)
         late = [] if self.last is None else loads(self.last.body.value)
         if not found.is_followed(param) or found.dims[param] != axis or any(load.source.same_as(param) for load in late):
-            raise Unknown("an operand that is needed whole")
+            raise Unknown("the operand is needed whole")
         follows, extent = found.follows(param), int(param.ty.shape[axis])
         if follows.low != tuple(range(extent)) or follows.high != tuple(range(1, extent + 1)):
-            raise Unknown("rows that are not all taken, one by one")
+            raise Unknown("the rows are not taken one by one")
         return found
 
     def _row(self, param: Var, axis: int) -> Var:
-        """The axis of the reduction along which the rows of the operand, or of its padded copy, are taken."""
+        """Find the reduction axis that walks the rows of the operand or its padded copy."""
         padded = [each.body for each in self.padding]
         sources = [param, *(each.buffer for each in padded if any(x.source.same_as(param) for x in loads(each.value)))]
         reduced = [each.var for each in self.total.iter_vars if int(each.iter_type) == _REDUCE]
@@ -109,7 +111,7 @@ class _Reduction:
                 for var in reduced:
                     if var.same_as(index):
                         return var
-        raise Unknown("an operand that is not summed up along the axis")
+        raise Unknown("the operand is not reduced along the axis")
 
     def part(self, found: RowDependence, count: int) -> PrimFunc:
         first = Var("first", "int64")
@@ -145,7 +147,7 @@ class _Reduction:
 
 
 def _covers(block: SBlock) -> bool:
-    """Whether the block writes each element of its buffer, at the axes themselves."""
+    """Tell whether the block writes each element of its buffer, indexed by the axes themselves."""
     store = block.body
     spatial = {axis.var: int(axis.dom.extent) for axis in block.iter_vars if int(axis.iter_type) == _SPATIAL}
     for index, extent in zip(store.indices, store.buffer.ty.shape, strict=True):

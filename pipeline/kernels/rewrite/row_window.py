@@ -1,10 +1,10 @@
-"""A kernel made to compute a few rows of its result: those of one axis from a number it is called with.
+"""Rewrite a kernel to compute a window of its result's rows.
 
     for y in 0…56: result[c, y, x] = Σ data[k, 2 y + i, 2 x + j] * weight[c, k, i, j]            the kernel
     first ─► for y in 0…1: result[c, first + y, x] = Σ data[k, 2 (first + y) + i, …] * …         its window of one row
 
-`rows_of` says which rows of the operands a row of the result needs; `window` makes the kernel. Rows are of any one axis.
-What is not understood has no rows.
+The first row is an argument. `rows_of` finds the operand rows (halo included) that each result row needs; `row_window`
+makes the kernel. Rows are of any one axis. A kernel the analysis does not understand has no rows.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ from ...tir.index_grid import RoughGrid, Unknown
 from ...tir.loop_nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple, simplified
 
 _SPATIAL = 0
-#: rows at most: each is worked out by itself
+#: largest number of rows: each is analysed by itself
 MOST_ROWS = 1 << 20
 
 
 def rows_of(kernel: PrimFunc, axis: int) -> Rows | None:
-    """How the rows of the operands follow those of the only result, along its `axis`; None where they do not, or where
-    there are more than MOST_ROWS."""
+    """Find the operand rows each row of the only result needs, along its `axis`.
+
+    None if operands do not follow, or if there are more than MOST_ROWS.
+    """
     if int(kernel.params[-1].ty.shape[axis]) > MOST_ROWS:
         return None
     try:
@@ -46,9 +48,9 @@ def rows_of(kernel: PrimFunc, axis: int) -> Rows | None:
 
 
 def row_window(kernel: PrimFunc, axis: int, count: int) -> PrimFunc:
-    """`kernel` for `count` rows of its result, which is all its result then has.
+    """Rewrite `kernel` to compute a result of `count` rows only.
 
-    Its new first parameter, an int64, is the number of the first of them. Raises Unknown where `rows_of` is None.
+    Its new first parameter, an int64, is the number of the first of them. Raises Unknown if `rows_of` is None.
     """
     found, result = _followed(kernel, axis)
     first = Var("first", "int64")
@@ -58,7 +60,7 @@ def row_window(kernel: PrimFunc, axis: int, count: int) -> PrimFunc:
 
 
 def takes_a_row(kernel: PrimFunc) -> bool:
-    """Whether a parameter is a number, as that of the first row is."""
+    """Tell whether a parameter is a scalar, as the number of the first row is."""
     return any(getattr(param.ty, "shape", None) is None for param in kernel.params)
 
 
@@ -71,12 +73,12 @@ def _followed(kernel: PrimFunc, axis: int) -> tuple[RowDependence, Var]:
     return found, result
 
 
-
-
 @dataclass(frozen=True)
 class Span:
-    """What rows `first` up to `first` + n need of a buffer that follows in proportion: the rows from
-    slope · first + low up to slope · (first + n - 1) + high."""
+    """Rows needed of a proportional buffer, for rows `first` up to `first` + n.
+
+    These are the rows from slope · first + low up to slope · (first + n - 1) + high.
+    """
 
     slope: int
     low: int
@@ -91,7 +93,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Nest:
-    """A block with a loop for each of its axes; `row` is the one that follows the rows, if any."""
+    """A block with one loop per axis; `row` is the axis that follows the rows, if any."""
 
     block: SBlock
     row: Var | None
@@ -102,11 +104,11 @@ class Nest:
 
 
 class RowDependence:
-    """How the buffers of a kernel follow rows, found from the last block to the first.
+    """Trace how a kernel's buffers follow rows, from the last block to the first.
 
-    `dims` are, by buffer, the axis that follows; `spans` how much is needed of those the kernel writes; `whole` are
-    those of which each row needs all. `nests` are in the order they were met, which is the last first.
-    With `repeats`, a sum may be one of these.
+    `dims` maps a buffer to the axis that follows; `spans` the buffers the kernel writes to the rows needed; `whole` are
+    buffers each row needs entirely. `nests` are in the order they were met: last block first. With `repeats`, a sum may
+    be in `whole`.
     """
 
     def __init__(self, kernel: PrimFunc, repeats: bool = False):
@@ -126,31 +128,31 @@ class RowDependence:
         return buffer in self.dims and buffer not in self.whole
 
     def start(self, buffer: Var, axis: int) -> None:
-        """The rows are those of `buffer` along `axis`."""
+        """Take the rows of `buffer` along `axis`."""
         self.dims[buffer], self.spans[buffer] = axis, Span(1, 0, 1)
 
     def follow(self, block: SBlock) -> None:
-        """The block before those followed so far."""
+        """Trace the next block, in reverse execution order."""
         store = block.body
         if store.buffer in self.whole:
             self._repeat(block)
             return
         dim = self.dims.get(store.buffer)
         if dim is None:
-            raise Unknown("a block that nothing needs")
+            raise Unknown("a block has no reader")
         row = next((axis for axis in block.iter_vars if axis.var.same_as(store.indices[dim])), None)
         if row is None or int(row.iter_type) != _SPATIAL or int(row.dom.extent) != int(store.buffer.ty.shape[dim]):
-            raise Unknown("a block that does not write row by row")
+            raise Unknown("a block does not write row by row")
         if any(uses(index, row.var) for place, index in enumerate(store.indices) if place != dim):
-            raise Unknown("rows that lie aslant")
+            raise Unknown("a row axis occurs in two indices")
         span = self.spans[store.buffer]
         if self.nests and not 0 <= span.low <= span.slope * (self._count - 1) + span.high <= int(row.dom.extent):
-            raise Unknown("rows that do not exist, and would be computed")
+            raise Unknown("the window covers rows outside its buffer")
         self.add(Nest(block, row.var))
 
     @property
     def _count(self) -> int:
-        """The number of rows there are."""
+        """Return the number of rows of the result."""
         root = self.nests[0]
         return next(int(axis.dom.extent) for axis in root.block.iter_vars if axis.var.same_as(root.row))
 
@@ -161,17 +163,17 @@ class RowDependence:
                 self._need(nest, load)
 
     def _repeat(self, block: SBlock) -> None:
-        """Padding that every row needs all of: it is computed for each window again, or where it is read."""
+        """Repeat a block every row needs whole, mostly padding: recompute it per window, or inline it at its reader."""
         if block.init is not None and not self._repeats or block.body.buffer in self.dims:
-            raise Unknown("a sum that is needed whole")
+            raise Unknown("a sum is needed whole, or a block both whole and by row")
         self.nests.append(Nest(block, None))
         self.whole.update(load.source for load in loads(block.body.value))
 
     def _need(self, nest: Nest, load: TensorLoad) -> None:
-        """Note what a load needs of its buffer."""
+        """Record the rows a load needs of its buffer."""
         source, indices = load.source, simple(nest.block, load.indices)
         if any(source.same_as(each) for each in self.written):
-            raise Unknown("a result that is read")
+            raise Unknown("a buffer is read before it is written")
         moved = [place for place, index in enumerate(indices) if uses(index, nest.row)]
         if len(moved) != 1 or self.dims.get(source, moved[0]) != moved[0]:
             self.whole.add(source)
@@ -182,11 +184,11 @@ class RowDependence:
             self._stretch(nest, source, indices[moved[0]])
 
     def _stretch(self, nest: Nest, buffer: Var, index: Expr) -> None:
-        """Make the window of a buffer of the kernel's own hold what the block needs of it at `index`."""
+        """Widen the window of an internal buffer to the rows the block reads at `index`."""
         axes = [axis for axis in nest.block.iter_vars if uses(index, axis.var)]
         linear = sym.detect_linear_equation(index, [axis.var for axis in axes])
         if not linear or any(not isinstance(each, IntImm) for each in linear):
-            raise Unknown("rows that are not in proportion")
+            raise Unknown("the rows are not an affine function of the result's rows")
         low = high = int(linear[-1])
         slope = 0
         for axis, factor in zip(axes, map(int, linear[:-1])):
@@ -199,11 +201,11 @@ class RowDependence:
         needed = Span(slope * span.slope, slope * span.low + low, slope * (span.high - 1) + high + 1)
         known = self.spans.setdefault(buffer, needed)
         if slope < 1 or known.slope != needed.slope:
-            raise Unknown("rows of two kinds")
+            raise Unknown("the row strides differ")
         self.spans[buffer] = replace(known, low=min(known.low, needed.low), high=max(known.high, needed.high))
 
     def follows(self, param: Var) -> Follows:
-        """The rows of a parameter that each row needs, whatever the conditions in the kernel say."""
+        """Return the rows of a parameter that each row needs, ignoring the kernel's conditions."""
         dim = self.dims[param]
         needed = [self._needed(nest, index) for nest, index in self._reads[param]]
         low, high = np.min([low for low, _ in needed], axis=0), np.max([high for _, high in needed], axis=0)
@@ -222,7 +224,10 @@ class RowDependence:
         return rows.min(axis=1) - margin, rows.max(axis=1) + 1 + margin
 
     def window(self, count: int, first: Var) -> tuple[list[Stmt], dict[Var, Var]]:
-        """The nests in the order they run, for `count` rows from `first`; and the buffers that stand for others."""
+        """Build the nests for `count` rows from `first`, in execution order.
+
+        Returns also the map of replaced buffers.
+        """
         buffers: dict[Var, Var] = {}
         starts: dict[Var, tuple[int, Expr]] = {}
         for old, span in self.spans.items():
@@ -234,7 +239,7 @@ class RowDependence:
     def _made(
         self, nest: Nest, count: int, first: Var, buffers: dict[Var, Var], starts: dict[Var, tuple[int, Expr]]
     ) -> Stmt:
-        """`starts` are, by new buffer, an axis and the row that is the first of its window."""
+        """Build one nest of a window; `starts` maps each new buffer to its axis and its first row."""
         span = self.spans.get(nest.store.buffer)
         axes = [
             axis_like(axis, span.count(count) if span and axis.var.same_as(nest.row) else int(axis.dom.extent))
@@ -243,7 +248,7 @@ class RowDependence:
         values: dict[Var, Expr] = {old.var: new.var for old, new in zip(nest.block.iter_vars, axes)}
         if span is not None and nest.row is not None:
             values[nest.row] = values[nest.row] + span.start(first)
-        # the axis of the rows stays in the indices, even where it has one value: a tile is found by it
+        # keep the row axis in the indices, even with one value: tiling matches it
         analyzer = analyzer_of([new for old, new in zip(nest.block.iter_vars, axes) if not old.var.same_as(nest.row)])
 
         def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:

@@ -1,8 +1,8 @@
-"""Kernels cut in two where one part is needed whole by every row of the other: a gate computed from means, say.
+"""Split kernels (loop fission) at a value every row of the result needs whole: a gate computed from means, say.
 
     result[c, y, x] = data[c, y, x] * sigmoid(Σ weight[c, k] * mean[k])          one kernel, by TVM's fusion
-    gate[c] = sigmoid(Σ weight[c, k] * mean[k])                                  what no row of the result can be without
-    result[c, y, x] = data[c, y, x] * gate[c]                                    what can be computed row by row
+    gate[c] = sigmoid(Σ weight[c, k] * mean[k])                                  needed whole by every row
+    result[c, y, x] = data[c, y, x] * gate[c]                                    can be computed row by row
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from .row_window import RowDependence
 
 @dataclass(frozen=True)
 class _Cut:
-    """`first` writes what `then` reads after its other operands; both take operands of the kernel by position."""
+    """Two kernels: `first` writes `between`, `then` reads it after its other operands.
+
+    Both take operands of the original kernel by position.
+    """
 
     first: PrimFunc
     first_reads: tuple[int, ...]
@@ -35,7 +38,7 @@ class _Cut:
 
 
 def split_reductions(lowered: Lowered) -> Lowered:
-    """`lowered` with every kernel cut that has sums each row of its result needs whole."""
+    """Split every kernel with a sum that each row of its result needs whole."""
     cuts = {name: cut for name, kernel in lowered.kernels.items() if (cut := _cut(kernel)) is not None}
     program, kernels = lowered.program, dict(lowered.kernels)
     steps: list[Step] = []
@@ -56,7 +59,7 @@ def split_reductions(lowered: Lowered) -> Lowered:
 
 
 def _with_tensor(program: Program, step: Step, like: Var) -> tuple[Program, int]:
-    """`program` with a buffer for what is between the two parts of `step`, and its tensor."""
+    """Add a buffer and tensor for the value between the two parts of `step`; return the tensor's number."""
     shape = tuple(int(extent) for extent in like.ty.shape)
     tensor = Tensor(shape, str(like.ty.dtype), buffer=len(program.buffers))
     result = program.buffers[program.tensors[step.writes[0]].buffer]
@@ -77,7 +80,10 @@ def _cut(kernel: PrimFunc) -> _Cut | None:
 
 
 def _cut_along(kernel: PrimFunc, axis: int) -> _Cut | None:
-    """The cut between what follows the rows of the result along `axis` and what does not; None without any sum."""
+    """Separate blocks that follow the result's rows along `axis` from the rest.
+
+    None if the rest holds no sum.
+    """
     blocks, nests = blocks_of(kernel), nests_in(kernel)
     if not any(block.init is not None for block in blocks) or int(kernel.params[-1].ty.shape[axis]) == 1:
         return None

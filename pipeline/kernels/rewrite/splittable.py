@@ -1,4 +1,4 @@
-"""All ways to split the kernels of a program, worked out once for each structure."""
+"""Find all ways to split the kernels of a program, once per structure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .row_window import rows_of
 
 
 def splits_of(lowered: Lowered) -> dict[str, Splits]:
-    """How each kernel of the program can be split."""
+    """Find the row windows and partial sums of each kernel of the program."""
     steps = {step.kernel: step for step in lowered.program.steps}
     return {name: _splits(lowered.kernels[name], len(step.writes)) for name, step in steps.items()}
 

@@ -1,9 +1,9 @@
-"""Steps made one kernel, which runs them row by row: windows of their kernels in a loop, rings between them.
+"""Fuse the steps of a streaming region into one kernel: row by row, with ring buffers between.
 
     for tick in …:                                each stage in the order of the steps
         k = (tick - offset) / period
         if k is whole and 0 <= k < extent / group: window(first = k * group)
-    finish                                        of the stages that summed up
+    finish                                        epilogues of the stages that summed up
 
 A window reads and writes row r of a ring at r modulo the rows it holds.
 
@@ -35,7 +35,7 @@ _SERIAL = 0
 
 
 def stream_region(lowered: Lowered, region: Region) -> Lowered:
-    """`lowered` with the steps of the region made one, which stands where the last of them stood."""
+    """Replace the steps of `region` by one kernel, at the last one's place."""
     program, step = merge_region(lowered.program, region)
     kernel, repacks = _kernel(lowered, region, step.reads, step.writes)
     program, weights = repack_by_number(program, lowered.weights, repacks)
@@ -49,14 +49,17 @@ def stream_region(lowered: Lowered, region: Region) -> Lowered:
 
 @dataclass(frozen=True)
 class _Place:
-    """A tensor as the kernel has it: its buffer, and the axis and number of rows of a ring."""
+    """Location of a tensor in the kernel: its buffer, and the axis and number of rows of a ring."""
 
     buffer: Var
     axis: int = 0
     held: int | None = None
 
     def indices(self, indices: Sequence[Expr], row: Expr | None = None) -> list[Expr]:
-        """Where the element of the tensor lies; with `row`, that is the row the indices count from along the axis."""
+        """Return the buffer indices of a tensor element.
+
+        With `row`, indices along the axis count from that row.
+        """
         found = list(indices)
         if row is not None:
             found[self.axis] = (row if self.held is None else tirx.floormod(row, self.held)) + found[self.axis]
@@ -68,7 +71,7 @@ class _Place:
 def _kernel(
     lowered: Lowered, region: Region, reads: Sequence[int], results: Sequence[int]
 ) -> tuple[PrimFunc, dict[int, Repack]]:
-    """The kernel, and the layouts it wants for weights, by their number."""
+    """Build the fused kernel, and the repacks it wants, by weight number."""
     program = lowered.program
     runs = _runs(lowered, region)
     layouts = {weight: repack for run in runs for weight, repack in run.repacks.items()}
@@ -102,7 +105,10 @@ def _kernel(
 
 @dataclass(frozen=True)
 class _Run:
-    """What a stage runs at its ticks, and after the last of them; the layouts it wants for weights, by their number."""
+    """Kernels of a stage: one per tick, one after the last.
+
+    `repacks` are the layouts it wants, by weight number.
+    """
 
     kernel: PrimFunc
     finish: PrimFunc | None
@@ -110,7 +116,7 @@ class _Run:
 
 
 def _runs(lowered: Lowered, region: Region) -> list[_Run]:
-    """The scheduled kernel of each stage, with variables of its own: two stages may have one kernel."""
+    """Schedule the kernel of each stage, with fresh variables: two stages may share one kernel."""
     program = lowered.program
     free = free_weights(program, frozenset(name for name, each in lowered.kernels.items() if is_scheduled(each)))
     layouts = dict(lowered.layouts)
@@ -127,11 +133,11 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
             made, finish = parts.part, parts.finish
         for number, weight in enumerate(weights):
             if weight in layouts:
-                made = read_repacked(made, number + 1, layouts[weight])  # the first parameter is the number of the row
+                made = read_repacked(made, number + 1, layouts[weight])  # the first parameter is the row number
                 finish = finish and read_repacked(finish, number, layouts[weight])
         choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
         schedule = schedules(made, choice, lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
-        if stage.operand is None:  # a part of a sum reads what it adds to where it writes, which no analysis here sees
+        if stage.operand is None:  # a partial sum reads its accumulator in place, which no analysis here sees
             ticks = stage.extent // stage.group
             schedule = lowered.tuning.schedule(
                 ScheduleRequest(made, choice, lowered.machine, True, schedule, schedule.workspace, ticks)
@@ -145,7 +151,7 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
 
 
 def _at_its_ticks(kernel: PrimFunc, stage: Stage, step: Step, places: dict[int, _Place], since: Expr) -> Stmt:
-    """The stage's rows at the ticks at which it runs; `since` are the ticks since its first."""
+    """Guard the stage's rows by the ticks it runs at; `since` counts the ticks since its first."""
     number = tirx.floordiv(since, stage.period) if stage.period > 1 else since
     when = [since >= 0, number < stage.extent // stage.group]
     if stage.period > 1:
@@ -156,11 +162,14 @@ def _at_its_ticks(kernel: PrimFunc, stage: Stage, step: Step, places: dict[int, 
 def _bound(
     kernel: PrimFunc, step: Step, places: dict[int, _Place], row: Expr | None, windowed: bool = False
 ) -> Stmt:
-    """The body of a stage's kernel, on the buffers of the whole. `windowed`: its result are the rows from `row` on."""
+    """Bind the body of a stage's kernel to the buffers of the fused kernel.
+
+    `windowed`: the result holds the rows from `row` on.
+    """
     params = list(kernel.params)
     first = params.pop(0) if row is not None else None
     tensors = [*step.reads, *step.writes]
-    if len(params) > len(tensors):  # what was summed up so far lies in the result
+    if len(params) > len(tensors):  # the sum so far aliases the result
         tensors.insert(len(step.reads), step.writes[0])
     held = {param: places[tensor] for param, tensor in zip(params, tensors, strict=True)}
     result = params[-1]

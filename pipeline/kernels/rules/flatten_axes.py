@@ -1,10 +1,10 @@
-"""Neighbouring axes that always go together become one: longer loops for vectors, and more sizes for tiles.
+"""Fuse neighbouring axes that always occur together: longer loops for vectors, and more sizes for tiles.
 
     result[c, y, x] = max(data[c, y, x] + bias[c], 0)            y, x: one axis of 49 instead of two of 7
     conv 1×1: result[f, y, x] += data[c, y, x] * weight[f, c]     the same: a product of matrices
 
-Two neighbouring dimensions of a buffer become one where every access walks them by the same two axes, and these axes
-are used in no other way. The memory stays as it was.
+Two neighbouring dimensions of a buffer are fused if every access walks them by the same two axes, and these axes are
+used in no other way. The memory layout does not change.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ...tir.expressions import loads, parts, replaced
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import all_of, analyzer_of, axis_like, blocks_of, int64, kernel_of, nest_of, reshaped, simplified
 
-#: a buffer and a dimension of it, which goes with the next
+#: a buffer and a dimension of it, to fuse with the next
 _Pair = tuple[Var, int]
 
 
 def flatten_axes(kernel: PrimFunc, kept: frozenset[int] = frozenset()) -> PrimFunc:
-    """`kernel`, not scheduled yet, with such axes as one; as it was where there are none, or it is of another form.
+    """Fuse such axes of an unscheduled `kernel`; return it as it is without any, or for another form.
 
     The parameters at the positions `kept` keep their shapes.
     """
@@ -49,7 +49,7 @@ def flatten_axes(kernel: PrimFunc, kept: frozenset[int] = frozenset()) -> PrimFu
 
 
 def with_shapes_of(original: PrimFunc, flat: PrimFunc, scheduled: PrimFunc) -> PrimFunc:
-    """`scheduled`, which was made of `flat`, with parameters in the shapes they had in `original`."""
+    """Restore the parameter shapes of `original` in `scheduled`, a schedule of `flat`."""
     if flat.same_as(original):
         return scheduled
     shapes = {
@@ -79,8 +79,10 @@ def with_shapes_of(original: PrimFunc, flat: PrimFunc, scheduled: PrimFunc) -> P
 
 
 def _spread(flat: Var, shape: Sequence[int], indices: Sequence[Expr]) -> list[Expr]:
-    """The indices of the same element in more dimensions: of those that were one, the last runs over the ends of its
-    lines, which is the same place in memory, and plain to see for LLVM."""
+    """Return the indices of the same element in the unfused shape.
+
+    Of fused dimensions, the last index runs past the end of its line: the same place in memory, and simple for LLVM.
+    """
     found: list[Expr] = []
     for extent, index in zip(flat.ty.shape, indices):
         group = [shape[len(found)]]
@@ -92,7 +94,7 @@ def _spread(flat: Var, shape: Sequence[int], indices: Sequence[Expr]) -> list[Ex
 
 @dataclass(frozen=True)
 class _Block:
-    """A block, its store with indices as simple as they can be, and the value it starts from."""
+    """A block, its store with simplified indices, and its initial value."""
 
     name: str
     axes: tuple[IterVar, ...]
@@ -124,7 +126,7 @@ def _simplified(block: SBlock) -> _Block:
 
     init = block.init
     if init is not None and not isinstance(init, BufferStore):
-        raise Unknown("a start of more than one value")
+        raise Unknown("the initial value is no single store")
     return _Block(block.name_hint, tuple(block.iter_vars), store(block.body), None if init is None else store(init))
 
 
@@ -133,8 +135,8 @@ def _buffers(blocks: Sequence[_Block]) -> list[Var]:
 
 
 def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
-    """The dimensions that become one with the next: those that all accesses walk by two axes which become one."""
-    # by numbers: to compare objects of TVM's takes long
+    """Find the dimensions to fuse with the next: all accesses walk both by two axes that are fused too."""
+    # by numbers: comparing TVM objects is slow
     axis_number = {axis.var: number for number, axis in enumerate(axis for block in blocks for axis in block.axes)}
     extents = [int(axis.dom.extent) for block in blocks for axis in block.axes]
     buffers = _buffers(blocks)
@@ -165,7 +167,7 @@ def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
 
 
 def _neighbours(block: _Block) -> Iterator[tuple[Var, Var]]:
-    """Two axes of one kind that index a buffer side by side, and are used in no other way than as indices."""
+    """Yield axis pairs of one kind that index side by side and occur nowhere else."""
     otherwise = _used_otherwise(block)
     kinds = {axis.var: int(axis.iter_type) for axis in block.axes if axis.var not in otherwise}
     for _, indices in block.accesses:
@@ -175,14 +177,14 @@ def _neighbours(block: _Block) -> Iterator[tuple[Var, Var]]:
 
 
 def _stays(pair: tuple[int, int], indices: Sequence[int | None], buffer: int, pairs: set[tuple[int, int]]) -> bool:
-    """Whether neither axis of a pair is an index without the other."""
+    """Tell whether neither axis of a pair is an index without the other."""
     ones = [dim for dim, index in enumerate(indices) if index == pair[0]]
     others = [dim - 1 for dim, index in enumerate(indices) if index == pair[1]]
     return ones == others and all((buffer, dim) in pairs for dim in ones)
 
 
 def _used_otherwise(block: _Block) -> set[Var]:
-    """The axes that are more than an index by themselves."""
+    """Return the axes that occur other than as a plain index."""
 
     def found(expr: object) -> Iterator[Var]:
         if isinstance(expr, Var):
@@ -196,7 +198,7 @@ def _used_otherwise(block: _Block) -> set[Var]:
 
 
 def _groups(count: int, joined: Sequence[bool]) -> list[list[int]]:
-    """Places 0 … count - 1, those that are joined to the next one together."""
+    """Group places 0 … count - 1: a joined place with the next one."""
     groups: list[list[int]] = []
     for place in range(count):
         if place and joined[place - 1]:
@@ -219,7 +221,7 @@ def _dimensions(buffer: Var, joints: set[_Pair]) -> list[list[int]]:
 
 
 def _nest(block: _Block, joints: set[_Pair], made: dict[Var, Var]) -> object:
-    """The block by its new axes: an axis that goes before another takes the extents of both, the other goes."""
+    """Rebuild the block by its fused axes: the first axis of a group takes all its extents."""
     follows: dict[Var, Var] = {}
     for buffer, indices in block.accesses:
         for group in _dimensions(buffer, joints):

@@ -1,18 +1,18 @@
-"""Schedule one kernel so that it needs no workspace: intermediate tensors become single values inside the result's loops.
+"""Fuse the loops of a kernel so that it needs no workspace: intermediate tensors shrink to single values.
 
 A fused kernel as TVM makes it is a chain of blocks over whole tensors:
 
     pad ─► conv (reduction) ─► add ─► relu          `pad`, `conv` and `add` are workspaces as large as activations
 
-1. every element-wise producer is inlined into its consumers;
-2. every block left is computed where its result is consumed: inside those loops of the consumer that select its
-   elements, and no others, so that nothing is computed twice.
+1. inline every element-wise producer into its consumers;
+2. compute every remaining block at its consumer (`compute_at`): inside the loops that select its elements, and no
+   others, so that nothing is computed twice.
 
-Going from producers into the consumer's loops (`compute_at`), not from consumers into the producer's, covers padding:
-the consumer's loops visit its whole domain by construction. (`reverse_compute_at` drops the consumer instances that
-read no produced element, and the result is silently wrong.)
+Moving producers into the consumer's loops, not consumers into the producer's, covers padding: the consumer's loops
+visit its whole domain by construction. (`reverse_compute_at` drops the consumer instances that read no produced
+element, and the result is silently wrong.)
 
-What a step of the schedule refuses stays as it was: correct, with a workspace that is measured and counted.
+A step TVM refuses changes nothing: the kernel stays correct, with a workspace that is measured and counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...tir.inlining import attempt, inline_producers, intermediate_blocks, new_
 
 
 def fuse_loops(kernel: PrimFunc) -> PrimFunc:
-    """The same function with intermediate tensors shrunk to what one iteration of the result's loops needs."""
+    """Shrink intermediate tensors to the elements one iteration of the result's loops needs."""
     schedule = new_schedule(kernel)
     inline_producers(schedule)
     for block in reversed(intermediate_blocks(schedule, result_names(schedule))):
@@ -35,7 +35,7 @@ def fuse_loops(kernel: PrimFunc) -> PrimFunc:
 
 
 def compute_at_consumer(schedule: Schedule, block: SBlockRV) -> None:
-    """Move `block` under the loops of its consumers that select its elements, those loops being put outermost."""
+    """Compute `block` at the consumer loops that select its elements, moved outermost."""
     consumers = schedule.get_consumers(block)
     if not consumers:
         return
@@ -53,7 +53,7 @@ def compute_at_consumer(schedule: Schedule, block: SBlockRV) -> None:
 
 
 def _shared_loops(schedule: Schedule, blocks: list[SBlockRV]) -> list[LoopRV]:
-    """The loops around all of `blocks`, outermost first."""
+    """Return the loops around all of `blocks`, outermost first."""
     nests = [schedule.get_loops(block) for block in blocks]
     shared = []
     for loops in zip(*nests):
@@ -64,7 +64,7 @@ def _shared_loops(schedule: Schedule, blocks: list[SBlockRV]) -> list[LoopRV]:
 
 
 def _selecting_loops(schedule: Schedule, producer: SBlockRV, consumer: SBlockRV, loops: list[LoopRV]) -> list[bool]:
-    """For each loop of `consumer`: does it choose which elements of the producer's result are read?"""
+    """Tell for each loop of `consumer` whether it selects elements of the producer."""
     produced = schedule.get(producer).writes[0].source
     block = schedule.get(consumer)
     index_vars = [
@@ -85,7 +85,7 @@ def _selecting_loops(schedule: Schedule, producer: SBlockRV, consumer: SBlockRV,
 
 
 def iteration_values(schedule: Schedule, block: SBlockRV) -> list:
-    """What the block's axes are bound to, in terms of the loops around it."""
+    """Return the bindings of the block's axes, in terms of the loops around it."""
     wanted = schedule.get(block)
 
     def find(stmt: Stmt) -> SBlockRealize | None:

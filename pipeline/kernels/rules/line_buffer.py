@@ -1,6 +1,8 @@
-"""The rows of a plane in a small copy with their padding, columns one stride apart side by side: see sliding.
+"""Copy rows of a plane into a padded line buffer: see rules/sliding_window.py.
 
     lines[row, phase, place] = plane[row, place · stride + phase], or the padding
+
+Columns one stride apart lie side by side.
 """
 
 from __future__ import annotations
@@ -18,15 +20,15 @@ from ...tir.index_grid import Unknown, holds_along
 from ...tir.loop_nests import buffer_of, int64, sequence
 from .sliding_plane import Plane
 
-#: vectors that are copied one after the other, without a loop
+#: largest number of vectors copied unrolled, without a loop
 _UNROLLED = 16
-#: lanes of the shortest of them: of vectors of two LLVM makes code that its own verifier refuses
+#: least lanes of such a vector: for vectors of two LLVM makes code that its own verifier refuses
 _FEW = 4
 _SERIAL, _VECTORIZED = 0, 2
 
 
 class LineBuffer(Plane):
-    """A plane in padded lines, of `chunks` vectors of `lanes` and what the last window of a row needs after them."""
+    """Hold a plane in padded lines: `chunks` vectors of `lanes`, and the halo of a row's last window after them."""
 
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel)
@@ -35,22 +37,22 @@ class LineBuffer(Plane):
             self.lanes //= 2
         self.chunks = -(-self.width // self.lanes)
         self.phase_width = self.chunks * self.lanes + (self.columns.taps - 1) * self.columns.step // self.columns.stride
-        #: what axes stand for: loops around all of it, or nothing
+        # axes around the plane become loops; axes of extent 1 become 0
         around = [axis for axis in self.outer if isinstance(axis, Var) and self.axes[axis] > 1]
         self.loops = {axis: Var("plane", "int64") for axis in around}
         single = {axis.var: int64(0) for axis in self.window.iter_vars if self.axes[axis.var] == 1}
         self.values: dict[Var, Expr] = {**single, **self.loops}
 
     def lines_of(self, rows: int) -> Var:
-        """The buffer of the lines that so many rows of the result need."""
+        """Declare the line buffer for so many rows of the result."""
         return buffer_of("lines", (self.count_of(rows), self.columns.stride, self.phase_width), "float32")
 
     def count_of(self, rows: int) -> int:
-        """The lines that so many rows of the result need."""
+        """Count the lines, halo included, for so many rows of the result."""
         return (rows - 1) * self.rows.stride + (self.rows.taps - 1) * self.rows.step + 1
 
     def filled(self, lines: Var, start: Expr, count: int) -> Stmt:
-        """`lines` with those of a band of `count` rows: each from its row, or of padding."""
+        """Fill `lines` for a band of `count` rows: each line from its row, or with padding."""
         line = Var("line", "int64")
         row = start * self.rows.stride + line + self.rows.start
         last = (self.width - 1) * self.columns.stride + (self.columns.taps - 1) * self.columns.step
@@ -72,7 +74,7 @@ class LineBuffer(Plane):
         return For(line, int64(0), int64(self.count_of(count)), _SERIAL, sequence([*edges, stmt]))
 
     def _columns(self, lines: Var, line: Expr, low: int, high: int, element: Callable[[Expr], Expr]) -> Stmt:
-        """Columns `low` up to `high` of a line: those of one phase after the other."""
+        """Copy columns `low` up to `high` of a line, one phase after the other."""
         stride, parts = self.columns.stride, []
         for phase in range(stride):
             first, end = -(-(low - phase) // stride), -(-(high - phase) // stride)
@@ -86,8 +88,10 @@ class LineBuffer(Plane):
         return sequence(parts)
 
     def _in_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
-        """`store` from `first` up to `end`, in ever shorter vectors: of a loop over single elements, LLVM makes a call of
-        memcpy or memset, which some C libraries do a few bytes at a time."""
+        """Yield `store` from `first` up to `end`, in ever shorter vectors.
+
+        LLVM turns a loop over single elements into memcpy or memset, which some C libraries do a few bytes at a time.
+        """
         lanes = self.lanes
         while first < end:
             while lanes > max(end - first, 1):
@@ -100,22 +104,22 @@ class LineBuffer(Plane):
             first += lanes
 
     def _padded(self, row: Expr, needed: int) -> tuple[Expr | None, int, int, Expr, Callable[[Expr], Expr]]:
-        """When a row is there, from and up to which column its elements are, what is elsewhere, and an element."""
+        """Read the padding: row condition, first and end column of real elements, padding value, element."""
         assert self.padding is not None
         block = self.padding
         value = block.body.value
         if not is_choice(value):
-            raise Unknown("padding of another form")
+            raise Unknown("the padding is no select")
         condition, inside, zero = value.args
         axes = [axis.var for axis in block.iter_vars]
         written = list(block.body.indices)
         if len(axes) != len(written) or not all(one.same_as(other) for one, other in zip(axes, written)) or loads(zero):
-            raise Unknown("padding that is not by axes")
+            raise Unknown("the padding is not indexed by its axes")
         y, x = axes[-2:]
         across = [each for each in conjuncts(condition) if uses(each, x)]
         along = [each for each in conjuncts(condition) if not uses(each, x)]
         if any(uses(each, var) for each in across for var in axes[:-1]):
-            raise Unknown("columns that depend on more")
+            raise Unknown("the column padding depends on other axes")
         values: dict[Var, Expr] = dict(zip(axes, (self.outside(index) for index in self.indices[:-2])))
         values[y] = row
         extent = int(block.iter_vars[-1].dom.extent)
@@ -123,10 +127,10 @@ class LineBuffer(Plane):
         for each in across:
             there &= holds_along(each, x, extent)
         if not there.any():
-            raise Unknown("padding alone")
+            raise Unknown("all columns are padding")
         first, end = int(there.argmax()), extent - int(there[::-1].argmax())
         if not there[first:end].all():
-            raise Unknown("columns with gaps")
+            raise Unknown("the unpadded columns are not contiguous")
 
         def element(column: Expr) -> Expr:
             return replaced(inside, {**values, x: column})
@@ -135,7 +139,7 @@ class LineBuffer(Plane):
         return tirx.all(*row_there) if row_there else None, first, min(end, needed), zero, element
 
     def outside(self, index: Expr) -> Expr:
-        """An index of what is around the rows and columns."""
+        """Substitute the loops around the plane into an index."""
         return replaced(index, self.values)
 
 
@@ -145,7 +149,7 @@ def _each_of(first: int, end: int, store: Callable[[Expr], Stmt]) -> Stmt:
 
 
 def loop_of(var: Var, extent: int, body: Stmt) -> Stmt:
-    """A loop, or its body where it runs once: `var` is 0 then."""
+    """Build a loop, or its body alone with `var` 0 if it runs once."""
     if extent == 1:
         return replaced(body, {var: int64(0)})
     return For(var, int64(0), int64(extent), _SERIAL, body)

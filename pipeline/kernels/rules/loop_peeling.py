@@ -1,14 +1,14 @@
-"""Tiles in pieces: those at the ends of a loop, which meet padding or have fewer rows, have code of their own.
+"""Peel the loops around register tiles: the end tiles, which meet padding or have fewer rows, get their own code.
 
     for x in 0…10:                                            a tile: columns 3 x … 3 x + 2, as far as there are 29
         for c, i, j, r: acc[r] += (data[c, y + i - 1, 3 x + r + j - 1] if inside else 0) * weight[c, i, j]
 
     x = 0: …; for x in 1…9: …; x = 9: …                       only the first and the last meet columns of padding
-        for c, i: if 1 <= y + i < 28:                         of rows, one question for all of the tile
-            for j, r: acc[r] += data[…] * weight[…]           of columns, none from the second tile to the last but one
+        for c, i: if 1 <= y + i < 28:                         one test of rows for the whole tile
+            for j, r: acc[r] += data[…] * weight[…]           no test of columns except in the end tiles
 
-Padding is skipped, not copied: what it would add to a sum is 0. At the ends x is a number, and most of what is asked
-about a row there is answered by the compiler.
+Padding is skipped, not copied: it would add 0 to a sum. At the ends x is constant, and the compiler decides most
+tests of a row there.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ from ...tir.index_grid import Unknown
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nests_in, sequence
 
 _SERIAL, _VECTORIZED = 0, 2
-#: the most tiles at an end that have code of their own, each
+#: largest number of tiles at an end that are peeled one by one
 _ENDS = 2
 
 
 def has_skippable_padding(block: SBlock, paddings: Sequence[SBlock]) -> bool:
-    """Whether `block` sums up products of which one factor is what a block of `paddings` makes: 0 in the padding, else
-    an element as it is. What has to be computed first is better computed once, and copied."""
+    """Tell whether all `paddings` can be skipped: each is a plain load or 0, and one factor of a summed product.
+
+    Padding that computes values is better computed once, and copied.
+    """
     total = block.body.value
     if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
         return not paddings
@@ -49,9 +51,10 @@ def has_skippable_padding(block: SBlock, paddings: Sequence[SBlock]) -> bool:
 
 
 def peel_loops(kernel: PrimFunc) -> PrimFunc:
-    """`kernel`, whose reduction is in tiles and has its padding inlined, with its tiles in pieces.
+    """Peel the tile loops of `kernel`, whose reduction is tiled and whose padding is inlined.
 
-    Raises Unknown for a kernel of another form."""
+    Raises Unknown for a kernel of another form.
+    """
     (nest,) = nests_in(kernel)
     around: list[For] = []
     while isinstance(nest, For):
@@ -59,16 +62,16 @@ def peel_loops(kernel: PrimFunc) -> PrimFunc:
         nest = nest.body
     own = list(kernel.body.block.alloc_buffers)
     if not isinstance(nest, SeqStmt) or len(own) != 1:
-        raise Unknown("more than a tile in a nest of loops")
+        raise Unknown("the loop nest holds more than one tile")
     return kernel_of(kernel.params, [_Tile(nest, around, own[0]).nest()], [], kernel.attrs)
 
 
 @dataclass(frozen=True, eq=False)
 class _Leaf:
-    """A store, done where all questions are answered with yes."""
+    """Store that runs if all its conditions hold."""
 
     store: BufferStore
-    questions: tuple[Expr, ...]
+    conditions: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +83,10 @@ class _Loop:
 
 
 class _Tile:
-    """What is done for a tile, in the loops `around` it; its sums, in `buffer` so far, are in accumulators of its own."""
+    """Rebuild one tile, moving its sums from `buffer` to private accumulators.
+
+    `around` are the loops around it.
+    """
 
     def __init__(self, body: Stmt, around: Sequence[For], buffer: Var):
         self._around = around
@@ -88,19 +94,19 @@ class _Tile:
         loops = list(_all(parts, _Loop))
         self._inner = {loop.var: Range(0, int64(loop.extent)) for loop in loops}
         self._rows = [loop.var for loop in loops if loop.kind != _SERIAL]
-        self._questions = [question for leaf in _all(parts, _Leaf) for question in leaf.questions]
+        self._conditions = [condition for leaf in _all(parts, _Leaf) for condition in leaf.conditions]
         first = {loop.loop_var: int64(0) for loop in around}
         self._extents = _extents(parts, buffer, first, self._inner)
         self._accumulators = buffer_of("acc", self._extents, "float32")
         self._body = tuple(_moved(part, buffer, self._accumulators, first) for part in parts)
 
     def nest(self, ranges: Mapping[Var, Range] = {}, values: Mapping[Var, Expr] = {}) -> Stmt:
-        """The loops around a tile from the first on that has no range yet, in pieces, and the tile."""
+        """Peel the loops around a tile that have no range yet, and build the tile."""
         if len(ranges) == len(self._around):
             return self._tile(ranges, values)
         loop = self._around[len(ranges)]
         parts = []
-        for first, count in self._pieces(loop.loop_var, int(loop.extent), ranges):
+        for first, count in self._parts(loop.loop_var, int(loop.extent), ranges):
             var = Var(loop.loop_var.name, "int64")
             value = int64(first) if count == 1 else var if first == 0 else var + first
             body = self.nest(
@@ -110,21 +116,24 @@ class _Tile:
             parts.append(body if count == 1 else For(var, int64(0), int64(count), _SERIAL, body))
         return sequence(parts)
 
-    def _pieces(self, var: Var, extent: int, ranges: Mapping[Var, Range]) -> list[tuple[int, int]]:
-        """First value and count of the pieces of a loop around: the ends, one by one where they are few, and between
-        them the values with which no question is left that hangs on rows of a tile too."""
-        asked = [each for each in self._questions if uses(each, var) and any(uses(each, row) for row in self._rows)]
+    def _parts(self, var: Var, extent: int, ranges: Mapping[Var, Range]) -> list[tuple[int, int]]:
+        """Return first value and count of each part of a peeled loop.
+
+        The ends are peeled one by one if they are few; between them no condition is left that depends on rows of a tile
+        too.
+        """
+        asked = [each for each in self._conditions if uses(each, var) and any(uses(each, row) for row in self._rows)]
         if not asked:
             return [(0, extent)]
 
-        def settled(first: int, count: int) -> bool:
+        def decided(first: int, count: int) -> bool:
             analyzer = _knowing({**self._inner, **ranges, var: Range.from_min_extent(int64(first), int64(count))})
-            return all(analyzer.can_prove(question) for question in asked)
+            return all(analyzer.can_prove(condition) for condition in asked)
 
-        start = next((value for value in range(extent) if settled(value, 1)), extent)
-        end = next((value for value in range(extent, start, -1) if settled(value - 1, 1)), start)
-        if start < end and not settled(start, end - start):
-            raise Unknown("padding between tiles")
+        start = next((value for value in range(extent) if decided(value, 1)), extent)
+        end = next((value for value in range(extent, start, -1) if decided(value - 1, 1)), start)
+        if start < end and not decided(start, end - start):
+            raise Unknown("inner tiles meet padding")
         found = [(start, end - start)] if start < end else []
         for first, count in ((0, start), (end, extent - end)):
             found += [(first + n, 1) for n in range(count)] if count <= _ENDS else [(first, count)]
@@ -132,37 +141,41 @@ class _Tile:
 
     def _tile(self, ranges: Mapping[Var, Range], values: Mapping[Var, Expr]) -> Stmt:
         analyzer = _knowing({**self._inner, **ranges})
-        settled = [question for question in self._questions if analyzer.can_prove(question)]
+        decided = [condition for condition in self._conditions if analyzer.can_prove(condition)]
         own = buffer_of("acc", self._extents, "float32")
         values = {**values, self._accumulators: own}
-        body = sequence([_under(*_made(part, values, settled)) for part in self._body])
+        body = sequence([_under(*_made(part, values, decided)) for part in self._body])
         region = [all_of(own)]
         return SBlockRealize([], tirx.const(True), SBlock([], region, region, "tile", body, alloc_buffers=[own]))
 
 
 def _made(
-    part: _Leaf | _Loop, values: Mapping[Var, Expr], settled: Sequence[Expr]
+    part: _Leaf | _Loop, values: Mapping[Var, Expr], decided: Sequence[Expr]
 ) -> tuple[Stmt, list[Expr], Mapping[Var, Expr]]:
-    """A part with variables of its own, the questions that it hangs on and none of its loops is needed to answer, and
-    what variables stand for in them."""
+    """Build a part with fresh variables; return also the conditions hoisted out of it.
+
+    Third come the values of the variables in these conditions.
+    """
     if isinstance(part, _Leaf):
-        open_ = [each for each in part.questions if not any(each.same_as(other) for other in settled)]
+        open_ = [each for each in part.conditions if not any(each.same_as(other) for other in decided)]
         return replaced(part.store, values), open_, values
     var = Var(part.var.name, "int64")
     inside = {**values, part.var: var}
-    made = [_made(each, inside, settled) for each in part.body]
+    made = [_made(each, inside, decided) for each in part.body]
     outside: list[Expr] = []
     if len(made) == 1:
-        ((stmt, questions, _),) = made
-        outside = [each for each in questions if not uses(each, part.var)]
-        made = [(stmt, [each for each in questions if uses(each, part.var)], inside)]
+        ((stmt, conditions, _),) = made
+        outside = [each for each in conditions if not uses(each, part.var)]
+        made = [(stmt, [each for each in conditions if uses(each, part.var)], inside)]
     body = sequence([_under(*each) for each in made])
     return For(var, int64(0), int64(part.extent), part.kind, body), outside, values
 
 
 def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> Iterator[_Leaf | _Loop]:
-    """A statement as loops and stores, without blocks and loops of one iteration; padding has become a question.
-    `lanes` are the loops that are vectors, with their extents."""
+    """Yield a statement as loops and stores, without blocks and single iterations; padding becomes a condition.
+
+    `lanes` are the vectorized loops, with their extents.
+    """
     if isinstance(stmt, SeqStmt):
         for part in stmt.seq:
             yield from _read(part, values, lanes)
@@ -174,34 +187,34 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
         yield _Loop(stmt.loop_var, int(stmt.extent), int(stmt.kind), tuple(_read(stmt.body, values, lanes)))
     elif isinstance(stmt, SBlockRealize) and isinstance(stmt.block.body, BufferStore) and stmt.block.init is None:
         bound = {axis.var: replaced(value, values) for axis, value in zip(stmt.block.iter_vars, stmt.iter_values)}
-        store, questions = _without_padding(stmt.block.body)
-        asked = [replaced(each, bound) for each in questions]
+        store, conditions = _without_padding(stmt.block.body)
+        asked = [replaced(each, bound) for each in conditions]
         if not is_true(stmt.predicate):
             asked += [replaced(each, values) for each in conjuncts(stmt.predicate)]
-        yield _Leaf(replaced(store, bound), tuple(_of_vectors(question, lanes) for question in asked))
+        yield _Leaf(replaced(store, bound), tuple(_of_vectors(condition, lanes) for condition in asked))
     else:
-        raise Unknown("no nest of loops and plain blocks")
+        raise Unknown("not a loop nest of plain blocks")
 
 
-def _of_vectors(question: Expr, lanes: Mapping[Var, int]) -> Expr:
-    """The question about a vector that has one answer for all its lanes. Raises Unknown where it has several."""
+def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
+    """Return the condition of a vector that has one answer for all lanes. Raises Unknown if lanes differ."""
     for lane, extent in lanes.items():
-        if uses(question, lane):
-            first = replaced(question, {lane: int64(0)})
-            if type(question).__name__ != "LT" or not isinstance(question.b, IntImm) or int(question.b) % extent:
-                raise Unknown("a question about a lane")
+        if uses(condition, lane):
+            first = replaced(condition, {lane: int64(0)})
+            if type(condition).__name__ != "LT" or not isinstance(condition.b, IntImm) or int(condition.b) % extent:
+                raise Unknown("a condition may differ between lanes")
             known = sym.Analyzer().modular_set(sym.Analyzer().simplify(first.a))
-            step = sym.detect_linear_equation(question.a, [lane])
+            step = sym.detect_linear_equation(condition.a, [lane])
             if int(known.coeff) % extent or int(known.base) % extent or not step or int(step[0]) != 1:
-                raise Unknown("a vector that is not aligned")
-            question = first
-    return question
+                raise Unknown("a vector is not aligned to the condition")
+            condition = first
+    return condition
 
 
 def _extents(
     parts: Sequence[_Leaf | _Loop], buffer: Var, first: Mapping[Var, Expr], inner: Mapping[Var, Range]
 ) -> list[int]:
-    """How much of `buffer` the first tile stores."""
+    """Return the extents of `buffer` that the first tile stores."""
     analyzer, found = _knowing(inner), [1] * len(buffer.ty.shape)
     for leaf in _all(parts, _Leaf):
         if leaf.store.buffer.same_as(buffer):
@@ -211,7 +224,7 @@ def _extents(
 
 
 def _moved(part: _Leaf | _Loop, buffer: Var, other: Var, first: Mapping[Var, Expr]) -> _Leaf | _Loop:
-    """A part with `other` for `buffer`, in which each tile is where the first one is."""
+    """Replace `buffer` by `other` in a part, every tile at the indices of the first."""
     if isinstance(part, _Loop):
         return replace(part, body=tuple(_moved(each, buffer, other, first) for each in part.body))
 
@@ -229,22 +242,22 @@ def _moved(part: _Leaf | _Loop, buffer: Var, other: Var, first: Mapping[Var, Exp
 
 
 def _without_padding(store: BufferStore) -> tuple[BufferStore, list[Expr]]:
-    """A sum of products as it is where there is no padding, and the conditions of that; any other store as it is."""
+    """Return a sum of products without its padding selects, and their conditions; other stores unchanged."""
     total = store.value
     if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
         return store, []
     factors = [total.b.a, total.b.b]
     if not any(map(is_choice, factors)):
         return store, []
-    questions = [each for factor in factors if is_choice(factor) for each in conjuncts(factor.args[0])]
+    conditions = [each for factor in factors if is_choice(factor) for each in conjuncts(factor.args[0])]
     one, other = (factor.args[1] if is_choice(factor) else factor for factor in factors)
-    return BufferStore(store.buffer, total.a + one * other, store.indices), questions
+    return BufferStore(store.buffer, total.a + one * other, store.indices), conditions
 
 
-def _under(stmt: Stmt, questions: Sequence[Expr], values: Mapping[Var, Expr]) -> Stmt:
-    if not questions:
+def _under(stmt: Stmt, conditions: Sequence[Expr], values: Mapping[Var, Expr]) -> Stmt:
+    if not conditions:
         return stmt
-    return IfThenElse(tirx.all(*(replaced(question, values) for question in questions)), stmt, None)
+    return IfThenElse(tirx.all(*(replaced(condition, values) for condition in conditions)), stmt, None)
 
 
 def _all(parts: Sequence[_Leaf | _Loop], kind: type) -> Iterator:

@@ -1,13 +1,13 @@
-"""Loops of a scheduled kernel that threads share: of each nest the outermost whose iterations depend on no other.
+"""Parallelise a scheduled kernel: in each nest the outermost loop whose iterations are independent.
 
     for y in 0…7: for x in 0…8: …          parallel for n in 0…56: y, x = n / 8, n % 8: …
 
-Where iterations do not divide evenly among the threads, the next loop becomes one with it. No sum is split, so that
-results are the same bits whatever the number of threads. Iterations are independent if
+If iterations do not divide evenly among the threads, the next loop is fused with it. No sum is split, so results are
+the same bits for any number of threads. Iterations are independent if
 
-* no element of a result is written by two of them, or read by another than the one that writes it; what operands lie
-  in a result (see access.py) is read where it is overwritten, by the iteration that does so;
-* what the kernel allocates is allocated inside of the loop by TVM's own placing, where nothing could be kept from one
+* no element of a result is written by two of them, or read by another than its writer; in-place operands (see
+  tir/in_place_analysis.py) are read by the iteration that overwrites them;
+* each buffer of the kernel's own is allocated inside the loop by TVM's own placing, so that nothing is kept from one
   iteration to the next, and is written before it is read.
 """
 
@@ -33,21 +33,21 @@ from ...tir.loop_nests import int64, iterations, nests_in
 from ...tir.stores import Store, stores
 
 _SERIAL, _PARALLEL = 0, 1
-#: innermost statements that are worth waking threads for: some 10 to 20 µs of one thread, where that takes 1 to 10 µs
+#: innermost statements worth waking threads for: 10 to 20 µs of one thread, against 1 to 10 µs for waking
 MIN_WORK = 1 << 18
-#: how much longer than its share the busiest thread may take before loops are made one
+#: fuse loops if the busiest thread's load is more than this times the mean
 _UNEVEN = 1.05
-#: values of the loops around a loop that are looked at, one by one
+#: largest number of iterations around a loop that are checked, one by one
 _MOST_AROUND = 64
 
 
 def parallelise_loops(kernel: PrimFunc, threads: int) -> PrimFunc:
-    """`kernel`, which is scheduled, with a loop in each nest for `threads` threads; itself where there is none."""
+    """Parallelise a loop in each nest of scheduled `kernel` for `threads` threads; return it unchanged without any."""
     if threads == 1:
         return kernel
     try:
         for nest in _nests(kernel):
-            kernel = _shared(kernel, nest, threads) or kernel
+            kernel = _parallelised(kernel, nest, threads) or kernel
     except Unknown:
         return kernel
     return kernel
@@ -64,12 +64,12 @@ def _nests(kernel: PrimFunc) -> list[Stmt]:
     return list(body.seq) if isinstance(body, SeqStmt) else [body]
 
 
-def _shared(kernel: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:
-    """The kernel with a loop of `nest` made parallel."""
+def _parallelised(kernel: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:
+    """Make one loop of `nest` parallel; None if there is none."""
     around: list[Loop] = []
     while isinstance(nest, For) and int(nest.kind) == _SERIAL and iterations(nest) >= MIN_WORK:
         if _extent(nest) > 1:
-            for made in _ways(nest, threads):
+            for made in _parallel_variants(nest, threads):
                 found = _with(kernel, nest, made)
                 if _independent(found, made, around):
                     return found
@@ -78,8 +78,8 @@ def _shared(kernel: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:
     return None
 
 
-def _ways(loop: For, threads: int) -> Iterator[For]:
-    """`loop` as a parallel one, with those inside of it where that gives every thread as much to do."""
+def _parallel_variants(loop: For, threads: int) -> Iterator[For]:
+    """Yield `loop` made parallel, alone or fused with inner loops, most even load first."""
     made, whole = _parallel(loop.loop_var, _extent(loop), loop.body), [loop]
     found = [made]
     while _unevenness(_extent(made), threads) > _UNEVEN:
@@ -89,7 +89,7 @@ def _ways(loop: For, threads: int) -> Iterator[For]:
         whole.append(inner)
         made = _fused(whole)
         found.append(made)
-    yield from sorted(found, key=lambda way: _unevenness(_extent(way), threads))
+    yield from sorted(found, key=lambda each: _unevenness(_extent(each), threads))
 
 
 def _fused(loops: Sequence[For]) -> For:
@@ -107,13 +107,13 @@ def _parallel(var: Var, extent: int, body: Stmt) -> For:
 
 
 def _unevenness(extent: int, threads: int) -> float:
-    """The share of the thread that has most to do, over what it would be if all had the same."""
+    """Return the load of the busiest thread over the mean load."""
     return -(-extent // threads) * threads / extent
 
 
 def _extent(loop: For) -> int:
     if not isinstance(loop.extent, IntImm) or not isinstance(loop.min, IntImm) or int(loop.min) != 0:
-        raise Unknown("a loop without constant bounds")
+        raise Unknown("a loop has no constant bounds")
     return int(loop.extent)
 
 
@@ -123,7 +123,7 @@ def _with(kernel: PrimFunc, loop: For, made: For) -> PrimFunc:
 
 
 def _independent(kernel: PrimFunc, loop: For, around: Sequence[Loop]) -> bool:
-    """Whether the iterations of a parallel loop of `kernel` may run in any order, and at once."""
+    """Tell whether a parallel loop's iterations may run in any order, and at once."""
     found = stores(loop)
     if any(takes_address(store) for store in found):
         return False
@@ -138,13 +138,13 @@ def _independent(kernel: PrimFunc, loop: For, around: Sequence[Loop]) -> bool:
 
 
 def _placed_inside(kernel: PrimFunc, loop: For) -> set[Var]:
-    """The buffers that TVM allocates anew in each iteration of the loop: where all uses of them are."""
+    """Return the buffers TVM allocates anew in each iteration: all their uses are inside the loop."""
     module = IRModule({"main": kernel.with_attr("global_symbol", "main")})
     passes = [s_tir.transform.LowerInitBlock(), s_tir.transform.PlanAndUpdateBufferAllocationLocation()]
     placed = tvm.transform.Sequential(passes)(module)["main"]
     same = [each for each in _all(placed.body, For) if each.loop_var.same_as(loop.loop_var)]
     if len(same) != 1:
-        raise Unknown("a loop that is there twice")
+        raise Unknown("the parallel loop is not unique")
     return {buffer for block in _all(same[0].body, SBlock) for buffer in block.alloc_buffers}
 
 
@@ -160,7 +160,7 @@ def _loads(store: Store) -> list[TensorLoad]:
 
 
 def _is_written_first(buffer: Var, found: Sequence[Store]) -> bool:
-    """Whether a store comes before whatever reads the buffer, in the order of the text."""
+    """Tell whether a store precedes all loads of the buffer, in text order."""
     for store in found:
         if any(load.source.same_as(buffer) for load in _loads(store)):
             return False
@@ -170,7 +170,10 @@ def _is_written_first(buffer: Var, found: Sequence[Store]) -> bool:
 
 
 def _is_owned(buffer: Var, found: Sequence[Store], loop: For, around: Sequence[Loop]) -> bool:
-    """Whether each element is written, and then read, by one iteration alone, whatever the loops around are at."""
+    """Tell whether each element is written, and then read, by one iteration alone.
+
+    This has to hold for all values of the loops `around`.
+    """
     reads = [(store, load.indices) for store in found for load in _loads(store) if load.source.same_as(buffer)]
     writes = [(store, store.indices) for store in found if store.buffer.same_as(buffer)]
     if math.prod(each.extent for each in around) > _MOST_AROUND:
@@ -191,7 +194,7 @@ def _is_owned(buffer: Var, found: Sequence[Store], loop: For, around: Sequence[L
 def _claimed(
     owner: np.ndarray, buffer: Var, store: Store, indices: Sequence[Expr], loop: For, fixed: list[Loop], writing: bool
 ) -> bool:
-    """Marks what is written with the iteration that does so; False where something is another's."""
+    """Mark the written elements with their iteration; False if an element is another's."""
     loops = [*fixed, *store.loops]
     known = {each.var for each in loops} | {var for var, _ in store.bindings}
     masks = [mask for mask in store.masks if _variables([mask[0]], store) <= known]
@@ -218,7 +221,7 @@ def _claimed(
 
 
 def _variables(exprs: Sequence[Expr], store: Store) -> set[Var]:
-    """The variables that expressions depend on, by way of bindings too, which are among them."""
+    """Collect the variables expressions depend on, through bindings too; bound variables included."""
     found = {var for expr in exprs for var in undefined_vars(expr)}
     for var, value in reversed(store.bindings):
         if var in found:

@@ -1,4 +1,4 @@
-"""What windows that slide over planes are, in a kernel: for `sliding.py`.
+"""Match windows that slide over planes in a kernel: for rules/sliding_window.py.
 
     result[c, y, x] = max over i, j of data[c, 2 y + i, 2 x + j]               rows: 2 y + i, columns: 2 x + j
 """
@@ -15,13 +15,13 @@ from ...tir.expressions import loads, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of, simple
 
-#: of a window, which is unrolled
+#: largest number of taps of a window, since it is unrolled
 _MOST_TAPS = 64
 
 
 @dataclass(frozen=True)
 class Walk:
-    """How an index follows an axis of the result and one of the window: start + axis · stride + tap · step."""
+    """Affine index by an axis of the result and one of the window: start + axis · stride + tap · step."""
 
     stride: int
     tap: Var | None
@@ -31,7 +31,7 @@ class Walk:
 
 
 class Plane:
-    """The parts of a kernel: padding, if any, the windows, and what is made of each element, if anything.
+    """Match a kernel of optional padding, a window reduction, and an optional element-wise epilogue.
 
     The windows slide along `y` and `x` of the result, `height` by `width`, for each value of the axes in `outer`; over
     `data` at `indices`, of which the last two are by `rows` and `columns`. Raises Unknown for another kernel.
@@ -42,51 +42,51 @@ class Plane:
         blocks = blocks_of(kernel)
         places = [number for number, block in enumerate(blocks) if block.init is not None]
         if len(places) != 1 or len(blocks) > 3 or places[0] > 1 or len(blocks) - places[0] > 2:
-            raise Unknown("more than padding, a window and what is made of it")
+            raise Unknown("more than padding, a window and an epilogue")
         self.padding = blocks[0] if places[0] == 1 else None
         self.window, self.last = blocks[places[0]], blocks[-1] if len(blocks) > places[0] + 1 else None
         self.result = kernel.params[-1]
         store = self.window.body
         if str(store.value.ty.dtype) != "float32" or str(store.buffer.ty.dtype) != "float32":
-            raise Unknown("not of float32")
+            raise Unknown("the window is not float32")
         axes = {axis.var: int(axis.dom.extent) for axis in self.window.iter_vars}
         written = [
             index if index in axes else plain for index, plain in zip(store.indices, simple(self.window, store.indices))
         ]
         if len(written) < 2 or not all(index in axes or isinstance(index, IntImm) for index in written):
-            raise Unknown("results that are not by axes")
+            raise Unknown("the result is not indexed by axes")
         *self.outer, self.y, self.x = written
         if self.y not in axes or self.x not in axes:
-            raise Unknown("no plane")
+            raise Unknown("the result has no plane")
         self.height, self.width = axes[self.y], axes[self.x]
         self.axes = axes
         self.data, self.indices = self._data()
         self.rows, self.columns = self._walk(self.indices[-2], self.y), self._walk(self.indices[-1], self.x)
         if not _is_zero(self.columns.start):
-            raise Unknown("columns that do not begin at the first")
+            raise Unknown("the window does not start at the first column")
         self._check()
 
     def _data(self) -> tuple[Var, list[Expr]]:
-        """The one operand that the windows slide over, and where they are."""
+        """Return the one operand the windows slide over, and its indices."""
         read = [load for load in loads(self.window.body.value) if not load.source.same_as(self.window.body.buffer)]
         sliding = [load for load in read if uses(load, self.x) or uses(load, self.y)]
         if len(sliding) != 1:
-            raise Unknown("more than one operand to slide over")
+            raise Unknown("the window does not slide over exactly one operand")
         return sliding[0].source, simple(self.window, sliding[0].indices)
 
     def _walk(self, index: Expr, axis: Var) -> Walk:
         taps = [each.var for each in self.window.iter_vars if int(each.iter_type) == 2 and uses(index, each.var)]
         if len(taps) > 1:
-            raise Unknown("an index by more than a window")
+            raise Unknown("an index depends on several window axes")
         linear = sym.detect_linear_equation(index, [axis, *taps])
         own = [each.var for each in self.window.iter_vars]
         constant = linear and all(isinstance(each, IntImm) for each in linear[:-1])
         if not constant or any(uses(linear[-1], var) for var in own):
-            raise Unknown("an index that is not start + axis · stride + tap · step")
+            raise Unknown("an index is not start + axis · stride + tap · step")
         stride, *step = (int(each) for each in linear[:-1])
         stride = stride if self.axes[axis] > 1 else 1
         if stride < 1 or any(each < 1 for each in step):
-            raise Unknown("windows that go backwards")
+            raise Unknown("the window slides backwards")
         if not taps:
             return Walk(stride, None, 1, 1, linear[-1])
         return Walk(stride, taps[0], self.axes[taps[0]], step[0], linear[-1])
@@ -94,30 +94,30 @@ class Plane:
     def _check(self) -> None:
         reduced = [each for each in self.window.iter_vars if int(each.iter_type) == 2 and self.axes[each.var] > 1]
         if any(each.var not in (self.rows.tap, self.columns.tap) for each in reduced):
-            raise Unknown("sums over more than the window")
+            raise Unknown("the reduction covers more than the window")
         if self.rows.taps * self.columns.taps > _MOST_TAPS or self.rows.taps * self.columns.taps < 2:
-            raise Unknown("a window that is no window, or too large to unroll")
+            raise Unknown("the window has one tap, or too many to unroll")
         if any(uses(index, var) for index in self.indices[:-2] for var in (self.y, self.x)):
-            raise Unknown("other planes further on")
+            raise Unknown("the outer indices depend on the row or column")
         planes = [index for index in self.outer if isinstance(index, Var) and self.axes[index] > 1]
         if not all(any(uses(index, var) for index in self.indices[:-2]) for var in planes):
-            raise Unknown("planes that several results are made of, each from lines of its own")
+            raise Unknown("several results read one plane")
         if self.padding is not None and not self.data.same_as(self.padding.body.buffer):
-            raise Unknown("padding of something else")
+            raise Unknown("the padding is not the window's operand")
         if self.last is not None:
             read = [load for load in loads(self.last.body.value) if load.source.same_as(self.window.body.buffer)]
             own = [axis.var for axis in self.last.iter_vars]
             if any(int(axis.iter_type) != 0 for axis in self.last.iter_vars) or len(own) != len(self.last.body.indices):
-                raise Unknown("another reduction")
+                raise Unknown("the epilogue is not element-wise")
             for indices in [self.last.body.indices, *(load.indices for load in read)]:
                 found = simple(self.last, indices)
                 if len(found) != len(own) or any(
                     not (index.same_as(var) or int(axis.dom.extent) == 1)
                     for index, var, axis in zip(found, own, self.last.iter_vars)
                 ):
-                    raise Unknown("a last step that is not by element")
+                    raise Unknown("the epilogue is not element-wise")
         elif not self.window.body.buffer.same_as(self.result):
-            raise Unknown("the result is written elsewhere")
+            raise Unknown("the window does not write the result")
 
 
 def _is_zero(value: Expr) -> bool:

@@ -1,4 +1,4 @@
-"""Rule for windows that slide over planes (depthwise convolutions, poolings): rows of a plane in a small copy, padded.
+"""Schedule sliding windows over planes (depthwise convolutions, poolings): rows copied into a padded line buffer.
 
     for … planes, bands of rows:
         lines[…] = the rows the band needs, with their padding; columns one stride apart side by side
@@ -8,7 +8,7 @@
                 acc[r, 0:8] += lines[r · stride + i, …] * weight[i, j]
             result[rows] = epilogue(acc)                   of the plane alone
 
-What is computed past the end of the plane is not stored. With 8 lanes a plane of 7 × 7 is done in vectors like any other.
+Results past the end of the plane are not stored. So a plane of 7 × 7 runs in vectors of 8 lanes like any other.
 """
 
 from __future__ import annotations
@@ -29,16 +29,18 @@ from .line_buffer import LineBuffer, loop_of
 from .tile_size import divisors
 
 _SERIAL, _VECTORIZED = 0, 2
-#: bytes of lines
+#: bytes of the line buffer
 _LINES = 3072
-#: the most rows at a time, where they are chosen by tuning
+#: largest number of rows at a time that a tuning tries
 _ROWS = 8
 
 
 @dataclass(frozen=True)
 class Lines:
-    """How the rule goes over a plane: `at_once` vectors of each of `rows` rows are accumulated at a time, and the lines
-    that `band` rows need are copied at a time."""
+    """Shape of the line-buffer loop over a plane.
+
+    `at_once` vectors of each of `rows` rows are accumulated at a time; lines for `band` rows are copied at a time.
+    """
 
     at_once: int
     rows: int
@@ -46,8 +48,10 @@ class Lines:
 
 
 def sliding_window(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines | None = None) -> PrimFunc | None:
-    """`kernel`, whose element-wise producers are inlined (see `window.inlined`), by lines of its planes; None where the
-    rule does not match, or cannot go by `lines`."""
+    """Schedule `kernel` by lines of its planes; None if the rule does not match, or not with `lines`.
+
+    Element-wise producers have to be inlined (see `tir.inlining.inlined`).
+    """
     try:
         return _ByLines(kernel, machine, lines).kernel()
     except Unknown:
@@ -55,7 +59,7 @@ def sliding_window(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines 
 
 
 def sliding_variants(kernel: PrimFunc, machine: Machine) -> list[Lines]:
-    """How the rule may go over the planes of `kernel`, its own choice first; none where it does not match."""
+    """List the `Lines` possible for `kernel`, the rule's own choice first; none if the rule does not match."""
     try:
         own = _ByLines(kernel, machine)
     except Unknown:
@@ -70,27 +74,30 @@ def sliding_variants(kernel: PrimFunc, machine: Machine) -> list[Lines]:
 
 
 class _ByLines(LineBuffer):
-    """The kernel by padded lines: `at_once` vectors of each of `height_at_once` rows are accumulated at a time, and the
-    lines that `band` rows of the result need are there at a time."""
+    """Build the kernel by padded lines.
+
+    `at_once` vectors of each of `height_at_once` rows are accumulated at a time; the line buffer holds the lines for
+    `band` rows of the result.
+    """
 
     def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
         super().__init__(kernel, machine)
         if lines is None:
             lines = self._few_lines(machine.registers_of(self.lanes) // 2)
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
-            raise Unknown("lines of another plane")
+            raise Unknown("the lines do not fit the plane")
         self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
         self.lines = self.lines_of(self.band)
         self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), "float32")
 
     def _few_lines(self, most: int) -> Lines:
-        """Of `most` accumulators at a time, and no more lines than are near."""
+        """Choose lines with at most `most` accumulators and _LINES bytes of line buffer."""
         at_once = max(divisors(self.chunks, most if self.chunks <= most else most // 2))
         rows = min(most // at_once, self.height)
         most = _LINES // (self.columns.stride * self.phase_width * 4)
         band = next((count for count in range(self.height, 0, -1) if self.count_of(count) <= most), None)
         if band is None:
-            raise Unknown("lines that are too long")
+            raise Unknown("a line is too long for the line buffer")
         band = band if band in (self.height, 1) else max(band // rows * rows, 1)
         return Lines(at_once, min(rows, band), band)
 
@@ -115,7 +122,7 @@ class _ByLines(LineBuffer):
         return sequence(parts)
 
     def _rows(self, start: Expr, offset: Expr, rows: int) -> Stmt:
-        """`rows` rows of a band, from `offset` on. The last vectors of a row go by themselves where they reach past it."""
+        """Compute `rows` rows of a band, from `offset` on; peel the last vectors of a row if they reach past it."""
         groups, ragged = self.chunks // self.at_once, self.width % self.lanes != 0
         group = Var("group", "int64")
         parts = []
@@ -165,7 +172,7 @@ class _ByLines(LineBuffer):
         return BufferStore(self.acc, replaced(value, {**self.values, **taps}), [int64(row), at])
 
     def _stored(self, start: Expr, chunk: Expr, rows: int, last: bool) -> Stmt:
-        """What is made of the accumulators, of those that are elements of the plane."""
+        """Store the epilogue of the accumulators inside the plane."""
         parts: list[Stmt] = []
         for row in range(rows):
             for number in range(self.at_once):
@@ -174,7 +181,7 @@ class _ByLines(LineBuffer):
                 if count == self.lanes or not self._fits_accumulators:
                     parts.append(self._store(start, chunk, row, number, count, self._made_of))
                     continue
-                # in whole vectors, of which a part is stored
+                # compute whole vectors, store part of the last
                 lane = Var("lane", "int64")
                 at = [int64(row), lane + number * self.lanes]
                 indices = [*map(self.outside, self.outer), start + row, at[1] + chunk * self.lanes]
@@ -194,8 +201,10 @@ class _ByLines(LineBuffer):
 
     @property
     def _fits_accumulators(self) -> bool:
-        """Whether what is made of the accumulators may be there before it is stored: it is of their dtype, and past the
-        end of the plane it reads nothing."""
+        """Tell whether the epilogue may be computed in the accumulators before it is stored.
+
+        It has to be of their dtype, and to read nothing past the end of the plane.
+        """
         if self.last is None:
             return True
         if str(self.last.body.value.ty.dtype) != "float32":
@@ -205,7 +214,7 @@ class _ByLines(LineBuffer):
         return not any(uses(load, column) for load in read)
 
     def _made_of(self, acc: Expr, indices: list[Expr]) -> Expr:
-        """The element at `indices` of the result, of what is accumulated for it."""
+        """Build the result element at `indices` from its accumulator."""
         if self.last is None:
             return acc
 

@@ -1,4 +1,4 @@
-"""Kernels that choose by position, as of a concatenation, one range of positions after the other: nothing left to choose.
+"""Split kernels that select by position, as concatenations, into one branch-free nest per range.
 
     result[c, x] = a[c, x] if c < 64 else b[c - 64, x]            for c in 0…64: result[c, x] = a[c, x]
                                                                   for c in 64…96: result[c, x] = b[c - 64, x]
@@ -24,19 +24,19 @@ from ...tir.inlining import inlined
 from ...tir.loop_nests import axis_like, blocks_of, kernel_of, nest_of
 
 _COMPARISONS = (LT, LE, GT, GE)
-#: of all axes together: more would be more code than it is worth
+#: limit over all axes together: more would be more code than it is worth
 _MOST_RANGES = 32
 
-#: where each comparison of one axis holds
+#: comparisons on one axis each: the expression, its axis, and a bool array of the values it holds for
 _Known = list[tuple[Expr, Var, np.ndarray]]
 
 
 def split_by_range(kernel: PrimFunc) -> PrimFunc | None:
-    """`kernel`, not scheduled yet, as nests without those choices; None where there are none, or more than that."""
+    """Split an unscheduled `kernel` into nests without position selects; None without any, or for another form."""
     try:
         if not any(has_condition(block.body.value) for block in blocks_of(kernel)):
             return None
-        kernel = inlined(kernel)  # with parameters of its own
+        kernel = inlined(kernel)  # with its own parameters
         blocks = blocks_of(kernel)
     except Unknown:
         return None
@@ -75,7 +75,7 @@ def _comparisons(block: SBlock) -> Iterator[tuple[Expr, Var, np.ndarray]]:
 
 
 def _cuts(extent: int, comparisons: Sequence[np.ndarray]) -> list[int]:
-    """Where ranges begin in which all comparisons stay what they are, and the end of the last."""
+    """Return the range starts between which no comparison changes, and the end."""
     changes = {int(place) + 1 for holds in comparisons for place in np.flatnonzero(holds[1:] != holds[:-1])}
     return [0, *sorted(changes), extent]
 
@@ -99,7 +99,7 @@ def _nest(block: SBlock, ranges: Sequence[tuple[int, int]], known: _Known) -> St
 
 
 def _decided(value: Expr) -> Expr:
-    """Without choices that are known."""
+    """Fold selects whose condition is constant."""
 
     def both(each: Expr) -> Expr:
         known = [side for side in (each.a, each.b) if isinstance(side, IntImm)]

@@ -1,11 +1,11 @@
-"""Choose how the reduction of a kernel is laid out in a register tile.
+"""Choose how a kernel's reduction maps to a register tile.
 
     conv:    result[n, f, y, x] += data[n, c, y + i, x + j] * weight[f, c, i, j]        f moves the weight alone
     matmul:  result[m, n]       += a[m, k] * b[k, n]                                    n moves b alone, m moves a alone
     pooling: result[n, c, y, x] = max(…, data[n, c, 2 y + i, 2 x + j])                  there is one operand only
 
 An axis that moves one operand alone is laid along vector lanes; those that move the other alone become rows of the
-tile (see tile.py). Nothing here looks at names: a block qualifies by the form of its update.
+tile (see rules/tile_size.py). Names play no part: a block qualifies by the form of its update.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ _REPACK = 0.99
 
 @dataclass(frozen=True)
 class Tiling:
-    """How the axes of a reduction block are tiled; axes are positions in `block.iter_vars`."""
+    """Tiling of a reduction block's axes, given as positions in `block.iter_vars`."""
 
     lane: int
     rows: tuple[int, ...]
     tile: Tile
-    #: position of the lane axis among the indices of a weight that has to be repacked, and its load
+    #: load of a weight to repack, and the position of the lane axis among its indices
     repack: tuple[TensorLoad, int] | None
     cycles: float
-    #: whether walking along the lanes outside of the rows moves less memory
+    #: true if looping over lanes outside the rows moves less memory
     lanes_outermost: bool
 
     @property
     def packed(self) -> int:
-        """How many neighbours a repacked weight has side by side."""
+        """Return the block width of the repacked weight."""
         return self.tile.width if self.tile.even else self.tile.lanes
 
     def turned(self) -> Tiling:
-        """The same tile, walking the other way."""
+        """Return the same tile with the loops around it in the other order."""
         return replace(self, lanes_outermost=not self.lanes_outermost)
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """What a tiling is chosen by: the block of the reduction, and what is known of its surroundings.
+    """Describe a reduction block and its surroundings, the input of tiling.
 
     `padded` are buffers computed under a condition; `repackable` the parameters whose layout may be chosen;
     `contiguous_result` the axis along which the kernel's result is contiguous; `tileable` the axes that the kernel's
@@ -71,14 +71,14 @@ class Reduced:
 
 
 def best_tiling(reduced: Reduced) -> Tiling | None:
-    """The cheapest way to tile, or None if it is no float32 reduction of that form."""
-    found = [ways[0] for ways in _by_lane(reduced)]
+    """Return the tiling of least estimated cycles; None for other than float32 reductions of that form."""
+    found = [group[0] for group in _by_lane(reduced)]
     return min(found, key=lambda candidate: candidate.cycles, default=None)
 
 
 def tilings(reduced: Reduced) -> list[Tiling]:
-    """Every way to tile, by estimated cycles; for tuning."""
-    return sorted((way for ways in _by_lane(reduced) for way in ways), key=lambda candidate: candidate.cycles)
+    """List all tilings by estimated cycles; for tuning."""
+    return sorted((each for group in _by_lane(reduced) for each in group), key=lambda candidate: candidate.cycles)
 
 
 def _by_lane(reduced: Reduced) -> list[list[Tiling]]:
@@ -86,12 +86,12 @@ def _by_lane(reduced: Reduced) -> list[list[Tiling]]:
     if operands is None:
         return []
     return [
-        ways for vector, scalar in (operands, operands[::-1]) for ways in _tilings(reduced, vector, scalar) if ways
+        group for vector, scalar in (operands, operands[::-1]) for group in _tilings(reduced, vector, scalar) if group
     ]
 
 
 def _operands(block: SBlock) -> tuple[Expr, Expr] | None:
-    """The two factors of what is summed; for other reductions (a mean, a maximum) what is reduced, and 1."""
+    """Return the two factors of a summed product; for other reductions (a mean, a maximum) the term, and 1."""
     update = block.body
     if block.init is None or not isinstance(update, BufferStore) or str(update.value.ty.dtype) != "float32":
         return None
@@ -109,7 +109,7 @@ def _operands(block: SBlock) -> tuple[Expr, Expr] | None:
 
 
 def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tiling]]:
-    """For every spatial axis that moves `vector` alone, along lanes: the ways to tile, the cheapest first."""
+    """Yield per spatial axis that moves `vector` alone, laid along lanes, its tilings, cheapest first."""
     block, tileable = reduced.block, reduced.tileable
     axes = [axis.var for axis in block.iter_vars]
     extents = [int(axis.dom.extent) for axis in block.iter_vars]
@@ -118,7 +118,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
     steps = prod(extents) // prod(extents[n] for n in spatial)
     rows = tuple([n for n in alone if extents[n] > 1][-2:])
     if reduced.uneven and _reads(scalar, reduced.padded):
-        # of padding that is skipped, the tiles at the ends of one axis are enough
+        # where padding is skipped, peeling the end tiles of one axis is enough
         rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1)
     shared = bool(rows) and _slides(scalar, axes[rows[-1]])
     if any(place.unit > 1 and axis not in rows for axis, place in tileable.items()):
@@ -145,14 +145,14 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         from_padding = _reads(vector, reduced.padded)
         row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
         moved = _elements(vector), _elements(scalar)
-        ways = []
+        group = []
         for tile in found:
             wanted = None if tile.lanes == 1 else repack
             cycles = tile.cycles * (_PADDED_LANES if from_padding else 1.0) * (_REPACK if wanted else 1.0)
             lane_tiles, row_tiles = extents[lane] // tile.width, row_extents // prod(tile.rows)
             outermost = moved[0] * row_tiles > moved[1] * lane_tiles
-            ways.append(Tiling(lane, rows, tile, wanted, cycles, outermost))
-        yield ways
+            group.append(Tiling(lane, rows, tile, wanted, cycles, outermost))
+        yield group
 
 
 def _reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:
@@ -160,12 +160,12 @@ def _reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:
 
 
 def _slides(operand: Expr, axis: Var) -> bool:
-    """Whether an index of a load is more than the axis by itself, as that of a window is."""
+    """Tell whether an index is more than the axis alone, as in a sliding window."""
     return any(uses(index, axis) and not axis.same_as(index) for load in loads(operand) for index in load.indices)
 
 
 def _packed_width(operand: Expr, lane: Var) -> int | None:
-    """How many neighbours along `lane` lie side by side in a weight that is repacked already: see Repack."""
+    """Return the block width along `lane` of an already repacked weight, or None: see Repack."""
     if not isinstance(operand, TensorLoad) or len(operand.indices) < 2:
         return None
     *others, last = operand.indices
@@ -178,7 +178,7 @@ def _packed_width(operand: Expr, lane: Var) -> int | None:
 
 
 def _repacked_dimension(operand: Expr, lane: Var, repackable: tuple[Var, ...]) -> int | None:
-    """Where `lane` stands among the indices of a weight whose layout may be chosen."""
+    """Return the position of `lane` among the indices of a repackable weight, or None."""
     if not isinstance(operand, TensorLoad) or not any(operand.source.same_as(each) for each in repackable):
         return None
     places = [number for number, index in enumerate(operand.indices) if uses(index, lane)]
@@ -188,12 +188,15 @@ def _repacked_dimension(operand: Expr, lane: Var, repackable: tuple[Var, ...]) -
 
 
 def _elements(operand: Expr) -> int:
-    """Elements of what `operand` reads, to compare how much memory moves."""
+    """Count the elements of the largest buffer `operand` reads: estimates the memory it moves."""
     return max((prod(int(extent) for extent in load.source.ty.shape) for load in loads(operand)), default=1)
 
 
 def plain_axes(block: SBlock) -> dict[int, int] | None:
-    """For a block with one result, indexed by its own axes: dimension → axis; extent-1 dimensions may be missing."""
+    """Map dimension → axis for a block with one result indexed by its own axes.
+
+    Dimensions of extent 1 may be missing.
+    """
     if not isinstance(block.body, BufferStore):
         return None
     found = {}

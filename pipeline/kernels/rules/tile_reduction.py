@@ -1,4 +1,4 @@
-"""Rule for kernels with one reduction (convolution, matmul, pooling, mean): accumulators in registers, epilogue included.
+"""Tile kernels with one reduction (convolution, matmul, pooling, mean): accumulators in registers, epilogue fused.
 
     for … tiles of the result:
         acc[rows, lanes] = 0
@@ -6,9 +6,9 @@
             acc[rows, lanes] += scalar[rows] * vector[lanes]
         result[tile] = epilogue(acc)          or a pooling, whose windows then stay within the tile
 
-Where padding of a sum can be skipped, or tiles do not divide the result, the tiles at the ends have code of their own
-(see pieces.py). The workspace is the tile, and the copied rows. A weight that is not contiguous along the lanes is asked for in
-another layout (see repack.py).
+If padding of a sum can be skipped, or tiles do not divide the result, the end tiles are peeled (see
+rules/loop_peeling.py). The workspace is the tile, and the copied rows. A weight that is not contiguous along the lanes
+is repacked (see weights/repack.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .tile_roles import Parts, Place, parts_of
 
 @dataclass(frozen=True)
 class Tiled:
-    """A scheduled kernel, the lanes of its tiles, and the layouts it wants for its parameters."""
+    """Scheduled kernel with the lanes of its tiles and its repacks."""
 
     kernel: PrimFunc
     lanes: int
@@ -47,15 +47,15 @@ def tile_reduction(
     copy_late: bool = False,
     choose: Callable[[Reduced], Tiling | None] = best_tiling,
 ) -> Tiled | None:
-    """`kernel` with its reduction in register tiles, or None where the rule does not match or a step is refused.
+    """Tile the reduction of `kernel` in registers; None if the rule does not match or TVM refuses a step.
 
     `repackable` are the positions of the parameters that are weights no other kernel reads. With `copy_late`, padding
-    is copied for one step of the reduction at a time: slower, and smaller. `choose` takes one of the ways to tile.
+    is copied for one step of the reduction at a time: slower, and smaller. `choose` picks the tiling.
     """
-    for pieces in (True, False):
+    for peeled in (True, False):
         schedule = new_schedule(kernel)
         try:
-            parts = _parts(schedule, kernel, repackable, machine, pieces and not copy_late)
+            parts = _parts(schedule, kernel, repackable, machine, peeled and not copy_late)
             tiling = None if parts is None else choose(parts.reduced)
             if parts is None or tiling is None:
                 return None
@@ -68,7 +68,10 @@ def tile_reduction(
 
 
 def tiling_variants(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> tuple[list[Tiling], bool]:
-    """All of them, by estimated cycles, and whether there is padding to copy; none where the rule does not match."""
+    """List all tilings by estimated cycles, and tell whether padding has to be copied.
+
+    Empty if the rule does not match.
+    """
     try:
         parts = _parts(new_schedule(kernel), kernel, repackable, machine, True)
     except REFUSALS:
@@ -77,15 +80,15 @@ def tiling_variants(kernel: PrimFunc, repackable: frozenset[int], machine: Machi
 
 
 def _parts(
-    schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, pieces: bool
+    schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine, peeled: bool
 ) -> Parts | None:
-    """The parts of a kernel; with `pieces`, its tiles may be in such where no padding has to be copied.
+    """Match the parts of a kernel; with `peeled`, allow uneven tiles if all padding can be skipped.
 
-    Not where registers are joined: on a BPI-F3, tiles in pieces are 39 % more instructions for mtcnn-onet, and 2 % fewer
-    for ocr-cls.
+    Not on targets with joined registers: on a BPI-F3, peeled tiles are 39 % more instructions for mtcnn-onet, and 2 %
+    fewer for ocr-cls.
     """
     parts = parts_of(schedule, kernel, repackable, machine)
-    if parts is None or not pieces or machine.joined > 1:
+    if parts is None or not peeled or machine.joined > 1:
         return parts
     paddings = [schedule.get(block) for block in parts.padding]
     if not has_skippable_padding(schedule.get(parts.reduction), paddings):
@@ -95,8 +98,8 @@ def _parts(
 
 def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, copy_late: bool) -> Tiled:
     padding = parts.padding
-    pieces = parts.reduced.uneven and (bool(padding) or not tiling.tile.even)
-    if pieces:
+    peeled = parts.reduced.uneven and (bool(padding) or not tiling.tile.even)
+    if peeled:
         for block in padding:
             schedule.compute_inline(block)
         padding = []
@@ -105,7 +108,7 @@ def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, co
     inside = _tile_consumer(schedule, parts.consumer, tiling, parts.places)
     _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
-    return Tiled(peel_loops(tiled) if pieces else tiled, tiling.tile.lanes, repacks)
+    return Tiled(peel_loops(tiled) if peeled else tiled, tiling.tile.lanes, repacks)
 
 
 def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: Tiling) -> tuple[Repack, ...]:
@@ -119,7 +122,7 @@ def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: T
 
 
 def _accumulate_along_lanes(schedule: Schedule, reduction: SBlockRV, tiling: Tiling) -> None:
-    """The lanes last in the accumulators' layout: else every vector is put together from single elements."""
+    """Lay the accumulators out with lanes last: else every vector is assembled from single elements."""
     written = plain_axes(schedule.get(reduction)) or {}
     lane = next(dimension for dimension, axis in written.items() if axis == tiling.lane)
 
@@ -130,7 +133,7 @@ def _accumulate_along_lanes(schedule: Schedule, reduction: SBlockRV, tiling: Til
 
 
 def _tile_consumer(schedule: Schedule, consumer: SBlockRV, tiling: Tiling, places: dict[int, Place]) -> LoopRV:
-    """Split the consumer's loops into tiles; returns the innermost loop around a tile."""
+    """Split the consumer's loops into tiles; return the innermost loop around a tile."""
     loops = schedule.get_loops(consumer)
     axes = schedule.get(consumer).iter_vars
     tile = tiling.tile
@@ -178,7 +181,7 @@ def _tile_reduction(
         for number, (loop, axis) in enumerate(zip(loops, axes))
         if int(axis.iter_type) == 0 and number != tiling.lane and number not in tiling.rows
     ]
-    # the operand of which there is less stays in registers while that of which there is more is loaded one by one
+    # the smaller operand stays in registers, while the larger one is loaded value by value
     few_rows = prod(tiling.tile.rows) < tiling.tile.groups
     schedule.reorder(*summing, *single, *((groups, *rows) if few_rows else (*rows, groups)), lanes)
     for block in padding:

@@ -1,4 +1,4 @@
-"""The parts of a kernel whose reduction can be in register tiles: for `tile_reduction.py`."""
+"""Match the blocks of a kernel to their roles in register tiling: for rules/tile_reduction.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .tile_size import Rows
 
 @dataclass(frozen=True)
 class Place:
-    """Where an axis of the reduction stands among its consumer's axes, and how the consumer walks along it."""
+    """Position of a reduction's axis among its consumer's axes, and the consumer's step along it."""
 
     axis: int
     rows: Rows
@@ -27,7 +27,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Parts:
-    """The blocks of a kernel that the rule matches, and where the reduction's axes stand among its consumer's."""
+    """Blocks the rule matches, and the places of the reduction's axes in its consumer."""
 
     reduction: SBlockRV
     consumer: SBlockRV
@@ -37,7 +37,7 @@ class Parts:
 
 
 def parts_of(schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Parts | None:
-    """The parts of `kernel`, which `schedule` is of and has its producers inlined now; None where there is more."""
+    """Inline the producers in `schedule`, then match the parts of `kernel`; None for other forms."""
     inline_producers(schedule, keep_padding_of_reductions=True)
     blocks = _roles(schedule)
     if blocks is None:
@@ -58,7 +58,10 @@ def parts_of(schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], m
 
 
 def _roles(schedule: Schedule) -> tuple[SBlockRV, SBlockRV, list[SBlockRV]] | None:
-    """The reduction, its one consumer (a copy is made if it has none), and padding; None if there is more."""
+    """Find the reduction, its one consumer, and padding; None if there is more.
+
+    Copies the result if the reduction has no consumer.
+    """
     names = result_names(schedule)
     reductions = [block for block in root_blocks(schedule) if is_reduction(schedule, block)]
     inner = [block for block in reductions if name_of(schedule, block) not in names]
@@ -75,7 +78,7 @@ def _roles(schedule: Schedule) -> tuple[SBlockRV, SBlockRV, list[SBlockRV]] | No
 
 
 def _places(schedule: Schedule, reduction: SBlockRV, consumer: SBlockRV) -> dict[int, Place] | None:
-    """For each axis of the reduction, the consumer's axis that selects it; None where that is not plain to see."""
+    """Map each axis of the reduction to the consumer's axis that selects it; None for other index forms."""
     written = plain_axes(schedule.get(reduction))
     block = schedule.get(consumer)
     produced = schedule.get(reduction).writes[0].source
@@ -98,7 +101,7 @@ def _places(schedule: Schedule, reduction: SBlockRV, consumer: SBlockRV) -> dict
 
 
 def _place(block: SBlock, index: Expr) -> Place | None:
-    """For an index that is an axis, or a window of a pooling whose windows do not overlap: axis × size + offset."""
+    """Match an index: an axis, or axis × size + offset in a non-overlapping pooling window."""
     used = [n for n, axis in enumerate(block.iter_vars) if uses(index, axis.var)]
     spatial = [n for n in used if int(block.iter_vars[n].iter_type) == 0]
     if len(spatial) != 1 or len(used) > 2:
@@ -118,7 +121,7 @@ def _place(block: SBlock, index: Expr) -> Place | None:
 
 
 def _contiguous(schedule: Schedule, consumer: SBlockRV, places: dict[int, Place]) -> int | None:
-    """The axis of the reduction that the last dimension of the kernel's result follows."""
+    """Find the axis of the reduction that the last dimension of the kernel's result follows."""
     block = schedule.get(consumer)
     axes = plain_axes(block) or {}
     last = axes.get(len(block.body.indices) - 1)

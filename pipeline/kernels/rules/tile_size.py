@@ -1,6 +1,6 @@
-"""How large a register tile is: pure arithmetic over loop extents. No TVM.
+"""Choose the size of a register tile: pure arithmetic over loop extents, without TVM.
 
-One step of the reduction of a tile multiplies `groups` vectors of `lanes` elements of one operand with `rows` scalars
+One step of a tile's reduction multiplies `groups` vectors of `lanes` elements of one operand with `rows` scalars
 of the other (an outer product), so that every loaded value is used several times:
 
               lanes × groups
@@ -8,8 +8,8 @@ of the other (an outer product), so that every loaded value is used several time
      rows   │ acc │ acc │ acc │    rows × groups accumulators stay in registers
             └─────┴─────┴─────┘
 
-The vectors are those of the machine, and what is needed at a time fits into its registers. Where a size does not divide
-its extent, what is left over is a smaller tile.
+Vectors have the machine's width, and all values live at once fit into its registers. If a size does not divide its
+extent, the remainder is a smaller tile.
 """
 
 from __future__ import annotations
@@ -20,30 +20,33 @@ from math import gcd
 
 from ...targets import Machine
 
-#: registers that operands take at least
+#: least registers for operands
 _OPERANDS = 2
-#: bytes of vectors that one tile after the other finds in the nearest cache, and cycles to load one from there, else
+#: bytes of vectors that successive tiles find in the nearest cache; cycles to load a vector from there, and elsewhere
 _NEAR, _NEAR_LOAD, _FAR_LOAD = 16384, 0.5, 1.25
-#: cycles to have one scalar in all lanes, and where it is an element of a vector
+#: cycles to broadcast one scalar to all lanes, and to use it as an element of a vector instead
 _SCALAR_LOAD, _ELEMENT = 0.6, 0.5
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
 _IN_FLIGHT = 8
-#: cycles to write one vector, and one single element elsewhere
+#: cycles to store one vector, and to scatter one element
 _VECTOR_STORE, _SCATTER = 1.0, 1.5
-#: what a tile has to be better by to be taken although something is left over: that is code of its own
+#: penalty of a tile that leaves a remainder: the remainder is additional code
 _LEFT_OVER = 1.1
 
 
 @dataclass(frozen=True)
 class Tile:
-    """`rows` are the extents of the unrolled axes, outermost first; `lanes` is a power of two: of other
-    vectors LLVM keeps no accumulators in registers."""
+    """Size of a register tile, with its estimated cycles per element.
+
+    `rows` are the extents of the unrolled axes, outermost first. `lanes` is a power of two: LLVM keeps accumulators of
+    other vector widths out of registers.
+    """
 
     lanes: int
     groups: int
     rows: tuple[int, ...]
     cycles: float
-    #: whether nothing is left over
+    #: true without a remainder
     even: bool = True
 
     @property
@@ -57,14 +60,14 @@ class Tile:
 
 @dataclass(frozen=True)
 class Rows:
-    """An axis that rows of a tile come from: `extent` units of `unit` rows that have to stay together."""
+    """Axis the rows of a tile come from: `extent` units of `unit` rows that stay together."""
 
     extent: int
     unit: int = 1
 
 
 def best_tile(width: int, rows: Sequence[Rows], steps: int, **options) -> Tile | None:
-    """The first of `tiles`; None if units are too large."""
+    """Return the first of `tiles`; None if units are too large."""
     found = tiles(width, rows, steps, **options)
     return found[0] if found else None
 
@@ -81,14 +84,14 @@ def tiles(
     uneven: bool = False,
     shared: bool = False,
 ) -> list[Tile]:
-    """The tiles that fit into registers, by estimated cycles per element, of equals the largest first.
+    """List the tiles that fit into registers, by estimated cycles per element; among equals the largest first.
 
     `width` is the extent of the axis along the lanes, `rows` the axes the scalars vary along, `steps` the
     length of the reduction; without `vectors` a lane is a single element; `scattered` says that results next to each
     other in lanes are apart in memory; `packed` is how many elements of a vector operand lie side by side. The lanes
     divide their extent; so does every other size but, if `uneven`, the number of vectors and the rows of the last axis.
-    `shared` says that rows next to each other read the same scalars in some steps, as windows that slide do: LLVM keeps
-    these in registers from step to step.
+    `shared` says that neighbouring rows read the same scalars in some steps, as sliding windows do: LLVM keeps these in
+    registers from step to step.
     """
     side_by_side = width if packed is None else gcd(width, packed)
     powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
@@ -105,14 +108,16 @@ def tiles(
 
 
 def _held(groups: int, rows: int, shared: bool) -> int:
-    """Registers in use at a time: the accumulators, the operand there is less of, and one value of the other. Of what
-    is shared LLVM holds all, which spills where it is more than one too many."""
+    """Count the registers in use at once: accumulators, the smaller operand, and one value of the larger.
+
+    LLVM holds all shared scalars, and spills as soon as they are more than one too many.
+    """
     held = groups * rows + min(groups, rows) + 1
     return max(held, groups * (rows + 1) + rows - 1) if shared and rows > groups else held
 
 
 def _broadcasts(machine: Machine) -> bool:
-    """Whether a scalar takes a vector of its own."""
+    """Tell whether a scalar takes a vector register of its own."""
     return machine.lanes > 1 and not machine.by_element
 
 
@@ -126,7 +131,7 @@ def _tile(
     scattered: bool,
     machine: Machine,
 ) -> Tile:
-    """The tile, with the cycles per element of all tiles there are: `vectors` by the extents of `rows`."""
+    """Build the tile, with the cycles per element over all tiles: `vectors` by the extents of `rows`."""
     last, extent = (counts[-1], rows[-1].extent * rows[-1].unit) if rows else (1, 1)
     others = _product(counts[:-1])
     total = sum(
@@ -140,7 +145,7 @@ def _tile(
 
 
 def _split(extent: int, size: int) -> list[tuple[int, int]]:
-    """Sizes that make up an extent, and how often: `size`, and what is left over."""
+    """Split an extent into (size, count): tiles of `size`, and the remainder."""
     whole, rest = divmod(extent, size)
     return [(size, whole), (rest, 1)] if rest else [(size, whole)]
 
@@ -154,7 +159,7 @@ def divisors(extent: int, largest: int) -> list[int]:
 
 
 def _counts(axes: Sequence[Rows], largest: int, uneven: bool) -> Iterator[tuple[int, ...]]:
-    """Rows of each axis, in units; their product at most `largest`."""
+    """Yield the rows of each axis, in whole units; their product is at most `largest`."""
     if not axes:
         yield ()
         return
@@ -165,7 +170,7 @@ def _counts(axes: Sequence[Rows], largest: int, uneven: bool) -> Iterator[tuple[
 
 
 def _cycles(lanes: int, groups: int, rows: int, steps: int, scattered: bool, machine: Machine) -> float:
-    """Of one tile. Two multiply-adds and two loads start in a cycle."""
+    """Estimate the cycles of one tile. Two multiply-adds and two loads start in a cycle."""
     scalar = _SCALAR_LOAD if _broadcasts(machine) else _ELEMENT
     accumulators = groups * rows
     load = _NEAR_LOAD if steps * groups * lanes * 4 <= _NEAR else _FAR_LOAD

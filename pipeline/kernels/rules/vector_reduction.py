@@ -1,4 +1,4 @@
-"""Rule for reductions along memory (mean of a plane, a row times a vector): several partial results side by side.
+"""Vectorize reductions along memory (mean of a plane, row times vector): one partial result per lane.
 
     for … elements of the result:
         lanes[0:8] = 0
@@ -30,16 +30,16 @@ from ...tir.inlining import (
 )
 from .fuse_loops import compute_at_consumer, iteration_values
 
-#: partial results, the most that divides the extent; two vectors of AVX2 or four of NEON
+#: candidate numbers of partial results: the first that divides the extent; 16 is two vectors of AVX2, four of NEON
 LANES = (16, 8, 4)
 _REDUCE = 2
 
 
 def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int] = LANES) -> PrimFunc | None:
-    """`kernel` with its reduction in lanes, or None where the rule does not match or a step is refused.
+    """Vectorize the reduction of `kernel`; None if the rule does not match or TVM refuses a step.
 
-    With `one_operand`, only where a single tensor is reduced, which no other rule does better. `lanes` are how many
-    there may be; the first that divides the extent is taken.
+    With `one_operand`, only a reduction of a single tensor, which no other rule does better. Of `lanes`, the candidate
+    lane counts, the first that divides the extent is taken.
     """
     schedule = new_schedule(kernel)
     try:
@@ -72,7 +72,7 @@ def _schedule(schedule: Schedule, kernel: PrimFunc, one_operand: bool, lanes: Se
 def _lane_loop(
     schedule: Schedule, block: SBlockRV, one_operand: bool, lanes: Sequence[int]
 ) -> tuple[LoopRV, int] | None:
-    """The loop of the reduction along which every load is contiguous, and how many lanes divide it."""
+    """Find a reduction loop with contiguous loads only, and the lane count that divides it."""
     body = schedule.get(block)
     if not isinstance(body.body, BufferStore):
         return None  # several results at once, as of an ArgMax
@@ -94,7 +94,10 @@ def _lane_loop(
 
 
 def _place_partial(schedule: Schedule, partial: SBlockRV, total: SBlockRV) -> None:
-    """Under the loops that select an element of the result, just outside of the loop that adds up its lanes."""
+    """Compute the partial sums inside the loops of a result element.
+
+    They stand just outside the loop that sums the lanes.
+    """
     axes = schedule.get(total).iter_vars
     loops = schedule.get_loops(total)[-len(axes) :]
     (summed,) = [
@@ -108,16 +111,19 @@ def _place_partial(schedule: Schedule, partial: SBlockRV, total: SBlockRV) -> No
 
 
 def _vectorize(schedule: Schedule, partial: SBlockRV) -> None:
-    """The lane axis is the last of the partial block's own; it goes innermost, its initial values in a loop apart."""
+    """Vectorize the lane axis of the partial block, innermost.
+
+    It is the last of the block's own axes; the initialisation gets a separate loop.
+    """
     axes = schedule.get(partial).iter_vars
     loops = schedule.get_loops(partial)[-len(axes) :]
     reduce = [loop for loop, axis in zip(loops, axes) if int(axis.iter_type) == _REDUCE]
     (lane,) = [loop for loop, axis in zip(loops, axes) if _is_lane(schedule, partial, axis)]
     schedule.reorder(*reduce, lane)
-    schedule.vectorize(lane)  # before the decomposition: an update by itself is no reduction that TVM would take
+    schedule.vectorize(lane)  # before the decomposition: TVM takes an update alone for no reduction
     schedule.decompose_reduction(partial, reduce[0])
 
 
 def _is_lane(schedule: Schedule, partial: SBlockRV, axis: object) -> bool:
-    """The lane axis is what the last index of the partial result is."""
+    """Tell whether `axis` is the lane axis: the last index of the partial result."""
     return uses(schedule.get(partial).writes[0].region[-1].min, axis.var)

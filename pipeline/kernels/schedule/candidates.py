@@ -1,4 +1,4 @@
-"""The ways to run a kernel, by the rules, and the one to take."""
+"""List the candidate schedules of a kernel by rule, fastest first, and pick one."""
 
 from __future__ import annotations
 
@@ -28,15 +28,17 @@ from ..rules.tile_reduction import tile_reduction
 from ..rules.vector_reduction import vector_reduction
 from ..weights.repack import Repack
 
-#: the most a rule may use to be fast, in bytes a thread
+#: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
 _SCHEDULED = "passfit.scheduled"
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A way to run a kernel: the scheduled function, its workspace in bytes, the layouts of weights it wants, and how
-    many threads run it."""
+    """A scheduled kernel with its needs.
+
+    `workspace` is in bytes, `repacks` are the weight layouts it reads, `threads` is how many run it.
+    """
 
     kernel: PrimFunc
     workspace: int
@@ -57,12 +59,12 @@ class _Candidate(Protocol):
 
 
 def fits(way: _Candidate, most: int, per_thread: int) -> bool:
-    """Whether it needs at most `most` bytes, or `per_thread` for each of its threads."""
+    """Tell whether a schedule needs at most `most` bytes, or `per_thread` a thread."""
     return way.workspace <= max(most, per_thread * way.threads)
 
 
 class Schedules:
-    """The ways to run a kernel, the fastest first, each worked out when it is asked for."""
+    """Hold the schedules of a kernel, fastest first, each computed on demand."""
 
     def __init__(self, default: Callable[[], int], ways: Iterable[Schedule]):
         self._default = default
@@ -71,23 +73,24 @@ class Schedules:
 
     @cached_property
     def default(self) -> int:
-        """The workspace of the kernel as TVM made it, in bytes."""
+        """Return the workspace of the kernel as TVM made it, in bytes."""
         return self._default()
 
     def within(self, most: int, per_thread: int = 0) -> Schedule:
-        """The fastest way that fits; else the one that needs least."""
-        fitting = next((way for way in self.ways() if fits(way, most, per_thread)), None)
-        return fitting or min(self._known, key=lambda way: way.workspace)
+        """Return the fastest schedule that fits; else the one with the least workspace."""
+        fitting = next((each for each in self.ways() if fits(each, most, per_thread)), None)
+        return fitting or min(self._known, key=lambda each: each.workspace)
 
     def ways(self) -> Iterator[Schedule]:
+        """Yield the schedules, computing each on demand."""
         yield from self._known
-        for way in self._more:
-            self._known.append(way)
-            yield way
+        for schedule in self._more:
+            self._known.append(schedule)
+            yield schedule
 
 
 def as_it_is(kernel: PrimFunc) -> PrimFunc:
-    """`kernel`, which is scheduled already."""
+    """Mark `kernel` as scheduled already, so that no rule touches it."""
     return kernel.with_attr(_SCHEDULED, True)
 
 
@@ -99,17 +102,24 @@ def is_scheduled(kernel: PrimFunc) -> bool:
 def schedules(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool = False
 ) -> Schedules:
-    """The ways to run `kernel`. `repackable` are the parameters whose layout may be chosen; with `fixed_shapes` the
-    kernel goes by the axes it has, as is best where a parameter is to be found elsewhere."""
+    """List the schedules of `kernel`, fastest first.
+
+    `repackable` are the parameters whose layout may be chosen. With `fixed_shapes` no axes are flattened: best if the
+    caller has to find a parameter again.
+    """
     if is_scheduled(kernel):
-        way = _scheduled(kernel, machine)
-        return Schedules(lambda: max(way.workspace, RULE_WORKSPACE * way.threads), (way,))
-    ways = _serial(kernel, repackable, machine, fixed_shapes)
-    return Schedules(lambda: workspace_bytes(kernel), (each for way in ways for each in threaded(way, machine)))
+        only = _scheduled(kernel, machine)
+        return Schedules(lambda: max(only.workspace, RULE_WORKSPACE * only.threads), (only,))
+    serial = _serial(kernel, repackable, machine, fixed_shapes)
+    return Schedules(lambda: workspace_bytes(kernel), (each for one in serial for each in threaded(one, machine)))
 
 
 def largest_default(kernels: Iterable[tuple[PrimFunc, Callable[[], int]]]) -> int:
-    """Of kernels and what says the workspace of each as TVM made it, the largest, in bytes; few have to be asked."""
+    """Find the largest default workspace of kernels, in bytes.
+
+    Kernels come with a function that measures theirs. Measures few: stops at kernels whose buffers together are no larger
+    than the best so far.
+    """
     most = 0
     for bound, default in sorted(((_at_most(kernel), default) for kernel, default in kernels), key=lambda each: -each[0]):
         if bound <= most:
@@ -128,7 +138,7 @@ def _scheduled(kernel: PrimFunc, machine: Machine) -> Schedule:
 
 
 def threaded(way: Schedule, machine: Machine) -> Iterator[Schedule]:
-    """The way with loops that threads share, where there are some, and the way itself."""
+    """Yield the schedule with parallel loops, if there are any, then the schedule itself."""
     if machine.threads > 1:
         kernel = parallelise_loops(way.kernel, machine.threads)
         if not kernel.same_as(way.kernel):
@@ -139,18 +149,19 @@ def threaded(way: Schedule, machine: Machine) -> Iterator[Schedule]:
 def _serial(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool
 ) -> Iterator[Schedule]:
-    """The ways to run `kernel` by one thread."""
+    """Yield the single-thread schedules of `kernel`."""
     ranges = split_by_range(kernel)
     if ranges is not None:
         flat = ranges if fixed_shapes else flatten_axes(ranges)
         yield Schedule(with_shapes_of(ranges, flat, flat), 0)
         return
     flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
-    for way in _ways(flat, repackable, machine):
-        yield replace(way, kernel=with_shapes_of(kernel, flat, way.kernel))
+    for schedule in _fastest_first(flat, repackable, machine):
+        yield replace(schedule, kernel=with_shapes_of(kernel, flat, schedule.kernel))
 
 
-def _ways(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
+def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
+    """Yield the schedules of a flat kernel: the fast rule's, fused loops, then as TVM made it."""
     yield from _fast(kernel, repackable, machine)
     if held_bytes(kernel):
         fused = fuse_loops(kernel)
@@ -159,7 +170,7 @@ def _ways(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Ite
 
 
 def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
-    """What the rules make of the kernel, as far as the workspace is small; the first is the one to take."""
+    """Yield the first rule's schedule with a small workspace, if any."""
     if not _reduces(kernel):
         return  # each of them looks for a reduction
     for rule in (partial(_lane_sums, one_operand=True), _windows, _tiles, _lane_sums):
@@ -183,7 +194,7 @@ def _windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) ->
 
 
 def _tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
-    """Tiles of vectors; where there are none, sums along memory, which are vectors too, go first."""
+    """Yield register tiles; without vector lanes, sums along memory, which are vectors too, go first."""
     for copy_late in (False, True):
         tiled = tile_reduction(kernel, repackable, machine, copy_late=copy_late)
         if tiled is None:

@@ -1,9 +1,9 @@
-"""The ways to run a kernel that a tuning chooses among, each with a spec string that is read back.
+"""Name the schedules a tuning chooses among, each with a spec string that parses back.
 
     tile{along=1,vectors=2,rows=1x6}     slide{at-once=2,rows=4,band=8}     lane-sums{lanes=8}     fuse     plain
 
-The rules choose one of them by themselves: see `scheduling.py`. What MetaSchedule found is a choice too, told by its
-trace, a list in JSON. A choice is for one kernel: for another it may mean nothing.
+The rules choose one of them by themselves: see schedule/candidates.py. A MetaSchedule result is a choice too; its spec
+is its trace, a list in JSON. A choice is for one kernel: for another it may mean nothing.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from ..rules.vector_reduction import LANES, vector_reduction
 from ..weights.repack import Repack
 from .candidates import Schedule
 
-#: of the tiles there may be, those worth a measurement: the first by estimate
+#: tilings worth a measurement: the first so many by estimated cycles
 _TILES = 24
 _SPEC = re.compile(r"([a-z-]+)(?:\{([^{}]*)\})?")
-#: what a kernel is made, and the layouts it wants
+#: a scheduled kernel, and the repacks it reads
 _Made = tuple[PrimFunc, tuple[Repack, ...]]
 
 
 @dataclass(frozen=True)
 class ScheduleChoice:
-    """One way; its fields are its options, `False` for what is not the case."""
+    """Describe one schedule; its fields are its options, `False` for an option not taken."""
 
     name: ClassVar[str]
 
@@ -52,15 +52,16 @@ class ScheduleChoice:
         return f"{self.name}{{{','.join(options)}}}" if options else self.name
 
     def made(self, flat: PrimFunc, repackable: frozenset[int], machine: Machine) -> _Made | None:
-        """`flat` scheduled so; None where it cannot be. May raise what TVM raises where it refuses a step."""
+        """Schedule `flat` accordingly; None if impossible. May raise TVM's refusals of a step."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Tiles(ScheduleChoice):
-    """Register tiles of `vectors` vectors along an axis of the reduction, by `rows` of the axes of the other operand.
+    """Register tiles of `vectors` vectors by `rows` rows.
 
-    `turned`: the tiles walk along the other operand first than they would. `late`: padding is copied step by step.
+    The vectors lie along axis `along` of the reduction, the rows along axes of the other operand. `turned`: the tiles
+    walk first along the operand they would take second. `late`: padding is copied step by step.
     """
 
     name: ClassVar[str] = "tile"
@@ -86,7 +87,7 @@ class Tiles(ScheduleChoice):
 
 @dataclass(frozen=True)
 class Slides(ScheduleChoice):
-    """Windows over padded lines: see `sliding.Lines`."""
+    """Sliding windows over a line buffer: see `rules.sliding_window.Lines`."""
 
     name: ClassVar[str] = "slide"
     at_once: int
@@ -102,7 +103,7 @@ class Slides(ScheduleChoice):
 
 @dataclass(frozen=True)
 class LaneSums(ScheduleChoice):
-    """Sums along memory, in so many lanes."""
+    """Sums along memory, in `lanes` vector lanes."""
 
     name: ClassVar[str] = "lane-sums"
     lanes: int
@@ -116,7 +117,7 @@ class LaneSums(ScheduleChoice):
 
 @dataclass(frozen=True)
 class Fuse(ScheduleChoice):
-    """Loops inside each other, without vectors but those LLVM finds."""
+    """Fused loops, without vectors except LLVM's own."""
 
     name: ClassVar[str] = "fuse"
 
@@ -126,7 +127,7 @@ class Fuse(ScheduleChoice):
 
 @dataclass(frozen=True)
 class Plain(ScheduleChoice):
-    """As TVM made it."""
+    """Kernel as TVM made it."""
 
     name: ClassVar[str] = "plain"
 
@@ -136,7 +137,7 @@ class Plain(ScheduleChoice):
 
 @dataclass(frozen=True)
 class Traced(ScheduleChoice):
-    """The steps of a schedule that MetaSchedule found, in its JSON."""
+    """Trace of a MetaSchedule schedule, in its JSON."""
 
     name: ClassVar[str] = "trace"
     text: str
@@ -155,7 +156,7 @@ _KINDS: dict[str, type[ScheduleChoice]] = {kind.name: kind for kind in (Tiles, S
 
 
 def parse_choice(spec: str) -> ScheduleChoice:
-    """The choice a spec is of. Raises ConfigError."""
+    """Parse a spec. Raises ConfigError."""
     if spec.startswith("["):
         return Traced(spec)
     matched = _SPEC.fullmatch(spec)
@@ -188,11 +189,12 @@ def _refused(spec: str) -> ConfigError:
 def schedule_by_spec(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool, spec: str
 ) -> Schedule | None:
-    """`kernel` scheduled as a spec says, with the parameters `scheduling.schedules` is given; None where it cannot be.
+    """Schedule `kernel` by a spec; parameters as of `candidates.schedules`. None if the spec does not fit it.
 
-    Raises ConfigError where that is no spec."""
+    Raises ConfigError for a malformed spec.
+    """
     choice = parse_choice(spec)
-    as_made = fixed_shapes or isinstance(choice, Traced)  # MetaSchedule does not tell what is element-wise from flat ones
+    as_made = fixed_shapes or isinstance(choice, Traced)  # MetaSchedule finds no element-wise blocks in flat axes
     flat = kernel if as_made else flatten_axes(kernel, repackable)
     try:
         made = choice.made(flat, repackable, machine)
@@ -207,13 +209,15 @@ def schedule_by_spec(
 def schedule_choices(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool = False
 ) -> Iterator[ScheduleChoice]:
-    """The choices by the rules' own parameters that are worth a measurement, those first that promise most; each may
-    turn out not to be possible, or to need too much workspace."""
+    """Yield the choices worth a measurement, by the rules' own parameters, most promising first.
+
+    Each may turn out impossible, or need too much workspace.
+    """
     flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
     found, padded = tiling_variants(flat, repackable, machine)
     tiles = [Tiles.of(tiling) for tiling in found[:_TILES]]
     try:
-        yield from (Slides(way.at_once, way.rows, way.band) for way in sliding_variants(inlined(flat), machine))
+        yield from (Slides(each.at_once, each.rows, each.band) for each in sliding_variants(inlined(flat), machine))
     except Unknown:
         pass
     yield from tiles
@@ -225,5 +229,5 @@ def schedule_choices(
 
 
 def turned(choice: ScheduleChoice) -> ScheduleChoice | None:
-    """The same tile, walking along the other operand first; None for a choice without tiles."""
+    """Return the same tile walking along the other operand first; None for a choice without tiles."""
     return replace(choice, turned=not choice.turned) if isinstance(choice, Tiles) else None

@@ -1,4 +1,7 @@
-"""Lines that this process and those forked from it append and read, in a file without a name: it ends with the last."""
+"""Share lines between forked processes, in an anonymous file.
+
+The file ends with the last process that holds it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ import os
 
 
 class SharedLog:
-    """Every process sees all lines once, its own too. A line is appended in one piece, whoever else appends."""
+    """Append and read shared lines: every process sees each line once, its own included.
+
+    Appends are atomic, whoever else appends.
+    """
 
     def __init__(self) -> None:
         self.fileno = os.memfd_create("passfit")
@@ -18,7 +24,7 @@ class SharedLog:
         os.write(self.fileno, f"{line}\n".encode())
 
     def new(self) -> list[str]:
-        """The lines appended since the last call. One that a process died at is part of the next."""
+        """Return the lines appended since the last call. A line cut off by a dying process joins the next."""
         data = os.pread(self.fileno, os.fstat(self.fileno).st_size - self._read, self._read)
         *lines, rest = data.split(b"\n")
         self._read += len(data) - len(rest)

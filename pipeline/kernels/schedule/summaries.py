@@ -1,6 +1,6 @@
-"""What a plan has to know of schedules, which the processes of a search tell each other: none schedules what another has.
+"""Share schedule summaries between search workers, so each kernel is scheduled once.
 
-    ["first 1f3a…", [2560, 1, 1, [[0, 0, 0]], []]]       a line from one to the others
+    ["first 1f3a…", [2560, 1, 1, [[0, 0, 0]], []]]       a line from one worker to the others
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .shared_log import SharedLog
 
 @dataclass(frozen=True)
 class ScheduleSummary:
-    """A way to run a kernel, without the kernel: see `scheduling.Schedule`."""
+    """Summarise a schedule without its kernel: see `candidates.Schedule`."""
 
     workspace: int
     threads: int
@@ -31,9 +31,9 @@ class ScheduleSummary:
 
 
 class ScheduleSummaries:
-    """Of the kernels that this process was asked for, or another one with the same `lines`.
+    """Remember schedule summaries, shared with processes that have the same `lines`.
 
-    Of two that are at the same kernels one should go `backwards`: else both are at the same one all the time.
+    Of two processes at the same kernels, one should go `backwards`: else both always work on the same kernel.
     """
 
     def __init__(self, lines: SharedLog | None = None):
@@ -43,28 +43,28 @@ class ScheduleSummaries:
     def chosen(
         self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine
     ) -> dict[str, ScheduleSummary]:
-        """The outline of what `scheduling.chosen` chooses for each kernel of a program."""
+        """Summarise the schedule `schedule_program` would choose by rule for each kernel of a program."""
         asked = [
             (name, _key(kernels[name], private[name], machine), lambda name=name: schedules(kernels[name], private[name], machine))
             for name in sorted(kernels, reverse=self.backwards)
         ]
         most = largest_default(
-            (kernels[name], lambda key=key, ways=ways: self._remembered(f"default {key}", lambda: ways().default))
-            for name, key, ways in asked
+            (kernels[name], lambda key=key, make=make: self._remembered(f"default {key}", lambda: make().default))
+            for name, key, make in asked
         )
-        return {name: self._within(key, ways, most, machine.register_bytes) for name, key, ways in asked}
+        return {name: self._within(key, make, most, machine.register_bytes) for name, key, make in asked}
 
     def end(self) -> None:
-        """Tell and hear no more; what is known stays."""
+        """Stop sharing; keep the summaries known so far."""
         if self.lines is not None:
             self.lines.close()
             self.lines = None
 
-    def _within(self, key: str, ways: Callable[[], Schedules], most: int, per_thread: int) -> ScheduleSummary:
-        first = _read(self._remembered(f"first {key}", lambda: _written(next(ways().ways()))))
+    def _within(self, key: str, make: Callable[[], Schedules], most: int, per_thread: int) -> ScheduleSummary:
+        first = _read(self._remembered(f"first {key}", lambda: _written(next(make().ways()))))
         if fits(first, most, per_thread):
             return first
-        return _read(self._remembered(f"{most} {per_thread} {key}", lambda: _written(ways().within(most, per_thread))))
+        return _read(self._remembered(f"{most} {per_thread} {key}", lambda: _written(make().within(most, per_thread))))
 
     def _remembered(self, key: str, make: Callable[[], Any]) -> Any:
         if key not in self._known and self.lines is not None:
@@ -77,8 +77,10 @@ class ScheduleSummaries:
 
 
 def _key(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> str:
-    """The same in every process for kernels of one structure, whatever the names. TVM's hash alone is the same for many
-    that differ in a few extents or offsets only."""
+    """Hash a kernel's structure: equal in every process, whatever the names.
+
+    TVM's hash alone is equal for many kernels that differ only in a few extents or offsets.
+    """
     numbers: list[int] = []
     tvm_ffi.structural_walk(kernel, (IntImm, lambda each: numbers.append(each.value)))
     parts = (tvm_ffi.structural_hash(kernel), numbers, sorted(repackable), machine)

@@ -1,6 +1,6 @@
-"""What a tuning found, and where it counts: instead of the rules' choice, where it fits into what that one takes.
+"""Use a tuned schedule if it shares as much memory and needs no more workspace.
 
-Whatever is planned by the rules' choice stays as it is: a kernel that is tuned shares what that one shares, and needs no
+The memory plan follows the rules' choice alone: a tuned kernel shares at least as much as the rules' one, and needs no
 more workspace than the program has. So no tuning costs ram.
 """
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScheduleRequest:
-    """A kernel to be scheduled: see `scheduling.schedules` for the first four.
+    """Ask for the schedule of a kernel: see `candidates.schedules` for the first four fields.
 
-    `rules` is what the rules made of it, `most` the workspace it may have, in bytes; it is called `calls` times a run.
+    `rules` is the rules' schedule, `most` the workspace allowed, in bytes; `calls` counts its calls a run.
     """
 
     kernel: PrimFunc
@@ -37,7 +37,7 @@ class ScheduleRequest:
 
     @property
     def fingerprint(self) -> str:
-        """The same in every process, whatever the names, for kernels of one structure that are scheduled alike."""
+        """Hash the request: equal in every process, whatever the names, for kernels of one structure and options."""
         import tvm_ffi
 
         kernel = self.kernel
@@ -47,8 +47,10 @@ class ScheduleRequest:
         return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:32]
 
     def scheduled(self, spec: str) -> Schedule | None:
-        """The kernel as a choice says, for the threads of the machine; None where it cannot be. Raises ConfigError where
-        `spec` is none."""
+        """Schedule the kernel by a spec, for the threads of the machine; None if it does not fit.
+
+        Raises ConfigError for a malformed spec.
+        """
         from .candidates import threaded
         from .choices import schedule_by_spec
 
@@ -56,7 +58,7 @@ class ScheduleRequest:
         return None if found is None else next(threaded(found, self.machine))
 
     def allows(self, schedule: Schedule) -> bool:
-        """Whether it may take the place of the rules' schedule: small enough, and sharing as much."""
+        """Tell whether a schedule may replace the rules' one: small enough, and sharing as much."""
         if schedule.workspace > self.most:
             return False
         ours, theirs = schedule.sharing, self.rules.sharing
@@ -69,7 +71,7 @@ class ScheduleRequest:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Map kernel fingerprints to schedule specs (see `choices.py`); false without any."""
+    """Map kernel fingerprints to schedule specs (see schedule/choices.py); false if empty."""
 
     choices: Mapping[str, str] = field(default_factory=dict)
 
@@ -77,9 +79,9 @@ class Tuning:
         return bool(self.choices)
 
     def schedule(self, request: ScheduleRequest) -> Schedule:
-        """The chosen schedule; the rules' own where none is known, or it is not allowed there.
+        """Return the tuned schedule; the rules' own if none is known, or it is not allowed.
 
-        Raises ConfigError where the choice is of another kernel.
+        Raises ConfigError for a choice that does not fit the kernel.
         """
         spec = self.choices.get(request.fingerprint) if self.choices else None
         if spec is None:
@@ -94,7 +96,7 @@ class Tuning:
 
 
 def operand_types(kernel: PrimFunc) -> list[str]:
-    """The dtype and shape of each parameter, `float32 1x3x8x8`; a number has no shape."""
+    """List the dtype and shape of each parameter, `float32 1x3x8x8`; a scalar has no shape."""
     found = []
     for param in kernel.params:
         shape = getattr(param.ty, "shape", None)

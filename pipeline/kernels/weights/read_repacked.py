@@ -1,6 +1,6 @@
-"""Kernels that read weights in the layout another kernel chose: steps that run again read them twice.
+"""Rewrite kernels to read weights that another kernel repacked: rematerialised steps read them twice.
 
-    weight[f, c] ─► weight[f / 16, c, f % 16]       as Repack says; a tile finds its vectors in that form, see tiling.py
+    weight[f, c] ─► weight[f / 16, c, f % 16]       see Repack; rules/tile_candidates.py recognises vectors in that form
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .repack import Repack
 
 
 def read_repacked(kernel: PrimFunc, parameter: int, repack: Repack) -> PrimFunc:
-    """`kernel`, not scheduled yet, with a weight in a layout it is in already."""
+    """Rewrite an unscheduled `kernel` to read a weight that is already repacked."""
     old = kernel.params[parameter]
     new = reshaped(old, repack.shape(tuple(int(extent) for extent in old.ty.shape)))
 
@@ -37,31 +37,31 @@ def read_repacked(kernel: PrimFunc, parameter: int, repack: Repack) -> PrimFunc:
 def read_all_repacked(
     program: Program, kernels: Mapping[str, PrimFunc], layouts: Mapping[int, Repack]
 ) -> tuple[Program, dict[str, PrimFunc]]:
-    """Steps and kernels that read weights, by their number, in these layouts; a kernel for each way to read them."""
+    """Rewrite steps and kernels to read repacked weights, by weight number; one kernel per combination."""
     if not layouts:
         return program, dict(kernels)
     made: dict[tuple[str, tuple[tuple[int, Repack], ...]], str] = {}
     found = dict(kernels)
     steps = []
     for step in program.steps:
-        ways = _ways(program, kernels[step.kernel], step, layouts)
-        if ways and (step.kernel, ways) not in made:
+        repacks = _pending_repacks(program, kernels[step.kernel], step, layouts)
+        if repacks and (step.kernel, repacks) not in made:
             kernel = kernels[step.kernel]
-            for parameter, repack in ways:
+            for parameter, repack in repacks:
                 kernel = read_repacked(kernel, parameter, repack)
             name = f"{step.kernel}_laid_out"
             while name in found:
                 name += "_"
-            made[step.kernel, ways], found[name] = name, kernel
-        steps.append(replace(step, kernel=made[step.kernel, ways]) if ways else step)
+            made[step.kernel, repacks], found[name] = name, kernel
+        steps.append(replace(step, kernel=made[step.kernel, repacks]) if repacks else step)
     used = {step.kernel for step in steps}
     return replace(program, steps=tuple(steps)), {name: each for name, each in found.items() if name in used}
 
 
-def _ways(
+def _pending_repacks(
     program: Program, kernel: PrimFunc, step: Step, layouts: Mapping[int, Repack]
 ) -> tuple[tuple[int, Repack], ...]:
-    """The parameters of a step that are in another shape than its kernel knows, and how."""
+    """Collect the parameters of a step that are repacked, but not yet in its kernel."""
     return tuple(
         (number, layouts[program.tensors[tensor].weight])
         for number, tensor in enumerate(step.reads)

@@ -1,4 +1,4 @@
-"""Weights in the layout a kernel reads them in, chosen at compile time: never a second copy of a weight.
+"""Repack weights at compile time into the layout a kernel reads; never keep a second copy.
 
 weight[..., f, ...] ─► weight[f / width, ..., f % width]      `width` neighbours of dimension f side by side
 """
@@ -17,20 +17,20 @@ from ...program import Program
 
 @dataclass(frozen=True)
 class Repack:
-    """Dimension `dimension` of parameter `parameter` in blocks of `width`, which divides its extent."""
+    """Split dimension `dimension` of parameter `parameter` into blocks of `width`, which divides its extent."""
 
     parameter: int
     dimension: int
     width: int
 
     def index_map(self, *indices):
-        """The new indices of an element; for `Schedule.transform_layout`."""
+        """Return the new indices of an element; for `Schedule.transform_layout`."""
         moved = indices[self.dimension]
         rest = [*indices[: self.dimension], *indices[self.dimension + 1 :]]
         return [moved // self.width, *rest, moved % self.width]
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """What the shape of the parameter becomes."""
+        """Return the repacked shape of the parameter."""
         rest = (*shape[: self.dimension], *shape[self.dimension + 1 :])
         return (shape[self.dimension] // self.width, *rest, self.width)
 
@@ -41,7 +41,10 @@ class Repack:
 
 
 def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:
-    """For each kernel, the parameters that are always weights which nothing else reads, in the parameter's shape."""
+    """Find, per kernel, the parameters whose layout may be chosen.
+
+    Each always binds a weight that nothing else reads, that has one shape and is no output of the model.
+    """
     readers: dict[int, set[tuple[str, int]]] = defaultdict(set)
     shapes: dict[int, set[tuple[int, ...]]] = defaultdict(set)
     constant: dict[str, set[int]] = {}
@@ -69,7 +72,10 @@ def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:
 
 
 def free_weights(program: Program, fixed: frozenset[str]) -> frozenset[int]:
-    """The weights, by number, of one shape wherever they are read, not handed out, that no kernel of `fixed` reads."""
+    """Find the weights, by number, free to be repacked.
+
+    Each has one shape wherever it is read, is neither an output nor a view's source, and no kernel of `fixed` reads it.
+    """
     shapes: dict[int, set[tuple[int, ...]]] = defaultdict(set)
     for tensor in program.tensors:
         if tensor.weight is not None:
@@ -83,7 +89,7 @@ def free_weights(program: Program, fixed: frozenset[str]) -> frozenset[int]:
 def repack_weights(
     program: Program, arrays: Sequence[np.ndarray], repacks: Mapping[str, tuple[Repack, ...]]
 ) -> tuple[Program, tuple[np.ndarray, ...]]:
-    """`program` and its weights in the layouts that kernels ask for; see `repackable_parameters`."""
+    """Return `program` and its weights, repacked as kernels ask; see `repackable_parameters`."""
     chosen = {}
     for step in program.steps:
         for repack in repacks.get(step.kernel, ()):
@@ -94,7 +100,7 @@ def repack_weights(
 def repack_by_number(
     program: Program, arrays: Sequence[np.ndarray], chosen: Mapping[int, Repack]
 ) -> tuple[Program, tuple[np.ndarray, ...]]:
-    """`program` and its weights, those in `chosen` in the layout it says."""
+    """Return `program` and its weights, with the weights in `chosen` repacked."""
     if not chosen:
         return program, tuple(arrays)
     packed = [chosen[n].apply(array) if n in chosen else array for n, array in enumerate(arrays)]

@@ -1,4 +1,4 @@
-"""Relax → program: what the reader makes of a small module."""
+"""Lower small Relax modules and check the programs read from them."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Kernels made for operands that lie in results, run where they lie."""
+"""Run kernels specialised to in-place operands, at their planned addresses."""
 
 import numpy as np
 import pytest
@@ -21,20 +21,20 @@ _UNFUSED = ("legalize",)
 
 
 def residual(x):
-    """A residual block: the sum is made in the memory of what skips the convolutions."""
+    """Build a residual block: the sum is computed in place of the skip connection."""
     hidden = relax.op.nn.relu(relax.op.nn.conv2d(x, weight(8, 8, 3, 3), padding=1))
     return relax.op.nn.relu(relax.op.add(relax.op.nn.conv2d(hidden, weight(8, 8, 3, 3, seed=1), padding=1), x))
 
 
 def dense(x):
-    """Concatenations of concatenations, of parts whose places are not aligned."""
+    """Build concatenations of concatenations, with parts at unaligned offsets."""
     for channels in (3, 6):
         x = relax.op.concat([x, relax.op.nn.conv2d(x, weight(3, channels, 1, 1))], axis=1)
     return relax.op.nn.conv2d(x, weight(4, 9, 3, 3, seed=2), padding=1)
 
 
 def shuffled(x):
-    """Windows on a tensor, one of which goes on, and a concatenation of them."""
+    """Build slices of a tensor, one of them used further, and a concatenation of them."""
     halves = relax.op.split(x, 2, axis=1)
     return relax.op.concat([relax.op.exp(halves[1]), relax.op.nn.conv2d(halves[0], weight(5, 3, 1, 1))], axis=1)
 

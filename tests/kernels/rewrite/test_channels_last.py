@@ -1,4 +1,4 @@
-"""Kernels with channels last compute what they did, in the same memory, and never where it cannot be."""
+"""Check that kernels with channels last compute the same, in the same memory, and are refused elsewhere."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HOST = get_target("x86-64")
 
 
 def branches() -> Lowered:
-    """Convolutions of all kinds, poolings, a sum, a concatenation, and a mean on odd extents."""
+    """Build convolutions of all kinds, poolings, a sum, a concatenation, and a mean on odd extents."""
 
     def body(x):
         conv, relu = relax.op.nn.conv2d, relax.op.nn.relu
@@ -116,7 +116,7 @@ def test_weights_of_each_channel_lie_with_channels_last_too():
 
 @pytest.mark.parametrize("steps", ["0", "7", "1+99"])
 def test_what_cannot_lie_so_is_refused(steps: str):
-    """The result of the last step is the output, and there is no step 7."""
+    """Refuse the result of the last step, which is the output, and step 7, which does not exist."""
     program = lowered([(1, 3, 4, 4)], lambda x: relax.op.nn.relu(x))
     with pytest.raises(SequenceError, match="cannot lie with channels last"):
         apply_program_passes(program, [parse_spec(f"layout{{steps={steps}}}")])

@@ -1,4 +1,4 @@
-"""What is summed up row by row is what is summed up at once."""
+"""Check that partial sums accumulate to the whole sum."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A kernel made to compute a few rows computes these, and reads no more than it says."""
+"""Check that row windows compute their rows, and read no more than declared."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_poolings(kind, size, stride, pad, ceil_mode):
 @pytest.mark.parametrize("method, rounding", [("nearest_neighbor", "round_prefer_floor"), ("nearest_neighbor", "floor"),
                                               ("nearest_neighbor", "ceil"), ("linear", "")])  # fmt: skip
 def test_resized_images(mode, method, rounding):
-    """Larger along one side, smaller along the other."""
+    """Resize larger along one side, smaller along the other."""
 
     def body(x):
         options = {"method": method, "coordinate_transformation_mode": mode, "rounding_method": rounding}
@@ -132,7 +132,7 @@ def test_a_convolution_and_a_pooling_in_one_kernel():
 
 
 def test_rows_that_do_not_exist_are_not_computed():
-    """A mean and what it is concatenated with in one kernel: the mean has no rows where the other part lies."""
+    """Fuse a mean with its concatenation: the mean has no rows in the other part."""
     passes = ("legalize", "fold-constant", "fuse-operators{over=reduction}")
     kernel = single([(1, 1, 4, 3)], lambda x: _op.concat((_op.mean(x, [1], keepdims=True), _op.nn.relu(x)), 2), passes)
     check_windows(kernel)
@@ -147,7 +147,7 @@ def test_what_has_no_rows_is_refused():
 
 
 def test_rows_beyond_number_are_not_worked_out():
-    """Each row is worked out by itself, so that a hundred million would take minutes and gigabytes."""
+    """Refuse a hundred million rows: each is analysed by itself, which would take minutes and gigabytes."""
     few, many = (single([(count, 2)], lambda x: relax.op.nn.relu(x)).kernel for count in (MOST_ROWS // 16, 64 * MOST_ROWS))
     assert rows_of(few, 0) is not None
     assert rows_of(many, 0) is None and rows_of(many, 1) is not None

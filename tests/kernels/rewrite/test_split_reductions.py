@@ -1,4 +1,4 @@
-"""Kernels cut where each row needs the same sums compute the same, and what is left can be split."""
+"""Check that split kernels compute the same, and that the rest can then be split by rows."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ _op, _nn = relax.op, relax.op.nn
 
 
 def scaled(x, gate):
-    """What TVM makes one kernel: a gate computed from means, and what it scales."""
+    """Build one TVM kernel of a gate computed from means, and the tensor it scales."""
     return _op.multiply(x, _op.sigmoid(_nn.conv2d(gate, weight(6, 4, 1, 1))))
 
 

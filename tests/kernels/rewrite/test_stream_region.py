@@ -1,4 +1,4 @@
-"""Steps that run as one compute what they computed one after the other, in less memory."""
+"""Check that a streaming region computes the same as its steps, in less memory."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def conv_pool(x):
 
 
 def odd_edges(x):
-    """Strides larger than a window, dilations, padding on one side, poolings that count what is there."""
+    """Build strides larger than a window, dilations, one-sided padding, poolings that count unpadded elements."""
     y = _conv(x, 2, 4, size=2, strides=3, padding=[1, 0, 2, 1])
     y = _conv(y, 4, 4, dilation=2, padding=2, seed=1)
     y = _emit(_nn.avg_pool2d(y, (3, 3), (2, 2), (1, 1), ceil_mode=True, count_include_pad=False))
@@ -93,7 +93,7 @@ def one_kernel_twice(x):
 
 
 def wide_then_narrow(x):
-    """What is between is much more than what goes in and comes out."""
+    """Build a model whose intermediate is much larger than its input and output."""
     return _conv(_conv(x, 2, 32), 32, 2, size=1, seed=1)
 
 
@@ -107,7 +107,10 @@ MODELS = {
 
 
 def _regions(program):
-    """The longest regions along each axis from the first two steps, a row and, from the first, two rows at a time."""
+    """Yield the longest regions along each axis from the first two steps.
+
+    They run one row at a time and, from the first step, also two.
+    """
     splits, steps = splits_of(program), program.program
     for axis in (1, 2):
         for first, groups in ((0, (1, 2)), (1, (1,))):
@@ -149,7 +152,7 @@ def test_what_is_between_is_never_whole():
 
 
 def test_a_region_whose_middle_is_handed_out():
-    """The second of three results is an output too."""
+    """Stream three results of which the second is an output too."""
     builder = relax.BlockBuilder()
     x = relax.Var("x0", relax.TensorType(IMAGE, "float32"))
     with builder.function("main", [x]):

@@ -1,4 +1,4 @@
-"""Axes that go together become one: the same elements, in fewer dimensions, with nothing else changed."""
+"""Check axis fusion: the same elements in fewer dimensions, and nothing else changed."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def shapes(kernel):
 
 
 def elementwise(shape, *operands):
-    """Each operand has extents of 1 where it is broadcast."""
+    """Build an element-wise kernel; each operand has extents of 1 along broadcast axes."""
     given = [te.placeholder(each, "float32", f"operand{number}") for number, each in enumerate(operands)]
 
     def element(*axes):

@@ -1,4 +1,4 @@
-"""The default schedule: every value computed where it is used, once."""
+"""Check the default schedule: every value is computed once, at its consumer."""
 
 import pytest
 

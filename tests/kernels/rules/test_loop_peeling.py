@@ -1,4 +1,4 @@
-"""Tiles in pieces: padding is asked for at the ends alone, and what is left over is a tile of its own."""
+"""Check loop peeling: padding is tested in the end tiles alone, and a remainder is a tile of its own."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def _convolution(filters: int, width: int, padding: int = 1):
 
 
 def test_between_the_ends_nothing_is_asked_about_columns():
-    """37 columns: the first 5, 6 times 5, and 2 that are left over; of 5 rows, above and below there is padding."""
+    """Peel 37 columns: 5, 6 times 5, and a remainder of 2; of 5 rows, above and below there is padding."""
     found = [store for store in stores(_convolution(16, 37).body) if store.masks]
     between = [store for store in found if any(loop.extent == 6 for loop in store.loops)]
     assert len(between) == 1 and len(found) > 1

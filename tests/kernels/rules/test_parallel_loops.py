@@ -1,4 +1,4 @@
-"""Loops that threads share: only where no iteration needs another, and then the same bits as of one thread."""
+"""Check parallel loops: only over independent iterations, with the same bits as one thread."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FUSED = ("legalize", "fold-constant", "fuse-operators")
 
 @pytest.fixture(autouse=True, scope="module")
 def _small_loops_are_worth_it():
-    """What is asked here is whether loops may be shared; what is worth it has a test of its own."""
+    """Parallelise small loops too: their worth has a test of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "MIN_WORK", 8)
         yield
@@ -48,7 +48,7 @@ def shared_loops(kernel) -> list[tuple[str, int]]:
 
 
 def agrees(program, threads, wanted=True):
-    """Every way to run every kernel, for threads: the same bits, and some loop shared where it is wanted."""
+    """Compare every schedule of every kernel with one thread's bits; check for a parallel loop if wanted."""
     inputs = random_inputs(program)
     for number in range(3):
         ways = {
@@ -93,7 +93,7 @@ def test_windows_over_planes(channels, side, stride, threads, pooling):
 @_FEW
 @given(st.integers(2, 33), st.integers(1, 40), st.integers(2, 33), st.integers(2, 5))
 def test_products_of_matrices(rows, inner, columns, threads):
-    # few columns and rows are one tile, which has no loop around it
+    # few columns and rows are one tile, without a loop around it
     program = lowered([(rows, inner)], lambda x: relax.op.matmul(x, weight(inner, columns)), _FUSED)
     agrees(program, threads, wanted=rows * columns > 14 * 16)
 
@@ -167,7 +167,7 @@ def test_iterations_that_depend_on_each_other_stay_in_order(kernel):
 
 
 def test_what_one_nest_leaves_to_the_next_is_written_by_one_thread():
-    """And read by all of them: it is there once."""
+    """Read by all threads, the buffer exists once."""
     made = parallelise_loops(through_all_of_its_own, 2)
     assert [int(nest.kind) for nest in nests_in(made)] == [0, 1]
     assert workspace_bytes(made, 2) == 256
@@ -208,7 +208,7 @@ def test_loops_become_one_where_iterations_do_not_divide(extents, threads, expec
 
 
 def _nest(extents, place, holds=None):
-    """A kernel that writes the element `place(i, j, …)` of y where `holds(i, j, …)`; the sizes of y are those of x."""
+    """Build a kernel that writes element `place(i, j, …)` of y if `holds(i, j, …)`; x and y have the same shape."""
     x, y = (buffer_of(name, extents, "float32") for name in "xy")
     at = [Var(name, "int64") for name in "ijkl"[: len(extents)]]
     stmt = BufferStore(y, tirx.BufferLoad(x, at), place(*at))
@@ -222,7 +222,7 @@ def _nest(extents, place, holds=None):
 @given(st.integers(2, 6), st.integers(2, 6), *[st.integers(0, 3)] * 4, st.integers(2, 9))
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_the_outermost_loop_is_shared_where_no_two_iterations_write_one_element(rows, columns, a, b, c, d, below):
-    """Against sets of what each iteration writes."""
+    """Compare with the sets of elements each iteration writes."""
 
     def place(i, j):
         return [(a * i + b * j) % rows, (c * i + d * j) % columns]
@@ -233,7 +233,7 @@ def test_the_outermost_loop_is_shared_where_no_two_iterations_write_one_element(
     written = [{tuple(place(i, j)) for j in range(columns) if i + 2 * j < below} for i in range(rows)]
     disjoint = sum(map(len, written)) == len(set().union(*written))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parallel, "MIN_WORK", rows * columns)  # so that there is no other loop to share
+        patch.setattr(parallel, "MIN_WORK", rows * columns)  # leaves no other loop to parallelise
         patch.setattr(parallel, "_UNEVEN", np.inf)
         made = parallelise_loops(_nest((rows, columns), place, holds), 2)
     assert has_parallel_loop(made) == disjoint
@@ -252,7 +252,7 @@ def test_one_thread_changes_nothing():
 
 # --- programs
 
-#: threads in numbers of this file's own: what is worked out for a kernel is remembered
+#: a thread count no other file uses: schedules are memoised per kernel and machine
 _MACHINE = Machine(threads=7)
 
 
@@ -263,7 +263,7 @@ def residual(x):
 
 @pytest.mark.parametrize("passes", [_FUSED, ("legalize",)])
 def test_what_lies_in_a_result_is_overwritten_by_the_thread_that_reads_it(passes):
-    """A residual sum, made where one of its operands lies, by threads: no bit differs from one thread's."""
+    """Compute a residual sum in place by several threads: no bit differs from one thread's."""
     program = lowered([(1, 8, 9, 9)], residual, passes)
     found = []
     for machine in (Machine(), _MACHINE):

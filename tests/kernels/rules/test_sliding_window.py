@@ -1,4 +1,4 @@
-"""Windows over planes by padded lines: what TVM's kernels compute, in every shape, stride, padding and dilation."""
+"""Compare sliding windows over line buffers with TVM's kernels, in every shape, stride, padding and dilation."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ _SIDES = st.sampled_from([1, 2, 5, 7, 8, 9, 13, 14, 16, 23, 31])
 
 
 def agrees(program, machine=Machine()):
-    """Every kernel of `program` slides, and the program computes what it did."""
+    """Check that every kernel of `program` slides, and that the results stay the same."""
     slid = {name: sliding_window(inlined(kernel), machine) for name, kernel in program.kernels.items()}
     assert None not in slid.values()
     assert all(held_bytes(kernel) == workspace_bytes(kernel) <= RULE_WORKSPACE for kernel in slid.values())
@@ -122,7 +122,7 @@ def test_what_is_made_of_a_window_may_be_of_another_dtype(side):
 @pytest.mark.parametrize("machine", [Machine(), Machine(4, 16), Machine(32, 8, joined=4)])
 @pytest.mark.parametrize("width", [34, 67, 75, 100, 150])
 def test_rows_of_several_groups_of_vectors_end_where_the_plane_does(width, machine):
-    """Every element is stored once: nothing is stored past the end of a row, which is another row's or another tensor's."""
+    """Count the stores of each element: once, and none past the end of a row, in another row or tensor."""
 
     def body(x):
         return relax.op.nn.relu(relax.op.nn.conv2d(x, weight(3, 1, 3, 3), padding=1, groups=3))

@@ -1,4 +1,4 @@
-"""Choices by position become ranges of positions: the same elements, with nothing left to choose."""
+"""Check splitting by range: the same elements, without position selects."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tiled kernels compute what TVM's kernels compute, in every shape, within a small workspace."""
+"""Compare tiled kernels with TVM's kernels, in every shape, within a small workspace."""
 
 import numpy as np
 import pytest
@@ -143,7 +143,7 @@ def test_transposed_convolutions(stride, filters):
 
 
 def test_a_squeeze_and_excite_scale_is_computed_once():
-    """The gate is one value per channel, used at every pixel: it must not be computed for each of them."""
+    """Compute the gate once per channel, though every pixel uses it."""
 
     def body(x, gate):
         scale = relax.op.sigmoid(relax.op.nn.conv2d(gate, weight(16, 8, 1, 1)))
@@ -158,7 +158,7 @@ def test_a_squeeze_and_excite_scale_is_computed_once():
 
 
 def test_a_long_window_with_padding_is_copied_step_by_step():
-    """Copied at once, the window of the tile would be larger than what a rule may use."""
+    """Copy the window of a tile step by step: at once, it would exceed a rule's workspace."""
     program = lowered([(1, 2, 2000)], lambda x: relax.op.nn.conv1d(x, weight(1, 2, 1201), padding=600))
     (kernel,) = program.kernels.values()
     assert workspace_bytes(tile_reduction(kernel, frozenset({1})).kernel) > RULE_WORKSPACE

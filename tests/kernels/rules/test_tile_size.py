@@ -1,4 +1,4 @@
-"""Register tiles: pure arithmetic."""
+"""Check the sizes of register tiles: pure arithmetic."""
 
 from hypothesis import given
 from hypothesis import strategies as st

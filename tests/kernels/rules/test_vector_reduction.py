@@ -1,4 +1,4 @@
-"""Reductions along memory: the same result as TVM's kernels, closer to the truth, in a few lanes of workspace."""
+"""Compare reductions along memory with TVM's kernels: closer to the truth, in a few lanes of workspace."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Every choice of the space computes what TVM's kernel computes, and the rules' own is among them."""
+"""Check that every choice computes the same as TVM's kernel, and that the rules' own is among them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PART = st.integers(0, _PARTS - 1)
 
 
 def agree(program, part: int) -> None:
-    """Each choice of a part that is possible: the same results, nothing written anywhere else, the spec read back."""
+    """Check each possible choice of a part: same results, no other memory written, the spec parsed back."""
     for request in requests_of(program):
         stand = TimingHarness(request, HOST, 0)
         found = list(schedule_choices(request.kernel, request.repackable, request.machine))

@@ -1,4 +1,4 @@
-"""A plan needs outlines only, and what one process worked out no other does again."""
+"""Check that summaries suffice for a plan, and that no process repeats another's work."""
 
 import os
 
@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from tvm import relax
 
 from passfit.kernels.lower.schedule_program import schedule_program, summarise_schedules
-from passfit.kernels.schedule import summaries as outlines_module
+from passfit.kernels.schedule import summaries
 from passfit.kernels.schedule.shared_log import SharedLog
 from passfit.kernels.schedule.summaries import ScheduleSummaries, _key
 from passfit.targets import get_target
@@ -30,9 +30,9 @@ def _network(x):
 def test_what_is_planned_is_what_is_scheduled(passes):
     program = lowered([(1, 3, 12, 12)], _network, passes)
     scheduled, workspace = schedule_program(program)
-    outlined, same = summarise_schedules(program, ScheduleSummaries())
+    summarised, same = summarise_schedules(program, ScheduleSummaries())
     assert same == workspace
-    assert [(s.kernel, s.in_place, s.copies) for s in outlined.program.steps] == [
+    assert [(s.kernel, s.in_place, s.copies) for s in summarised.program.steps] == [
         (s.kernel, s.in_place, s.copies) for s in scheduled.program.steps
     ]
 
@@ -46,10 +46,10 @@ def test_a_process_tells_the_others(monkeypatch):
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     told = ScheduleSummaries(shared)
-    monkeypatch.setattr(outlines_module, "schedules", lambda *asked: pytest.fail("scheduled again"))
+    monkeypatch.setattr(summaries, "schedules", lambda *asked: pytest.fail("scheduled again"))
     found, workspace = summarise_schedules(program, told)
     told.end()
-    assert summarise_schedules(program, told)[0].program == found.program  # what is known stays
+    assert summarise_schedules(program, told)[0].program == found.program  # known summaries stay
     monkeypatch.undo()
     assert (found.program, workspace) == (summarise_schedules(program, ScheduleSummaries())[0].program, summarise_schedules(program, ScheduleSummaries())[1])
 
@@ -70,7 +70,7 @@ def test_lines_of_all_are_seen_once_by_each():
 
 
 def test_kernels_of_one_hash_are_told_apart():
-    """A slice at (0, 64) and one at (1, 0), whose places differ and shapes do not."""
+    """Key a slice at (0, 64) and one at (1, 0): their offsets differ and shapes do not."""
     machine, found = get_target("x86-64").machine, []
     for row, column in ((0, 64), (1, 0)):
         begin, end = [row, column], [row + 1, column + 1]

@@ -1,4 +1,4 @@
-"""Weights in another layout: the same bytes in another order, and never twice."""
+"""Check repacked weights: the same bytes in another order, and never twice."""
 
 import hashlib
 
