@@ -15,7 +15,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Footprint of the compiled model, or of the baseline, in the words of design.md, section 1."""
+    """Footprint of the compiled model or the baseline; design.md, section 1, defines the words."""
 
     ram: int
     flash: int

@@ -133,7 +133,7 @@ class Parts:
 
     @cached_property
     def lives(self) -> tuple[Lifetime, ...]:
-        """Return the lifetime of each part, from first to last use, as `lifetimes` does for buffers."""
+        """Return the lifetime of each part, from first to last use."""
         return _lives(self._program, len(self.buffers), self.of)
 
     def alive_bytes(self) -> list[int]:

@@ -1,10 +1,11 @@
-"""Search best-first over sets of finished steps for the order with the lowest peak, segment by segment.
+"""Search best-first for the order with the lowest peak, segment by segment.
 
-The bytes alive depend only on the set of finished steps (Ahn et al., Ordering Chaos, MLSys 2020), and are submodular in
-it: more steps X add at most as much to it if others ran before. Suppose S ∪ X has no more alive than S, and the steps X
-reach no peak above the present one. Then X can be taken out of any order that goes on from S and be run right after S:
-no later step becomes dearer. The search then follows that one order only. It looks for a single ready step like that
-(a forced move), and for one that is like that together with the moves it forces.
+The states are sets of finished steps. The bytes alive depend only on the set of finished steps (Ahn et al., Ordering
+Chaos, MLSys 2020), and are submodular in it: more steps X add at most as much to it if others ran before. Suppose S ∪ X
+has no more alive than S, and the steps X reach no peak above the present one. Then X can be taken out of any order that
+goes on from S and be run right after S: no later step becomes dearer. The search then follows that one order only. It
+looks for a single ready step like that (a forced move), and for one that is like that together with the moves it
+forces.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class StepRange:
 
 
 def best_first(graph: StepGraph, order: Sequence[int], work: int) -> tuple[tuple[int, ...], int]:
-    """Return the best order found, no worse than `order`, and a proved lower bound on the peak.
+    """Return an order no worse than `order`, and a proved lower bound on the peak.
 
     The order is optimal if its peak meets the bound. The segment with the highest peak is searched for its best order;
     if that takes too long, for any better one, which forces more moves. All searches together look at `work` moves: a
@@ -198,7 +199,7 @@ class _Search:
         return state.ready & self.sharers[step]
 
     def price(self, step: int, done: int) -> tuple[int, int]:
-        """Return the bytes `step` allocates after the steps `done`, and the growth once it has run.
+        """Return the allocation of `step` after the steps `done`, and its growth, in bytes.
 
         Inputs that nobody reads are alive at the first step, whichever it is: part of its allocation, and given back.
         """

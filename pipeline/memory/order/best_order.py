@@ -162,6 +162,6 @@ def greedy(graph: StepGraph) -> tuple[int, ...]:
 
 
 def _price(graph: StepGraph, step: int, done: int) -> tuple[int, int]:
-    """Return the growth after `step`, and its allocation, in bytes, once the steps `done` have run."""
+    """Return the growth after `step`, and its allocation, in bytes, given finished steps `done`."""
     added = graph.added(step, done)
     return added - graph.freed(step, done), added

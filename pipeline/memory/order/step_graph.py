@@ -1,4 +1,4 @@
-"""Build the dependency graph of a program's steps, with the buffer parts each allocates and frees.
+"""Build the dependency graph of a program's steps, with their buffer parts.
 
 Sets of steps are ints used as bit sets: step i is in the set if bit i is set.
 """

@@ -1,4 +1,7 @@
-"""Add up the footprint of a model on a target, in the words of design.md, section 1. All sizes are bytes."""
+"""Add up the footprint of a model on a target. All sizes are bytes.
+
+design.md, section 1, defines the words.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def sum_of_tensors(program: Program) -> int:
 
 
 def fits(ram: int, flash: int, budget: Budget, capacity_ram: int, capacity_flash: int) -> bool:
-    """Tell whether `ram` and `flash` keep the budget, or the target's capacity if no budget is set."""
+    """Tell whether `ram` and `flash` keep the budget, or the capacity without one."""
     ram_limit = capacity_ram if budget.ram is None else budget.ram
     flash_limit = capacity_flash if budget.flash is None else budget.flash
     return ram <= ram_limit and flash <= flash_limit

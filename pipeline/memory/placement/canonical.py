@@ -1,8 +1,9 @@
-"""Search depth-first for a canonical placement of a given height, as in MiniMalloc (Moffitt, ASPLOS 2023).
+"""Search depth-first for a canonical placement of a given height.
 
-A placement is canonical when every box lies on the ground or on top of a box it meets in time. Any placement can be
-pushed down into a canonical one, so it is enough to place boxes by rising offset, each at the lowest offset it still
-has. Together with the pruning below the search is exact: it stops early only when its work is used up.
+The search is MiniMalloc's (Moffitt, ASPLOS 2023). A placement is canonical when every box lies on the ground or on top
+of a box it meets in time. Any placement can be pushed down into a canonical one, so it is enough to place boxes by
+rising offset, each at the lowest offset it still has. Together with the pruning below the search is exact: it stops
+early only when its work is used up.
 
 Around the search: boxes that find a place in any case are set aside first (the "simplify" step of graph colouring
 register allocation, Chaitin 1982, here for boxes of different sizes), and groups that no longer meet in time are solved
@@ -170,7 +171,7 @@ class Search:
         return True
 
     def _feasible(self, group: list[int], base: int) -> bool:
-        """Tell whether the unplaced boxes can fit between their lowest offset and the height at every step.
+        """Tell whether the unplaced boxes can fit below the height at every step.
 
         No box can be put below `base`, the offset of the box placed last. The sum alive changes only at the start of a
         box, so only those steps are looked at.

@@ -106,7 +106,7 @@ def place(
     below: int | None = None,
     fixed: Sequence[int] | None = None,
 ) -> Placement | None:
-    """Place the boxes one by one in `order`, each in the lowest gap, or (`tightest`) in the smallest.
+    """Place the boxes in `order`, each in the lowest gap, or (`tightest`) the smallest.
 
     Returns None as soon as a box would end at `below` or above: the caller has something as good. Boxes with an offset
     in `fixed` (not -1) keep it.
@@ -140,7 +140,10 @@ def place(
 
 
 def promote(order: Sequence[int], boxes: Sequence[Box], placement: Placement) -> list[int]:
-    """Move the boxes at the top of `placement` to the front ("squeaky wheel", Joslin & Clements 1999)."""
+    """Move the boxes at the top of `placement` to the front.
+
+    "Squeaky wheel" optimisation, Joslin & Clements 1999.
+    """
     tops = [placement.offsets[b] + boxes[b].size for b in order]
     blamed = [b for b, top in zip(order, tops, strict=True) if top == placement.height]
     return blamed + [b for b, top in zip(order, tops, strict=True) if top < placement.height]

@@ -1,4 +1,4 @@
-"""Place the buffers of a program in one arena as low as possible, and prove optimality at the bound."""
+"""Place the buffers of a program in one arena, as low as possible."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ class ArenaPlan:
 
 
 def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -> ArenaPlan:
-    """Plan an arena for the program in its given order, offsets and sizes rounded up to `alignment` bytes.
+    """Plan an arena for the program in its given order.
 
-    Takes the best of several greedy orders, then of searches, exact for small programs and limited to `work` otherwise.
-    These take each buffer as alive while any part of it is. If the result is above the bound, gaps are used, greedily.
-    Stops as soon as the bound is reached. Deterministic: no clock, no random numbers.
+    Offsets and sizes are rounded up to `alignment` bytes. Takes the best of several greedy orders, then of searches,
+    exact for small programs and limited to `work` otherwise. These take each buffer as alive while any part of it is.
+    If the result is above the bound, gaps are used, greedily. Stops as soon as the bound is reached. Deterministic: no
+    clock, no random numbers.
     """
     lives = lifetimes(program)
     placed = [

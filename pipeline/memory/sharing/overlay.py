@@ -1,4 +1,4 @@
-"""Lay several tensors on one buffer, and check that each still holds its own bytes when read."""
+"""Lay several tensors on one buffer, and check that each keeps its bytes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def steps_accessing(program: Program, tensors: frozenset[int]) -> list[int]:
 
 
 def keeps_contents(program: Program, buffer: int) -> bool:
-    """Tell whether every tensor on `buffer` holds its own bytes when it is read or handed out.
+    """Tell whether every tensor on `buffer` holds its own bytes when read or handed out.
 
     Runs the steps in their order. A step may overwrite its operand only as its kernel allows.
     """
@@ -78,7 +78,7 @@ def keeps_contents(program: Program, buffer: int) -> bool:
 
 
 def _may_run(program: Program, step: Step, reads: list[int], writes: list[int]) -> bool:
-    """Tell whether no two results overlap, and each overlaps an operand only as the kernel allows."""
+    """Tell whether results overlap operands only as the kernel allows, and never each other."""
     if any(_overlap(program, one, other) for number, one in enumerate(writes) for other in writes[:number]):
         return False
     allowed = {(each.read, each.write) for each in step.in_place if program.is_in_place(step, each)}

@@ -73,7 +73,7 @@ def _merged(program: Program, kinds: list[_Kind], work: _Work) -> Program:
 
 
 def _in_place(program: Program, work: _Work) -> Program:
-    """Put results in place of operands, each if that is free, or costs less than it gives."""
+    """Put results in place of operands, if that is free or pays off."""
     earlier = ancestors(step_graph(program))
     cost: _Cost | None = None
     for number in _largest_first(program):
@@ -96,7 +96,7 @@ def _in_place(program: Program, work: _Work) -> Program:
 
 
 def _without_copies(program: Program, work: _Work) -> Program:
-    """Remove copy kernels, each if its operands can lie in the result at no higher bound."""
+    """Remove copy kernels whose operands can lie in the result at lower cost."""
     cost: _Cost | None = None
     for step in [program.steps[number] for number in _largest_first(program)]:
         if not step.copies:

@@ -139,7 +139,7 @@ def _stages(
 
 
 def _held(need: Need, lead: int, period: int) -> int:
-    """Count the groups a ring must hold if its writer is `lead` ticks ahead of a reader."""
+    """Count the groups a ring must hold for a writer `lead` ticks ahead."""
     ahead = lead // period if need.slope.denominator == 1 else -(-lead // period)
     return ahead - need.low + 1
 

@@ -49,9 +49,9 @@ def _check_last_writers(program: Program, plan: ArenaPlan, log: list[int], tenso
 
 
 def _written_as(program: Program, plan: ArenaPlan, tensor: int, within: tuple[int, int]) -> list[tuple[int, int, int]]:
-    """List the written tensors that show through `tensor` in the bytes `within`, as (start, end, tensor).
+    """List the written tensors behind the bytes `within`, as (start, end, tensor).
 
-    Steps or the caller wrote them; views are followed to their sources.
+    Steps or the caller wrote them; `tensor` and its views are followed to their sources.
     """
     views = [view for view in program.views if view.tensor == tensor]
     if not views:

@@ -86,7 +86,7 @@ class _Part:
 
 
 def _parts(program: Program, alignment: int) -> list[_Part]:
-    """List the used parts of each buffer, cut at the ends of its tensors, rounded outwards."""
+    """List the used parts of each buffer, cut at its tensors' ends, rounded outwards."""
     uses: list[list[_Use]] = [[] for _ in program.buffers]
     end = len(program.steps) - 1 if program.steps else 0
     ports = [(port.tensor, 0) for port in program.inputs] + [(port.tensor, end) for port in program.outputs]
