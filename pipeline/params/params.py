@@ -46,7 +46,7 @@ def _refuse(message: str) -> PydanticCustomError:
 
 
 def _unknown(key: str, hint: str) -> PydanticCustomError:
-    # pydantic knows where the table is; the key is added when the path is put together
+    # pydantic knows the table's path; the key is appended when the path is put together
     return PydanticCustomError("unknown_key", "{key} is unknown", {"key": key, "hint": hint})
 
 
@@ -59,7 +59,7 @@ def _size(value: object) -> int:
     except ConfigError as error:
         raise _refuse(str(error)) from error
     if nbytes == 0:
-        raise _refuse("nothing fits in 0 bytes. Leave it out where there is no limit.")
+        raise _refuse("nothing fits in 0 bytes. Leave it out for no limit.")
     return nbytes
 
 
@@ -89,7 +89,7 @@ def _is_fixed(value: object) -> bool:
 def _latency(value: object) -> LatencyLimit:
     """Read a limit of latency: `20ms`, or `1.5x`."""
     if not isinstance(value, str):
-        raise _refuse(f"{value!r} is no limit of latency. Write it like 20ms, 0.5s, or 1.5x.")
+        raise _refuse(f"{value!r} is not a latency limit. Write it like 20ms, 0.5s, or 1.5x.")
     try:
         return parse_latency(value)
     except ConfigError as error:

@@ -32,9 +32,9 @@ def init_repo(
     """
     root = repo_root(repo)
     if not models:
-        raise ConfigError("No model was named.", "Say --model PATH.")
+        raise ConfigError("No model was named.", "Give --model PATH.")
     if not targets:
-        raise TargetError("No target was named.", "Say --target NAME; `passfit targets` lists them.")
+        raise TargetError("No target was named.", "Give --target NAME; `passfit targets` lists them.")
     targets = list(dict.fromkeys(targets))
     for target in targets:
         get_target(target, repo)

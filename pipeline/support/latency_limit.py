@@ -29,6 +29,6 @@ def parse_latency(text: str) -> LatencyLimit:
     """Read `20ms`, `0.5s`, `800us`, or `1.5x`. Raises ConfigError."""
     match = _LIMIT.fullmatch(text.strip())
     if match is None or float(match[1]) == 0:
-        raise ConfigError(f"'{text}' is no limit of latency.", "Write it like 20ms, 0.5s, or 1.5x.")
+        raise ConfigError(f"'{text}' is not a latency limit.", "Write it like 20ms, 0.5s, or 1.5x.")
     number, unit = float(match[1]), match[2]
     return LatencyLimit(ratio=number) if unit == "x" else LatencyLimit(milliseconds=number * _MILLISECONDS[unit])

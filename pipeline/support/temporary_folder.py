@@ -119,5 +119,5 @@ def _locked(parent: Path, prefix: str) -> tuple[Path, int]:
         except BlockingIOError:
             pass  # a sweep holds it
         except OSError:
-            return folder, lock  # a file system without locks: the folder stays where this process is killed
+            return folder, lock  # a file system without locks: the folder stays if this process is killed
         os.close(lock)

@@ -57,7 +57,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _table(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise TargetError(f"{where} is {value!r}, where a table of keys is expected.", "Write key = value lines in it.")
+        raise TargetError(f"{where} is {value!r}, not a table of keys.", "Write key = value lines in it.")
     return value
 
 
@@ -68,7 +68,7 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
     values = {key: _value(key, value, where) for key, value in _inherited(name, entries, builtin, where).items()}
     missing = [key for key in _REQUIRED if key not in values]
     if missing:
-        raise TargetError(f"{where} does not say {', '.join(missing)}.", 'Add the keys, or inherit with base = "rpi4".')
+        raise TargetError(f"{where} lacks the keys {', '.join(missing)}.", 'Add the keys, or inherit with base = "rpi4".')
     return Target(name=name, **values)
 
 

@@ -28,7 +28,7 @@ _ARM_PARTS = {"0xd03": "cortex-a53", "0xd08": "cortex-a72", "0xd07": "cortex-a57
 class Runner:
     """Command prefix for running a program: empty for a native run, None if it cannot run here.
 
-    `how` is footprint.json's word: "native", "qemu-aarch64", or "not-run: <why, what to install>".
+    `how` is footprint.json's word: "native", "qemu-aarch64", or "not-run: <reason, next step>".
     """
 
     command: list[str] | None
@@ -69,11 +69,11 @@ def _why_not_native(target: Target) -> str:
     if machine == "x86_64":
         needed = _x86_flags(target)
         if needed is None:
-            return f"it is not known what {target.cpu} needs of the host"
+            return f"the host features that {target.cpu} needs are not known"
         lacking = sorted(needed - flags)
         return f"the host lacks {', '.join(lacking)}" if lacking else ""
     if riscv_vector_bits(target.features):
-        return "it is not known how long the host's vectors are"
+        return "the length of the host's vectors is not known"
     if target.cpu in ("generic", "generic-rv64") or target.cpu in parts:
         return ""
     return f"the host is not a {target.cpu}"

@@ -151,7 +151,7 @@ def _refuse_open(values: Collection[onnx.ValueInfoProto]) -> None:
             options.append(f"--shape {value.name}={_times(_example(shape))}")
     if said:
         raise ModelError(
-            f"Not every input has a static shape: {'; '.join(said)}.", f"Say the sizes, such as {' '.join(options)}."
+            f"Not every input has a static shape: {'; '.join(said)}.", f"Give the sizes, such as {' '.join(options)}."
         )
 
 

@@ -51,7 +51,7 @@ def refuse_foreign_domains(model: onnx.ModelProto) -> None:
         node.domain = ""
     versions = [opset.version for opset in model.opset_import if opset.domain in _DOMAINS]
     if not versions:
-        raise ModelError("The model does not say which ONNX operator set it uses.", "Export the model again.")
+        raise ModelError("The model does not declare its ONNX operator set.", "Export the model again.")
     del model.opset_import[:]
     model.opset_import.add(domain="", version=max(versions))
 

@@ -87,7 +87,7 @@ class _Search:
 
     def __init__(self, graph: StepGraph, work: int):
         self.graph, self.work = graph, work
-        # For each step and buffer it touches: the size, who else does, whether the step may be its first or its last.
+        # For each step and buffer it touches: size, other users (bit set), may be its first use, may be its last.
         self.touched = [
             [
                 (graph.sizes[b], graph.touched_by[b] & ~(1 << step), b in graph.born[step], b not in graph.kept)
@@ -153,7 +153,7 @@ class _Search:
         Returns only one if it has no more alive at no higher peak: nothing is gained by putting it off.
         """
         prices = [(step, *self.price(step, state.done)) for step in _bits(state.ready)]
-        # These free what they take, but raise the peak: forced moves once it has been raised.
+        # These free as much as they take, but raise the peak: forced moves once it has been raised.
         waiting = _union(1 << step for step, _, growth in prices if growth <= 0)
         found = []
         for step, added, growth in prices:

@@ -74,7 +74,7 @@ class RegionBuilder:
         step = self.program.steps[self.last]
         inside = [t for t in step.reads if self.program.tensors[t].buffer in self._buffers]
         if len(step.writes) != 1 or any(t not in self._made for t in inside):
-            return False  # it reads a view of what is made here
+            return False  # it reads a view of a result made here
         self._made.add(step.writes[0])
         self._buffers.add(self.program.tensors[step.writes[0]].buffer)
         self.waiting.append(self.last)
