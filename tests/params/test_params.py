@@ -1,4 +1,4 @@
-"""params.yaml: what is right is read, what is wrong is named with its place."""
+"""Check params.yaml: a right file is read, a wrong entry is named with its place."""
 
 from __future__ import annotations
 

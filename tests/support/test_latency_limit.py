@@ -1,4 +1,4 @@
-"""Limits of latency as people write them."""
+"""Check limits of latency as people write them."""
 
 import pytest
 
