@@ -16,7 +16,7 @@ _KINDS = st.sampled_from(["window", "window", "resize", "join", "join", "join", 
 def windows(
     extent: int, size: int, stride: int = 1, pad: int = 0, after: int | None = None, dilation: int = 1
 ) -> Follows:
-    """Return the rows a convolution or a pooling needs, as far as there is a result; `after` is the padding at the end."""
+    """Return the rows each result row of a convolution or a pooling needs; `after` is the padding at the end."""
     reach = dilation * (size - 1) + 1
     count = (extent + pad + (pad if after is None else after) - reach) // stride + 1
     low = tuple(stride * row - pad for row in range(count))

@@ -98,7 +98,7 @@ class _Tries:
 def best_repeats(
     program: Program, splits: Mapping[str, Splits], work: int, alignment: int = ALIGNMENT, steps: int = TRIED_STEPS
 ) -> RepeatResult:
-    """Find the repeats that lower the peak most, within `work` more iterations in all.
+    """Search for repeats that lower the peak, within `work` more iterations in all.
 
     Programs of `steps` steps together are tried. Halves the bytes allowed: a path is made possible by repeats, one
     after the other, each at the step that blocks it.
