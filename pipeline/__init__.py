@@ -1,4 +1,4 @@
-"""passfit: ONNX in, orchestrated compiler passes, out comes a C library that fits the device, with the proof attached.
+"""passfit: compile ONNX to a C library that fits the device, by orchestrated compiler passes, with the proof attached.
 
 The public names are loaded when they are first used: TVM and MLflow take seconds to import.
 """

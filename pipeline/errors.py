@@ -1,4 +1,4 @@
-"""Every error a user can cause, in one hierarchy. A message says what, where, and the next step."""
+"""Define every error a user can cause, in one hierarchy; messages name problem, place and next step."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import errno
 import os
 from collections.abc import Iterable
 
-#: numbers of errors that say so: no space, or no writes
+#: errno values of a full or read-only disk
 USED_UP = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 
 
 class PassfitError(Exception):
-    """Bad usage or bad input: the command line prints the message and exits with 2, without a traceback.
+    """Bad usage or bad input; the command line prints it and exits with 2, without a traceback.
 
-    `what` is one sentence that also says where; `hint` is the next step, an imperative sentence. Both are one line:
+    `what` is one sentence with problem and place; `hint` is the next step, an imperative sentence. Both are one line:
     control characters of names from a model or a file are written as escapes.
     """
 
@@ -30,45 +30,47 @@ def _printable(text: str) -> str:
 
 
 class ModelError(PassfitError):
-    """The model cannot be read, or holds something that cannot be compiled."""
+    """Unreadable model, or one with a part that cannot be compiled."""
 
 
 class ConfigError(PassfitError):
-    """params.yaml, pyproject.toml or an option holds something unknown or malformed."""
+    """Unknown or malformed setting in params.yaml, pyproject.toml or an option."""
 
 
 class TargetError(PassfitError):
-    """A target is unknown, or its description is wrong."""
+    """Unknown target, or a wrong description of one."""
 
 
 class SequenceError(PassfitError):
-    """A pass spec or a sequence file cannot be used."""
+    """Unusable pass spec or sequence file."""
 
 
 class ToolchainError(PassfitError):
-    """A compiler or emulator is missing, or failed."""
+    """Missing or failed compiler or emulator."""
 
 
 class OutputError(PassfitError):
-    """A result cannot be written where it was asked for."""
+    """Result that cannot be written to its place."""
 
 
 class NumericError(PassfitError):
-    """The compiled library computes something else than ONNX Runtime. `outputs` are the errors of each output, where
-    they are known: plain objects, for a file."""
+    """Output of the compiled library that differs from ONNX Runtime's.
+
+    `outputs` are the errors of each output, if they are known: plain objects, for a file.
+    """
 
     def __init__(self, what: str, hint: str = "", outputs: tuple[dict, ...] = ()):
         super().__init__(what, hint)
         self.outputs = outputs
 
     def add_place(self, file: object) -> None:
-        """Say in the message where the errors are written."""
+        """Name in the message the file with the errors."""
         self.hint = f"{self.hint} The errors of each output are in '{file}'.".strip()
         self.args = (f"{self.what} {self.hint}",)
 
 
 class PlanError(Exception):
-    """A memory plan broke a rule. It is a bug of ours, never the user's: exit code 3."""
+    """Broken rule in a memory plan: a bug of ours, never the user's; exit code 3."""
 
 
 def environment_error(error: Exception) -> OutputError | None:
@@ -84,7 +86,7 @@ def environment_error(error: Exception) -> OutputError | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint that names the nearest of `known`, or lists them all."""
+    """Return a hint that names the nearest of `known`, or lists them all."""
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     if near:

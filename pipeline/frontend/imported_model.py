@@ -1,4 +1,4 @@
-"""A model as every step takes it: its canonical ONNX, and the graph TVM made of that."""
+"""Import a model for every later step: its canonical ONNX and its Relax graph."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Fixed = Mapping[str, object]
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """A canonical ONNX model, the graph TVM made of it, and the metric of the file it came from.
+    """Canonical ONNX model, its Relax graph, and the metric of its file.
 
-    `record` is that of the import: see `origin.model_record`.
+    `record` is that of the import: see `source.model_record`.
     """
 
     name: str
@@ -35,9 +35,9 @@ class ImportedModel:
 
 
 def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
-    """The canonical form of a model given by path or source, and the metric of the file as given.
+    """Import a model by path or source: its canonical form, and the metric of the file as given.
 
-    Raises ModelError for what cannot be read or compiled.
+    Raises ModelError for a model that cannot be read or compiled.
     """
     from .canonical.canonicalise import import_model
     from .canonical.static_metric import mark_start, start_of
@@ -54,12 +54,12 @@ def load(model: str | Path, name: str | None = None, shapes: Shapes | None = Non
     from .relax.to_relax import to_relax
 
     canonical, start = import_onnx(model, shapes, fix)
-    file = Path(str(model).rpartition("!")[2])  # of a source, the path in the package: what is read is a cached copy
+    file = Path(str(model).rpartition("!")[2])  # of a source, the path in the package: the file read is a cached copy
     stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
     record = model_record(resolve_source(str(model)), str(model), shapes, fix)
     return ImportedModel(name or stem, canonical, to_relax(canonical), start, record)
 
 
 def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
-    """The names of the inputs and outputs of a canonical model, in order."""
+    """Return the names of the inputs and outputs of a canonical model, in order."""
     return [value.name for value in model.graph.input], [value.name for value in model.graph.output]

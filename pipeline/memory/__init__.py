@@ -1,4 +1,7 @@
-"""Liveness, arena planning, the independent validator and the footprint: pure Python, knows neither TVM nor ONNX."""
+"""Plan memory: liveness, order, sharing, streaming, placement, validation and the footprint, without TVM or ONNX.
+
+Public faces: the names in `__all__`; `streaming` is imported by its modules.
+"""
 
 from .files.footprint_file import read_report, write_report
 from .files.plan_file import SavedPlan, read_plan, write_plan

@@ -1,4 +1,4 @@
-"""What one model costs on one target: the object behind footprint.json. All sizes are bytes."""
+"""Describe the memory cost of one model on one target, as footprint.json holds it. All sizes are bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True)
 class Start:
-    """The ONNX file as given: the literature's sum of all tensors, and its number of nodes."""
+    """Metric of the ONNX file as given: the literature's sum of all tensors, and its node count."""
 
     sum: int
     kernels: int
@@ -15,7 +15,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Footprint:
-    """The compiled model, or the baseline: the words are those of design.md, section 1."""
+    """Footprint of the compiled model or the baseline; design.md, section 1, defines the words."""
 
     ram: int
     flash: int
@@ -32,8 +32,11 @@ class Footprint:
 
 @dataclass(frozen=True)
 class ErrorDistances:
-    """How far a library and ONNX Runtime are from the model in double precision: the largest error, divided by the
-    range of its output in the reference. `reference` is "double", or "onnxruntime: " and why there are no doubles."""
+    """Distance of the library and of ONNX Runtime from the model in double precision.
+
+    Each is the largest error divided by the range of its output in the reference. `reference` is "double", or
+    "onnxruntime: " and the reason why there are no doubles.
+    """
 
     reference: str
     library_to_double: float | None = None
@@ -42,13 +45,13 @@ class ErrorDistances:
 
 @dataclass(frozen=True)
 class Measured:
-    """What running the library showed. `ram` is None where it was not measured natively, and without the stack.
+    """Measurements of one run of the library.
 
     `ram` is the anonymous memory, in whole pages of `page` bytes, that a process gains over its twin that never calls
-    the library. `stack` is the most that a run uses of the caller's stack, in bytes. `latency_ms` is the median of a run,
-    None under an emulator. `instructions` are those of one run under an emulator; None natively, and where there are
-    too many to count. `max_rel_error` is the largest absolute error divided by the range of that output in the
-    reference, which is ONNX Runtime.
+    the library. It leaves out the stack, and is None where it was not measured natively. `stack` is the most that a run
+    uses of the caller's stack, in bytes. `latency_ms` is the median of a run, None under an emulator. `instructions`
+    are counted over one run under an emulator; None natively, and where there are too many to count. `max_rel_error` is
+    the largest absolute error divided by the range of that output in the reference, which is ONNX Runtime.
     """
 
     ran: bool
@@ -65,7 +68,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Budget:
-    """What the deployer allows on a target, in bytes; None is no limit."""
+    """Limits the deployer sets on a target, in bytes; None is no limit."""
 
     ram: int | None = None
     flash: int | None = None
@@ -73,9 +76,12 @@ class Budget:
 
 @dataclass(frozen=True)
 class FootprintReport:
-    """One model on one target: footprint.json. `fits` is against the budget, and against the target's capacity
-    where no budget is set. `exact` is false where the sequence has a lossy pass. `baseline_code` is the text and
-    read-only data of the baseline's kernels, None where they were not built: its flash is not known then."""
+    """One model on one target: the content of footprint.json.
+
+    `fits` is against the budget, and against the target's capacity where no budget is set. `exact` is false if the
+    sequence has a lossy pass. `baseline_code` is the text and read-only data of the baseline's kernels. It is None
+    where they were not built: the baseline's flash is unknown then.
+    """
 
     model: str
     target: str
@@ -90,11 +96,14 @@ class FootprintReport:
 
     @property
     def baseline_flash(self) -> int | None:
-        """Weights and code of the baseline, as `best.flash` is; None where its code is not known."""
+        """Return weights and code of the baseline, in bytes; None if its code is unknown."""
         return None if self.baseline_code is None else self.baseline.weights + self.baseline_code
 
     def to_json(self) -> dict:
-        """The object written to footprint.json; the baseline is named, and leaves out what TVM does not tell."""
+        """Return the object of footprint.json.
+
+        The baseline is named, and leaves out the fields that TVM does not tell.
+        """
         data = asdict(self)
         code = data.pop("baseline_code")
         baseline = {"name": "tvm-default", **data["baseline"], "flash": self.baseline_flash, "code": code}

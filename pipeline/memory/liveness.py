@@ -1,12 +1,12 @@
-"""When each buffer is alive, and what that says about the least memory a plan can need. All sizes are bytes.
+"""Compute buffer lifetimes and the lower bounds that follow from them. All sizes are bytes.
 
 step        0     1     2
 input     [0 ───────)                dies after its last reader
 middle          [1 ───────)
 output                [2 ──)         lives to the end
 
-Of a buffer that several tensors lie on each part has a lifetime of its own: where a concatenation is made in place, the
-place of an operand that is not there yet is free.
+Parts of a buffer that several tensors share have lifetimes of their own: while a concatenation is built in place, the
+slot of a missing operand is free.
 """
 
 from __future__ import annotations
@@ -19,37 +19,38 @@ from itertools import accumulate, chain
 
 from ..program import Program
 
-#: how arena offsets are aligned unless a target says otherwise; kernels may use aligned vector loads
+#: default alignment of arena offsets, in bytes; kernels may use aligned vector loads
 ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The half-open range of steps `[start, end)` in which a buffer holds something; empty if nothing touches it."""
+    """Half-open range of steps `[start, end)` in which a buffer holds data; empty if nothing touches it."""
 
     start: int
     end: int
 
     def overlaps(self, other: Lifetime) -> bool:
+        """Tell whether both hold data at a common step."""
         return self.start < other.end and other.start < self.end
 
 
 def aligned(nbytes: int, alignment: int = ALIGNMENT) -> int:
-    """`nbytes` rounded up to a multiple of `alignment`."""
+    """Round `nbytes` up to a multiple of `alignment`."""
     return -(-nbytes // alignment) * alignment
 
 
 def timeline(program: Program) -> int:
-    """The number of moments a plan tells apart: one for each step; one if there are none, for the caller's data."""
+    """Count the moments of a plan: one per step, at least one for the caller's data."""
     return max(1, len(program.steps))
 
 
 def lifetimes(program: Program) -> tuple[Lifetime, ...]:
-    """The lifetime of each buffer, by its index.
+    """Return the lifetime of each buffer, by index.
 
     The caller writes every input before step 0, so each input is alive there, even one that no step reads. An input
-    dies after its last reader; an output lives to the end; what a step writes is alive at that step even if nobody
-    reads it. Views are tensors on one buffer and share its lifetime.
+    dies after its last reader. An output lives to the end. A written buffer is alive at its step even if nobody reads
+    it. Views are tensors on one buffer and share its lifetime.
     """
     return _lives(program, len(program.buffers), program.buffers_of)
 
@@ -57,8 +58,10 @@ def lifetimes(program: Program) -> tuple[Lifetime, ...]:
 def lives_of(
     count: int, given: Iterable[int], touched: Iterable[Iterable[int]], kept: Iterable[int], moments: int
 ) -> tuple[Lifetime, ...]:
-    """The lifetimes of `count` places: those `given` are alive at the start, those `kept` to the end of `moments`,
-    if they are used at all, and all of them from the first step at which they are `touched` to the last."""
+    """Return the lifetimes of `count` places, from first to last step that `touched` them.
+
+    Places in `given` are alive from the start. Places in `kept` live to the end of `moments`, if anything uses them.
+    """
     start: list[int | None] = [None] * count
     end = [0] * count
     for place in given:
@@ -75,7 +78,7 @@ def lives_of(
 
 
 def summed(sizes: Iterable[int], lives: Iterable[Lifetime], moments: int) -> list[int]:
-    """The sizes alive at each moment."""
+    """Sum the sizes alive at each moment."""
     change = [0] * (moments + 1)
     for size, life in zip(sizes, lives, strict=True):
         change[life.start] += size
@@ -84,10 +87,11 @@ def summed(sizes: Iterable[int], lives: Iterable[Lifetime], moments: int) -> lis
 
 
 class Parts:
-    """The parts of the buffers of a program, numbered: between the ends of the tensors that lie on a buffer, moved
-    outwards to multiples of `alignment`, its bytes are used together. A buffer that is used as a whole is one part.
+    """Number the parts of a program's buffers: byte ranges that are used together.
 
-    `buffers`, `lowers` and `sizes` say of each the buffer, where in it the part begins, and its bytes.
+    A buffer is cut at the ends of the tensors on it, moved outwards to multiples of `alignment`. A buffer used as a
+    whole is one part. `buffers`, `lowers` and `sizes` hold, for each part, its buffer, its first byte in that buffer,
+    and its bytes.
     """
 
     def __init__(self, program: Program, alignment: int = ALIGNMENT):
@@ -117,29 +121,32 @@ class Parts:
         ]
 
     def of(self, tensors: Sequence[int]) -> tuple[int, ...]:
-        """The distinct parts under `tensors`, in order; of an empty tensor the one where it lies. Weights have none."""
+        """Return the distinct parts under `tensors`, in order.
+
+        An empty tensor has the part at its offset. Weights have none.
+        """
         return tuple(dict.fromkeys(chain.from_iterable(self._of_tensor[tensor] for tensor in tensors)))
 
     def of_buffer(self, buffer: int) -> range:
-        """The parts of a buffer, from its beginning on."""
+        """Return the parts of a buffer, from its first byte on."""
         return self._of_buffer[buffer]
 
     @cached_property
     def lives(self) -> tuple[Lifetime, ...]:
-        """Of each part, as `lifetimes` are of buffers: from where it is first used to where it is last."""
+        """Return the lifetime of each part, from first to last use."""
         return _lives(self._program, len(self.buffers), self.of)
 
     def alive_bytes(self) -> list[int]:
-        """At each step; one entry where there are no steps."""
+        """Sum the parts alive at each step; one entry for a program without steps."""
         return summed(self.sizes, self.lives, timeline(self._program))
 
     def working_sets(self) -> list[int]:
-        """The bytes of the parts that each step reads or writes."""
+        """Sum the parts that each step reads or writes."""
         return [sum(self.sizes[part] for part in self.of((*each.reads, *each.writes))) for each in self._program.steps]
 
 
 def _under(cuts: list[int], parts: range, low: int, high: int) -> range:
-    """Those of the parts of a buffer, between its cuts, that the bytes from `low` up to `high` lie on."""
+    """Return the parts of a buffer under the bytes `[low, high)`."""
     if len(parts) == 1:
         return parts
     first = min(bisect_left(cuts, low), len(parts) - 1)
@@ -153,26 +160,28 @@ def _lives(program: Program, count: int, of: Callable[[tuple[int, ...]], Sequenc
 
 
 def alive_bytes(program: Program, alignment: int = 1) -> list[int]:
-    """The bytes alive at each step, parts of buffers rounded outwards to `alignment`; one entry where there are no
-    steps."""
+    """Sum the bytes alive at each step; one entry for a program without steps.
+
+    Parts of buffers are rounded outwards to `alignment`.
+    """
     return Parts(program, alignment).alive_bytes()
 
 
 def bound(program: Program, alignment: int = ALIGNMENT) -> int:
-    """The most bytes alive at one step: no arena of this order can be smaller."""
+    """Return the most bytes alive at one step: no arena of this order can be smaller."""
     return max(alive_bytes(program, alignment))
 
 
 def floor(program: Program, alignment: int = ALIGNMENT) -> int:
-    """The largest working set of one kernel: no order of the steps can need less. 0 where there are no steps."""
+    """Return the largest working set of one kernel, in bytes: no order needs less. 0 without steps."""
     return max(Parts(program, alignment).working_sets(), default=0)
 
 
 def shared_floor(program: Program) -> int:
-    """What no order can be below, however buffers are shared: operands that may lie in results do, copies go away.
+    """Return a lower bound for every order and every sharing of buffers, in bytes.
 
-    Operands that are copied from, or to, count for nothing: two of them may be the same bytes. Nothing is rounded up:
-    parts of a buffer need not be aligned.
+    Operands that may lie in results do, and copies go away. Operands of copies count for nothing: two of them may be
+    the same bytes. Nothing is rounded up: parts of a buffer need not be aligned.
     """
     copying = [step for step in program.steps if step.copies]
     copied = {buffer for step in copying for buffer in program.buffers_of(step.reads + step.writes)}
@@ -191,10 +200,11 @@ def shared_floor(program: Program) -> int:
 
 
 def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:
-    """Bytes that the inputs alone, or the outputs alone, take: no sharing, order, split or repeat goes below.
+    """Return the bytes of the inputs alone, or of the outputs alone, whichever is more.
 
-    Inputs are alive together before step 0, outputs after the last step. Those that sharing may put side by side into one
-    buffer are rounded up together; of outputs that steps copy only the largest counts, since one may hold the others.
+    No sharing, order, split or repeat goes below. Inputs are alive together before step 0, outputs after the last step.
+    Ports that sharing may put side by side into one buffer are rounded up together. Of outputs that steps copy only the
+    largest counts, since one may hold the others.
     """
     beside, copied = _placed(program), set()
     for step in program.steps:
@@ -212,8 +222,10 @@ def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:
 
 
 def _placed(program: Program) -> set[int]:
-    """The buffers that may come to lie anywhere in another one: what steps copy or place at an offset, and what may share
-    memory with that."""
+    """Collect the buffers that sharing may put at any offset inside another buffer.
+
+    Steps copy them or place them at an offset, or they may share memory with such a buffer.
+    """
     links = []
     placed: set[int] = set()
     for step in program.steps:

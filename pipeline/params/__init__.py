@@ -1,0 +1,1 @@
+"""Read params.yaml into typed, frozen objects: `load_params`, `Params`, `declared`, `check_targets`."""

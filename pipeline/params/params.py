@@ -1,4 +1,4 @@
-"""params.yaml as typed, frozen objects. Whatever is unknown or malformed is an error that names its place.
+"""Read params.yaml into typed, frozen objects; an unknown or malformed entry is an error naming its place.
 
 The file is read as YAML 1.2 by the parser DVC itself uses, so that both see the same values.
 """
@@ -36,7 +36,7 @@ from ..support.yaml_file import read_yaml
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
-#: of keys that are no text, by the type a YAML parser gives them
+#: words for keys that are no text, by the type a YAML parser gives them
 _KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None): "no value"}
 
 
@@ -46,12 +46,12 @@ def _refuse(message: str) -> PydanticCustomError:
 
 
 def _unknown(key: str, hint: str) -> PydanticCustomError:
-    # pydantic knows where the table is; the key is added when the path is put together
+    # pydantic knows the table's path; the key is appended when the path is put together
     return PydanticCustomError("unknown_key", "{key} is unknown", {"key": key, "hint": hint})
 
 
 def _size(value: object) -> int:
-    """Bytes, from `1MiB`, `512KiB`, `1MB`, or a number of bytes."""
+    """Read a size in bytes: `1MiB`, `512KiB`, `1MB`, or a number of bytes."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise _refuse(f"{value!r} is not a size. Write it like 512KiB, 1MiB, 1MB, or a number of bytes.")
     try:
@@ -59,12 +59,12 @@ def _size(value: object) -> int:
     except ConfigError as error:
         raise _refuse(str(error)) from error
     if nbytes == 0:
-        raise _refuse("nothing fits in 0 bytes. Leave it out where there is no limit.")
+        raise _refuse("nothing fits in 0 bytes. Leave it out for no limit.")
     return nbytes
 
 
 def _shape(value: object) -> tuple[int, ...]:
-    """A static shape, from `[1, 3, 48, 192]` or `1x3x48x192`."""
+    """Read a static shape: `[1, 3, 48, 192]` or `1x3x48x192`."""
     dims = value
     if isinstance(value, str) and re.fullmatch(r"\d+(x\d+)*", value):
         dims = [int(dim) for dim in value.split("x")]
@@ -76,7 +76,7 @@ def _shape(value: object) -> tuple[int, ...]:
 
 
 def _fixed(value: object) -> object:
-    """The value an input is frozen to: a number, a truth value, or nested lists of them."""
+    """Check the value an input is frozen to: a number, a truth value, or nested lists."""
     if not _is_fixed(value):
         raise _refuse(f"no input can be fixed to {value!r}. Write a number or a list of numbers.")
     return value
@@ -87,9 +87,9 @@ def _is_fixed(value: object) -> bool:
 
 
 def _latency(value: object) -> LatencyLimit:
-    """`20ms`, or `1.5x`."""
+    """Read a limit of latency: `20ms`, or `1.5x`."""
     if not isinstance(value, str):
-        raise _refuse(f"{value!r} is no limit of latency. Write it like 20ms, 0.5s, or 1.5x.")
+        raise _refuse(f"{value!r} is not a latency limit. Write it like 20ms, 0.5s, or 1.5x.")
     try:
         return parse_latency(value)
     except ConfigError as error:
@@ -103,7 +103,7 @@ def _text(value: str) -> str:
 
 
 def _table(value: object, handler: ValidatorFunctionWrapHandler) -> object:
-    """A section left empty in YAML (`search:`) is None: it holds its defaults."""
+    """Give a section left empty in YAML (`search:`), which is None, its defaults."""
     return handler({} if value is None else value)
 
 
@@ -116,7 +116,7 @@ Fraction = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Section(BaseModel):
-    """A table whose keys are the fields of the class, and no others."""
+    """Table with the fields of the class as keys, and no others."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -131,7 +131,7 @@ class _Section(BaseModel):
 
     @classmethod
     def _keys(cls) -> list[str]:
-        """The names of the fields as they are written."""
+        """Return the names of the fields as they are written."""
         return [field.alias or name for name, field in cls.model_fields.items()]
 
 
@@ -139,14 +139,17 @@ Section = WrapValidator(_table)
 
 
 class BudgetParams(_Section):
-    """`budget: {ram: 1MiB, flash: 4MiB}`: bytes, None is no limit."""
+    """Budget in bytes, `budget: {ram: 1MiB, flash: 4MiB}`; None is no limit."""
 
     ram: Size | None = None
     flash: Size | None = None
 
 
 class ModelParams(_Section):
-    """One model: where it comes from, and what makes its shapes static. `fix` freezes inputs to a value."""
+    """Model: its source, and the sizes that make its shapes static.
+
+    `fix` freezes inputs to a value.
+    """
 
     source: Text
     shapes: Annotated[dict[str, Shape], Section] = Field(default_factory=dict)
@@ -154,7 +157,10 @@ class ModelParams(_Section):
 
 
 class TargetParams(_Section):
-    """One target: its budget, budgets for single models, which win over it, and how many threads run a library."""
+    """Target: its budget, budgets for single models, which win over it, and its threads.
+
+    `threads` run a library.
+    """
 
     budget: Annotated[BudgetParams, Section] = BudgetParams()
     budgets: Annotated[dict[str, Annotated[BudgetParams, Section]], Section] = Field(default_factory=dict)
@@ -162,15 +168,16 @@ class TargetParams(_Section):
 
 
 class SearchParams(_Section):
-    """How a sequence is looked for: the strategy, and when it stops. `seconds` is wall time for one model × target.
+    """Search settings: strategy, limits and stop rule.
 
-    `workers` is the number of processes; null: every core, 0: none but its own. Results do not depend on it.
+    `seconds` is wall time for one model × target. `workers` is the number of processes; null: every core, 0: none but
+    its own. Results do not depend on it.
 
-    `evaluations` are the states looked at, null: as many as the size of the graph allows.
+    `evaluations` limits the states looked at; null: as many as the size of the graph allows.
     `until` stops at the first sequence that fits, or at the minimum. `lossy` admits passes that are not exact;
     `max_error` is then allowed, relative to the range of an output. `knowledge` is a file of `passfit learn`.
-    `max-extra-compute` is how much more arithmetic there may be for less ram, as a fraction; null leaves kernels whole.
-    `max-latency` is how long a run may take: `20ms`, or `1.5x` what the whole kernels of tvm-default do.
+    `max-extra-compute` limits the additional arithmetic for less ram, as a fraction; null leaves kernels whole.
+    `max-latency` limits a run: `20ms`, or `1.5x` of the time of tvm-default's whole kernels.
     """
 
     strategy: Text = "orchestrated"
@@ -187,14 +194,17 @@ class SearchParams(_Section):
 
 
 class TuneParams(_Section):
-    """How long faster schedules are looked for, in seconds of wall time for one model × target; 0: not at all."""
+    """Time to look for faster schedules, in seconds of wall time per model × target; 0: none."""
 
     seconds: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
     seed: NonNegativeInt = 0
 
 
 class VerifyParams(_Section):
-    """How a library is compared with ONNX Runtime. `tolerance` is relative to the range of an output."""
+    """Settings of the comparison with ONNX Runtime.
+
+    `tolerance` is relative to the range of an output.
+    """
 
     seed: NonNegativeInt = 0
     cases: PositiveInt = 3
@@ -202,13 +212,13 @@ class VerifyParams(_Section):
 
 
 class TrackParams(_Section):
-    """Where runs are recorded: the MLflow experiment."""
+    """MLflow experiment that records the runs."""
 
     experiment: Text = "passfit"
 
 
 class Params(_Section):
-    """The whole of params.yaml."""
+    """Content of params.yaml."""
 
     models: Annotated[dict[str, ModelParams], Section] = Field(default_factory=dict)
     targets: Annotated[dict[str, Annotated[TargetParams, Section]], Section] = Field(default_factory=dict)
@@ -218,7 +228,10 @@ class Params(_Section):
     track: Annotated[TrackParams, Section] = TrackParams()
 
     def budget(self, model: str, target: str) -> Budget:
-        """What `target` allows `model`: `budgets` wins over `budget`, quantity by quantity; null there lifts a limit."""
+        """Return the budget of `model` on `target`.
+
+        `budgets` wins over `budget`, quantity by quantity; null there lifts a limit.
+        """
         limits = self.targets[target]
         own = limits.budgets.get(model, BudgetParams())
         return Budget(
@@ -240,7 +253,7 @@ def load_params(path: Path) -> Params:
 
 
 def params_of(data: object, path: Path) -> Params:
-    """The content of params.yaml, checked as `load_params` does; `path` is for the messages."""
+    """Check the content of params.yaml as `load_params` does; `path` is for the messages."""
     if data is None:
         data = {}
     if not isinstance(data, dict):
@@ -254,12 +267,12 @@ def params_of(data: object, path: Path) -> Params:
 
 
 def declared(params: Params) -> list[tuple[str, str]]:
-    """Return every pair of a model and a target that params.yaml asks for."""
+    """Return every pair of a model and a target in params.yaml."""
     return [(model, target) for model in params.models for target in params.targets]
 
 
 def check_targets(params: Params, known_names: Iterable[str]) -> None:
-    """Refuse (ConfigError) a target of `params` that the catalogue does not know."""
+    """Check that the catalogue knows every target of `params`. Raises ConfigError."""
     known = list(known_names)
     for name in params.targets:
         if name not in known:
@@ -282,7 +295,7 @@ def _check_names(path: Path, params: Params) -> None:
 
 
 def _explained(path: Path, error: ValidationError) -> ConfigError:
-    """The first problem pydantic found, in our words."""
+    """Explain the first problem pydantic found, in our words."""
     problem = error.errors()[0]
     # pydantic puts the key of a table in twice when the key itself is wrong: `models, 1, [key]`
     place = [str(part) for part in problem["loc"] if part != "[key]"]

@@ -1,4 +1,7 @@
-"""The lowered function as steps and buffers: pure Python, knows neither TVM nor ONNX."""
+"""Describe a lowered model as steps and buffers, without TVM or ONNX.
+
+Public faces: the dataclasses in `__all__`; `check.first_problem`, `serial.program_to_json`, `serial.program_from_json`.
+"""
 
 from .program import DTYPE_BYTES, Buffer, Overlay, Port, Program, Step, Tensor, View, Weight
 from .row_dependence import Follows, Rows, Splits

@@ -1,4 +1,4 @@
-"""Whether a program is well formed: what everything that reads programs may rely on."""
+"""Check that a program is well formed; every reader of programs relies on it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .program import DTYPE_BYTES, Program, Step, Tensor
 
 
 def first_problem(program: Program) -> str | None:
-    """What is wrong with `program`, in words, or None.
+    """Return the first problem of `program`, in words, or None.
 
-    A well-formed program refers only to tensors, buffers and weights it has; each tensor is a window on exactly one
-    buffer or weight, of a known dtype, and fits into it; inputs and results are buffers; views lie on what they show,
-    and never on themselves; nothing is read, or handed out, before it is written.
+    A well-formed program refers only to tensors, buffers and weights it has. Each tensor is a window on exactly one
+    buffer or weight, of a known dtype, and fits into it. Inputs and results are buffers. Views lie on their sources,
+    and never on themselves. Nothing is read, or handed out, before it is written.
     """
     return next(_problems(program), None)
 
@@ -63,6 +63,7 @@ def _view_problems(program: Program) -> Iterator[str]:
 
 
 def _lies_on(tensor: Tensor, source: Tensor, shift: int) -> bool:
+    """Tell whether a view lies on its source at `shift`."""
     return tensor.buffer is not None and tensor.buffer == source.buffer and source.offset == tensor.offset + shift
 
 

@@ -1,4 +1,4 @@
-"""The lowered function as plain data: kernels called in steps over buffers. No TVM, no ONNX.
+"""Describe the lowered function as plain data: kernels called in steps over buffers. No TVM, no ONNX.
 
     input ─┐
            ├─► step 0: conv2d_relu ──► buffer 1 ─► step 1: pool ──► buffer 2 ─► output
@@ -20,7 +20,7 @@ DTYPE_BYTES = {
 
 @dataclass(frozen=True)
 class Tensor:
-    """A shaped window on a buffer, `offset` bytes into it, or on a weight: exactly one of the two is set.
+    """Shaped window on a buffer, `offset` bytes into it, or on a weight; exactly one is set.
 
     Several tensors may lie on one buffer: views, parts of a concatenation, results that took over an operand's memory.
     """
@@ -38,7 +38,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Buffer:
-    """One activation: memory that is written while the model runs (or by the caller, for an input)."""
+    """Memory of one activation, written while the model runs (an input: by the caller)."""
 
     name: str
     nbytes: int
@@ -46,7 +46,10 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Weight:
-    """One distinct constant, read-only; `digest` is the sha256 of its bytes. The bytes are kept beside the program."""
+    """Distinct read-only constant; `digest` is the sha256 of its bytes.
+
+    The bytes are kept beside the program.
+    """
 
     name: str
     nbytes: int
@@ -55,7 +58,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class Overlay:
-    """A place of an operand in a result: byte b of read number `read` at byte b + `shift` of write number `write`."""
+    """Place of an operand in a result: byte b of read `read` at byte b + `shift` of write `write`."""
 
     read: int
     write: int
@@ -64,11 +67,13 @@ class Overlay:
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel call. `reads` and `writes` are tensor numbers, in the order of the kernel's arguments
-    (reads first). `nodes` names the ONNX nodes the kernel computes, where that is known.
+    """Call of one kernel.
 
-    `in_place`: each of these operands may lie in the result, since the kernel reads an element of it only to write the
-    one that lies there. `copies`: with all of these operands where they say, the kernel would have nothing to do.
+    `reads` and `writes` are tensor numbers, in the order of the kernel's arguments (reads first). `nodes` names the
+    ONNX nodes the kernel computes, if that is known.
+
+    `in_place`: each of these operands may lie in the result, since the kernel reads an element only just before it
+    writes the one in its place. `copies`: with all of these operands in place, the kernel has nothing to do.
     """
 
     kernel: str
@@ -81,9 +86,9 @@ class Step:
 
 @dataclass(frozen=True)
 class View:
-    """Byte b of tensor `source` is byte b + `shift` of `tensor`, as far as that has one; they lie on one buffer.
+    """Alias of a tensor: byte b of `source` is byte b + `shift` of `tensor`, as far as that has one.
 
-    `elided`: a kernel would have copied it there, had memory not been shared.
+    Both lie on one buffer. `elided`: a kernel would have copied it there, had memory not been shared.
     """
 
     tensor: int
@@ -94,7 +99,7 @@ class View:
 
 @dataclass(frozen=True)
 class Port:
-    """A named input or output of the model, with the tensor that holds it."""
+    """Named input or output of the model, with its tensor."""
 
     name: str
     tensor: int
@@ -102,9 +107,9 @@ class Port:
 
 @dataclass(frozen=True)
 class Program:
-    """A lowered model. Tensors, buffers and weights are referred to by their index; steps run in the order given.
+    """Lowered model: steps in order, over tensors, buffers and weights named by index.
 
-    What no step writes, and is no input, is a view: `views` say of what.
+    A tensor that no step writes, and that is no input, is a view; `views` give its sources.
     """
 
     name: str
@@ -117,26 +122,28 @@ class Program:
     views: tuple[View, ...] = ()
 
     def buffers_of(self, tensors: tuple[int, ...]) -> tuple[int, ...]:
-        """The distinct buffers behind `tensors`, in order; weights are left out."""
+        """Return the distinct buffers behind `tensors`, in order; weights are left out."""
         found = dict.fromkeys(self.tensors[t].buffer for t in tensors)
         return tuple(b for b in found if b is not None)
 
     def input_buffers(self) -> frozenset[int]:
+        """Return the buffers of the inputs."""
         return frozenset(self.buffers_of(tuple(p.tensor for p in self.inputs)))
 
     def output_buffers(self) -> frozenset[int]:
+        """Return the buffers of the outputs."""
         return frozenset(self.buffers_of(tuple(p.tensor for p in self.outputs)))
 
     def is_in_place(self, step: Step, overlay: Overlay) -> bool:
-        """Whether the operand lies where `overlay`, one of the step's, says."""
+        """Tell whether the operand of `overlay`, one of the step's, lies in place."""
         read, write = self.tensors[step.reads[overlay.read]], self.tensors[step.writes[overlay.write]]
         return read.buffer == write.buffer and read.offset == write.offset + overlay.shift
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of the distinct weights some kernel or output reads, each rounded up to 64 as it is stored."""
+        """Return the bytes of all distinct weights, each rounded up to 64 as stored."""
         return sum(-(-w.nbytes // 64) * 64 for w in self.weights)
 
     def reordered(self, order: tuple[int, ...]) -> Program:
-        """The same program with its steps run in `order` (a permutation of step numbers)."""
+        """Return the program with its steps run in `order`, a permutation of step numbers."""
         return replace(self, steps=tuple(self.steps[i] for i in order))

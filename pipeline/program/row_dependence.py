@@ -1,4 +1,4 @@
-"""How a kernel can be split, as plain data: what a row of its result needs, and what it can take row by row.
+"""Describe how a kernel can be split: the operand rows that each row of its result needs.
 
 Rows are of any one axis: lines of an image, or its channels.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-#: how many rows of an operand a row of a result may stand for, or the other way round
+#: slopes tried: rows of an operand per row of the result, or the inverse
 _PACES = tuple(Fraction(n) for n in range(1, 9)) + tuple(Fraction(1, n) for n in range(2, 9))
 
 #: see `Follows.pace`
@@ -18,8 +18,11 @@ Pace = tuple[Fraction, int, int]
 
 @dataclass(frozen=True)
 class Follows:
-    """An operand whose rows, along its `axis` of `extent`, follow those of the result: row v of the result needs rows
-    `low[v]` up to `high[v]`. Those below 0 or from `extent` on are padding, and do not exist."""
+    """Operand with rows, along its `axis` of `extent`, that follow the result's.
+
+    Row v of the result needs rows `low[v]` up to `high[v]`. Rows below 0 or from `extent` on are padding, and do not
+    exist.
+    """
 
     axis: int
     extent: int
@@ -27,8 +30,11 @@ class Follows:
     high: tuple[int, ...]
 
     def pace(self, group: int) -> Pace:
-        """Slope, low and high: group v of the result's rows, `group` of them, needs groups floor(slope · v) + low up to
-        floor(slope · v) + high of the operand's. The narrowest that hold for all; of equal ones the first of _PACES."""
+        """Return slope, low and high of the operand groups a group of result rows needs.
+
+        Group v of the result, of `group` rows, needs groups floor(slope · v) + low up to floor(slope · v) + high of the
+        operand. Takes the narrowest that hold for all v; of equal ones the first of _PACES.
+        """
         if group not in self._paces:
             groups = range(len(self.low) // group)
             lows = [min(self.low[group * v : group * (v + 1)]) // group for v in groups]
@@ -43,15 +49,16 @@ class Follows:
 
 
 def _pace(slope: Fraction, lows: list[int], highs: list[int]) -> Pace:
+    """Return the narrowest low and high for a given slope."""
     at = [slope.numerator * v // slope.denominator for v in range(len(lows))]
     return slope, min(low - v for low, v in zip(lows, at)), max(high - v for high, v in zip(highs, at))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A kernel whose result can be computed row by row, along its `axis` of `extent`.
+    """Row-wise split of a kernel's result along its `axis` of `extent`.
 
-    `operands` are, by position, those whose rows follow; of the others each row needs all, or they are weights.
+    `operands` are, by position, the operands whose rows follow. Each row needs all of the others, or they are weights.
     """
 
     axis: int
@@ -59,13 +66,17 @@ class Rows:
     operands: tuple[tuple[int, Follows], ...]
 
     def follows(self, operand: int) -> Follows | None:
+        """Return the row dependence of an operand; None if each row needs all of it."""
         return next((follows for number, follows in self.operands if number == operand), None)
 
 
 @dataclass(frozen=True)
 class Splits:
-    """All ways to split a kernel. `sums` are the operands, by position, and axes of them, whose rows it can take one
-    after the other, accumulating; `work` is the number of times its innermost loops run."""
+    """All splits of a kernel.
+
+    `sums` are pairs of an operand, by position, and an axis: its rows can be taken one after the other, accumulating.
+    `work` is the number of iterations of its innermost loops.
+    """
 
     rows: tuple[Rows, ...]
     sums: tuple[tuple[int, int], ...]

@@ -1,4 +1,4 @@
-"""A program as JSON: small, the same for the same program, one item per line so that two versions can be compared."""
+"""Write and read a program as JSON: small, deterministic, one item per line for diffs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .check import first_problem
 from .program import Program
 
 _HINT = "Compile the model again."
-#: where most tensors lie in their buffer
+#: the default offset of a tensor, left out of the file
 _AT_START = ("offset", 0)
 
 
 def program_to_json(program: Program) -> dict:
-    """The program as plain lists, dicts, strings and numbers; what is absent or empty is left out."""
+    """Return the program as plain lists, dicts, strings and numbers; empty values are left out."""
     data = asdict(program)
     for key, items in data.items():
         if isinstance(items, tuple):
@@ -33,7 +33,7 @@ def program_to_json(program: Program) -> dict:
 
 
 def program_from_json(data: object, where: str = "the program", hint: str = _HINT) -> Program:
-    """The inverse of `program_to_json`. Raises ConfigError, naming `where`, if `data` is no well-formed program."""
+    """Read back `program_to_json`. Raises ConfigError, naming `where`, if `data` is no well-formed program."""
     program = decode(Program, json.dumps(data), where, hint)
     problem = first_problem(program)
     if problem is not None:

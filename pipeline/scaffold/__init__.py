@@ -1,4 +1,7 @@
-"""`passfit init` and `passfit add`: dvc.yaml and params.yaml of a model repo, from the templates of this project."""
+"""Write dvc.yaml and params.yaml of a model repo from templates: `passfit init` and `passfit add`.
+
+Public faces: `init_repo`, `add_to_repo`, `check_models`, and the renderers in `__all__`.
+"""
 
 from .add import add_to_repo
 from .dvc_file import check_models

@@ -1,4 +1,4 @@
-"""`passfit add`: another model or target, in params.yaml and dvc.yaml at once."""
+"""Add a model or target to params.yaml and dvc.yaml at once (`passfit add`)."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def add_to_repo(
     shapes: Mapping[str, Sequence[int]] | None = None,
     name: str | None = None,
 ) -> list[Path]:
-    """Add models and targets to params.yaml and dvc.yaml in the folder `repo`; return the files that changed.
+    """Add models and targets to params.yaml and dvc.yaml in the folder `repo`; return the changed files.
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to each new model that
     has such an input; `name` is for one model, else its file names it. An entry that is there already stays as it is,
     and so does every other byte. Both files are written, or none.
 
-    Raises ConfigError where a file is missing, cannot be edited, or holds another model of that name; ModelError for a
-    model that cannot be read or leaves a shape open; TargetError for an unknown target.
+    Raises ConfigError for a file that is missing, cannot be edited, or holds another model of that name; ModelError for
+    a model that cannot be read or leaves a shape open; TargetError for an unknown target.
     """
     if not models and not targets:
         raise ConfigError("Nothing was named.", "Give a MODEL or --target NAME; `passfit targets` lists the targets.")
@@ -67,7 +67,7 @@ def add_to_repo(
 
 @dataclass
 class _Edited:
-    """A YAML file as text, and as the data a parser makes of that text."""
+    """YAML file as text, with its parsed data."""
 
     path: Path
     text: str
@@ -75,13 +75,14 @@ class _Edited:
 
     @classmethod
     def read(cls, path: Path) -> _Edited:
+        """Read and parse the file. Raises ConfigError."""
         text = read_yaml_text(path)
         return cls(path, text, parse_yaml(text, path))
 
     def add(self, place: tuple[str, ...], key: str, value: object, entry: Entry, before: str | None = None) -> None:
-        """Insert `key: value`, or the item `key` where `value` is None, into the section `place`.
+        """Insert `key: value`, or the item `key` if `value` is None, into the section `place`.
 
-        Raises ConfigError where the text then holds anything but the same data and the new entry.
+        Raises ConfigError if the new text holds anything but the same data and the new entry.
         """
         text = insert(self.text, place, entry, before)
         expected = copy.deepcopy(self.data)
@@ -95,6 +96,7 @@ class _Edited:
 
 
 def _holds(text: str, expected: object, path: Path) -> bool:
+    """Tell whether the text parses to the expected data."""
     try:
         return parse_yaml(text, path) == expected
     except ConfigError:
@@ -102,7 +104,7 @@ def _holds(text: str, expected: object, path: Path) -> bool:
 
 
 def _put(data: Any, place: tuple[str, ...], key: str, value: object) -> bool:
-    """Put the entry into parsed data; False where the section is none."""
+    """Put the entry into parsed data; False if the section is none."""
     above, section = part(data, place[:-1]), part(data, place)
     if not isinstance(above, dict) or place[-1] not in above:
         return False
@@ -118,7 +120,10 @@ def _put(data: Any, place: tuple[str, ...], key: str, value: object) -> bool:
 
 
 def _named(sources: Sequence[str], name: str | None, params: Params) -> dict[str, str]:
-    """name → source. A source that is declared already keeps its name, unless another is asked for."""
+    """Name the sources, as name → source.
+
+    A source that is declared already keeps its name, unless another is asked for.
+    """
     named: dict[str, str] = {}
     for source in dict.fromkeys(sources):
         declared = next((key for key, model in params.models.items() if model.source == source), None)
@@ -133,7 +138,10 @@ def _named(sources: Sequence[str], name: str | None, params: Params) -> dict[str
 def _new(
     repo: Path, sources: Mapping[str, str], shapes: dict[str, Sequence[int]], params: Params
 ) -> dict[str, ModelParams]:
-    """The models params.yaml lacks. Raises ConfigError where there are none, and a shape differs from the declared."""
+    """Declare the models params.yaml lacks.
+
+    Raises ConfigError if there are none, and a shape differs from the declared one.
+    """
     new = {key: source for key, source in sources.items() if key not in params.models}
     if new:
         return declare(repo, new, shapes)
@@ -148,7 +156,7 @@ def _new(
 
 
 def _add_stages(dvc_yaml: _Edited, name: str, source: str) -> None:
-    """The file of a model under `import`, and its name under `fetch` where it comes from a package."""
+    """Add a model's file under `import`, and its name under `fetch` if packaged."""
     file = checked_file(model_file(name, source))
     imported = part(dvc_yaml.data, IMPORT) or {}
     if not isinstance(imported, dict):

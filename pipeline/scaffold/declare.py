@@ -1,4 +1,4 @@
-"""Models as params.yaml declares them: the source relative to its folder, and the shapes, checked against the file."""
+"""Declare models for params.yaml: relative sources, and shapes checked against the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .render import is_fetched
 
 
 def repo_root(repo: Path) -> Path:
-    """The root of the git repo around `repo`, which DVC must know too."""
+    """Find the root of the git repo around `repo`; DVC must know it too. Raises ConfigError."""
     if not repo.is_dir():
         raise ConfigError(f"'{repo}' is not a folder.", "Name the folder of a git repo.")
     above = [repo.resolve(), *repo.resolve().parents]
@@ -28,9 +28,10 @@ def repo_root(repo: Path) -> Path:
 
 
 def source_in(repo: Path, root: Path, model: str) -> str:
-    """The source of a model as params.yaml in `repo` names it: `pypi:…`, or a path relative to `repo`, with '/'.
+    """Return a model's source as params.yaml in `repo` names it.
 
-    Raises ConfigError for a file outside of `root`, ModelError for one that is not there.
+    It is `pypi:…`, or a path relative to `repo`, with '/'. Raises ConfigError for a file outside of `root`, ModelError
+    for one that is not there.
     """
     if is_fetched(model):
         return model
@@ -43,7 +44,7 @@ def source_in(repo: Path, root: Path, model: str) -> str:
 
 
 def declare(repo: Path, sources: Mapping[str, str], shapes: dict[str, Sequence[int]]) -> dict[str, ModelParams]:
-    """The models of params.yaml, each with those of `shapes` that are about its inputs, checked against the file.
+    """Declare the models, each with the `shapes` of its own inputs, checked against the file.
 
     Raises ModelError for a model that cannot be read or leaves a shape open, and for a shape of no model's input.
     """

@@ -1,4 +1,4 @@
-"""The part of dvc.yaml that names models: the files the import stage watches, and the models the fetch stage gets."""
+"""Read the models in dvc.yaml: files the import stage watches, models the fetch stage downloads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ FETCH = ("stages", "fetch", "foreach")
 
 
 def part(data: object, place: tuple[str, ...]) -> object:
-    """The value at a path of keys, None where a key is missing."""
+    """Return the value at a path of keys; None if a key is missing."""
     for word in place:
         data = data.get(word) if isinstance(data, dict) else None
     return data
 
 
 def check_models(models: Mapping[str, ModelParams], dvc_yaml: Path) -> None:
-    """Refuse (ConfigError) a model of params.yaml that `dvc_yaml` does not import, or does not fetch.
+    """Check that `dvc_yaml` imports, and if need be fetches, each model of params.yaml.
 
-    DVC makes later stages for it all the same, and would miss their input after minutes. A dvc.yaml without such
-    stages imports models in another way, which is not checked.
+    Raises ConfigError. DVC makes later stages for a missing model all the same, and would miss their input after
+    minutes. A dvc.yaml without such stages imports models in another way, which is not checked.
     """
     data = read_yaml(dvc_yaml)
     imported, fetched = part(data, IMPORT), part(data, FETCH)

@@ -15,17 +15,20 @@ _STEP = 2
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a table or list. `block` are its lines, indented from 0; `flow` is the same between braces."""
+    """Entry of a table or list.
+
+    `block` are its lines, indented from 0; `flow` is the same between braces.
+    """
 
     block: tuple[str, ...]
     flow: str
 
 
 def insert(text: str, place: Sequence[str], entry: Entry, before: str | None = None) -> str | None:
-    """`text` with `entry` at the end of the section `place`, or above its key `before`.
+    """Insert `entry` at the end of the section `place`, or above its key `before`; return the text.
 
-    None where the file does not have that section, or not as a table or list. It is text that is inserted, so parse the
-    result and compare.
+    Returns None if the file does not have that section, or not as a table or list. The insertion is textual, so parse
+    the result and compare.
     """
     found = _section(text, place)
     if found is None:
@@ -44,7 +47,7 @@ def insert(text: str, place: Sequence[str], entry: Entry, before: str | None = N
 
 
 def _section(text: str, place: Sequence[str]) -> tuple[ScalarNode, Node] | None:
-    """The key and the value at a path of keys."""
+    """Find the key and the value at a path of keys."""
     from ruamel.yaml import YAML
 
     node, found = YAML(typ="safe", pure=True).compose(text), None
@@ -64,7 +67,7 @@ def _with_lines(text: str, at: int, column: int, entry: Entry, new_line: str) ->
 
 
 def _end(text: str, node: CollectionNode) -> int:
-    """Where a block ends: before the blank lines, and the comments further left, that follow it."""
+    """Find the end of a block: before the blank lines, and comments further left, after it."""
     end, column = node.end_mark.index, node.start_mark.column
     lines = text[node.start_mark.index : end].splitlines(keepends=True)
     while len(lines) > 1:
@@ -77,7 +80,7 @@ def _end(text: str, node: CollectionNode) -> int:
 
 
 def _above(text: str, node: CollectionNode, name: str) -> int | None:
-    """The start of the line of key `name`, or of the comments right above it."""
+    """Find the start of the line of key `name`, or of comments right above."""
     key = next((key for key, _ in node.value if key.value == name), None)
     if key is None:
         return None

@@ -1,4 +1,4 @@
-"""`passfit init`: turn a git+DVC repo with models into one that compiles them."""
+"""Turn a git and DVC repo with models into one that compiles them (`passfit init`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .names import model_names
 from .render import render_dvc_yaml, render_params_yaml
 from .write import write_all
 
-#: what git must not keep: DVC keeps out/, MLflow keeps its own store
+#: paths git ignores: DVC keeps out/, MLflow keeps its own store
 IGNORED = ("/out/", "/mlflow.db*", "/mlflow.lock", "/mlruns/", "/mlartifacts/")
 
 
@@ -23,18 +23,18 @@ def init_repo(
     shapes: Mapping[str, Sequence[int]] | None = None,
     force: bool = False,
 ) -> list[Path]:
-    """Write dvc.yaml, params.yaml and the lines of .gitignore into the folder `repo`; return the files written.
+    """Write dvc.yaml, params.yaml and lines of .gitignore into `repo`; return the files written.
 
     `models` are paths (relative to the working directory) or `pypi:` sources; `shapes` are given to every model that
     has such an input. All files are written, or none. Raises ConfigError outside of a git and DVC repo, for a model
-    outside of it, and where a file exists already and `force` is not set; ModelError for a model that cannot be read
+    outside of it, and for a file that exists already if `force` is not set; ModelError for a model that cannot be read
     or leaves a shape open; TargetError for an unknown target.
     """
     root = repo_root(repo)
     if not models:
-        raise ConfigError("No model was named.", "Say --model PATH.")
+        raise ConfigError("No model was named.", "Give --model PATH.")
     if not targets:
-        raise TargetError("No target was named.", "Say --target NAME; `passfit targets` lists them.")
+        raise TargetError("No target was named.", "Give --target NAME; `passfit targets` lists them.")
     targets = list(dict.fromkeys(targets))
     for target in targets:
         get_target(target, repo)
@@ -61,7 +61,7 @@ def _refuse_existing(repo: Path) -> None:
 
 
 def _with_lines(path: Path, lines: Sequence[str]) -> str:
-    """The text of .gitignore with `lines` added, except those it has."""
+    """Return the text of .gitignore with `lines` added, except present ones."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     missing = [line for line in lines if line not in text.splitlines()]
     if text and missing and not text.endswith("\n"):

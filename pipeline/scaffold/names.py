@@ -1,4 +1,4 @@
-"""What a model is called in params.yaml, in folders and in C, from the file it comes from."""
+"""Name models after their files, for params.yaml, folders and C."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from ..errors import ConfigError
 
 
 def model_names(sources: Iterable[str]) -> dict[str, str]:
-    """name → source, in the given order. A name is the file's, in lower case, with '-' for whatever else is in it.
+    """Name the sources, as name → source, in the given order.
 
-    Raises ConfigError where a file name holds no letter or digit, or two models get one name.
+    A name is the file's, in lower case, with '-' for every other character. Raises ConfigError if a file name holds no
+    letter or digit, or two models get one name.
     """
     named: dict[str, str] = {}
     for source in sources:
@@ -27,7 +28,7 @@ def model_names(sources: Iterable[str]) -> dict[str, str]:
 
 
 def model_name(source: str) -> str:
-    """The name of one model. Raises ConfigError where its file name holds no letter or digit."""
+    """Name one model after its file. Raises ConfigError if that holds no letter or digit."""
     stem = PurePosixPath(source.rpartition("!")[2]).stem
     name = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")
     if not name:

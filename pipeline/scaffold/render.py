@@ -1,4 +1,4 @@
-"""The two templates, filled in, and the entries `passfit add` inserts into what they made."""
+"""Render the templates, and the entries that `passfit add` inserts."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from .edit_yaml import Entry
 if TYPE_CHECKING:
     import jinja2
 
-#: no digit in front, which may begin a number or a date, nor `.5` and `.inf`
+#: a plain YAML scalar: no digit in front, which may begin a number or a date, nor `.5` and `.inf`
 _PLAIN = re.compile(r"(\.{1,2}/)*/?[A-Za-z_][A-Za-z0-9_./+-]*")
-#: of YAML 1.1 too, which other tools read
+#: reserved words, of YAML 1.1 too, which other tools read
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 #: DVC reads `${`, the shell reads quotes, and both read backslashes
 _UNSAFE = re.compile(r"[\x00-\x1f'\\$]")
 
 
 def model_file(name: str, source: str) -> str:
-    """The file of a model relative to the repo: its own path, or where the fetch stage puts one from a package."""
+    """Return the file of a model relative to the repo: its own path, or the fetch stage's output."""
     return f"out/fetch/{name}.onnx" if is_fetched(source) else source
 
 
 def is_fetched(source: str) -> bool:
-    """Whether a source is a package, rather than a file in the repo."""
+    """Tell whether a source is a package, rather than a file in the repo."""
     return source.startswith("pypi:")
 
 
 def render_dvc_yaml(models: Mapping[str, str], targets: Iterable[str]) -> str:
-    """dvc.yaml for models (name → source) and targets; profiles are taken on the first target.
+    """Render dvc.yaml for models (name → source) and targets; profiles are taken on the first target.
 
     Raises ConfigError for a path that could not stand in dvc.yaml and in a shell command as it is.
     """
@@ -44,7 +44,10 @@ def render_dvc_yaml(models: Mapping[str, str], targets: Iterable[str]) -> str:
 
 
 def render_params_yaml(models: Mapping[str, ModelParams], targets: Iterable[str]) -> str:
-    """params.yaml for models and targets: no budgets yet, and the defaults of everything else written out."""
+    """Render params.yaml for models and targets.
+
+    It has no budgets yet, and the defaults of everything else.
+    """
     return _template("params.yaml.j2").render(
         models=[model_entry(name, model) for name, model in models.items()],
         targets=[target_entry(name) for name in targets],
@@ -53,7 +56,10 @@ def render_params_yaml(models: Mapping[str, ModelParams], targets: Iterable[str]
 
 
 def checked_file(file: str) -> str:
-    """`file`, or ConfigError for a path that could not stand in dvc.yaml and in a shell command as it is."""
+    """Return `file` if it can stand in dvc.yaml and shell commands as it is.
+
+    Raises ConfigError for any other path.
+    """
     if _UNSAFE.search(file):
         raise ConfigError(
             f"The path '{file}' cannot be written into dvc.yaml.", "Rename the file: no quotes, '$' or backslashes."
@@ -62,7 +68,7 @@ def checked_file(file: str) -> str:
 
 
 def model_entry(name: str, model: ModelParams) -> Entry:
-    """The entry of a model under `models` in params.yaml."""
+    """Return the entry of a model under `models` in params.yaml."""
     shapes = {scalar(port): f"[{', '.join(map(str, shape))}]" for port, shape in model.shapes.items()}
     block = [f"{scalar(name)}:", f"  source: {scalar(model.source)}"]
     flow = f"source: {scalar(model.source)}"
@@ -73,22 +79,22 @@ def model_entry(name: str, model: ModelParams) -> Entry:
 
 
 def target_entry(name: str) -> Entry:
-    """The entry of a target under `targets` in params.yaml."""
+    """Return the entry of a target under `targets` in params.yaml."""
     return _line(f"{scalar(name)}: {{budget: {{ram: null, flash: null}}}}")
 
 
 def file_entry(name: str, file: str) -> Entry:
-    """The entry of a model under `stages.import.foreach` in dvc.yaml."""
+    """Return the entry of a model under `stages.import.foreach` in dvc.yaml."""
     return _line(f"{scalar(name)}: {scalar(file)}")
 
 
 def fetched_entry(name: str) -> Entry:
-    """The entry of a model under `stages.fetch.foreach` in dvc.yaml, which is a list."""
+    """Return the entry of a model under `stages.fetch.foreach` in dvc.yaml, which is a list."""
     return Entry((f"- {scalar(name)}",), scalar(name))
 
 
 def fetch_stage(models: Iterable[str]) -> Entry:
-    """The stage `fetch` of dvc.yaml, which only models from packages need."""
+    """Return the stage `fetch` of dvc.yaml, which only models from packages need."""
     return Entry(tuple(_template("fetch.yaml.j2").render(fetched=list(models)).splitlines()), "")
 
 
@@ -112,6 +118,6 @@ def _template(name: str) -> jinja2.Template:
 
 
 def scalar(text: str) -> str:
-    """A string as a YAML scalar: plain where that is safe, else in double quotes (JSON strings are YAML)."""
+    """Format a string as a YAML scalar: plain if that is safe, else in double quotes (JSON strings are YAML)."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS
     return text if plain else json.dumps(text, ensure_ascii=False)

@@ -10,10 +10,10 @@ from ..errors import OutputError
 
 
 def write_all(files: Mapping[Path, str]) -> list[Path]:
-    """Write every file whose content differs; return those written, in order.
+    """Write every file with changed content; return the files written, in order.
 
-    All are written under temporary names first: only when that worked are they put in place. A file that cannot be
-    put in place takes the others back. Raises OutputError.
+    All are written under temporary names first, and put in place only after that. If one file cannot be put in place,
+    the others are restored. Raises OutputError.
     """
     changed = {path: text for path, text in files.items() if not _holds(path, text)}
     ready: dict[Path, Path] = {}
@@ -40,4 +40,5 @@ def write_all(files: Mapping[Path, str]) -> list[Path]:
 
 
 def _holds(path: Path, text: str) -> bool:
+    """Tell whether the file holds exactly `text`."""
     return path.is_file() and path.read_bytes() == text.encode("utf-8")

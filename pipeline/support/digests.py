@@ -1,4 +1,4 @@
-"""Digests and JSON records of inputs."""
+"""Compute digests and JSON records of inputs."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""End the process soon after Ctrl-C or a signal to terminate, whatever it is doing.
+"""End the process soon after Ctrl-C or a signal to terminate, even inside TVM.
 
     signal ─► Python's handler raises in the main thread ─► blocks end ─► one line, exit code 128 + signal
          └──► a thread waits for GRACE ─► children killed, folders removed ─► the same by force
 
 Python runs handlers between its own instructions only. A call of TVM or LLVM can take minutes, and a thread pool waits
-for such calls. So a second thread is told by the C handler, through a pipe. It needs no answer from the main thread.
+for such calls. So the C handler tells a second thread, through a pipe. It needs no answer from the main thread.
 
 A SIGINT that was ignored when the process began stays ignored, as a shell asks for jobs in the background.
 """
@@ -34,10 +34,11 @@ _watch: _Watch | None = None
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Answer signals within GRACE seconds while the block runs; for the entry point of a process, in its main thread.
+    """Answer signals within GRACE seconds while the block runs.
 
-    Ctrl-C raises KeyboardInterrupt; SIGTERM and SIGHUP raise SystemExit with 128 + their number. What takes longer
-    to end is ended by force, and so is the process by a second signal.
+    For the entry point of a process, in its main thread. Ctrl-C raises KeyboardInterrupt; SIGTERM and SIGHUP raise
+    SystemExit with 128 + their number. A block that takes longer to end is ended by force; a second signal ends the
+    process at once.
     """
     global _watch
     if _watch is not None or threading.current_thread() is not threading.main_thread():
@@ -63,7 +64,10 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def patient(seconds: float) -> Iterator[None]:
-    """Give the block these seconds to end after a first Ctrl-C, since it saves what it has; a second one ends it."""
+    """Give the block `seconds` to save its results after a first Ctrl-C.
+
+    A second Ctrl-C ends it.
+    """
     watch = _watch
     if watch is None:
         yield
@@ -104,7 +108,10 @@ def removed_by_force(folder: str | Path) -> Iterator[None]:
 
 
 def end_by_force(message: str, code: int) -> None:
-    """End this process at once: its descendants are killed, its folders removed, `message` is the last line."""
+    """End this process at once, with `message` as the last line.
+
+    Its descendants are killed, its folders removed.
+    """
     for process in _descendants(os.getpid()):
         try:
             os.kill(process, signal.SIGKILL)
@@ -117,7 +124,7 @@ def end_by_force(message: str, code: int) -> None:
 
 
 class _Watch:
-    """A thread that hears of signals. `number` is that of the signal that has no answer yet, or 0."""
+    """Thread that hears of signals; `number` is the signal without an answer yet, or 0."""
 
     def __init__(self) -> None:
         self.heard, self.told = os.pipe()
@@ -141,7 +148,7 @@ class _Watch:
             end_by_force(_said(number), 128 + number)
 
     def _next(self, seconds: float | None) -> int | None:
-        """The number of the next signal, 0 where none comes in time, None where there is nobody to tell of one."""
+        """Return the next signal's number, 0 after `seconds`, None once the pipe is closed."""
         ready, _, _ = select.select([self.heard], [], [], seconds)
         if not ready:
             return 0
@@ -169,7 +176,7 @@ def _said(number: int) -> str:
 
 
 def _descendants(process: int) -> list[int]:
-    """The processes below `process`, on Linux; parents first."""
+    """List the processes below `process`, on Linux; parents first."""
     children: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:

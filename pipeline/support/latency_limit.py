@@ -1,4 +1,4 @@
-"""How long a run may take, as people write it."""
+"""Read limits of latency as people write them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 @dataclass(frozen=True)
 class LatencyLimit:
-    """The most a run may take: `milliseconds`, or `ratio` of what the whole kernels of `tvm-default` take, scheduled by
-    the same rules. One of the two is set."""
+    """Longest time a run may take, absolute or relative; one of the two is set.
+
+    `ratio` is of the time of `tvm-default`'s whole kernels, scheduled by the same rules.
+    """
 
     milliseconds: float | None = None
     ratio: float | None = None
@@ -24,9 +26,9 @@ class LatencyLimit:
 
 
 def parse_latency(text: str) -> LatencyLimit:
-    """`20ms`, `0.5s`, `800us`, or `1.5x`. Raises ConfigError."""
+    """Read `20ms`, `0.5s`, `800us`, or `1.5x`. Raises ConfigError."""
     match = _LIMIT.fullmatch(text.strip())
     if match is None or float(match[1]) == 0:
-        raise ConfigError(f"'{text}' is no limit of latency.", "Write it like 20ms, 0.5s, or 1.5x.")
+        raise ConfigError(f"'{text}' is not a latency limit.", "Write it like 20ms, 0.5s, or 1.5x.")
     number, unit = float(match[1]), match[2]
     return LatencyLimit(ratio=number) if unit == "x" else LatencyLimit(milliseconds=number * _MILLISECONDS[unit])

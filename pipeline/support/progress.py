@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Be told what is being done, how much of it is done, how much there is (0: not known), and the best so far."""
+    """Receive progress: the task, the amount done, the total (0: not known), and the best so far."""
 
     def __call__(self, what: str, done: int = 0, total: int = 0, found: str = "") -> None: ...
 

@@ -1,4 +1,4 @@
-"""A folder of results that is complete or untouched."""
+"""Keep a folder of results complete or untouched."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CHOOSE = "Choose a folder you can write to."
 
 @contextmanager
 def result_folder(out: Path) -> Iterator[Path]:
-    """A temporary folder whose files replace those of `out` when the block ends well; else `out` stays as it was.
+    """Yield a temporary folder; its files replace `out`'s if the block ends well.
 
-    Raises OutputError where `out` cannot be written, before any work is done.
+    Otherwise `out` stays as it was. Raises OutputError if `out` cannot be written, before any work is done.
     """
     if out.exists() and not out.is_dir():
         raise OutputError(f"'{out}' is a file, not a folder.", _CHOOSE)
@@ -49,7 +49,7 @@ def _missing_parents(out: Path) -> list[Path]:
 
 
 def _remove_empty(folders: list[Path]) -> None:
-    """Take back folders that were made for nothing, innermost first."""
+    """Remove folders that stayed empty, innermost first."""
     for folder in folders:
         try:
             folder.rmdir()

@@ -1,4 +1,4 @@
-"""Bytes as people write and read them. Inside passfit a size is always an `int` of bytes."""
+"""Read and write byte sizes for people. Inside passfit a size is always an `int` of bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _HINT = "Write it like 512KiB, 1.5MiB, 2MB, or a number of bytes."
 
 
 def parse_size(text: str | int) -> int:
-    """Bytes, from `512KiB`, `1.5 MiB`, `2MB`, `300B` or `4096`; parts of a byte are dropped. Raises ConfigError."""
+    """Read a size in bytes: `512KiB`, `1.5 MiB`, `2MB`, `300B` or `4096`.
+
+    Parts of a byte are dropped. Raises ConfigError.
+    """
     match = _SIZE.fullmatch(str(text).strip())
     if match is None:
         raise ConfigError(f"'{text}' is not a size.", _HINT)
@@ -32,7 +35,7 @@ def parse_size(text: str | int) -> int:
 
 
 def format_bytes(nbytes: int) -> str:
-    """`100 B`, `19.0 KiB`, `1.5 MiB`: one decimal above 1023 bytes, in powers of 1024."""
+    """Format a size as `100 B`, `19.0 KiB` or `1.5 MiB`: one decimal above 1023 bytes, powers of 1024."""
     sign, size = ("-", -nbytes) if nbytes < 0 else ("", nbytes)
     if size < 1024:
         return f"{sign}{size} B"

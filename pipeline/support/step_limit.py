@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     pass
 
 
-#: seconds for one step in this process, on a busy machine: what takes longer is stuck
+#: seconds for one step in this process, on a busy machine: a longer one is stuck
 _STEP_SECONDS = 1800
 
 
 def step_limit(step: str, model: str) -> AbstractContextManager[None]:
-    """Give up a step of `model` that takes so long that it must be stuck: the process ends with exit code 2."""
+    """Give up a step of `model` that is stuck: the process ends with exit code 2."""
     return deadline(
         _STEP_SECONDS, f"{step} took longer than {_STEP_SECONDS} s for '{model}', and was given up. Try a smaller input shape."
     )

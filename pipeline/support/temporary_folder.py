@@ -1,4 +1,4 @@
-"""Make temporary folders, and sweep those of processes that were killed.
+"""Make temporary folders, and sweep the leftovers of killed processes.
 
 The process that made a folder holds a lock on a file in it. The system drops that lock when the process ends.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from ..errors import USED_UP, OutputError
 from .interrupts import removed_by_force
 
-#: the file that is locked as long as its folder is in use
+#: the lock file of a folder in use
 LOCK = ".passfit-lock"
 #: seconds after which a folder of results without a lock is swept: versions before the lock left such folders
 _ABANDONED = 24 * 3600
@@ -26,7 +26,10 @@ _ABANDONED = 24 * 3600
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """An empty folder below TMPDIR, removed at the end. Raises OutputError where TMPDIR is full or not writable."""
+    """Yield an empty folder below TMPDIR, removed at the end.
+
+    Raises OutputError if TMPDIR is full or not writable.
+    """
     folder = None
     try:
         with temporary_folder(Path(tempfile.gettempdir()), "passfit-") as folder:
@@ -43,7 +46,10 @@ def scratch_folder() -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """An empty folder in `parent`, removed at the end, after a sweep of abandoned ones. Raises OSError."""
+    """Yield an empty folder in `parent`, removed at the end; first sweep abandoned ones.
+
+    Raises OSError.
+    """
     sweep(parent, prefix)
     folder, lock = _locked(parent, prefix)
     try:
@@ -57,12 +63,12 @@ def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
 
 def sweep(parent: Path, prefix: str) -> None:
-    """Remove the temporary folders of `prefix` in `parent` that no live process holds; leave what is not ours."""
+    """Remove temporary folders of `prefix` in `parent` that no live process holds; leave all others."""
     pattern = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}")
     try:
         names = [entry.name for entry in os.scandir(parent) if pattern.fullmatch(entry.name) and _is_own(entry)]
     except OSError:
-        return  # the caller, who makes a folder here, says what is wrong
+        return  # the caller makes a folder here, and reports the problem
     for name in names:
         _remove_abandoned(parent / name)
 
@@ -95,7 +101,10 @@ def _age(folder: Path) -> float:
 
 
 def _locked(parent: Path, prefix: str) -> tuple[Path, int]:
-    """A new folder, and its lock's descriptor; a sweep between making and locking is noticed, and answered by a new one."""
+    """Make and lock a new folder; return it and its lock's descriptor.
+
+    A sweep between making and locking is noticed, and answered by a new folder.
+    """
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         try:
@@ -110,5 +119,5 @@ def _locked(parent: Path, prefix: str) -> tuple[Path, int]:
         except BlockingIOError:
             pass  # a sweep holds it
         except OSError:
-            return folder, lock  # a file system without locks: the folder stays where this process is killed
+            return folder, lock  # a file system without locks: the folder stays if this process is killed
         os.close(lock)

@@ -1,4 +1,4 @@
-"""Small text files that are either whole or not there, and the errors of reading and writing them."""
+"""Read and write small text files, whole or not at all; errors name the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ T = TypeVar("T")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes `text` as UTF-8 under a temporary name and renames it. Raises OutputError; nothing half-written stays."""
+    """Write `text` as UTF-8 under a temporary name, then rename it.
+
+    Raises OutputError; nothing half-written stays.
+    """
     new = path.with_name(f"{path.name}.new")
     try:
         new.write_bytes(text.encode("utf-8"))
@@ -29,7 +32,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_text(path: Path, hint: str) -> str:
-    """The text of a UTF-8 file. Raises ConfigError with `hint` as the next step."""
+    """Read a UTF-8 file. Raises ConfigError with `hint` as the next step."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -39,9 +42,9 @@ def read_text(path: Path, hint: str) -> str:
 
 
 def decode(kind: type[T], text: str, where: str, hint: str) -> T:
-    """The JSON `text` as an object of `kind`, a dataclass. Types are not converted. Raises ConfigError.
+    """Decode the JSON `text` as an object of `kind`, a dataclass. Types are not converted. Raises ConfigError.
 
-    `where` is how the message calls the file, `hint` the next step.
+    `where` names the file in the message, `hint` the next step.
     """
     from pydantic import TypeAdapter, ValidationError
 
@@ -62,7 +65,7 @@ def _problem(error: ValidationError) -> str:
 
 
 def json_lines(data: dict) -> str:
-    """`data` as JSON text: its keys, and the items of lists of objects, on lines of their own."""
+    """Format `data` as JSON, one key or listed object per line."""
     return f"{{\n{_members(data, '')}\n}}\n"
 
 

@@ -1,4 +1,4 @@
-"""A YAML file, read by the parser DVC itself uses, so that both see the same values. Every error says where."""
+"""Read a YAML file with DVC's own parser, so that both see the same values; errors name the line."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..errors import ConfigError
 
 
 def read_yaml(path: Path) -> object:
-    """The content of a YAML 1.2 file, None for an empty one.
+    """Read a YAML 1.2 file; None for an empty one.
 
-    Raises ConfigError for a file that cannot be read, malformed YAML, and a key given twice, each with its line.
+    Raises ConfigError for an unreadable file, malformed YAML, and a key given twice, each with its line.
     """
     return parse_yaml(read_yaml_text(path), path)
 
 
 def read_yaml_text(path: Path) -> str:
-    """The text of the file, with the ends of its lines as they are. Raises ConfigError where it cannot be read."""
+    """Read the text of the file, its line ends unchanged. Raises ConfigError if that fails."""
     try:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -30,7 +30,7 @@ def read_yaml_text(path: Path) -> str:
 
 
 def parse_yaml(text: str, path: Path | str) -> object:
-    """The content of a YAML 1.2 text. Raises ConfigError; `path` is for its message."""
+    """Parse a YAML 1.2 text. Raises ConfigError; `path` is for its message."""
     from ruamel.yaml import YAML
     from ruamel.yaml.constructor import DuplicateKeyError
     from ruamel.yaml.error import MarkedYAMLError, YAMLError

@@ -1,4 +1,7 @@
-"""The devices: the catalogue, the C toolchain for each, and how to run what was built for it."""
+"""Describe the devices: the catalogue, each target's C toolchain, and its emulator.
+
+Public faces: `get_target`, `load_catalogue`, `native_target`, `how_to_run`, and `zig_cc` with its companions.
+"""
 
 from .catalogue import get_target, load_catalogue
 from .emulator import Runner, how_to_run

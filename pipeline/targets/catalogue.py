@@ -1,4 +1,4 @@
-"""The catalogue of targets: catalogue.toml, and what a model repo adds in its pyproject.toml."""
+"""Read the catalogue of targets: catalogue.toml, and the additions in a model repo's pyproject.toml."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _REQUIRED = tuple(f.name for f in fields(Target) if f.default is MISSING and f.n
 
 
 def load_catalogue(repo: Path | None = None) -> dict[str, Target]:
-    """Every target by name: passfit's own, then those of `repo`/pyproject.toml, which may replace one of them.
+    """Read every target by name: passfit's own, then `repo`/pyproject.toml's.
 
-    An entry with `base` inherits what it does not say, from another entry or from passfit's entry of its own name.
-    Raises TargetError for an entry that is malformed, naming file, entry and key.
+    The repo's targets may replace passfit's. An entry with `base` inherits its missing keys, from another entry or from
+    passfit's entry of its own name. Raises TargetError for a malformed entry, naming file, entry and key.
     """
     builtin = _read(_CATALOGUE)
     entries, origin = dict(builtin), dict.fromkeys(builtin, _CATALOGUE.name)
@@ -39,7 +39,7 @@ def load_catalogue(repo: Path | None = None) -> dict[str, Target]:
 
 
 def get_target(name: str, repo: Path | None = None) -> Target:
-    """The target called `name`. Raises TargetError that names the nearest one."""
+    """Return the target called `name`. Raises TargetError naming the nearest one."""
     catalogue = load_catalogue(repo)
     if name not in catalogue:
         raise TargetError(f"There is no target '{name}'.", did_you_mean(name, catalogue))
@@ -57,7 +57,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _table(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise TargetError(f"{where} is {value!r}, where a table of keys is expected.", "Write key = value lines in it.")
+        raise TargetError(f"{where} is {value!r}, not a table of keys.", "Write key = value lines in it.")
     return value
 
 
@@ -68,12 +68,12 @@ def _target(name: str, entries: dict[str, Any], builtin: dict[str, Any], origin:
     values = {key: _value(key, value, where) for key, value in _inherited(name, entries, builtin, where).items()}
     missing = [key for key in _REQUIRED if key not in values]
     if missing:
-        raise TargetError(f"{where} does not say {', '.join(missing)}.", 'Add the keys, or inherit with base = "rpi4".')
+        raise TargetError(f"{where} lacks the keys {', '.join(missing)}.", 'Add the keys, or inherit with base = "rpi4".')
     return Target(name=name, **values)
 
 
 def _inherited(name: str, entries: dict[str, Any], builtin: dict[str, Any], where: str) -> dict[str, Any]:
-    """The entry's keys over those of its base, of the base's base, and so on."""
+    """Merge the entry's keys over its base's, the base's base's, and so on."""
     seen, scope, values = [name], entries, {}
     while True:
         own = dict(_table(scope[seen[-1]], where))
@@ -91,7 +91,7 @@ def _inherited(name: str, entries: dict[str, Any], builtin: dict[str, Any], wher
 
 
 def _value(key: str, value: Any, where: str) -> Any:
-    """The value of one key as Target holds it. Raises TargetError when key or type is wrong."""
+    """Check the value of one key and return it as Target holds it. Raises TargetError."""
     if key not in _KEYS:
         raise TargetError(f"{where} has the unknown key '{key}'.", did_you_mean(key, (*_KEYS, "base")))
     if key in _SIZES:

@@ -1,4 +1,4 @@
-"""How this machine runs a program built for a target: natively, under qemu-user, or not at all."""
+"""Choose how this machine runs a target's program: natively, under qemu-user, or not at all."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ARM_PARTS = {"0xd03": "cortex-a53", "0xd08": "cortex-a72", "0xd07": "cortex-a57
 
 @dataclass(frozen=True)
 class Runner:
-    """`command` is put before the program: empty when it runs natively, None when it cannot run here.
+    """Command prefix for running a program: empty for a native run, None if it cannot run here.
 
-    `how` is what footprint.json says: "native", "qemu-aarch64", or "not-run: <why, what to install>".
+    `how` is footprint.json's word: "native", "qemu-aarch64", or "not-run: <reason, next step>".
     """
 
     command: list[str] | None
@@ -36,11 +36,12 @@ class Runner:
 
     @property
     def native(self) -> bool:
+        """Tell whether the program runs without an emulator."""
         return self.command == []
 
 
 def how_to_run(target: Target) -> Runner:
-    """The way this machine runs programs of `target`; it never fails."""
+    """Return how this machine runs programs of `target`; never fails."""
     if platform.system() != "Linux":
         return Runner(None, f"not-run: {platform.system()} cannot run Linux programs; run passfit on Linux")
     why = _why_not_native(target)
@@ -57,7 +58,10 @@ def how_to_run(target: Target) -> Runner:
 
 
 def _why_not_native(target: Target) -> str:
-    """Empty when the host has the target's architecture and every feature its code may use."""
+    """Return the reason against a native run; empty if there is none.
+
+    A native run needs the target's architecture and every feature its code may use.
+    """
     machine = platform.machine()
     if target.architecture != machine:
         return f"the host is {machine}"
@@ -65,18 +69,18 @@ def _why_not_native(target: Target) -> str:
     if machine == "x86_64":
         needed = _x86_flags(target)
         if needed is None:
-            return f"it is not known what {target.cpu} needs of the host"
+            return f"the host features that {target.cpu} needs are not known"
         lacking = sorted(needed - flags)
         return f"the host lacks {', '.join(lacking)}" if lacking else ""
     if riscv_vector_bits(target.features):
-        return "it is not known how long the host's vectors are"
+        return "the length of the host's vectors is not known"
     if target.cpu in ("generic", "generic-rv64") or target.cpu in parts:
         return ""
     return f"the host is not a {target.cpu}"
 
 
 def _x86_flags(target: Target) -> frozenset[str] | None:
-    """Flags the target's level and `+features` need; None for a cpu that is not a psABI level."""
+    """Return the flags the target's level and `+features` need; None for a cpu that is no psABI level."""
     needed: set[str] = set()
     for level, flags in _LEVEL_FLAGS:
         needed.update(flags)
@@ -88,7 +92,7 @@ def _x86_flags(target: Target) -> frozenset[str] | None:
 
 @lru_cache(maxsize=1)
 def _host_cpu() -> tuple[frozenset[str], frozenset[str]]:
-    """The host's cpu flags, and on Arm the LLVM names of its cores."""
+    """Return the host's cpu flags, and on Arm the LLVM names of its cores."""
     flags: set[str] = set()
     parts: set[str] = set()
     for line in _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -1,4 +1,4 @@
-"""The target this machine itself is, where the catalogue knows it."""
+"""Find the catalogue's target for this machine."""
 
 from __future__ import annotations
 
@@ -8,5 +8,8 @@ from .target import Target
 
 
 def native_target() -> Target | None:
-    """passfit's own entry that runs here without an emulator, the first in the catalogue's order; None without one."""
+    """Return the first catalogue entry that runs here without an emulator; None if there is none.
+
+    Only passfit's own entries count, in the catalogue's order.
+    """
     return next((target for target in load_catalogue().values() if how_to_run(target).native), None)

@@ -1,4 +1,4 @@
-"""A target: the device a library is compiled for."""
+"""Describe a target: the device a library is compiled for."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Literal
 from ..errors import ConfigError
 from .machine import Machine, machine_of
 
-#: features by the names of what they are made of. Where TVM reads "+v", it makes of every vector a loop for registers of
-#: unknown length, which keeps accumulators in memory: 14 times the instructions (counted for mtcnn-rnet)
+#: features spelled by their parts. From "+v" TVM makes loops over vectors of unknown length, which keep accumulators in
+#: memory: 14 times the instructions (counted for mtcnn-rnet)
 _PARTS = {"+v": ("+zve64d", "+zvl128b")}
-#: more threads than devices have cores
+#: most threads: more than devices have cores
 MOST_THREADS = 64
 
 
 @dataclass(frozen=True)
 class Target:
-    """One device. `ram` and `flash` are what the device has, in bytes (its capacities, not a budget).
+    """Device with its capacities: `ram` and `flash` are its own, in bytes, not a budget.
 
     `triple`, `cpu`, `features`, `float_abi` and `abi` are LLVM's words and choose TVM's code; `zig_target` chooses
     the C toolchain and libc. `weights` tells how the device reads them: "in-place" from flash or from the mapped
     program file, or "copied" to RAM first. `emulator` is a qemu-user command, with options if it needs any.
-    `source` names where the facts come from. `threads` is no fact but a choice: how many run a library's loops.
+    `source` names the origin of these facts. `threads` is no fact but a choice: how many run a library's loops.
     """
 
     name: str
@@ -43,10 +43,14 @@ class Target:
 
     @property
     def machine(self) -> Machine:
+        """Return the processor as schedule rules see it."""
         return replace(machine_of(self.architecture, self.features), threads=self.threads)
 
     def with_threads(self, threads: int) -> Target:
-        """The same device, its libraries run by so many threads. Raises ConfigError where that cannot be."""
+        """Return the device with libraries run by `threads` threads.
+
+        Raises ConfigError if the number is out of range, or the target has no POSIX threads.
+        """
         if threads < 1 or threads > MOST_THREADS:
             raise ConfigError(f"threads is {threads}.", f"Give a number from 1 to {MOST_THREADS}.")
         if threads > 1 and "linux" not in self.triple.split("-"):
@@ -57,7 +61,7 @@ class Target:
         return replace(self, threads=threads)
 
     def tvm_config(self) -> dict:
-        """The dict `tvm.target.Target` takes."""
+        """Return the dict for `tvm.target.Target`."""
         config: dict = {"kind": "llvm", "mtriple": self.triple, "mcpu": self.cpu}
         if self.features:
             config["mattr"] = [each for word in self.features for each in _PARTS.get(word, (word,))]
@@ -69,6 +73,6 @@ class Target:
 
     @property
     def architecture(self) -> str:
-        """The first word of the triple as Linux spells it: x86_64, aarch64, arm, riscv64."""
+        """Return the first word of the triple as Linux spells it: x86_64, aarch64, arm, riscv64."""
         word = self.triple.split("-")[0]
         return "arm" if word.startswith(("armv", "thumb")) else word

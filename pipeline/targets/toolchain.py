@@ -1,4 +1,4 @@
-"""The C toolchain for every target: the clang, linker and libc inside the PyPI package ziglang."""
+"""Run the C toolchain for every target: clang, linker and libc of the PyPI package ziglang."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .target import Target
 
 #: the first link for a target builds its libc: tens of seconds, more on a busy machine
 _TIMEOUT_SECONDS = 900
-#: the variable by which zig is told where its cache is
+#: the environment variable for zig's cache folder
 _CACHE = "ZIG_GLOBAL_CACHE_DIR"
-#: what a user's shell may hold that would change what the compiler reads or writes
+#: variables of a user's shell that would change the compiler's inputs or outputs
 _LEAKY = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "CFLAGS", "LDFLAGS", "DEPENDENCIES_OUTPUT")
 
 
 def toolchain_version() -> str:
-    """The toolchain's name and version, for manifest.json. Raises ToolchainError if it is missing."""
+    """Return the toolchain's name and version, for manifest.json. Raises ToolchainError if it is missing."""
     try:
         return f"ziglang {version('ziglang')}"
     except PackageNotFoundError as error:
@@ -32,22 +32,23 @@ def toolchain_version() -> str:
 
 
 def zig_cc(args: Sequence[str], target: Target, cwd: Path, *, zig_target: str | None = None) -> None:
-    """Compiles or links for `target` in the folder `cwd`, so that outputs hold relative names only.
+    """Compile or link for `target` in the folder `cwd`.
 
-    `zig_target` replaces the target's own, for another libc. Raises ToolchainError with the last lines zig wrote.
+    Outputs then hold relative names only. `zig_target` replaces the target's own, for another libc. Raises
+    ToolchainError with zig's error lines, else its last.
     """
     _run(["cc", "-target", zig_target or target.zig_target, *args], cwd)
 
 
 def zig_ar(archive: str, members: Sequence[str], cwd: Path) -> None:
-    """Writes `archive` of `members`, in that order, with no dates, owners or modes in it."""
+    """Write `archive` of `members`, in that order, without dates, owners or modes."""
     _run(["ar", "rcsD", archive, *members], cwd)
 
 
 def without_debug(source: str, result: str, cwd: Path) -> None:
-    """Writes the object `source` to `result` without debug information, which LLVM always adds to TVM's kernels.
+    """Copy the object `source` to `result` without debug information.
 
-    The linker does it, since `zig objcopy` takes programs only.
+    LLVM always adds it to TVM's kernels. The linker removes it, since `zig objcopy` takes programs only.
     """
     script = f"{result}.ld"
     (cwd / script).write_text("SECTIONS { /DISCARD/ : { *(.debug*) } }\n", encoding="ascii")
@@ -80,7 +81,10 @@ def _run(args: list[str], cwd: Path) -> None:
 
 @functools.lru_cache(maxsize=8)
 def _cache(chosen: str | None, caches: str | None, home: str | None) -> str:
-    """The folder zig keeps its libc in: the user's choice, zig's own, or one below TMPDIR where that is no use."""
+    """Return zig's cache folder, which holds its libc.
+
+    It is the user's choice, zig's own, or one below TMPDIR if zig's own is not writable.
+    """
     usual = Path(caches) / "zig" if caches else Path(home) / ".cache" / "zig" if home else None
     folder = Path(chosen) if chosen else usual
     if folder and _is_writable(folder):
@@ -104,7 +108,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _reason(text: str) -> str:
-    """The lines that name an error, else the last ones."""
+    """Return the lines that name an error, else the last ones."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " | ".join(([line for line in lines if "error:" in line] or lines)[-4:])
 

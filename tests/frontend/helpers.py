@@ -1,4 +1,4 @@
-"""Small models for the frontend's tests, and ONNX Runtime as their reference."""
+"""Build small models for the frontend's tests, and run ONNX Runtime as their reference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def model_of(
     opset: int = 17,
     dtype: int = FLOAT,
 ) -> onnx.ModelProto:
-    """A model of `nodes`; inputs and outputs are of one dtype."""
+    """Build a model of `nodes`; inputs and outputs are of one dtype."""
     graph = helper.make_graph(
         list(nodes),
         "test",
@@ -38,7 +38,7 @@ def save(model: onnx.ModelProto, folder: Path, name: str = "model.onnx") -> Path
 
 
 def run(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """ONNX Runtime's results, nothing optimised."""
+    """Return ONNX Runtime's results, nothing optimised."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()

@@ -1,6 +1,6 @@
-"""ONNX's own test cases of single operators: model, inputs, expected outputs.
+"""Collect ONNX's own test cases of single operators: model, inputs, expected outputs.
 
-The cases are made by the onnx package itself (`onnx.backend.test.case.node`). Inputs that only say shapes, axes and
+The onnx package itself makes the cases (`onnx.backend.test.case.node`). Inputs that only say shapes, axes and
 the like become constants of the model, since a compiled library has static shapes.
 """
 
@@ -49,7 +49,7 @@ COMMON = (
 
 @dataclass(frozen=True)
 class NodeCase:
-    """One operator in one form. `inputs` by name, `outputs` in the model's order."""
+    """One operator in one form; `inputs` by name, `outputs` in the model's order."""
 
     name: str
     op: str
@@ -65,7 +65,7 @@ class NodeCase:
 
 @functools.cache
 def all_cases() -> tuple[NodeCase, ...]:
-    """Every case with tensor inputs and outputs of numbers, in a fixed order."""
+    """Return every case with numeric tensors as inputs and outputs, in a fixed order."""
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():
@@ -76,7 +76,7 @@ def all_cases() -> tuple[NodeCase, ...]:
 
 @functools.cache
 def cases_of(op: str, most: int = 3) -> tuple[NodeCase, ...]:
-    """At most `most` cases of an operator, spread over the forms it has.
+    """Return at most `most` cases of an operator, spread over its forms.
 
     Making the cases takes seconds: call this inside a test, and parametrize by COMMON.
     """
@@ -86,7 +86,10 @@ def cases_of(op: str, most: int = 3) -> tuple[NodeCase, ...]:
 
 
 def _lower_opset(model: onnx.ModelProto) -> None:
-    """Declare a set that ONNX Runtime runs, where the operator is valid in it: the newest sets only add dtypes."""
+    """Declare a set that ONNX Runtime runs, if the operator is valid in it.
+
+    The newest sets only add dtypes.
+    """
     newest = next((each for each in model.opset_import if not each.domain), None)
     if newest is None:
         return

@@ -1,4 +1,4 @@
-"""ONNX's operator tests through the import: same results under ONNX Runtime, and a graph for each."""
+"""Import ONNX's operator tests: same results under ONNX Runtime, and a graph for each."""
 
 from __future__ import annotations
 

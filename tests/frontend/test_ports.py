@@ -1,4 +1,4 @@
-"""Inputs and outputs keep their names, order and shapes, whichever of them are one value."""
+"""Check that inputs and outputs keep names, order and shapes, even if some are one value."""
 
 from __future__ import annotations
 

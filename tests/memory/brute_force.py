@@ -1,4 +1,4 @@
-"""The least arena and the least peak by trying everything: slow, obvious, and independent of the code under test."""
+"""Find the least arena and the least peak by trying everything: slow, obvious, independent of the planner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Box = tuple[int, int, int]  # first step, last step (both included), size
 
 
 def boxes(program: Program, alignment: int) -> list[Box]:
-    """When each buffer is alive and how large it is, read off the definition."""
+    """Return the lifetime and size of each buffer, read off the definition."""
     last = max(0, len(program.steps) - 1)
     inputs, outputs = program.input_buffers(), program.output_buffers()
     found = []
@@ -31,7 +31,7 @@ def boxes(program: Program, alignment: int) -> list[Box]:
 
 
 def least_arena(found: list[Box]) -> int:
-    """The least height over all orders of dropping the boxes, each onto what is already below it.
+    """Return the least height over all orders of dropping the boxes, each onto the boxes below.
 
     Pushing all boxes of a placement down leaves each on the ground or on another, so one of these orders is best.
     """
@@ -46,7 +46,7 @@ def least_arena(found: list[Box]) -> int:
 
 
 def peak(program: Program, alignment: int) -> int:
-    """The most bytes alive at one step."""
+    """Return the most bytes alive at one step."""
     return max(_alive_in_order(program, alignment, tuple(range(len(program.steps)))))
 
 
@@ -55,8 +55,10 @@ def _alive_in_order(program: Program, alignment: int, order: tuple[int, ...]) ->
 
 
 def _alive(program: Program, alignment: int, done: frozenset[int], step: int) -> int:
-    """The bytes, in whole aligned places of buffers, which were touched before or are touched now, and are touched now
-    or later; step -1 is the caller alone."""
+    """Return the bytes alive at a step, in whole aligned places of buffers; step -1 is the caller alone.
+
+    A place is alive if it was touched before or now, and is touched now or later.
+    """
     touched = [_places(program, call.reads + call.writes, alignment) for call in program.steps]
     inputs, outputs = (
         _places(program, tuple(port.tensor for port in ports), alignment) for ports in (program.inputs, program.outputs)
@@ -80,7 +82,10 @@ def _places(program: Program, tensors: tuple[int, ...], alignment: int) -> froze
 
 
 def least_peak(program: Program, alignment: int) -> int:
-    """The least peak over all orders in which steps that meet in a byte, one of them writing it, keep their turn."""
+    """Return the least peak over all legal orders.
+
+    Steps that meet in a byte, one of them writing it, keep their turn.
+    """
     everything = range(len(program.steps))
 
     @cache

@@ -1,4 +1,4 @@
-"""Boxes that are known to fit: a rectangle of time × memory cut into pieces, hard as those MiniMalloc is measured on."""
+"""Generate boxes with a known fit: a rectangle of time × memory cut into pieces, hard as MiniMalloc's benchmarks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from passfit.memory.placement.greedy import Box
 
 
 def guillotine(seed: int, count: int, steps: int, height: int) -> list[Box]:
-    """`count` boxes that fill `steps` × `height`: the largest piece is cut in two, again and again."""
+    """Fill `steps` × `height` with `count` boxes: the largest piece is cut in two, repeatedly."""
     random = Random(seed)
     pieces = [(0, steps, 0, height)]
     while len(pieces) < count:
@@ -28,7 +28,7 @@ def guillotine(seed: int, count: int, steps: int, height: int) -> list[Box]:
 
 
 def woven(seed: int, count: int, steps: int, height: int) -> list[Box]:
-    """The same with pinwheels: a piece becomes four around a fifth, which no straight cut takes apart."""
+    """Cut the same with pinwheels: a piece becomes four around a fifth, which no straight cut takes apart."""
     random = Random(seed)
     pieces = [(0, steps, 0, height)]
     while len(pieces) < count:
@@ -49,7 +49,7 @@ def woven(seed: int, count: int, steps: int, height: int) -> list[Box]:
 
 
 def loosened(seed: int, boxes: list[Box], share: float) -> list[Box]:
-    """Some boxes (a `share` of them) gone or smaller."""
+    """Drop or shrink some boxes, a `share` of them."""
     random = Random(seed)
     kept = []
     for box in boxes:

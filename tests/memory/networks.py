@@ -1,4 +1,4 @@
-"""Larger networks of the kinds on which the order matters: cells found by architecture search, and random wiring."""
+"""Build larger networks with hard orders: cells found by architecture search, and random wiring."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from passfit.program import Buffer, Port, Program, Step, Tensor
 
 
 class Network:
-    """Adds steps that each write one result of so many bytes; `program` hands out what nobody reads."""
+    """Builder of steps that each write one result of so many bytes; `program` hands out unread results."""
 
     def __init__(self, nbytes: int):
         self.sizes = [nbytes]
@@ -33,7 +33,7 @@ class Network:
 
 
 def cells(steps: int, seed: int) -> Program:
-    """Cells as in NASNet and DARTS: each node adds two chains of operations on earlier ones, a concat ends the cell."""
+    """Build cells as in NASNet and DARTS: nodes add two chains of earlier operations, a concat ends the cell."""
     random = Random(seed)
     size = 64 * random.randint(8, 64)
     network = Network(size)
@@ -56,7 +56,7 @@ def cells(steps: int, seed: int) -> Program:
 
 
 def wired(steps: int, seed: int) -> Program:
-    """Watts-Strogatz graphs one after the other, as in RandWire: each node adds up what it reads and convolves it."""
+    """Build Watts-Strogatz graphs in sequence, as in RandWire: each node adds up its inputs and convolves them."""
     random = Random(seed)
     network = Network(2048)
     last = 0
@@ -66,7 +66,7 @@ def wired(steps: int, seed: int) -> Program:
 
 
 def pruned(steps: int, seed: int) -> Program:
-    """The same with more nodes, of which each has as many channels as were left to it."""
+    """Build wired networks with more nodes, each with a random number of channels left by pruning."""
     random = Random(seed)
     network = Network(4096)
     last = 0

@@ -1,4 +1,4 @@
-"""Random programs whose kernels can be split, and a machine that runs a region tick by tick and watches every row."""
+"""Generate random programs of splittable kernels, and run regions tick by tick, checking every row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = st.sampled_from(["window", "window", "resize", "join", "join", "join", 
 def windows(
     extent: int, size: int, stride: int = 1, pad: int = 0, after: int | None = None, dilation: int = 1
 ) -> Follows:
-    """What a convolution or a pooling needs, as far as there is a result; `after` is the padding at the end."""
+    """Return the rows each result row of a convolution or a pooling needs; `after` is the padding at the end."""
     reach = dilation * (size - 1) + 1
     count = (extent + pad + (pad if after is None else after) - reach) // stride + 1
     low = tuple(stride * row - pad for row in range(count))
@@ -24,7 +24,7 @@ def windows(
 
 
 def resized(extent: int, result: int, before: int = 0, after: int = 0) -> Follows:
-    """What the rows of a picture of another size need."""
+    """Return the rows needed of a picture of another size."""
     at = [row * extent // result for row in range(result)]
     return Follows(0, extent, tuple(row - before for row in at), tuple(row + 1 + after for row in at))
 
@@ -35,7 +35,7 @@ def along(axis: int, follows: Follows) -> Follows:
 
 @dataclass
 class RowBuilder:
-    """Collects steps over matrices of one byte each element, and how each can be split."""
+    """Builder of steps over matrices of one byte per element, with the splits of each."""
 
     tensors: list[tuple[int, int]] = field(default_factory=list)
     steps: list[tuple[tuple[int, ...], int]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class RowBuilder:
         return result
 
     def window(self, source: int, **options: int) -> int:
-        """Along the first axis; element by element along the other."""
+        """Add a window along the first axis; element by element along the other."""
         rows, columns = self.tensors[source]
         follows = windows(rows, **options)
         extent = len(follows.low)
@@ -68,7 +68,7 @@ class RowBuilder:
         )
 
     def join(self, *sources: int) -> int:
-        """Of the shape of the first; the others are resized to it."""
+        """Add an operation in the shape of the first source; the others are resized to it."""
         shape = self.tensors[sources[0]]
         rows = []
         for axis, extent in enumerate(shape):
@@ -91,13 +91,13 @@ class RowBuilder:
         return self.step((source,), (rows, columns), Rows(0, rows, ((0, follows),)))
 
     def sum(self, source: int, rows: int) -> int:
-        """A matrix times the source."""
+        """Add a matrix product with the source."""
         taken, columns = self.tensors[source]
         beside = Rows(1, columns, ((0, along(1, windows(columns, 1))),))
         return self.step((source,), (rows, columns), beside, sums=((0, 0),), work=taken * rows * columns)
 
     def program(self, *outputs: int) -> tuple[Program, dict[str, Splits]]:
-        """Inputs are the tensors no step writes; what nobody reads is handed out too."""
+        """Return the program: inputs are tensors no step writes, unread results are handed out too."""
         written = {result for _, result in self.steps}
         read = {tensor for reads, _ in self.steps for tensor in reads}
         ports = sorted({*outputs, *(written - read)})
@@ -115,7 +115,7 @@ class RowBuilder:
 
 @st.composite
 def row_programs(draw: st.DrawFn, most: int = 7) -> tuple[Program, dict[str, Splits]]:
-    """Chains and branches over one or two inputs, all of which are read."""
+    """Generate chains and branches over one or two inputs, all of which are read."""
     builder = RowBuilder()
     recent = [builder.tensor(draw(_EXTENTS), draw(_EXTENTS)) for _ in range(draw(st.integers(1, 2)))]
     if len(recent) == 2:
@@ -143,9 +143,9 @@ def row_programs(draw: st.DrawFn, most: int = 7) -> tuple[Program, dict[str, Spl
 
 
 def simulate(program: Program, splits: dict[str, Splits], region: Region) -> None:
-    """Run the region as its stages say: at each tick each stage whose turn it is, in the order of the steps.
+    """Run the region by its stages: at each tick each due stage, in the order of the steps.
 
-    A tensor has room for the rows that are held, row r at r modulo their number; what is there is the number of the row.
+    A tensor has room for its held rows, row r at r modulo their number; a slot holds the number of its row.
     """
     made = {program.steps[stage.step].writes[0]: stage for stage in region.stages}
     room = {t: [None] * (stage.held or 1) for t, stage in made.items()}

@@ -1,4 +1,4 @@
-"""Random programs whose kernels may share memory, and a machine that runs programs byte by byte."""
+"""Generate random programs of kernels that may share memory, and run them byte by byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KINDS = st.sampled_from(["compute", "in place", "in place", "in place of part",
 
 
 class SharingBuilder(Builder):
-    """Adds steps that compute in place, and steps that put tensors together or take them apart."""
+    """Builder of steps that compute in place, and of steps that join tensors or take them apart."""
 
     def step(self, readable: list[int]) -> list[int]:
         kind = self.draw(_KINDS)
@@ -29,13 +29,13 @@ class SharingBuilder(Builder):
         return getattr(self, kind.replace(" ", "_"))(reads, dtype)
 
     def in_place(self, reads: list[int], dtype: str) -> list[int]:
-        """Every operand of the result's size may lie in it."""
+        """Add a step with every operand of the result's size allowed in it."""
         result = self.result(self.tensors[reads[0]].nbytes, dtype)
         allowed = [n for n, read in enumerate(reads) if self.tensors[read].nbytes == self.tensors[result].nbytes]
         return self.add_step(reads, [result], in_place=tuple(Overlay(n, 0) for n in allowed))
 
     def in_place_of_part(self, reads: list[int], dtype: str) -> list[int]:
-        """The operand may lie in the result, or the result in the operand, at some element."""
+        """Add a step with the operand in the result, or the reverse, at some element."""
         element, nbytes = DTYPE_BYTES[dtype], self.tensors[reads[0]].nbytes
         other = element * self.draw(st.integers(1, 12))
         low, high = sorted((0, (other - nbytes) // element))
@@ -72,9 +72,9 @@ def sharing_programs(max_steps: int = 10) -> st.SearchStrategy[Program]:
 
 
 def outputs(program: Program, plan: ArenaPlan) -> list[bytes]:
-    """What a program computes in an arena: a kernel's result is a digest of its name and all that it reads.
+    """Return the outputs of a program in an arena: a kernel's result is a digest of its name and operands.
 
-    A kernel that writes over what it reads at another place than it allows for is an error.
+    A kernel that overwrites an operand at a place it does not allow is an error.
     """
     arena = bytearray(b"\xee" * plan.arena)
 

@@ -1,4 +1,4 @@
-"""The planner and the scheduler against a constraint solver that knows nothing of them; `pip install passfit[crosscheck]`."""
+"""Compare planner and scheduler with an independent constraint solver; `pip install passfit[crosscheck]`."""
 
 import pytest
 
@@ -15,7 +15,7 @@ cp_model = pytest.importorskip("ortools.sat.python.cp_model", reason="the extra 
 
 
 def solved(model):
-    """The least value of the objective. One worker: the same search on every machine."""
+    """Return the least value of the objective. One worker: the same search on every machine."""
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     assert solver.solve(model) == cp_model.OPTIMAL
@@ -38,7 +38,7 @@ def least_height(boxes):
 
 
 def least_peak(program):
-    """A buffer lasts from its first writer to its last reader; steps are numbered by their place in the order."""
+    """Return the least peak: a buffer lasts from first writer to last reader, steps are numbered by order."""
     model = cp_model.CpModel()
     count = len(program.steps)
     place = [model.new_int_var(0, count - 1, f"place{number}") for number in range(count)]

@@ -1,4 +1,4 @@
-"""The bytes that inputs alone, or outputs alone, take: a bound on every plan, however memory is shared."""
+"""Check the bytes of inputs alone, or outputs alone: a bound on every plan and sharing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""params.yaml: what is right is read, what is wrong is named with its place."""
+"""Check params.yaml: a right file is read, a wrong entry is named with its place."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest_name(load, text,
         ("search: {max-extra-compute: -0.1}", "search.max-extra-compute should be greater than or equal to 0"),
         ("search: {max-extra-compute: .inf}", "search.max-extra-compute should be a finite number, not inf"),
         ("search: {max-extra-compute: .nan}", "search.max-extra-compute should be a finite number, not nan"),
-        ("search: {max-latency: 20}", "search.max-latency: 20 is no limit of latency"),
-        ("search: {max-latency: fast}", "search.max-latency: 'fast' is no limit of latency"),
+        ("search: {max-latency: 20}", "search.max-latency: 20 is not a latency limit"),
+        ("search: {max-latency: fast}", "search.max-latency: 'fast' is not a latency limit"),
         ("search: {max-extra-compute: '25%'}", "search.max-extra-compute should be a valid number, not '25%'"),
         ("verify: {tolerance: -1.0}", "verify.tolerance should be greater than 0"),
         ("- a", "not a table"),

@@ -21,7 +21,7 @@ def texts(repo):  # noqa: F811
 
 @pytest.fixture
 def made(repo):  # noqa: F811
-    """A repo after `passfit init` with one model, and two more models that it does not know."""
+    """Make a repo after `passfit init` with one model, and two more models that it does not know."""
     for name, shape in (("a", (1, 8)), ("b", ("n", 8)), ("c", (1, 8))):
         write_model(repo / "models" / f"{name}.onnx", shape, name)
     init_repo(repo, ["models/a.onnx"], ["x86-64"], {})

@@ -26,7 +26,7 @@ def write_model(path: Path, shape: tuple[int | str, ...] = (1, 8), name: str = "
 
 @pytest.fixture
 def repo(tmp_path, monkeypatch) -> Path:
-    """What `git init && dvc init` leave, as far as init looks at it; the working directory is inside."""
+    """Make a repo as `git init && dvc init` leave it, as far as init looks; the working directory is inside."""
     root = tmp_path / "repo"
     root.mkdir()
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)

@@ -1,4 +1,4 @@
-"""Limits of latency as people write them."""
+"""Check limits of latency as people write them."""
 
 import pytest
 
@@ -21,5 +21,5 @@ def test_times_and_ratios(text, limit):
 
 @pytest.mark.parametrize("text", ["", "20", "0ms", "0.0x", "-1ms", "fast", "1.5", "x", "1e3ms", "nanx", "20 min"])
 def test_anything_else_is_refused_with_an_example(text):
-    with pytest.raises(ConfigError, match="no limit of latency.*Write it like 20ms"):
+    with pytest.raises(ConfigError, match="not a latency limit.*Write it like 20ms"):
         parse_latency(text)

@@ -28,7 +28,7 @@ with result_folder(Path(sys.argv[1])) as folder:
 
 @pytest.fixture
 def holder(tmp_path: Path):
-    """A process at work on a folder of results."""
+    """Run a process at work on a folder of results."""
     process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path / "out")], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     yield process

@@ -82,7 +82,7 @@ def test_an_unknown_target_names_the_near_one():
         ('base = "rpi44"', "unknown base 'rpi44'.*Did you mean 'rpi4'"),
         ("base = 4", "unknown base 4"),
         ('base = "mine"', "unknown base 'mine'"),
-        ('ram = "1KiB"', "does not say triple, cpu"),
+        ('ram = "1KiB"', "lacks the keys triple, cpu"),
     ],
 )
 def test_a_malformed_entry_is_refused_by_name(tmp_path, entry, message):

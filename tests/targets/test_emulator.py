@@ -10,7 +10,7 @@ BASE = "cx8 cmov fxsr mmx sse sse2".split()
 
 @pytest.fixture
 def host(monkeypatch):
-    """Pretends to be a machine with the given cpu and programs."""
+    """Pretend to be a machine with the given cpu and programs."""
 
     def pretend(machine: str, flags: list[str] = (), parts: list[str] = (), programs: list[str] = (), system="Linux"):
         monkeypatch.setattr(emulator.platform, "machine", lambda: machine)

@@ -1,4 +1,4 @@
-"""What rules are told of a processor."""
+"""Check the machine that schedule rules see."""
 
 from dataclasses import replace
 
@@ -53,6 +53,6 @@ def test_vectors_of_v_have_128_bits_or_what_is_said(word, lanes):
 
 
 def test_tvm_is_not_told_of_v_by_name():
-    """Which would make it write loops for vectors of unknown length."""
+    """The name would make it write loops for vectors of unknown length."""
     told = get_target("bpi-f3").tvm_config()["mattr"]
     assert "+v" not in told and {"+zve64d", "+zvl256b"} <= set(told)

@@ -46,7 +46,7 @@ def test_archives_of_the_same_members_are_the_same_bytes(tmp_path):
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """The folder zig is told to keep its cache in, given its variables; TMPDIR is a folder of its own."""
+    """Return zig's cache folder, given its variables; TMPDIR is a folder of its own."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     toolchain._cache.cache_clear()

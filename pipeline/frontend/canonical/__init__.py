@@ -1,0 +1,1 @@
+"""Bring ONNX models into one static form, one change per file: `canonicalise.import_model`, `canonicalize`."""

@@ -1,4 +1,4 @@
-"""Give every input of a model a static shape, or freeze it to a value."""
+"""Bind each input of a model to a static shape or a value."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ...errors import ModelError, did_you_mean
 if TYPE_CHECKING:
     import onnx
 
-#: what exporters write for "some size": two dimensions of such a name need not be equal
+#: exporters' words for "some size": two dimensions of such a name need not be equal
 _ANONYMOUS = frozenset({"", "?", "None", "none", "unk", "unknown", "-1"})
-#: shown in the hint for a dimension nothing is known about
+#: example sizes in the hint for an open dimension
 _EXAMPLE_IMAGE, _EXAMPLE_OTHER = 224, 16
 
 
 def bind_inputs(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object]) -> None:
-    """Write `shapes` into the inputs of `model`, turn the inputs in `fix` into constants, in place.
+    """Write `shapes` into the inputs of `model`, and freeze the inputs in `fix`, in place.
 
-    A named dimension that got one size in one input has it in the others too. Raises ModelError for a name that is
+    A named dimension with one size in one input has it in the others too. Raises ModelError for a name that is
     no input, a shape or value that contradicts the model, and dimensions that stay open (all of them at once).
     """
     graph = model.graph
@@ -46,7 +46,10 @@ def bind_inputs(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], fix
 
 
 def dimensions(value: onnx.ValueInfoProto) -> list[int | str] | None:
-    """Sizes of a tensor as declared: an int where static, a name (perhaps empty) where open; None without a rank."""
+    """Return the sizes of a tensor as declared; None without a rank.
+
+    A size is an int if static, a name (perhaps empty) if open.
+    """
     if not value.type.tensor_type.HasField("shape"):
         return None
     return [
@@ -90,7 +93,10 @@ def _write(value: onnx.ValueInfoProto, shape: Sequence[int | str]) -> None:
 
 
 def _spread_names(values: Collection[onnx.ValueInfoProto], declared: Mapping[str, list[int | str] | None]) -> None:
-    """Nothing is guessed here: a model that calls two dimensions by one name says that they are equal."""
+    """Write known sizes into open dimensions of the same name.
+
+    Nothing is guessed here: a model that gives two dimensions one name says that they are equal.
+    """
     known: dict[str, set[int]] = {}
     for value in values:
         for old, new in zip(declared[value.name] or (), dimensions(value) or ()):
@@ -103,12 +109,13 @@ def _spread_names(values: Collection[onnx.ValueInfoProto], declared: Mapping[str
 
 
 def _only(known: Mapping[str, set[int]], name: str) -> int | str:
+    """Return the single known size of a named dimension, else the name."""
     sizes = known.get(name, set())
     return next(iter(sizes)) if len(sizes) == 1 and name not in _ANONYMOUS else name
 
 
 def _frozen(value: onnx.ValueInfoProto, given: object) -> onnx.TensorProto:
-    """The constant `given` with the dtype of the input, spread over its shape."""
+    """Return the constant `given` with the dtype of the input, spread over its shape."""
     from onnx import helper, numpy_helper
 
     dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
@@ -131,6 +138,7 @@ def _frozen(value: onnx.ValueInfoProto, given: object) -> onnx.TensorProto:
 
 
 def _refuse_open(values: Collection[onnx.ValueInfoProto]) -> None:
+    """Refuse inputs without a static shape: raise ModelError naming all of them."""
     said, options = [], []
     for value in values:
         shape = dimensions(value)
@@ -143,12 +151,15 @@ def _refuse_open(values: Collection[onnx.ValueInfoProto]) -> None:
             options.append(f"--shape {value.name}={_times(_example(shape))}")
     if said:
         raise ModelError(
-            f"Not every input has a static shape: {'; '.join(said)}.", f"Say the sizes, such as {' '.join(options)}."
+            f"Not every input has a static shape: {'; '.join(said)}.", f"Give the sizes, such as {' '.join(options)}."
         )
 
 
 def _example(shape: Sequence[int | str]) -> list[int]:
-    """Sizes for the hint: 1 for an open leading dimension, a usual image side or a small number for the others."""
+    """Return sizes for the hint.
+
+    1 for an open leading dimension, a usual image side or a small number for the others.
+    """
     usual = _EXAMPLE_IMAGE if len(shape) == 4 else _EXAMPLE_OTHER
     return [size if isinstance(size, int) else usual if axis else 1 for axis, size in enumerate(shape)]
 

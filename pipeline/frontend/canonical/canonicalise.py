@@ -1,8 +1,8 @@
-"""One form for every model: static shapes, nothing constant left to compute, ONNX's own operators, sorted, checked.
+"""Bring every model into one form: static shapes, constants folded, ONNX's own operators, sorted, checked.
 
-Constants are folded by onnxscript (folding.py). On the 33 models of benchmarks/models.toml, 6047 nodes, measured with
-benchmarks/folding.py (onnxruntime 1.31.1, onnxscript 0.7.2, onnxslim 0.1.98, onnxsim 0.8.1; error: largest difference
-from the unfolded model ÷ largest value; all gave the same bytes twice, none made nodes of foreign domains):
+Constants are folded by onnxscript (fold_constants.py). On the 33 models of benchmarks/models.toml, 6047 nodes, measured
+with benchmarks/folding.py (onnxruntime 1.31.1, onnxscript 0.7.2, onnxslim 0.1.98, onnxsim 0.8.1; error: largest
+difference from the unfolded model ÷ largest value; all gave the same bytes twice, none made nodes of foreign domains):
 
     library               works   nodes left    largest growth   bit-exact   largest error
     onnxruntime basic     32      2497 of 5358  3.55             20          3.0e-3           crashes on the 33rd
@@ -13,7 +13,8 @@ from the unfolded model ÷ largest value; all gave the same bytes twice, none ma
 
 The others also fuse (BatchNorm into Conv, Mul into weights): fewer nodes, but other sums, up to 30 times the tolerance
 of verification, and a fusion that only a pass of the compiler's own can weigh and undo. onnxscript only folds, keeps
-the nodes' names, takes a say in what to fold (a model with int8 weights stays 3.3 times smaller), and is Python.
+the nodes' names, lets the caller choose the nodes to fold (a model with int8 weights stays 3.3 times smaller), and is
+Python.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ if TYPE_CHECKING:
 def import_model(
     path: Path, shapes: Mapping[str, Sequence[int]] | None = None, fix: Mapping[str, object] | None = None
 ) -> onnx.ModelProto:
-    """The canonical form of the model in the file `path`; the same file and arguments give the same bytes.
+    """Import the model in the file `path` in canonical form; equal arguments give equal bytes.
 
-    `shapes` gives the sizes of inputs whose shape the file leaves open, `fix` freezes inputs to constants. Inputs and
-    outputs keep names, order and dtypes. Raises ModelError for whatever cannot be compiled: what, which node, what to
-    do about it.
+    `shapes` gives the sizes of inputs with open shapes in the file, `fix` freezes inputs to constants. Inputs and
+    outputs keep names, order and dtypes. Raises ModelError for a model that cannot be compiled, with problem, node and
+    next step.
     """
     model = read_model(path)
     name_unnamed(model)
@@ -61,7 +62,7 @@ def import_model(
 
 
 def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The canonical form of a model of ONNX's own operators whose inputs are all static."""
+    """Bring a model of ONNX's own operators with static inputs into canonical form."""
     import onnx.checker
 
     ports = port_names(model)
@@ -87,4 +88,4 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     except (onnx.checker.ValidationError, RuntimeError) as error:
         said = " ".join(str(error).split()).rstrip(".")
         raise ModelError(f"The model is not valid ONNX: {said}.", "Export the model again.") from error
-    return infer_shapes(model)  # what the checker would do besides, with all the weights in hand
+    return infer_shapes(model)  # instead of the checker's own inference, which would carry all weights

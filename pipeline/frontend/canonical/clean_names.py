@@ -1,4 +1,4 @@
-"""Names and clutter: every node gets a name of its own, whatever says nothing about the computation goes."""
+"""Give every node a unique name, and drop clutter that says nothing about the computation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def name_unnamed(model: onnx.ModelProto) -> None:
-    """Call every node without a name `<OpType>_<index>`, by its place in the file, in place."""
+    """Name every unnamed node `<OpType>_<index>`, by its place in the file, in place."""
     for index, node in enumerate(all_nodes(model.graph)):
         node.name = node.name or f"{node.op_type}_{index}"
 
 
 def name_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of `model` where each node has a name of its own, without comments, metadata and names of tools.
+    """Copy `model` with unique node names, without comments, metadata and names of tools.
 
     The second of two equal names gets its index appended.
     """
@@ -46,7 +46,10 @@ def name_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def type_direct_outputs(model: onnx.ModelProto) -> None:
-    """Declare an output that is an input as the input is declared, in place: libraries keep one type for the two."""
+    """Declare an output that is an input as the input is declared, in place.
+
+    Libraries keep one type for the two.
+    """
     types = {value.name: value.type for value in model.graph.input}
     for value in model.graph.output:
         if value.name in types:
@@ -54,7 +57,10 @@ def type_direct_outputs(model: onnx.ModelProto) -> None:
 
 
 def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
-    """The names of inputs and outputs, in order; constants that old files list as inputs are left out."""
+    """Return the names of inputs and outputs, in order.
+
+    Constants that old files list as inputs are left out.
+    """
     constants = {tensor.name for tensor in model.graph.initializer}
     inputs = [value.name for value in model.graph.input if value.name not in constants]
     return inputs, [value.name for value in model.graph.output]
@@ -89,7 +95,7 @@ def restore_ports(model: onnx.ModelProto, inputs: list[str], outputs: list[str])
 
 
 def _drop_unread(graph: onnx.GraphProto) -> None:
-    """Remove nodes and initializers whose value is neither read nor handed out."""
+    """Remove nodes and initializers with values neither read nor handed out."""
     read = {value.name for value in graph.output}
     kept = []
     for node in reversed(graph.node):
@@ -105,16 +111,16 @@ def _drop_unread(graph: onnx.GraphProto) -> None:
 
 
 def _unused(name: str, taken: set[str]) -> str:
-    """`name`, or with underscores until it is not one of `taken`."""
+    """Append underscores to `name` until it is not one of `taken`."""
     while name in taken:
         name += "_"
     return name
 
 
 def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of `model` where an output that folding left a constant is made by an Identity node of an initializer.
+    """Copy `model`; an output that folding left a constant is made by an Identity node.
 
-    ONNX wants outputs to be results of nodes; only then are their shapes inferred.
+    The node reads an initializer. ONNX wants outputs to be results of nodes; only then are their shapes inferred.
     """
     from onnx import helper
 
@@ -131,7 +137,7 @@ def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
     others = {tensor.name: tensor for tensor in graph.initializer}
     for tensor in [tensor for tensor in graph.initializer if tensor.name in outputs]:
         name, constant = tensor.name, f"{tensor.name}/constant"
-        if constant in others and _same(others[constant], tensor):  # what an earlier import detached
+        if constant in others and _same(others[constant], tensor):  # detached by an earlier import
             graph.initializer.remove(tensor)
         else:
             tensor.name = constant = _unused(constant, set(others))
@@ -146,7 +152,7 @@ def detach_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _same(one: onnx.TensorProto, other: onnx.TensorProto) -> bool:
-    """Whether two constants have one dtype, one shape and the same bytes."""
+    """Tell whether two constants have one dtype, one shape and the same bytes."""
     from onnx import numpy_helper
 
     alike = one.data_type == other.data_type and list(one.dims) == list(other.dims)
@@ -154,7 +160,7 @@ def _same(one: onnx.TensorProto, other: onnx.TensorProto) -> bool:
 
 
 def _tensor(constant: onnx.NodeProto) -> onnx.TensorProto:
-    """The value of a Constant node, whichever of its attributes holds it, named as the node's result."""
+    """Return the value of a Constant node, under the name of its result."""
     from onnx import AttributeProto, helper, numpy_helper
 
     attribute = constant.attribute[0]

@@ -1,4 +1,4 @@
-"""The parts of a graph that depend on constants only, and what folding each of them whole would cost.
+"""Find the constant parts of a graph, and the cost of folding each whole.
 
     W ─┬─ Slice ─┐
        ├─ Slice ─┼─ Concat ──► LSTM        one part: one frontier value, as large as W
@@ -17,17 +17,22 @@ if TYPE_CHECKING:
 
 
 def nbytes(value: onnx_ir.Value) -> int:
-    """Bytes of a value as inferred; 0 where its shape is known only once it is computed: that is shape arithmetic."""
+    """Return the bytes of a value as inferred; 0 without a static shape.
+
+    Such a shape is known only once it is computed: that is shape arithmetic.
+    """
     if value.shape is None or value.dtype is None or not value.shape.is_static():
         return 0
     return math.ceil(math.prod(value.shape.numpy()) * value.dtype.itemsize)
 
 
 def fitting_parts(graph: onnx_ir.Graph, growth: int) -> set[onnx_ir.Node]:
-    """The nodes of all constant parts that make the model at most `growth` bytes larger when folded whole.
+    """Collect the nodes of constant parts that may be folded whole.
 
-    `graph` is sorted topologically. Two constant nodes are of one part where one reads the other or both read one
-    constant of more than `growth` bytes.
+    Folding such a part makes the model at most `growth` bytes larger.
+
+    `graph` is sorted topologically. Two constant nodes are of one part if one reads the other or both read one constant
+    of more than `growth` bytes.
     """
     parts: dict[onnx_ir.Node, int] = {}
     members: dict[int, list[onnx_ir.Node]] = {}
@@ -53,7 +58,7 @@ def _is_constant(value: onnx_ir.Value) -> bool:
 
 
 def _grown(part: set[onnx_ir.Node]) -> int:
-    """Bytes of the results other nodes need, minus bytes of the constants nobody else needs."""
+    """Return the bytes of results other nodes need, minus constants nobody else needs."""
     leaves = {value for node in part for value in node.inputs if value is not None and _is_constant(value)}
     made = [value for node in part for value in node.outputs if _read_outside(value, part)]
     return sum(map(nbytes, made)) - sum(nbytes(value) for value in leaves if not _read_outside(value, part))

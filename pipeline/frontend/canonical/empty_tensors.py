@@ -1,11 +1,11 @@
-"""Tensors without elements: each is a constant, since its shape and its dtype say all there is.
+"""Replace tensors without elements by constants: shape and dtype determine them.
 
     x: float32[0, 3] ──► Relu ──► Concat ──► y          y = Concat(z), and nothing computes on x
                  z: float32[2, 3] ──┘
 
 No kernel reads or writes such a tensor: TVM's schedules divide by extents, and ONNX's reference implementation and
-ONNX Runtime disagree on the mean of nothing. A node with a result although its operand has no elements is computed here by
-ONNX Runtime where it reads constants alone; else a rule says how the node looks without the operand.
+ONNX Runtime disagree on the mean of nothing. A node with a result although its operand has no elements is computed here
+by ONNX Runtime if it reads constants alone; else a rule replaces it by nodes without the operand.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .rewrites import Context, context_of
 if TYPE_CHECKING:
     import onnx
 
-#: makes the nodes that take the node's place, or none
+#: builds the nodes that replace a node, or none
 Rule = Callable[["onnx.NodeProto", Context, Maker], None]
 
 
 def without_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` (with inferred shapes) with constants in place of tensors without elements; inputs keep their shapes.
+    """Replace the empty tensors of `model` (with inferred shapes) by constants; inputs keep their shapes.
 
-    Raises ModelError where ONNX Runtime gives no result for a node on such an operand, and where no rule does.
+    Raises ModelError for a node on such an operand without a rule, if ONNX Runtime gives no result either.
     """
     context = context_of(model)
     if not any(_is_empty(context, name) for name in context.types):
@@ -53,7 +53,7 @@ def without_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
 def _replaced(
     graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, index: int, opsets: object
 ) -> list[onnx.NodeProto]:
-    """The nodes in the place of `node`; constants go to `graph` and `context`."""
+    """Return the nodes in the place of `node`; add constants to `graph` and `context`."""
     results = [name for name in node.output if name]
     if results and all(_is_empty(context, name) for name in results):
         for name in results:
@@ -88,7 +88,7 @@ def _is_empty(context: Context, name: str) -> bool:
 
 
 def _empty(graph: onnx.GraphProto, context: Context, name: str, called: str) -> str:
-    """Add the value of `name`, without elements, as the initializer `called`; return that."""
+    """Add the empty value of `name` as the initializer `called`; return the initializer's name."""
     from onnx import helper
 
     while called != name and called in context.types:
@@ -102,6 +102,7 @@ def _empty(graph: onnx.GraphProto, context: Context, name: str, called: str) -> 
 
 
 def _add(graph: onnx.GraphProto, context: Context, tensor: onnx.TensorProto) -> None:
+    """Add an initializer to `graph` and `context`."""
     from onnx import helper
 
     graph.initializer.append(tensor)
@@ -110,7 +111,7 @@ def _add(graph: onnx.GraphProto, context: Context, tensor: onnx.TensorProto) -> 
 
 
 def _computed(node: onnx.NodeProto, context: Context, opsets: object) -> list[onnx.TensorProto]:
-    """The results of a node of constants as ONNX Runtime gives them."""
+    """Compute the results of a node of constants by ONNX Runtime."""
     import onnxruntime
     from onnx import helper, numpy_helper
     from onnxruntime.capi import onnxruntime_pybind11_state as ort
@@ -159,7 +160,7 @@ def _split(node: onnx.NodeProto, context: Context, make: Maker) -> None:
 
 
 def _product(node: onnx.NodeProto, context: Context, make: Maker) -> None:
-    """A sum of no products is 0; Gemm adds a multiple of its third operand."""
+    """Replace a sum of no products by 0; Gemm adds a multiple of its third operand."""
     shape, dtype = context.shape(node.output[0]), context.dtype(node.output[0])
     if shape is None:
         return
@@ -172,7 +173,7 @@ def _product(node: onnx.NodeProto, context: Context, make: Maker) -> None:
 
 
 def _scatter(node: onnx.NodeProto, context: Context, make: Maker) -> None:
-    """No updates leave the data as they are."""
+    """Return the data unchanged if there are no updates."""
     if _is_empty(context, node.input[2]):
         make.node("Identity", node.input[0], result=node.output[0])
 

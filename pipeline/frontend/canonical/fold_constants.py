@@ -1,7 +1,7 @@
 """Fold constants and shape arithmetic, inline local functions, resolve `If`s with a constant condition.
 
-onnxscript's folder does the work (its figures beside the other libraries': see canonical.py). It is told what to fold:
-a constant that would grow the model is left to be computed, so that a later pass can weigh it.
+onnxscript's folder does the work (canonicalise.py compares it with other libraries). It gets told the nodes to fold: a
+constant that would grow the model is left to be computed, so that a later pass can weigh it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ _AGAIN = "Check the model with onnx.checker, and export it again."
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
-#: operators whose result on an operand without elements is the same for everyone
+#: operators with the same result on an empty operand in every implementation
 _ON_NOTHING = frozenset({"Concat", "ConstantOfShape", "ReduceProd", "ReduceSum", "Shape", "Size"})
 
 
 def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` with every node after those it reads. Raises ModelError for a cycle, or a value nobody makes."""
+    """Sort nodes topologically.
+
+    Raises ModelError for a cycle, or a value nobody makes.
+    """
     import onnx_ir as ir
     import onnx_ir.passes.common as common
 
@@ -43,9 +46,9 @@ def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def fold(model: onnx.ModelProto) -> onnx.ModelProto:
-    """An equal model without constant subexpressions, Identity, Constant and unused nodes; sorted topologically.
+    """Fold constants; drop Identity, Constant and unused nodes; sort topologically.
 
-    Inputs and outputs keep their names. Raises ModelError where a constant node cannot be computed.
+    Inputs and outputs keep their names. Raises ModelError if a constant node cannot be computed.
     """
     import onnx_ir as ir
     import onnx_ir.passes.common as common
@@ -79,7 +82,10 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _clean(graph_model: onnx_ir.Model) -> bool:
-    """Remove unused nodes, Constant nodes and, once no branch is left, Identity nodes; whether there were any."""
+    """Remove unused nodes, Constant nodes and, once no branch is left, Identity nodes.
+
+    Returns whether there were any.
+    """
     import onnx_ir.passes.common as common
 
     lift = common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)
@@ -91,13 +97,19 @@ def _clean(graph_model: onnx_ir.Model) -> bool:
 
 
 def _worth(node: onnx_ir.Node) -> bool:
-    """Whether the result of one node with constant inputs is hardly larger than the constants that vanish with it."""
+    """Tell whether folding one node with constant inputs hardly grows the model.
+
+    Its results may outgrow the constants that vanish with it by `GROWTH` bytes.
+    """
     freed = sum(v.const_value.nbytes for v in set(node.inputs) if v is not None and len(v.uses()) == 1)
     return sum(map(nbytes, node.outputs)) - freed <= GROWTH
 
 
 def _on_nothing(node: onnx_ir.Node) -> bool:
-    """Whether a node has a result although its operand has no elements: empty.py computes it as ONNX Runtime does."""
+    """Tell whether a node has a result although its operand has no elements.
+
+    empty_tensors.py computes it as ONNX Runtime does.
+    """
     operand = node.inputs[0] if node.inputs else None
     if operand is None or operand.const_value is None or operand.const_value.size or node.op_type in _ON_NOTHING:
         return False
@@ -109,6 +121,9 @@ def _first(error: BaseException) -> str:
 
 
 def _quiet() -> None:
-    """Silence warnings of what is left alone; what stays and cannot be compiled is refused later by name."""
+    """Silence warnings of nodes that are left alone.
+
+    Nodes that stay and cannot be compiled are refused later by name.
+    """
     for name in ("onnxscript", "onnx_ir"):
         logging.getLogger(name).setLevel(logging.ERROR)

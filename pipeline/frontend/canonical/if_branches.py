@@ -1,9 +1,9 @@
-"""`If` with a condition known only at run time: compute both branches, choose with `Where`.
+"""Compute both branches of an `If` with a run-time condition, and select one result.
 
     If(c){then: f(x)} {else: g(x)}  ──►  Where(c, f(x), g(x))
 
 ONNX operators have no side effects, so the unused branch costs time and memory but changes nothing. A compiled library
-runs the same kernels in the same order every time, which is what a planned arena needs.
+runs the same kernels in the same order every time, as a planned arena needs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` without `If`. Raises ModelError where the branches' results differ in shape, naming the node."""
+    """Replace each `If` by both branches and a selection.
+
+    Raises ModelError, naming the node, if the branches' results differ in shape.
+    """
     pairs: list[tuple[onnx.NodeProto, str, str]] = []
     while any(node.op_type == "If" for node in model.graph.node):
         nodes = list(model.graph.node)
@@ -44,6 +47,7 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
 def _select(
     graph: onnx.GraphProto, node: onnx.NodeProto, index: int, pairs: list[tuple[onnx.NodeProto, str, str]]
 ) -> list[onnx.NodeProto]:
+    """Return the nodes in the place of an `If`; add its constants to `graph`, its results to `pairs`."""
     from onnx import TensorProto, helper
 
     bodies = {attribute.name: attribute.g for attribute in node.attribute}
@@ -72,7 +76,7 @@ def _select(
 
 
 def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    """A copy of `node`, its subgraphs included, with values called by their new names."""
+    """Copy `node`, its subgraphs included, with values under their new names."""
     import onnx
 
     copy = onnx.NodeProto()

@@ -1,4 +1,4 @@
-"""Make ONNX nodes and constants under one prefix: what a rewrite puts in the place of a node."""
+"""Build ONNX nodes and constants under one prefix, for rewrites."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Maker:
-    """Collects nodes and initializers whose names begin with `stem`, so that they tell where they come from."""
+    """Builder of nodes and initializers; their names begin with `stem`, which tells their origin."""
 
     def __init__(self, stem: str):
         self._stem = stem
@@ -19,7 +19,7 @@ class Maker:
         self.initializers: list[onnx.TensorProto] = []
 
     def constant(self, value: np.ndarray) -> str:
-        """An initializer; its name."""
+        """Add an initializer; return its name."""
         from onnx import numpy_helper
 
         name = f"{self._stem}/constant_{len(self.initializers)}"
@@ -27,11 +27,11 @@ class Maker:
         return name
 
     def integers(self, *values: int) -> str:
-        """A one-dimensional int64 initializer: axes, starts, shapes."""
+        """Add a one-dimensional int64 initializer: axes, starts, shapes; return its name."""
         return self.constant(np.asarray(values, dtype=np.int64).reshape(-1))
 
     def many(self, op: str, inputs: list[str], outputs: int, **attributes: object) -> list[str]:
-        """A node with several results; their names."""
+        """Add a node with several results; return their names."""
         from onnx import helper
 
         name = f"{self._stem}/{op}_{len(self.nodes)}"
@@ -40,7 +40,7 @@ class Maker:
         return results
 
     def node(self, op: str, *inputs: str, result: str = "", **attributes: object) -> str:
-        """A node with one result, called `result` if given; the result's name."""
+        """Add a node with one result, called `result` if given; return the result's name."""
         (name,) = self.many(op, list(inputs), 1, **attributes)
         if result:
             self.nodes[-1].output[0] = name = result
@@ -48,12 +48,12 @@ class Maker:
 
 
 def stem_of(node: onnx.NodeProto, index: int) -> str:
-    """A prefix for what replaces `node`, the `index`-th of its graph."""
+    """Return a name prefix for the replacement of `node`, the `index`-th of its graph."""
     return node.name or f"{node.op_type}_{index}"
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, object]:
-    """The attributes of a node as Python values; strings as str."""
+    """Return the attributes of a node as Python values; strings as str."""
     from onnx import helper
 
     values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
@@ -66,7 +66,7 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, object]:
 
 
 def splice(graph: onnx.GraphProto, replacements: dict[int, Maker]) -> None:
-    """Put each maker's nodes in the place of the node with that index, and its constants into the graph."""
+    """Replace the nodes at the given indices by each builder's nodes, and add its constants."""
     nodes = list(graph.node)
     del graph.node[:]
     for index, node in enumerate(nodes):

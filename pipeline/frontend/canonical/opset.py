@@ -1,4 +1,4 @@
-"""One range of operator sets: old models are raised to forms the compiler reads without error, new numbers lowered."""
+"""Move models into one range of operator sets: old ones are raised, new numbers lowered."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _EXPANDED = frozenset({"Celu", "GroupNormalization", "MeanVarianceNormalization"
 
 
 def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` with its own functions, and the operators ONNX defines by simpler ones, replaced by their bodies.
+    """Replace the model's own functions, and operators ONNX defines by simpler ones, by their bodies.
 
-    Raises ModelError where a function calls itself, or cannot be inlined."""
+    Raises ModelError if a function calls itself, or cannot be inlined.
+    """
     from onnx import checker, inliner
 
     if model.functions:
@@ -42,7 +43,7 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _write_defaults(node: onnx.NodeProto, version: int) -> None:
-    """The inliner loses the default values of attributes: write them out."""
+    """Write out the default values of attributes, which the inliner loses."""
     from onnx import defs
 
     given = {attribute.name for attribute in node.attribute}
@@ -53,7 +54,11 @@ def _write_defaults(node: onnx.NodeProto, version: int) -> None:
 
 
 def raise_opset(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` in opset `OLDEST` at least. Raises ModelError naming what ONNX's converter cannot convert."""
+    """Raise `model` to opset `OLDEST` at least.
+
+    Old models get forms the compiler reads without error. Raises ModelError naming the part ONNX's converter cannot
+    convert.
+    """
     from onnx import version_converter
 
     version = model.opset_import[0].version
@@ -72,10 +77,11 @@ def raise_opset(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def lower_opset(model: onnx.ModelProto) -> None:
-    """Declare, in place, the oldest operator set from `OLDEST` on that has every operator in the form it is used in.
+    """Declare, in place, the oldest operator set with every operator in its used form.
 
-    A model exported for a set newer than ONNX Runtime or TVM knows mostly uses operators that did not change in it.
-    Raises ModelError where the installed onnx does not know an operator of the set.
+    It is `OLDEST` at least. A model exported for a set newer than ONNX Runtime or TVM knows mostly uses operators that
+    did not change in it. Raises ModelError if the installed onnx does not know an operator of the set, or the set needed
+    is newer than `NEWEST`.
     """
     from onnx import defs, helper
 

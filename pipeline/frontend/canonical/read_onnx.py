@@ -15,7 +15,7 @@ _AGAIN = "Export or download the model again."
 
 
 def read_model(path: Path) -> onnx.ModelProto:
-    """The model in the file `path`, with tensors kept in side files loaded into it.
+    """Read the model in the file `path`, with tensors of side files loaded into it.
 
     Raises ModelError for a missing, empty, truncated or foreign file, a directory, or a missing side file.
     """
@@ -51,7 +51,10 @@ def read_model(path: Path) -> onnx.ModelProto:
 
 
 def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str]) -> None:
-    """Raise ModelError for the first node or output that reads a value nothing makes; `outer` is seen from outside."""
+    """Refuse reads of values nothing makes: raise ModelError for the first node or output.
+
+    `outer` are the values visible from outside of a subgraph.
+    """
     made = outer.union(
         (value.name for value in graph.input),
         (tensor.name for tensor in graph.initializer),
@@ -84,7 +87,7 @@ def _load_side_files(model: onnx.ModelProto, path: Path) -> None:
 
 
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Every node of a graph, those of its subgraphs (`If`, `Loop` …) after their owner."""
+    """Yield every node of a graph, nodes of subgraphs (`If`, `Loop` …) after their owner."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
@@ -95,5 +98,5 @@ def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def node_title(node: onnx.NodeProto, index: int | None = None) -> str:
-    """How a message names a node: by its name, else by its first output."""
+    """Return a node's name for messages: operator and name, else first output."""
     return f"{node.op_type} node '{node.name or next(iter(node.output), index)}'"

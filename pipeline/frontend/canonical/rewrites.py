@@ -1,7 +1,7 @@
-"""Single operators put into forms the compiler reads rightly and cheaply, each by one small rule.
+"""Rewrite single operators into forms the compiler reads rightly and cheaply.
 
-A rule gets the node and a maker; it makes the nodes that take the node's place, or none to leave it. Every rule says
-what is wrong with the form it replaces (found by running ONNX's operator tests through TVM 0.27).
+Each has one small rule. A rule gets the node and a builder; it builds the nodes that replace the node, or none to leave
+it. Every rule names the defect of the form it replaces (found by running ONNX's operator tests through TVM 0.27).
 """
 
 from __future__ import annotations
@@ -21,28 +21,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """What rules may know of the graph around a node."""
+    """Types and constants of the graph around a node, for rules."""
 
     types: dict[str, onnx.TypeProto]
     constants: dict[str, onnx.TensorProto]
 
     def constant(self, name: str) -> np.ndarray | None:
-        """The value of an initializer, else None."""
+        """Return the value of an initializer, else None."""
         from onnx import numpy_helper
 
         return numpy_helper.to_array(self.constants[name]) if name in self.constants else None
 
     def shape(self, name: str) -> tuple[int, ...] | None:
+        """Return the static shape of a value, else None."""
         return static_shape(self.types[name]) if name in self.types else None
 
     def dtype(self, name: str) -> np.dtype:
+        """Return the dtype of a value."""
         from onnx import helper
 
         return np.dtype(helper.tensor_dtype_to_np_dtype(self.types[name].tensor_type.elem_type))
 
 
 def context_of(model: onnx.ModelProto) -> Context:
-    """What is known of a model with inferred shapes."""
+    """Return the types and constants of a model with inferred shapes."""
     return Context(value_types(model.graph), {tensor.name: tensor for tensor in model.graph.initializer})
 
 
@@ -50,7 +52,7 @@ Rule = Callable[["onnx.NodeProto", dict[str, object], Context, Maker], None]
 
 
 def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` (with inferred shapes) after all rules; a node for which no rule makes anything stays."""
+    """Apply all rules to `model` (with inferred shapes); nodes without replacement stay."""
     context = context_of(model)
     made = {}
     for index, node in enumerate(model.graph.node):
@@ -69,12 +71,15 @@ def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _sum(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
-    """Sum becomes broadcast + stack + sum, with a workspace of all inputs: a chain of Add needs none."""
+    """Replace Sum by a chain of Add, which needs no workspace.
+
+    TVM makes broadcast + stack + sum of it, with a workspace of all inputs.
+    """
     _chain(make, list(node.input), node.output[0])
 
 
 def _mean(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
-    """Mean as a chain of Add, for the same reason as Sum."""
+    """Replace Mean by a chain of Add, for the same reason as Sum."""
     count = make.constant(np.asarray(len(node.input), context.dtype(node.input[0])))
     total = _chain(make, list(node.input), "") if len(node.input) > 1 else node.input[0]
     make.node("Div", total, count, result=node.output[0])
@@ -90,10 +95,10 @@ def _chain(make: Maker, terms: list[str], result: str) -> str:
 
 
 def _resize(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
-    """Sizes for all dimensions: TVM takes an empty constant for scales, and reads neither axes nor policies.
+    """Give Resize the sizes of all dimensions.
 
-    An empty constant says "not given" in opsets 11 and 12. Where the scales give whole sizes, `half_pixel_symmetric`
-    is `half_pixel`.
+    TVM takes an empty constant for scales, and reads neither axes nor policies. An empty constant says "not given" in
+    opsets 11 and 12. If the scales give whole sizes, `half_pixel_symmetric` is `half_pixel`.
     """
     inputs = [*node.input, *[""] * (4 - len(node.input))]
     for position in (1, 2, 3):
@@ -122,7 +127,10 @@ def _resize(node: onnx.NodeProto, attributes: dict[str, object], context: Contex
 
 
 def _softplus(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
-    """log(1 + e^x) loses all digits once e^x is small; there e^x - e^2x/2 has a relative error below 2e-5."""
+    """Replace Softplus by its series below -5.
+
+    log(1 + e^x) loses all digits once e^x is small; there e^x - e^2x/2 has a relative error below 2e-5.
+    """
     dtype = context.dtype(node.input[0])
     small = make.node("Exp", node.input[0])
     half = make.node("Mul", small, make.constant(np.asarray(0.5, dtype)))
@@ -132,7 +140,7 @@ def _softplus(node: onnx.NodeProto, attributes: dict[str, object], context: Cont
 
 
 def _isinf(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
-    """TVM ignores the attributes that ask for one sign only."""
+    """Replace IsInf for one sign only, since TVM ignores its attributes."""
     positive, negative = attributes.get("detect_positive", 1), attributes.get("detect_negative", 1)
     if positive and negative:
         return
@@ -142,7 +150,10 @@ def _isinf(node: onnx.NodeProto, attributes: dict[str, object], context: Context
 
 
 def _pow(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
-    """TVM has no power of integers or of two dtypes; squares and cubes are products, as in ONNX Runtime."""
+    """Replace Pow of integers or of two dtypes, which TVM lacks.
+
+    Squares and cubes become products, as in ONNX Runtime.
+    """
     base, exponent = node.input
     value = context.constant(exponent)
     rank = len(context.shape(base) or ())
@@ -162,7 +173,10 @@ def _pow(node: onnx.NodeProto, attributes: dict[str, object], context: Context, 
 
 
 def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
-    """TVM ignores `output_shape`: the paddings it stands for, by the formula of the ConvTranspose specification."""
+    """Replace `output_shape`, which TVM ignores, by the paddings it stands for.
+
+    The formula is that of the ConvTranspose specification.
+    """
     wanted = attributes.get("output_shape")
     shape, weight = context.shape(node.input[0]), context.shape(node.input[1])
     if not wanted or shape is None or weight is None:
@@ -186,7 +200,7 @@ def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, object], context
 
 
 def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
-    """TVM has no LpNormalization."""
+    """Replace LpNormalization, which TVM lacks, by a division by the norm."""
     x, axis = node.input[0], make.integers(attributes.get("axis", -1))
     if attributes.get("p", 2) == 1:
         norm = make.node("ReduceSum", make.node("Abs", x), axis, keepdims=1)
@@ -198,7 +212,10 @@ def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, object], conte
 
 
 def _one_hot(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
-    """TVM does not take depth and values as ONNX gives them: compare the indices with 0, 1, … depth - 1."""
+    """Replace OneHot by a comparison of the indices with 0, 1, … depth - 1.
+
+    TVM does not take depth and values as ONNX gives them.
+    """
     from onnx import TensorProto
 
     depth, shape = context.constant(node.input[1]), context.shape(node.input[0])
@@ -216,7 +233,10 @@ def _one_hot(node: onnx.NodeProto, attributes: dict[str, object], context: Conte
 
 
 def _reduce_truth(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
-    """TVM finds no smallest or largest truth value: reduce them as numbers."""
+    """Reduce truth values as numbers.
+
+    TVM finds no smallest or largest truth value.
+    """
     from onnx import TensorProto
 
     if context.dtype(node.input[0]) == np.dtype(bool):

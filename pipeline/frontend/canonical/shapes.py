@@ -1,4 +1,4 @@
-"""Shapes and dtypes of all values of a graph: inferred, looked up, and refused where they are not static."""
+"""Infer and look up shapes and dtypes of all values of a graph; refuse open shapes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .read_onnx import node_title
 if TYPE_CHECKING:
     import onnx
 
-#: elements of a tensor of floats that may say what shape another one has
+#: most elements of a float tensor that may determine another one's shape
 _SMALL = 1024
 
 
 def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` itself, with the types of all values inferred anew from its inputs; declared result shapes are forgotten.
+    """Infer the types of all values of `model` anew from its inputs, in place; return it.
 
-    Raises ModelError with ONNX's own words where a node contradicts its inputs.
+    Declared result shapes are forgotten. Raises ModelError with ONNX's own words if a node contradicts its inputs.
     """
     from onnx import shape_inference
 
@@ -41,14 +41,17 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def infer_what_is_open(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` itself, with the types of values that it does not declare, as far as ONNX can tell."""
+    """Infer the types of undeclared values of `model` as far as ONNX can, in place; return it."""
     from onnx import shape_inference
 
     return _typed(model, shape_inference.infer_shapes(_without_values(model), data_prop=True))
 
 
 def _without_values(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy without the values of large weights: inference reads none of them, and takes seconds to pass them around."""
+    """Copy `model` without the values of large weights.
+
+    Inference reads none of them, and takes seconds to pass them around.
+    """
     from onnx import TensorProto
 
     copy = type(model)()
@@ -74,7 +77,10 @@ def _set(message: onnx.ModelProto | onnx.GraphProto, field: str, value: object) 
 
 
 def _typed(model: onnx.ModelProto, inferred: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` with all of `inferred`, which was made of it without values, but its weights: those are where they are."""
+    """Write the inferred nodes and types into `model`; return it.
+
+    `inferred` was made of it without values: the weights stay in `model`.
+    """
     for field in ("node", "value_info", "output"):
         group = getattr(model.graph, field)
         del group[:]
@@ -83,7 +89,7 @@ def _typed(model: onnx.ModelProto, inferred: onnx.ModelProto) -> onnx.ModelProto
 
 
 def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
-    """The type of every value whose type is known, initializers included."""
+    """Return the type of every value with a known type, initializers included."""
     from onnx import helper
 
     types = {value.name: value.type for value in (*graph.value_info, *graph.input, *graph.output)}
@@ -93,7 +99,7 @@ def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
 
 
 def static_shape(type_: onnx.TypeProto) -> tuple[int, ...] | None:
-    """The shape of a tensor type, or None where a size or the rank is open, or where it is no tensor."""
+    """Return the shape of a tensor type; None for an open size or rank, or no tensor."""
     if not type_.HasField("tensor_type") or not type_.tensor_type.HasField("shape"):
         return None
     dims = type_.tensor_type.shape.dim
@@ -103,7 +109,7 @@ def static_shape(type_: onnx.TypeProto) -> tuple[int, ...] | None:
 
 
 def refuse_open_shapes(model: onnx.ModelProto) -> None:
-    """Raise ModelError for the first node, in order, with a result whose shape is not static."""
+    """Refuse results without a static shape: raise ModelError for the first node, in order."""
     types = value_types(model.graph)
     for node in model.graph.node:
         for name in node.output:
@@ -118,7 +124,7 @@ def refuse_open_shapes(model: onnx.ModelProto) -> None:
                     f"The shape of '{name}', made by {node_title(node)}, is not known before the model runs.",
                     "Freeze the input it depends on (--fix), or cut the model before this node.",
                 )
-            if 0 in (static_shape(types[name]) or ()) and node.op_type != "Identity":  # empty.py leaves outputs alone
+            if 0 in (static_shape(types[name]) or ()) and node.op_type != "Identity":  # empty_tensors.py keeps outputs
                 raise ModelError(
                     f"'{name}', made by {node_title(node)}, has no elements.", "Remove it before exporting the model."
                 )

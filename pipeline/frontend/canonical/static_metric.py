@@ -1,7 +1,7 @@
-"""The literature's metric on the ONNX file as given: inputs some node reads + initialisers + every node's outputs.
+"""Compute the literature's metric on the ONNX file as given.
 
-A canonical model has lost what folding removed, so the figures of the file it was made from travel with it, in its
-metadata.
+The metric is: inputs some node reads + initialisers + every node's outputs. A canonical model has lost the folded
+nodes, so the figures of the original file travel with it, in its metadata.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def mark_start(canonical: onnx.ModelProto, start: Start) -> None:
 
 
 def start_of(path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object]) -> Start:
-    """The metric of the file `path` with its inputs made static; of a canonical model, that of its origin.
+    """Return the metric of the file `path` with static inputs; of a canonical model, its origin's.
 
-    Values whose shape cannot be inferred (ONNX leaves some shape arithmetic open) count 0 bytes.
+    Values without an inferred shape (ONNX leaves some shape arithmetic open) count 0 bytes.
     """
     model = read_model(path)
     kept = {entry.key: entry.value for entry in model.metadata_props}
@@ -52,7 +52,7 @@ def start_of(path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, 
 
 
 def tensor_bytes(kind: onnx.TypeProto | None) -> int:
-    """Bytes of a tensor of that type; 0 where its shape is not known."""
+    """Return the bytes of a tensor type; 0 if its shape is not known."""
     if kind is None or not kind.HasField("tensor_type"):
         return 0
     shape = static_shape(kind)

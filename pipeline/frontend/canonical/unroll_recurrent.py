@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN with a static number of steps, unrolled into plain operators.
+"""Unroll LSTM, GRU and RNN with a static number of steps into plain operators.
 
     X ──MatMul W──► one row per step ─┐
     h, c ─────────────────────────► cell ──► h, c ──► cell ──► …        Y = all h
@@ -35,7 +35,10 @@ _ACTIVATIONS = frozenset({"Sigmoid", "Tanh", "Relu"})
 
 @dataclass(frozen=True)
 class _Direction:
-    """What one direction of a node computes with: `w` (gates, inputs), `r` (gates, hidden), both biases (gates)."""
+    """Parameters of one direction of a node.
+
+    `w` is (gates, inputs), `r` (gates, hidden), both biases (gates).
+    """
 
     op: str
     w: np.ndarray
@@ -47,7 +50,10 @@ class _Direction:
 
 
 def unroll_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """`model` (with inferred shapes) without LSTM, GRU and RNN nodes. Raises ModelError for forms not covered."""
+    """Unroll the LSTM, GRU and RNN nodes of `model` (with inferred shapes).
+
+    Raises ModelError for forms not covered.
+    """
     nodes = {index: node for index, node in enumerate(model.graph.node) if node.op_type in _GATES}
     if not nodes:
         return model
@@ -133,7 +139,7 @@ def _refuse(node: onnx.NodeProto, why: str, hint: str) -> None:
 
 
 def _per_direction(make: Maker, name: str, count: int, shape: tuple[int, int], dtype: np.dtype) -> list[str]:
-    """The starting state (batch, hidden) of each direction: a part of the input, else zeros."""
+    """Return the starting state (batch, hidden) of each direction: from the input, else zeros."""
     if not name:
         return [make.constant(np.zeros(shape, dtype))] * count
     parts = make.many("Split", [name, make.integers(*[1] * count)], count, axis=0) if count > 1 else [name]
@@ -143,7 +149,7 @@ def _per_direction(make: Maker, name: str, count: int, shape: tuple[int, int], d
 def _run(
     make: Maker, direction: _Direction, x: str, steps: int, h: str, c: str, backwards: bool
 ) -> tuple[list[str], str, str]:
-    """All steps of one direction: the state h (batch, hidden) after each step in the order of time, last h, last c."""
+    """Run all steps of one direction; return h (batch, hidden) after each in time order, last h, last c."""
     gates = direction.w.shape[0]
     # The biases that are only added can be added once; GRU's last one may be multiplied by the reset gate first.
     once = direction.w_bias + direction.r_bias
@@ -207,7 +213,10 @@ def _rnn(make: Maker, direction: _Direction, late: np.ndarray | None) -> Cell:
 
 
 def _emit_results(make: Maker, node: onnx.NodeProto, runs: list[tuple[list[str], str, str]], batch_first: bool) -> None:
-    """Y (steps, directions, batch, hidden), Y_h and Y_c (directions, batch, hidden); batch first where asked for."""
+    """Emit Y, Y_h and Y_c; batch first if asked for.
+
+    Y is (steps, directions, batch, hidden), Y_h and Y_c are (directions, batch, hidden).
+    """
     names = [*node.output, "", ""]
     if names[0]:
         both = make.integers(0, 1)

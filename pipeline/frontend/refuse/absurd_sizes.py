@@ -1,4 +1,4 @@
-"""Refuse tensors and ranges that no machine could hold, before anything computes with their sizes."""
+"""Refuse tensors and ranges too large for any machine, before anything computes with their sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SMALLER = "Give smaller shapes (--shape), or cut the model into parts."
 
 
 def refuse_large_tensors(model: onnx.ModelProto) -> None:
-    """Raise ModelError for the first tensor of static shape over its limit."""
+    """Refuse a tensor of static shape over its limit: raise ModelError for the first."""
     graph = model.graph
     ports = {value.name: "output" for value in graph.output} | {value.name: "input" for value in graph.input}
     for name, kind in value_types(graph).items():
@@ -33,7 +33,10 @@ def refuse_large_tensors(model: onnx.ModelProto) -> None:
 
 
 def refuse_long_ranges(model: onnx.ModelProto) -> None:
-    """Raise ModelError for a Range of constants over the limit: ONNX's shape inference would write it all out."""
+    """Refuse a Range of constants over the limit: raise ModelError for the first.
+
+    ONNX's shape inference would write it all out.
+    """
     scalars = dict(_scalars(model.graph))
     for node in all_nodes(model.graph):
         if node.op_type != "Range" or not all(name in scalars for name in node.input):
@@ -44,7 +47,7 @@ def refuse_long_ranges(model: onnx.ModelProto) -> None:
 
 
 def _scalars(graph: onnx.GraphProto) -> Iterator[tuple[str, float]]:
-    """The (name, value) of every constant that is one number."""
+    """Yield the (name, value) of every constant that is one number."""
     from onnx import numpy_helper
 
     constants = [(tensor.name, tensor) for tensor in graph.initializer]
@@ -56,11 +59,14 @@ def _scalars(graph: onnx.GraphProto) -> Iterator[tuple[str, float]]:
             try:
                 yield name, float(numpy_helper.to_array(tensor).reshape(()))
             except (ValueError, TypeError):
-                continue  # text, or no data: what reads it is refused by name
+                continue  # text, or no data: its reader is refused by name
 
 
 def _bytes(kind: onnx.TypeProto) -> int:
-    """At least a byte for each element: a dtype that is unknown is refused elsewhere."""
+    """Return the bytes of a tensor type, at least one per element; 0 without a static shape.
+
+    A dtype that is unknown is refused elsewhere.
+    """
     from onnx import TensorProto, helper
 
     if not kind.HasField("tensor_type"):

@@ -1,4 +1,4 @@
-"""Forms of supported operators that TVM 0.27 reads wrongly, or not at all: refused by name.
+"""Refuse by name forms of supported operators that TVM 0.27 misreads, or cannot read.
 
 Each was found by running ONNX's own operator tests through the compiler (tests/frontend/onnx_nodes.py).
 """
@@ -18,17 +18,17 @@ from ..canonical.rewrites import Context, context_of
 if TYPE_CHECKING:
     import onnx
 
-#: dtypes the compiler and ONNX Runtime both compute with, in words of NumPy
+#: dtypes of both the compiler and ONNX Runtime, in words of NumPy
 DTYPES = frozenset(
     ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 )
 
-#: says why a node is refused, or None
+#: returns the reason to refuse a node, or None
 Limit = Callable[["onnx.NodeProto", dict[str, object], Context], "str | None"]
 
 
 def refuse_wrong_forms(model: onnx.ModelProto) -> None:
-    """Raise ModelError for the first dtype or operator form, in order, that would not be computed as ONNX says."""
+    """Refuse dtypes and operator forms that TVM would miscompute: raise ModelError for the first."""
     _refuse_dtypes(model)
     context = context_of(model)
     for node in model.graph.node:
@@ -110,7 +110,7 @@ def _resize(node: onnx.NodeProto, attributes: dict[str, object], context: Contex
     if attributes.get("antialias"):
         return "it smooths while it shrinks (antialias)"
     if "axes" in attributes or len(node.input) < 4 or not node.input[3]:
-        # TVM takes the scale to be new size / old size; where that is so, rewrites.py gave it the sizes.
+        # TVM takes the scale to be new size / old size; if that holds, canonical/rewrites.py gave it the sizes.
         return "its scales do not give whole sizes, or are not constant"
     if mode == "half_pixel_symmetric" or attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         return "its scales do not give whole sizes"

@@ -1,4 +1,4 @@
-"""Which operators are refused, each with the way around it."""
+"""Refuse unsupported operators, each with the way around it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import onnx
 
 _DOMAINS = frozenset({"", "ai.onnx"})
-#: what TVM's importer takes, without sequences and results of unknown size
+#: operators of TVM's importer, without sequences and results of unknown size
 OPERATORS = frozenset(
     """
     Abs Acos Acosh Add AffineGrid And ArgMax ArgMin Asin Asinh Atan Atanh Attention AveragePool BatchNormalization
@@ -37,7 +37,7 @@ _HINTS = {
 
 
 def refuse_foreign_domains(model: onnx.ModelProto) -> None:
-    """Raise ModelError for the first node of a domain other than ONNX's own.
+    """Refuse operators of domains other than ONNX's own: raise ModelError for the first node.
 
     TVM looks operators up by name alone, so `my::Relu` would silently become Relu. Functions defined in the model
     must have been inlined. The long name of ONNX's own domain is shortened.
@@ -51,13 +51,13 @@ def refuse_foreign_domains(model: onnx.ModelProto) -> None:
         node.domain = ""
     versions = [opset.version for opset in model.opset_import if opset.domain in _DOMAINS]
     if not versions:
-        raise ModelError("The model does not say which ONNX operator set it uses.", "Export the model again.")
+        raise ModelError("The model does not declare its ONNX operator set.", "Export the model again.")
     del model.opset_import[:]
     model.opset_import.add(domain="", version=max(versions))
 
 
 def refuse_unsupported(model: onnx.ModelProto, supported: frozenset[str] = OPERATORS) -> None:
-    """Raise ModelError naming the first node of each operator that is not in `supported`."""
+    """Refuse operators outside `supported`: raise ModelError naming the first node of each."""
     first: dict[str, onnx.NodeProto] = {}
     for node in all_nodes(model.graph):
         if node.op_type not in supported:

@@ -1,0 +1,1 @@
+"""Turn canonical ONNX into a Relax graph, and trace kernels to ONNX nodes: `to_relax`, `provenance`."""

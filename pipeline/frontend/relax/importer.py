@@ -1,4 +1,4 @@
-"""TVM's ONNX importer, made to say which node it is at and to name what a node computes after the node.
+"""Extend TVM's ONNX importer: report the present node, and name variables after it.
 
 Imports TVM: only imported once a graph is made.
 """
@@ -19,7 +19,7 @@ _PAIRWISE = {"Max": relax.op.maximum, "Min": relax.op.minimum}
 
 
 class NodeImporter(ONNXGraphImporter):
-    """Imports one graph; `node` is the ONNX node at hand, None before the first and after the last.
+    """Importer of one graph; `node` is the present ONNX node, None before and after.
 
     `shapes` are those of the inputs: TVM reads a dimension of 0 in the file as an unknown one.
     """
@@ -32,6 +32,7 @@ class NodeImporter(ONNXGraphImporter):
         self.bb.emit = lambda expr, name_hint="": emit(expr, name_hint or self._variable)
 
     def from_onnx(self, graph: onnx.GraphProto, opset: int) -> IRModule:
+        """Import the graph; close TVM's open block if a node fails."""
         try:
             return super().from_onnx(graph, opset)
         finally:
@@ -47,7 +48,10 @@ class NodeImporter(ONNXGraphImporter):
         self.node, self._variable = None, ""
 
     def _bind(self, name: str) -> None:
-        """Give a result its variable now: left as an expression, it would be bound by whichever node reads it first."""
+        """Bind a result to its variable now.
+
+        Left as an expression, it would be bound by the node that reads it first.
+        """
         result = self._nodes.get(name)
         if isinstance(result, (relax.Call, relax.TupleGetItem)):
             self._nodes[name] = self.bb.emit(result)

@@ -1,9 +1,9 @@
-"""Which ONNX nodes a kernel computes.
+"""Trace kernels to the ONNX nodes they compute.
 
-The importer names every variable after the node that emitted it: `onnx12_` holds something of node 12. Such names
+The importer names every variable after the node that emitted it: `onnx12_` holds a result of node 12. Such names
 live through legalisation, folding and canonicalisation, but fusion loses them, and makes one function of groups that
-look alike. So the variables before fusion and those after it are matched by what they compute: a value is the
-callee with its arguments' values, down to inputs and constants (value numbering), and a fused call is looked into.
+look alike. So the variables before fusion and those after it are matched by value: a value is the callee with its
+arguments' values, down to inputs and constants (value numbering), and a fused call is looked into.
 
 Imports TVM lazily; a graph made by other means has no names, hence no nodes.
 """
@@ -26,17 +26,18 @@ Key = tuple[object, ...]
 
 
 def variable_name(index: int) -> str:
-    """The hint for variables that hold what the ONNX node `index` computes."""
+    """Return the name hint for results of the ONNX node `index`."""
     return f"onnx{index}_"
 
 
 def provenance(model: onnx.ModelProto, before: tvm.IRModule, after: tvm.IRModule) -> dict[str, tuple[str, ...]]:
-    """The names of the ONNX nodes behind each variable of `after["main"]`, in the model's order.
+    """Return the names of the ONNX nodes behind each variable of `after["main"]`.
 
-    `before` is the module just before FuseOps, `after` the one just after it (or the same one, where nothing is
-    fused). FuseTIR and the passes that follow keep the variables' names, so the result also serves for the module
-    whose kernels are called in destination-passing form: there, look up the variable that is bound to the
-    `alloc_tensor` a kernel writes.
+    The names are in the model's order.
+
+    `before` is the module just before FuseOps, `after` the one just after it (or the same one, if nothing is fused).
+    FuseTIR and the passes that follow keep the variables' names, so the result also serves for the module with kernels
+    in destination-passing form: there, look up the variable bound to the `alloc_tensor` a kernel writes.
     """
     numbers: dict[Key, int] = {}
     ordered: list[tuple[int, int | None]] = []
@@ -52,10 +53,10 @@ def provenance(model: onnx.ModelProto, before: tvm.IRModule, after: tvm.IRModule
 
 
 def _nodes_of_values(ordered: list[tuple[int, int | None]], count: int) -> dict[int, set[int]]:
-    """The nodes of every value, from (value, node or None) in the order of the bindings.
+    """Return the nodes of every value; `ordered` holds (value, node or None) per binding.
 
-    Values without a name lie between two with one. They belong to the nodes in between that left no name (whose
-    results were tuples, say), else they were made on the way to the next node's result.
+    Values without a name lie between two with one. They belong to the nodes in between that left no name (with tuples
+    as results, say), else they were made on the way to the next node's result.
     """
     named = {node for _, node in ordered if node is not None}
     nodes: dict[int, set[int]] = {}
@@ -76,7 +77,7 @@ def _nodes_of_values(ordered: list[tuple[int, int | None]], count: int) -> dict[
 def _values(
     module: tvm.IRModule, numbers: dict[Key, int], known: dict[relax.Var, int]
 ) -> Iterator[tuple[str, int, tuple[int, ...]]]:
-    """Each variable of `main`: its name, the number of its value, and the numbers of all values made for it."""
+    """Yield each variable of `main`: its name, its value's number, and the numbers of values inside."""
     main = module["main"]
     made: dict[int, tuple[int, ...]] = {}
     for position, parameter in enumerate(main.params):
@@ -97,7 +98,7 @@ def _number(
     known: dict[relax.Var, int],
     inside: list[int],
 ) -> int:
-    """The number of an expression's value; calls made on the way are added to `inside`."""
+    """Return the number of an expression's value; add the calls made on the way to `inside`."""
     from tvm import ir, relax
 
     if isinstance(expr, relax.Var):
@@ -106,7 +107,7 @@ def _number(
         fields = [_number(module, field, numbers, known, inside) for field in expr.fields]
         number = _intern(numbers, ("tuple", *fields))
         for index, field in enumerate(fields):
-            numbers.setdefault(("item", index, number), field)  # what is taken from it is the field itself
+            numbers.setdefault(("item", index, number), field)  # an item taken from it is the field itself
         return number
     if isinstance(expr, relax.TupleGetItem):
         return _intern(numbers, ("item", expr.index, _number(module, expr.tuple_value, numbers, known, inside)))
@@ -129,6 +130,7 @@ def _number(
 def _inline(
     module: tvm.IRModule, function: relax.Function, arguments: list[int], numbers: dict[Key, int], inside: list[int]
 ) -> int:
+    """Return the number of a fused call's value, computed through the function's body."""
     known = dict(zip(function.params, arguments))
     for block in function.body.blocks:
         for binding in block.bindings:
@@ -137,10 +139,11 @@ def _inline(
 
 
 def _callee(call: relax.Call) -> str:
-    """What is called, with its attributes: equal for equal calls on both sides of fusion."""
+    """Return the callee and its attributes, equal for equal calls before and after fusion."""
     name = getattr(call.op, "name", None) or getattr(call.op, "name_hint", None) or "function"
     return f"{name} {call.attrs} {[str(ty) for ty in call.ty_args]}"
 
 
 def _intern(numbers: dict[Key, int], key: Key) -> int:
+    """Return the number of a key, a new one for a new key."""
     return numbers.setdefault(key, len(numbers))

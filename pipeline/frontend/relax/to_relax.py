@@ -1,7 +1,7 @@
-"""Canonical ONNX to a graph: TVM's Relax, each call marked with the ONNX node it comes from.
+"""Convert canonical ONNX to a Relax graph, with variables named after their ONNX nodes.
 
-TVM's own importer does the work. It is entered by its class rather than by `from_onnx`, so that every call it emits
-carries a span whose source name is the ONNX node's name (read back by provenance.py).
+TVM's own importer does the work. It is entered by its class rather than by `from_onnx`, so that every variable it emits
+is named after the ONNX node (importer.py; provenance.py reads the names back).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     import tvm
 
 
-#: letters of TVM's reason that are shown: some hold whole objects
+#: most letters shown of TVM's reason: some hold whole objects
 _LONGEST = 400
 
 
 def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
-    """The Relax module of a canonical model: one function `main`, inputs and outputs in the model's order.
+    """Convert a canonical model to Relax: one function `main`, ports in the model's order.
 
-    Initializers become constants. Raises ModelError where TVM's importer does not take an operator, naming the node.
+    Initializers become constants. Raises ModelError, naming the node, if TVM's importer does not take an operator.
     """
     import tvm
 
@@ -39,7 +39,7 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
     importer = NodeImporter({name: list(shape) for name, shape in shapes.items() if shape is not None})
     said = io.StringIO()
     with warnings.catch_warnings(), contextlib.redirect_stdout(said):
-        # It warns of renamed inputs and prints the inputs of a node it fails on; both are said better here.
+        # It warns of renamed inputs and prints the inputs of a failing node; the errors here say both better.
         warnings.simplefilter("ignore")
         try:
             return importer.from_onnx(model.graph, model.opset_import[0].version)

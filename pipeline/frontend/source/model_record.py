@@ -1,4 +1,4 @@
-"""Record the file, shapes and values a model was imported from."""
+"""Record the file, shapes and values of an import."""
 
 from __future__ import annotations
 

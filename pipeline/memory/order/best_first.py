@@ -1,10 +1,11 @@
-"""Best-first search over the sets of steps that have run, for the order with the lowest peak, segment by segment.
+"""Search best-first for the order with the lowest peak, segment by segment.
 
-What is alive depends only on which steps have run (Ahn et al., Ordering Chaos, MLSys 2020), and is submodular in them:
-what more steps X add to it is at most as much if others ran before. So where S ∪ X has no more alive than S, and the
-way there no higher peak than there is anyway, X can be taken out of any order that goes on from S and be run right
-after S: nothing that follows becomes dearer. The search then follows that one way only. It looks for a ready step
-like that (a forced move), and for one that is like that together with the moves it forces.
+The states are sets of finished steps. The bytes alive depend only on the set of finished steps (Ahn et al., Ordering
+Chaos, MLSys 2020), and are submodular in it: more steps X add at most as much to it if others ran before. Suppose S ∪ X
+has no more alive than S, and the steps X reach no peak above the present one. Then X can be taken out of any order that
+goes on from S and be run right after S: no later step becomes dearer. The search then follows that one order only. It
+looks for a single ready step like that (a forced move), and for one that is like that together with the moves it
+forces.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .step_graph import StepGraph
 
 @dataclass(slots=True, eq=False)
 class SearchState:
-    """The steps `done` and those `ready` to run next, as bit sets; the bytes alive now, and the most that ever were.
+    """Steps `done` and steps `ready` to run next, as bit sets; the bytes alive now, and the peak.
 
     `ran` are the steps that led here from `parent`.
     """
@@ -33,6 +34,7 @@ class SearchState:
     ran: tuple[int, ...] = ()
 
     def order(self) -> tuple[int, ...]:
+        """Return the steps from the start to this state."""
         found, state = [], self
         while state is not None:
             found.append(state.ran)
@@ -42,7 +44,7 @@ class SearchState:
 
 @dataclass(frozen=True)
 class StepRange:
-    """The `steps` that run between the cut points `start` and `goal`, in some order, and its peak.
+    """Segment of an order: the `steps` between the cut points `start` and `goal`, and their peak.
 
     `alive` bytes are alive at the start, `left` at the goal, not counting inputs that nobody reads.
     """
@@ -56,10 +58,11 @@ class StepRange:
 
 
 def best_first(graph: StepGraph, order: Sequence[int], work: int) -> tuple[tuple[int, ...], int]:
-    """`order`, or one with a lower peak; and a peak that no order is below. They meet where the order is proved best.
+    """Return an order no worse than `order`, and a proved lower bound on the peak.
 
-    The segment with the highest peak is searched for the best order; where that takes too long, for any better one,
-    which forces more moves. All searches together look at `work` moves: a deterministic stand-in for time.
+    The order is optimal if its peak meets the bound. The segment with the highest peak is searched for its best order;
+    if that takes too long, for any better one, which forces more moves. All searches together look at `work` moves: a
+    deterministic stand-in for time.
     """
     search = _Search(graph, work)
     segments = search.segments(order)
@@ -80,11 +83,11 @@ def best_first(graph: StepGraph, order: Sequence[int], work: int) -> tuple[tuple
 
 
 class _Search:
-    """What the searches of all segments share: the prices of moves, and the work that is left."""
+    """State shared by the searches of all segments: prices of moves, and the work left."""
 
     def __init__(self, graph: StepGraph, work: int):
         self.graph, self.work = graph, work
-        # For each step and buffer it touches: the size, who else does, whether the step may be its first or its last.
+        # For each step and buffer it touches: size, other users (bit set), may be its first use, may be its last.
         self.touched = [
             [
                 (graph.sizes[b], graph.touched_by[b] & ~(1 << step), b in graph.born[step], b not in graph.kept)
@@ -96,7 +99,7 @@ class _Search:
         self.sharers = [_union(others for _, others, _, _ in touched) for touched in self.touched]
 
     def segments(self, order: Sequence[int]) -> list[StepRange]:
-        """What each segment is in this order."""
+        """Split `order` at the cut points."""
         points = cut_points(ancestors(self.graph))
         alive, first, found = self.graph.inputs - self.graph.unread, 0, []
         for start, goal in pairwise(points):
@@ -106,7 +109,7 @@ class _Search:
         return found
 
     def segment(self, start: int, goal: int, alive: int, steps: tuple[int, ...]) -> StepRange:
-        """The segment between two cut points in the order of `steps`, with `alive` bytes alive at the start."""
+        """Return the segment between two cut points in the order of `steps`, from `alive` bytes."""
         done, left, peak = start, alive, 0
         for step in steps:
             added, growth = self.price(step, done)
@@ -116,9 +119,9 @@ class _Search:
         return StepRange(start, goal, alive, left, steps, peak)
 
     def ordered(self, segment: StepRange, level: int, share: int) -> tuple[tuple[int, ...] | None, int]:
-        """The steps of a segment in an order with a lower peak, or None; and what peak the search has reached.
+        """Find an order of a segment with a lower peak, or None; also return the peak reached.
 
-        Orders that stay at or below `level` are alike to it. If it reached more than that, no order is below what it
+        Orders that stay at or below `level` are alike to it. If it reached more than that, no order is below the peak
         reached. It ends when it finds an order, when there is none, or after `share` moves.
         """
         end = max(0, self.work - share)
@@ -145,12 +148,12 @@ class _Search:
         return None, segment.peak
 
     def children(self, state: SearchState, segment: StepRange) -> list[SearchState]:
-        """The states one step, and the moves forced after it, later, with a peak below that of the segment.
+        """Return the states one step later, with forced moves made, below the segment's peak.
 
-        Only one where a way like that gives no more alive, at no higher peak: nothing is gained by putting it off.
+        Returns only one if it has no more alive at no higher peak: nothing is gained by putting it off.
         """
         prices = [(step, *self.price(step, state.done)) for step in _bits(state.ready)]
-        # These free what they take, but raise the peak: forced moves once it has been raised.
+        # These free as much as they take, but raise the peak: forced moves once it has been raised.
         waiting = _union(1 << step for step, _, growth in prices if growth <= 0)
         found = []
         for step, added, growth in prices:
@@ -166,7 +169,10 @@ class _Search:
         return found
 
     def settle(self, state: SearchState, goal: int, check: int, waiting: int) -> None:
-        """Runs all forced moves. `check` are the ready steps that may be some, `waiting` those that raised the peak."""
+        """Run all forced moves.
+
+        `check` are ready steps that may be forced, `waiting` steps that raised the peak.
+        """
         while check:
             bit = check & -check
             check ^= bit
@@ -182,7 +188,7 @@ class _Search:
                 check |= waiting & state.ready
 
     def run(self, state: SearchState, goal: int, step: int, growth: int) -> int:
-        """Runs a step; returns the ready steps whose price may have changed."""
+        """Run a step; return the ready steps whose price may have changed."""
         state.done |= 1 << step
         state.ready ^= 1 << step
         state.alive += growth
@@ -193,9 +199,9 @@ class _Search:
         return state.ready & self.sharers[step]
 
     def price(self, step: int, done: int) -> tuple[int, int]:
-        """The bytes that come to life for `step` after the steps `done`, and how many more are alive once it has run.
+        """Return the allocation of `step` after the steps `done`, and its growth, in bytes.
 
-        Inputs that nobody reads are alive at the first step, whichever it is: part of what it takes, and gives back.
+        Inputs that nobody reads are alive at the first step, whichever it is: part of its allocation, and given back.
         """
         self.work -= 1
         added = freed = 0
@@ -209,6 +215,7 @@ class _Search:
 
 
 def _bits(steps: int) -> Iterator[int]:
+    """Yield the steps of a bit set, in order."""
     while steps:
         bit = steps & -steps
         steps ^= bit
@@ -216,6 +223,7 @@ def _bits(steps: int) -> Iterator[int]:
 
 
 def _union(sets: Iterable[int]) -> int:
+    """Join bit sets."""
     found = 0
     for each in sets:
         found |= each

@@ -1,4 +1,4 @@
-"""Orders of the steps of a program, and the one that needs the least memory. All sizes are bytes.
+"""Find the order of a program's steps with the least memory. All sizes are bytes.
 
 The peak of an order is its bound: the largest sum of aligned buffers alive at one step.
 """
@@ -15,17 +15,20 @@ from .beam import beam_search
 from .best_first import best_first
 from .step_graph import StepGraph, check_order, step_graph
 
-#: names of orders that cost next to nothing
+#: names of the orders that need no search
 CHEAP_ORDERS = ("given", "depth-first", "on-demand", "greedy")
-#: states the beam keeps at each step, unless told otherwise
+#: default width of the beam, in states per step
 EFFORT = 32
-#: moves the best-first search may look at, unless told otherwise; about three seconds where all of it is used
+#: default budget of moves of the best-first search; about three seconds if it is used up
 WORK = 400_000
 
 
 @dataclass(frozen=True)
 class FoundOrder:
-    """An order of the steps (a permutation for `Program.reordered`), its peak, and whether no order has a lower one."""
+    """Order of the steps, its peak, and whether no order has a lower one.
+
+    The order is a permutation for `Program.reordered`.
+    """
 
     order: tuple[int, ...]
     peak: int
@@ -33,18 +36,18 @@ class FoundOrder:
 
 
 def orders(program: Program) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The CHEAP_ORDERS of a program, by name."""
+    """Return the CHEAP_ORDERS of a program, by name."""
     return orders_of(step_graph(program))
 
 
 def orders_of(graph: StepGraph) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The same, of a program whose graph is at hand."""
+    """Return the CHEAP_ORDERS of a step graph, by name."""
     made = (tuple(range(len(graph.before))), depth_first(graph), on_demand(graph), greedy(graph))
     return zip(CHEAP_ORDERS, made, strict=True)
 
 
 def best_order(program: Program, work: int = WORK, alignment: int = ALIGNMENT) -> FoundOrder:
-    """The order of `beam_order`, or a better one that best-first search finds looking at no more than `work` moves."""
+    """Improve the order of `beam_order` by best-first search, looking at no more than `work` moves."""
     best = beam_order(program, alignment=alignment)
     if best.optimal:
         return best
@@ -56,9 +59,10 @@ def best_order(program: Program, work: int = WORK, alignment: int = ALIGNMENT) -
 
 
 def beam_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMENT) -> FoundOrder:
-    """The best of the named orders, improved by a beam of `effort` states; 0 is no search. Never worse than given.
+    """Return the best cheap order, improved by a beam of `effort` states; 0 is no search.
 
-    Of orders with the same peak the first of `orders` is kept, so a program that is good already stays as it is.
+    It is never worse than the given order. Of orders with the same peak the first of `orders` is kept, so a program
+    that is good already stays as it is.
     """
     graph = step_graph(program, alignment)
     best = FoundOrder((), 0, False)
@@ -78,7 +82,7 @@ def beam_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMEN
 
 
 def depth_first(graph: StepGraph) -> tuple[int, ...]:
-    """Reverse post-order over the steps that wait: a branch is run to its end before the next one is begun.
+    """Order the steps in reverse post-order: a branch runs to its end before the next begins.
 
     The order TensorFlow Lite converters and HMCOS (DAC 2022) start from. Of several branches the first is run first.
     """
@@ -91,7 +95,7 @@ def depth_first(graph: StepGraph) -> tuple[int, ...]:
 
 
 def on_demand(graph: StepGraph) -> tuple[int, ...]:
-    """Post-order from the last steps through what they need: nothing is computed before something asks for it."""
+    """Order the steps in post-order from the last: nothing is computed before a reader asks."""
     needs: list[list[int]] = [[] for _ in graph.before]
     for step, after in enumerate(graph.after):
         for later in after:
@@ -105,7 +109,7 @@ def on_demand(graph: StepGraph) -> tuple[int, ...]:
 
 
 def _post_order(root: int, edges: list, seen: list[bool], finished: list[int]) -> None:
-    """Appends what can be reached from `root` to `finished`, each step after all that its edges lead to."""
+    """Append the nodes reachable from `root` to `finished`, each after all its edges lead to."""
     if seen[root]:
         return
     seen[root] = True
@@ -123,9 +127,9 @@ def _post_order(root: int, edges: list, seen: list[bool], finished: list[int]) -
 
 
 def greedy(graph: StepGraph) -> tuple[int, ...]:
-    """Always the ready step after which the least memory is alive; of equal ones the one that needs less on the way.
+    """Order the steps by least memory alive after each; ties go to the step that allocates less.
 
-    A step's price changes only when a step runs that shares a buffer with it, so prices are kept in a heap, in which
+    A step's price changes only when a step runs that shares a buffer with it. So prices are kept in a heap, and
     outdated ones stay until they come up.
     """
     waiting = [needs.bit_count() for needs in graph.before]
@@ -158,6 +162,6 @@ def greedy(graph: StepGraph) -> tuple[int, ...]:
 
 
 def _price(graph: StepGraph, step: int, done: int) -> tuple[int, int]:
-    """What running `step` after the steps `done` adds in the end, and what it adds on the way, in bytes."""
+    """Return the growth after `step`, and its allocation, in bytes, given finished steps `done`."""
     added = graph.added(step, done)
     return added - graph.freed(step, done), added

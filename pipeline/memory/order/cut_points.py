@@ -1,4 +1,6 @@
-"""Cut points: sets of steps that every order has run at some moment, and nothing else. What is alive there is fixed.
+"""Find cut points: sets of steps that every order has run at some moment.
+
+At a cut point nothing else has run, so the bytes alive are fixed.
 
     a ──► b ──► d ──► e ──► g        cut points: {}, {a}, {a, b, c, d}, {a, b, c, d, e, f, g}
      └──► c ──┘  └──► f ──┘          segments:   a | b c d | e f g
@@ -12,9 +14,9 @@ from .step_graph import StepGraph
 
 
 def ancestors(graph: StepGraph) -> list[int]:
-    """For each step the steps that every order runs before it, as a bit set."""
+    """Return the ancestors of each step as a bit set: every order runs them before it."""
     found: list[int] = []
-    for before in graph.before:  # in the given order, in which each step comes after what it needs
+    for before in graph.before:  # in the given order: each step comes after its dependencies
         everything, left = before, before
         while left:
             bit = left & -left
@@ -25,7 +27,7 @@ def ancestors(graph: StepGraph) -> list[int]:
 
 
 def cut_points(earlier: list[int]) -> list[int]:
-    """The cut points as bit sets, growing from no step to all; `earlier` are the ancestors of each step.
+    """Return the cut points as bit sets, from no step to all; `earlier` are the ancestors of each step.
 
     Sorted by their number of ancestors, the steps of a cut point come first, and are ancestors of all the others.
     """

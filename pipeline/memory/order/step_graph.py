@@ -1,4 +1,4 @@
-"""Which steps must come before which, and which parts of buffers each step gives birth to or is the last to touch.
+"""Build the dependency graph of a program's steps, with their buffer parts.
 
 Sets of steps are ints used as bit sets: step i is in the set if bit i is set.
 """
@@ -15,13 +15,13 @@ from ..liveness import ALIGNMENT, Parts, lives_of, summed
 
 @dataclass(frozen=True)
 class StepGraph:
-    """A program as a scheduler sees it. All sizes are bytes rounded up to the alignment; parts are liveness.Parts.
+    """Dependencies and part sizes of a program, for schedulers.
 
-    `before[i]` are the steps that must run before step i, as a bit set; `after[i]` those that wait for it directly.
-    `touches[i]` are the parts step i reads or writes, `born[i]` those of them it writes that are no inputs.
-    `touched_by[p]` are the steps that touch part p, as a bit set. `given` are the inputs, `kept` the outputs. `inputs`
-    is the size of all inputs together, `unread` of those that die after the first step, whichever it is.
-    `least` is what no order can be below.
+    All sizes are bytes rounded up to the alignment; parts are liveness.Parts. `before[i]` are the steps that must run
+    before step i, as a bit set; `after[i]` are the steps that wait for it directly. `touches[i]` are the parts step i
+    reads or writes; `born[i]` are the parts it writes, inputs excluded. `touched_by[p]` are the steps that touch part
+    p, as a bit set. `given` are the inputs, `kept` the outputs. `inputs` is the size of all inputs together, `unread`
+    the size of the inputs that die after the first step, whichever it is. No order is below `least`.
     """
 
     before: tuple[int, ...]
@@ -37,25 +37,31 @@ class StepGraph:
     least: int
 
     def added(self, step: int, done: int) -> int:
-        """The bytes that running `step` after the steps `done` brings to life."""
+        """Return the bytes `step` allocates after the steps `done`."""
         return sum(self.sizes[p] for p in self.born[step] if not self.touched_by[p] & done)
 
     def freed(self, step: int, done: int) -> int:
-        """The bytes that die once `step` has run after the steps `done`."""
+        """Return the bytes that die once `step` has run after the steps `done`."""
         left = ~(done | 1 << step)
         dead = sum(self.sizes[p] for p in self.touches[step] if not self.touched_by[p] & left and p not in self.kept)
         return dead if done else dead + self.unread
 
     def alive(self, order: Sequence[int]) -> list[int]:
-        """The bytes alive at each step of an order; one entry where there are no steps. See liveness.alive_bytes."""
+        """Sum the bytes alive at each step of an order; one entry without steps.
+
+        See liveness.alive_bytes.
+        """
         moments = max(1, len(order))
         touched = (self.touches[step] for step in order)
         return summed(self.sizes, lives_of(len(self.sizes), self.given, touched, self.kept, moments), moments)
 
 
 def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
-    """The dependencies of the program, byte by byte: a reader after the writers, a writer after the writers and readers
-    before it. Parts of a buffer that do not meet are free of each other."""
+    """Build the dependencies of the program, byte by byte.
+
+    A reader comes after the writers of its bytes, a writer after their earlier writers and readers. Parts of a buffer
+    that do not meet are independent.
+    """
     parts = Parts(program, alignment)
     inputs = frozenset(parts.of([port.tensor for port in program.inputs]))
     outputs = frozenset(parts.of([port.tensor for port in program.outputs]))
@@ -100,23 +106,26 @@ def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
     )
 
 
-#: bytes from, up to, and the step that reads or writes them
+#: first byte, end, and the step that reads or writes them
 _Access = tuple[int, int, int]
 
 
 def _accesses(program: Program, tensors: tuple[int, ...]) -> list[tuple[int, int, int]]:
-    """The buffer of each tensor that is no weight, and the bytes of it, half-open."""
+    """List the buffer and half-open byte range of each tensor that is no weight."""
     found = [program.tensors[tensor] for tensor in tensors]
     return [(each.buffer, each.offset, each.offset + each.nbytes) for each in found if each.buffer is not None]
 
 
 def _meeting(accesses: list[_Access], low: int, high: int) -> list[int]:
-    """The steps that touch one of these bytes; of an empty range, all that touch the place: they keep their order."""
+    """List the steps that touch one of the bytes `[low, high)`.
+
+    An empty range meets accesses of the same place, so that these keep their order.
+    """
     return [step for start, end, step in accesses if start < high and low < end or (start, end) == (low, high)]
 
 
 def check_order(program: Program, order: Sequence[int]) -> None:
-    """Raises PlanError unless `order` is a permutation of the steps in which each comes after what it depends on."""
+    """Check that `order` is a permutation of the steps that keeps dependencies. Raises PlanError."""
     if sorted(order) != list(range(len(program.steps))):
         raise PlanError(f"The order of '{program.name}' is not a permutation of its {len(program.steps)} steps.")
     before = step_graph(program).before

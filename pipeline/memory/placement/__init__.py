@@ -1,0 +1,1 @@
+"""Place buffers in one arena and add up the footprint: `plan_arena`, `account`."""

@@ -1,4 +1,7 @@
-"""Adds up what a model costs on a target, in the words of design.md, section 1. All sizes are bytes."""
+"""Add up the footprint of a model on a target. All sizes are bytes.
+
+design.md, section 1, defines the words.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def account(program: Program, plan: ArenaPlan, *, workspace: int, code: int, weights_in_place: bool) -> Footprint:
-    """The footprint of `program` with the arena of `plan`.
+    """Return the footprint of `program` with the arena of `plan`.
 
     `workspace` is that of the kernel that needs most, `code` the text and read-only data without the weights.
-    `weights_in_place` says that the target reads weights where they are stored, so that they take no ram.
+    `weights_in_place` says that the target reads weights from their storage, so that they take no ram.
     """
     weights = program.weight_bytes
     return Footprint(
@@ -37,9 +40,10 @@ def account(program: Program, plan: ArenaPlan, *, workspace: int, code: int, wei
 
 
 def sum_of_tensors(program: Program) -> int:
-    """The literature's static metric: inputs some kernel reads + weights + every kernel's results; views are free.
+    """Return the literature's static metric: inputs some kernel reads + weights + every kernel's results.
 
-    Sharing memory leaves it as it is: what a kernel that went away would have copied is a tensor of the graph still.
+    Views are free. Sharing memory leaves the metric as it is: the result of a copy that went away still counts as a
+    tensor of the graph.
     """
     reads = [tensor for step in program.steps for tensor in step.reads] + [view.source for view in program.views]
     writes = [tensor for step in program.steps for tensor in step.writes]
@@ -51,14 +55,14 @@ def sum_of_tensors(program: Program) -> int:
 
 
 def fits(ram: int, flash: int, budget: Budget, capacity_ram: int, capacity_flash: int) -> bool:
-    """Whether `ram` and `flash` are within the budget, or within the target's capacity where no budget is set."""
+    """Tell whether `ram` and `flash` keep the budget, or the capacity without one."""
     ram_limit = capacity_ram if budget.ram is None else budget.ram
     flash_limit = capacity_flash if budget.flash is None else budget.flash
     return ram <= ram_limit and flash <= flash_limit
 
 
 def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target) -> Footprint:
-    """What the library of a program takes, its `workspace` and `code` being known; in bytes."""
+    """Return the footprint of a program's library with known `workspace` and `code`, in bytes."""
     from .. import account
 
     in_place = target.weights == "in-place"

@@ -1,12 +1,13 @@
-"""Canonical depth-first search for a placement of a given height, as in MiniMalloc (Moffitt, ASPLOS 2023).
+"""Search depth-first for a canonical placement of a given height.
 
-A placement is canonical when every box lies on the ground or on top of a box it meets in time. Any placement can be
-pushed down into a canonical one, so it is enough to place boxes by rising offset, each at the lowest offset it still
-has. Together with the pruning below the search is exact: it stops early only when its work is used up.
+The search is MiniMalloc's (Moffitt, ASPLOS 2023). A placement is canonical when every box lies on the ground or on top
+of a box it meets in time. Any placement can be pushed down into a canonical one, so it is enough to place boxes by
+rising offset, each at the lowest offset it still has. Together with the pruning below the search is exact: it stops
+early only when its work is used up.
 
-Around the search: boxes that find a place whatever the others do are set aside first (the "simplify" step of graph
-colouring register allocation, Chaitin 1982, here for boxes of different sizes), and whatever no longer meets in time
-is solved apart.
+Around the search: boxes that find a place in any case are set aside first (the "simplify" step of graph colouring
+register allocation, Chaitin 1982, here for boxes of different sizes), and groups that no longer meet in time are solved
+apart.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from dataclasses import dataclass
 
 from .greedy import Box, Placement, crowding, neighbours, place
 
-#: boxes up to which the search is exact whatever work it is allowed
+#: most boxes for which the search is exact, whatever its work
 EXACT_BOXES = 9
-#: boxes placed one after the other at most, for the sake of Python's stack
+#: deepest recursion, limited for Python's stack
 DEPTH = 250
 #: work that a search of so few boxes cannot use up
 NO_LIMIT = 1 << 60
 
 
 class OutOfWork(Exception):
-    """The work allowed to one search is used up; caught in this module."""
+    """Signal that the work of one search is used up; caught in this module."""
 
 
 @dataclass
 class Work:
-    """How many boxes the search may still look at: a deterministic stand-in for time, a few million per second."""
+    """Budget of boxes the search may still look at: deterministic, a few million per second."""
 
     left: int
 
@@ -41,10 +42,11 @@ class Work:
 
 
 def lower_placement(boxes: Sequence[Box], best: Placement, bound: int, work: int) -> Placement:
-    """A placement no higher than `best`, if possible of height `bound`: the least one for up to `EXACT_BOXES` boxes.
+    """Find a placement no higher than `best`, if possible of height `bound`.
 
-    `work` limits the boxes looked at in all searches together. The bound is tried first, since most networks reach
-    it; then the heights between what was refuted (or given up) and what was found are halved.
+    It is the least one for up to `EXACT_BOXES` boxes. `work` limits the boxes looked at in all searches together. The
+    bound is tried first, since most networks reach it. Then the heights between the highest refuted (or given up) and
+    the best found are halved.
     """
     near = neighbours(boxes)
     left = NO_LIMIT if len(boxes) <= EXACT_BOXES else work
@@ -63,7 +65,7 @@ def lower_placement(boxes: Sequence[Box], best: Placement, bound: int, work: int
 
 
 def _search(boxes: Sequence[Box], near: Sequence[Sequence[int]], height: int, work: Work) -> Placement | None:
-    """A placement of at most `height`; None if there is none, or if the work did not suffice to find it."""
+    """Find a placement of at most `height`; None if none exists, or the work did not suffice."""
     aside = set_aside(boxes, near, height)
     core = sorted(set(range(len(boxes))) - set(aside))
     for turn, preorder in enumerate(PREORDERS, 1):
@@ -83,7 +85,7 @@ def _search(boxes: Sequence[Box], near: Sequence[Sequence[int]], height: int, wo
 
 
 def set_aside(boxes: Sequence[Box], near: Sequence[Sequence[int]], height: int) -> list[int]:
-    """Boxes that fit below `height` wherever the rest is put, in the order in which they were found.
+    """List boxes that fit below `height` however the rest is placed, in the order found.
 
     A neighbour of size n forbids a box of size s at most n + s − 1 of the height − s + 1 offsets it could have. Boxes
     set aside later may rely on boxes set aside earlier being placed after them.
@@ -128,14 +130,14 @@ def _by_size(boxes: Sequence[Box]) -> list[int]:
     return _rank(boxes, lambda b: (-boxes[b].size, -boxes[b].length))
 
 
-#: which of the boxes that could be put at one offset is tried first, as a rank for each box
+#: ranks of boxes at one offset: the lowest rank is tried first
 PREORDERS: tuple[Preorder, ...] = (_by_crowding, _by_length, _by_size)
 
 
 class Search:
-    """One depth-first search below `height`. `offset[b]` is -1 until box `b` is placed; `solve` fills it in.
+    """Search depth-first below `height`; `solve` fills in `offset`, -1 for an unplaced box.
 
-    `least[b]` is the lowest offset left for an unplaced box. A trail of its changes is what backtracking undoes.
+    `least[b]` is the lowest offset left for an unplaced box. Backtracking undoes its changes from a trail.
     """
 
     def __init__(
@@ -149,13 +151,13 @@ class Search:
         self.depth = 0
 
     def solve(self, free: Sequence[int]) -> bool:
-        """Places the boxes `free`; False if that is impossible. Raises OutOfWork."""
+        """Place the boxes `free`; False if that is impossible. Raises OutOfWork."""
         for box in free:
             self.core[box] = True
         return self._apart(sorted(free, key=lambda b: (self.boxes[b].start, b)), 0, -1)
 
     def _apart(self, free: list[int], base: int, tie: int) -> bool:
-        """Places boxes, sorted by start, group by group: groups do not meet in time, so one failing fails all."""
+        """Place boxes, sorted by start, in groups disjoint in time; one failing group fails all."""
         group: list[int] = []
         end = 0
         for box in [*free, None]:
@@ -169,10 +171,10 @@ class Search:
         return True
 
     def _feasible(self, group: list[int], base: int) -> bool:
-        """False if at some step the boxes still to be placed cannot fit between the lowest offset left and the height.
+        """Tell whether the unplaced boxes can fit below the height at every step.
 
-        No box can be put below `base`, the offset of the box placed last. The sum alive changes only where a box
-        starts, so only those steps are looked at.
+        No box can be put below `base`, the offset of the box placed last. The sum alive changes only at the start of a
+        box, so only those steps are looked at.
         """
         alive: list[int] = []
         for position, box in enumerate(group):
@@ -188,7 +190,7 @@ class Search:
         return True
 
     def _place_one(self, group: list[int], base: int, tie: int) -> bool:
-        """Places one box of the group, then the rest; tries each box that may come next in a canonical order."""
+        """Place one box of the group, then the rest; try each canonical next box."""
         least, boxes, rank = self.least, self.boxes, self.rank
         self.work.spend(len(group))
         if self.depth >= DEPTH:
@@ -214,7 +216,7 @@ class Search:
                 return True
             self._undo(mark, group)
             if fits and not covered:
-                break  # It touches nothing that is still to be placed: no other choice can do better.
+                break  # It touches no unplaced box: no other choice can do better.
         self.depth -= 1
         return False
 

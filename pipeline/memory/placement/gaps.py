@@ -1,4 +1,4 @@
-"""Greedy placement of buffers whose parts are alive at different times: where one has a gap, another may lie.
+"""Place buffers with gaps greedily: a buffer may lie in the gap of another.
 
     offset ▲        ┌────────┐
            │ ┌────┐ │ c, its │         the first part of c is not there before the second: x lies below it
@@ -8,8 +8,8 @@
            │ │ c, its 2nd    │
            └─┴───────────────┴──► steps
 
-Called gaps by MiniMalloc (Moffitt, ASPLOS 2023), which searches exactly; here each is put at the lowest offset it may
-have, in several orders.
+A gap is a time in which only some parts of a buffer are alive. The word is MiniMalloc's (Moffitt, ASPLOS 2023), which
+searches exactly. Here each buffer is put at its lowest possible offset, in several orders.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .greedy import Box, Placement, neighbours, orders, promote
 
 @dataclass(frozen=True)
 class Block:
-    """Alive in the half-open range `[start, end)` of steps, `[lower, upper)` of its buffer; in any one unit."""
+    """Part of a buffer: `[lower, upper)` of it alive in steps `[start, end)`; in any one unit."""
 
     start: int
     end: int
@@ -30,13 +30,15 @@ class Block:
     upper: int
 
 
-#: the pieces of one buffer, which keep their places relative to each other
+#: the blocks of one buffer, at fixed offsets to each other
 Shape = tuple[Block, ...]
 
 
 def place_with_gaps(shapes: Sequence[Shape], best: Placement, bound: int, rounds: int) -> Placement:
-    """A placement no higher than `best`, of the same buffers: of those that greedy orders lead to, each followed by
-    `rounds` with the buffers at the top first, the lowest; `bound` is the height at which to stop."""
+    """Place the buffers of `shapes` greedily, no higher than `best`; stop at height `bound`.
+
+    Tries several greedy orders, each followed by `rounds` with the buffers at the top first, and keeps the lowest.
+    """
     if all(len({(each.start, each.end) for each in shape}) == 1 for shape in shapes):
         return best
     boxes = [_around(shape) for shape in shapes]
@@ -57,12 +59,12 @@ def place_with_gaps(shapes: Sequence[Shape], best: Placement, bound: int, rounds
 
 
 def _around(shape: Shape) -> Box:
-    """The whole of it, from when it is first alive to when it is last."""
+    """Return the box around a shape, from its first step alive to its last."""
     return Box(min(each.start for each in shape), max(each.end for each in shape), max(each.upper for each in shape))
 
 
 def _apart(shape: Shape, other: Shape) -> Iterator[tuple[int, int]]:
-    """How far above the offset of `other`, exclusively from and to, that of `shape` must not be."""
+    """Yield the open intervals of forbidden offset differences, `shape` minus `other`."""
     for one in shape:
         for two in other:
             if one.start < two.end and two.start < one.end:

@@ -1,4 +1,4 @@
-"""Greedy placement: take the buffers in some order and put each into the lowest, or the tightest, gap that is free.
+"""Place buffers greedily: take them in some order, each into the lowest or the tightest free gap.
 
 No single order wins on every network, so the planner takes the best of several. A box is a buffer in time and memory:
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Box:
-    """A buffer to be placed: alive in the half-open range `[start, end)` of steps, `size` in any one unit, all > 0."""
+    """Buffer to place: alive in steps `[start, end)`, of `size` in any one unit, all > 0."""
 
     start: int
     end: int
@@ -30,14 +30,14 @@ class Box:
 
 @dataclass(frozen=True)
 class Placement:
-    """The offset of each box, in the boxes' unit, and the top of the highest one."""
+    """Offset of each box, in the boxes' unit, and the top of the highest one."""
 
     offsets: tuple[int, ...]
     height: int
 
 
 def neighbours(boxes: Sequence[Box]) -> list[list[int]]:
-    """For each box, the boxes that are alive at some step at which it is: they must not share memory with it."""
+    """List, for each box, the boxes alive at a common step: they must not share memory."""
     found: list[list[int]] = [[] for _ in boxes]
     alive: list[int] = []
     for box in sorted(range(len(boxes)), key=lambda b: boxes[b].start):
@@ -50,7 +50,7 @@ def neighbours(boxes: Sequence[Box]) -> list[list[int]]:
 
 
 def loads(boxes: Sequence[Box]) -> list[int]:
-    """For each step, the summed size of the boxes alive at it."""
+    """Sum the sizes of the boxes alive at each step."""
     change = [0] * (max((box.end for box in boxes), default=0) + 1)
     for box in boxes:
         change[box.start] += box.size
@@ -63,13 +63,13 @@ def loads(boxes: Sequence[Box]) -> list[int]:
 
 
 def crowding(boxes: Sequence[Box]) -> list[int]:
-    """For each box, the largest load of a step at which it is alive: how much memory it must share."""
+    """Return, for each box, the largest load of a step at which it is alive."""
     steps = loads(boxes)
     return [max(steps[box.start : box.end]) for box in boxes]
 
 
 def orders(boxes: Sequence[Box], near: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """The orders in which the greedy planners take the boxes, the most often successful first.
+    """Yield the greedy orders of the boxes, the most often successful first.
 
     By size: TensorFlow Lite Micro's GreedyMemoryPlanner, ExecuTorch's greedy algorithm, and "greedy by size" of
     Pisarchyk & Lee, Efficient Memory Management for Deep Neural Net Inference (MLSys workshop 2020). By crowding, then
@@ -106,9 +106,9 @@ def place(
     below: int | None = None,
     fixed: Sequence[int] | None = None,
 ) -> Placement | None:
-    """The boxes placed one by one in `order`, each in the lowest gap that holds it, or (`tightest`) in the smallest.
+    """Place the boxes in `order`, each in the lowest gap, or (`tightest`) the smallest.
 
-    None as soon as a box would end at `below` or above: the caller has something as good. Boxes that have an offset
+    Returns None as soon as a box would end at `below` or above: the caller has something as good. Boxes with an offset
     in `fixed` (not -1) keep it.
     """
     offsets = [-1] * len(boxes) if fixed is None else list(fixed)
@@ -140,7 +140,10 @@ def place(
 
 
 def promote(order: Sequence[int], boxes: Sequence[Box], placement: Placement) -> list[int]:
-    """`order` with the boxes first that reach the top of `placement` ("squeaky wheel", Joslin & Clements 1999)."""
+    """Move the boxes at the top of `placement` to the front.
+
+    "Squeaky wheel" optimisation, Joslin & Clements 1999.
+    """
     tops = [placement.offsets[b] + boxes[b].size for b in order]
     blamed = [b for b, top in zip(order, tops, strict=True) if top == placement.height]
     return blamed + [b for b, top in zip(order, tops, strict=True) if top < placement.height]

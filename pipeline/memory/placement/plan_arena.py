@@ -1,4 +1,4 @@
-"""Places the buffers of a program in one arena, as low as it can, and says whether lower is possible at all."""
+"""Place the buffers of a program in one arena, as low as possible."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .gaps import Block, Shape, place_with_gaps
 from .greedy import Box, Placement, loads, neighbours, orders, place, promote
 from .skyline import skyline_placement
 
-#: how often the boxes at the top are promoted before the search is asked
+#: promotions of the boxes at the top before the searches begin
 PROMOTIONS = 24
-#: boxes the searches may look at; half a second to a second, where they are needed at all
+#: boxes the searches may look at; half a second to a second, if they are needed at all
 WORK = 400_000
 
 
 @dataclass(frozen=True)
 class ArenaPlan:
-    """Where each buffer lies in the arena, in bytes, by buffer index; a buffer that is never alive or empty is at 0.
+    """Offset of each buffer in the arena, in bytes, by index; 0 for an empty or never alive buffer.
 
-    `bound` and `floor` are what no plan of this order, and no order, can beat. `proved` says that the arena is equal
-    to the bound, so that no better plan of this order exists.
+    No plan of this order goes below `bound`; no order goes below `floor`. `proved` says that the arena equals the
+    bound, so that no better plan of this order exists.
     """
 
     offsets: tuple[int, ...]
@@ -35,11 +35,12 @@ class ArenaPlan:
 
 
 def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -> ArenaPlan:
-    """An arena for the program in its given order, offsets and sizes rounded up to `alignment` bytes.
+    """Plan an arena for the program in its given order.
 
-    The best of several greedy orders, then searches, exact for small programs and limited to `work` otherwise; they
-    take each buffer for as long as any part of it is alive. Where that is above the bound, gaps are used, greedily.
-    They stop as soon as the bound is reached. Deterministic: no clock, no random numbers.
+    Offsets and sizes are rounded up to `alignment` bytes. Takes the best of several greedy orders, then of searches,
+    exact for small programs and limited to `work` otherwise. These take each buffer as alive while any part of it is.
+    If the result is above the bound, gaps are used, greedily. Stops as soon as the bound is reached. Deterministic: no
+    clock, no random numbers.
     """
     lives = lifetimes(program)
     placed = [
@@ -64,8 +65,10 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
 
 
 def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
-    """The lowest placement found: greedy orders, then promotions, then the skyline and the canonical search, each with
-    half of the work."""
+    """Find the lowest placement: greedy orders, promotions, then skyline and canonical search.
+
+    Each of the two searches gets half of the work.
+    """
     if not boxes:
         return Placement((), 0)
     least = max(loads(boxes))
@@ -89,7 +92,7 @@ def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
 def _promoted(
     boxes: Sequence[Box], near: Sequence[Sequence[int]], order: list[int], best: Placement, least: int
 ) -> Placement:
-    """Places again and again, each time with the boxes first that reached the top the time before."""
+    """Place repeatedly, each time with the boxes at the last top first."""
     placement = best
     for _ in range(PROMOTIONS):
         if best.height == least:
@@ -104,7 +107,7 @@ def _promoted(
 
 
 def _shape(parts: Parts, buffer: int, unit: int) -> Shape:
-    """The parts of a buffer that are ever alive."""
+    """Return the parts of a buffer that are ever alive, as blocks."""
     return tuple(
         Block(life.start, life.end, parts.lowers[part] // unit, (parts.lowers[part] + parts.sizes[part]) // unit)
         for part in parts.of_buffer(buffer)
@@ -113,7 +116,10 @@ def _shape(parts: Parts, buffer: int, unit: int) -> Shape:
 
 
 def _compressed(lives: Sequence[Lifetime], sizes: Sequence[int]) -> list[Box]:
-    """Boxes over the moments at which some buffer is born: lifetimes that meet do so at one of these."""
+    """Return boxes over the moments at which some buffer is born.
+
+    Lifetimes that meet do so at one of these.
+    """
     births = sorted({life.start for life in lives})
     rank = {step: number for number, step in enumerate(births)}
     count, number = {}, 0

@@ -1,13 +1,13 @@
-"""Skyline placement: fill the lowest valley with the best box that fits into it, again and again, learning from that.
+"""Place boxes by skyline: fill the lowest valley with the best fitting box, in rounds that learn.
 
     offset ▲        ┌───────┐
            │ ┌────┐ │ box 1 │      between box 0 and box 1 is the lowest valley; where no box that is left
            │ │ 0  └─┤       │      lies within it, its floor is raised to the lower of its sides
            └─┴──────┴───────┴──► steps
 
-As best-fit skyline packing of a strip does (Burke, Kendall & Whitwell, Operations Research 2004), but here a box has
-its place in time. A round ends where what is left at some step cannot stay below the height wanted any more; the boxes
-left there are preferred from then on ("squeaky wheel", Joslin & Clements 1999), and that is slowly forgotten.
+This is best-fit skyline packing of a strip (Burke, Kendall & Whitwell, Operations Research 2004), but a box has a fixed
+place in time. A round ends when the boxes left at some step cannot stay below the wanted height any more. These boxes
+are preferred from then on ("squeaky wheel", Joslin & Clements 1999), and that is slowly forgotten.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from random import Random
 
 from .greedy import Box, Placement, loads
 
-#: what makes a box wanted: each side of the valley it touches, the load left around it, having been left, and chance
+#: weights of a box's priority: each valley side it touches, the load left around it, having been left, chance
 SIDE, LOAD, LEFT, CHANCE = 0.1, 1.0, 0.02, 0.05
-#: what is kept of having been left from one round to the next
+#: share of the priority for having been left that stays from round to round
 MEMORY = 0.98
-#: how much of what is above the bound may be there again in the next placement
+#: share of the excess over the bound that the next round may keep
 STRIDE = 0.97
 
 
 def skyline_placement(boxes: Sequence[Box], best: Placement, bound: int, work: int) -> Placement:
-    """A placement no higher than `best`: the lowest of many rounds, which look at about `work` boxes. Deterministic.
+    """Find a placement no higher than `best`: the lowest of many rounds. Deterministic.
 
-    The constants were tried on rectangles cut into 150 to 450 boxes; none of them matters much.
+    The rounds look at about `work` boxes together. The constants were tried on rectangles cut into 150 to 450 boxes;
+    none of them matters much.
     """
     random = Random(0)
     tallest, last = max(box.size for box in boxes), max(box.end for box in boxes)
@@ -49,14 +50,17 @@ def skyline_placement(boxes: Sequence[Box], best: Placement, bound: int, work: i
 
 
 def fill(boxes: Sequence[Box], wanted: Sequence[float], limit: int) -> tuple[list[int], list[int], int]:
-    """The offsets of the boxes, in each valley the most `wanted` first; the boxes left at the step where it was seen
-    that they will not stay within `limit`, none if all do; and how many boxes were looked at."""
+    """Fill the skyline once, the most `wanted` box of each valley first, below `limit`.
+
+    Returns the offsets, the boxes left at the step that cannot stay within `limit` (none if all fit), and the number of
+    boxes looked at.
+    """
     load = loads(boxes)
     most = max(load)
     starting: list[list[int]] = [[] for _ in load]
     for number, box in enumerate(boxes):
         starting[box.start].append(number)
-    # Where no load is left nothing more is to come: a wall of any height.
+    # No box is left at a step without load: put a wall of any height there.
     wall = sum(box.size for box in boxes) + 1
     level = [0 if each else wall for each in load]
     offsets = [-1] * len(boxes)

@@ -1,0 +1,1 @@
+"""Let buffers share memory, in place or without copies: `share`."""

@@ -1,4 +1,4 @@
-"""Several tensors on one buffer: putting them there, and whether each holds what was written for it when it is read."""
+"""Lay several tensors on one buffer, and check that each keeps its bytes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import replace
 
 from ...program import DTYPE_BYTES, Overlay, Program, Step
 
-#: bytes of a buffer, from and up to, and the tensor whose bytes they are: one that a step, or the caller, writes
+#: bytes `[start, end)` of a buffer, and the tensor that wrote them: a step's result, or the caller's input
 Piece = tuple[int, int, int]
 
 
 def overlay_operand(program: Program, step: Step, overlay: Overlay) -> Program | None:
-    """`program` with a read of `step` where `overlay` puts it in a write; its smaller buffer moves into the larger one.
+    """Lay a read of `step` over a write, as `overlay` says; the smaller buffer moves into the larger.
 
-    The same object where they lie there already; None where one is a weight, or neither buffer has room for the other.
-    Whether anything is overwritten too early is another question: see `keeps_contents`.
+    Returns the same object if they lie there already. Returns None if one is a weight, if neither buffer has room for
+    the other, or if a moved tensor would be misaligned for its dtype. `keeps_contents` tells whether anything is then
+    overwritten too early.
     """
     read, write = program.tensors[step.reads[overlay.read]], program.tensors[step.writes[overlay.write]]
     if read.buffer is None or write.buffer is None:
@@ -38,7 +39,7 @@ def overlay_operand(program: Program, step: Step, overlay: Overlay) -> Program |
 
 
 def drop_empty_buffers(program: Program) -> Program:
-    """`program` without the buffers on which no tensor lies any more."""
+    """Remove the buffers that hold no tensor any more."""
     used = sorted({tensor.buffer for tensor in program.tensors if tensor.buffer is not None})
     number = {buffer: place for place, buffer in enumerate(used)}
     tensors = tuple(
@@ -48,12 +49,12 @@ def drop_empty_buffers(program: Program) -> Program:
 
 
 def tensors_on(program: Program, buffer: int) -> frozenset[int]:
-    """The tensors that lie on a buffer."""
+    """Collect the tensors on a buffer."""
     return frozenset(number for number, tensor in enumerate(program.tensors) if tensor.buffer == buffer)
 
 
 def steps_accessing(program: Program, tensors: frozenset[int]) -> list[int]:
-    """The numbers of the steps that read or write any of `tensors`."""
+    """List the steps that read or write any of `tensors`."""
     return [
         number
         for number, step in enumerate(program.steps)
@@ -62,9 +63,9 @@ def steps_accessing(program: Program, tensors: frozenset[int]) -> list[int]:
 
 
 def keeps_contents(program: Program, buffer: int) -> bool:
-    """Whether every tensor on `buffer` that is read, or handed out, then holds what was written for it.
+    """Tell whether every tensor on `buffer` holds its own bytes when read or handed out.
 
-    Runs the steps in their order. A step may write over what it reads only where its kernel allows for that.
+    Runs the steps in their order. A step may overwrite its operand only as its kernel allows.
     """
     contents = _Contents(program, buffer)
     contents.write(contents.on_buffer(tuple(port.tensor for port in program.inputs)))
@@ -77,7 +78,7 @@ def keeps_contents(program: Program, buffer: int) -> bool:
 
 
 def _may_run(program: Program, step: Step, reads: list[int], writes: list[int]) -> bool:
-    """Whether no two results lie on each other, and each on an operand only as the kernel allows."""
+    """Tell whether results overlap operands only as the kernel allows, and never each other."""
     if any(_overlap(program, one, other) for number, one in enumerate(writes) for other in writes[:number]):
         return False
     allowed = {(each.read, each.write) for each in step.in_place if program.is_in_place(step, each)}
@@ -90,13 +91,13 @@ def _may_run(program: Program, step: Step, reads: list[int], writes: list[int]) 
 
 
 def _overlap(program: Program, one: int, other: int) -> bool:
-    """For two tensors on one buffer."""
+    """Tell whether two tensors on one buffer share a byte."""
     (low, high), (start, end) = span(program, one), span(program, other)
     return max(low, start) < min(high, end)
 
 
 def contents_of(program: Program, sources: dict[int, list[int]], tensor: int) -> Iterator[Piece]:
-    """What the bytes of a tensor are, seen through views; `sources` are those of `program.views`."""
+    """Yield the bytes of a tensor by their writer, seen through views; `sources` come from `program.views`."""
     low, high = span(program, tensor)
     if tensor not in sources:
         yield low, high, tensor
@@ -107,13 +108,13 @@ def contents_of(program: Program, sources: dict[int, list[int]], tensor: int) ->
 
 
 def span(program: Program, tensor: int) -> tuple[int, int]:
-    """The bytes of its buffer a tensor covers, half-open."""
+    """Return the half-open byte range of a tensor in its buffer."""
     what = program.tensors[tensor]
     return what.offset, what.offset + what.nbytes
 
 
 class _Contents:
-    """What each byte of one buffer was last written as."""
+    """Track the last writer of each byte of one buffer."""
 
     def __init__(self, program: Program, buffer: int):
         self._program, self._buffer = program, buffer
@@ -123,7 +124,7 @@ class _Contents:
         self._written: list[Piece] = []
 
     def on_buffer(self, tensors: tuple[int, ...]) -> list[int]:
-        """Those of `tensors` that have bytes on the buffer."""
+        """Select the `tensors` that have bytes on the buffer."""
         known = self._program.tensors
         return [tensor for tensor in tensors if known[tensor].buffer == self._buffer and known[tensor].nbytes]
 

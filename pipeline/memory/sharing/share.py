@@ -1,4 +1,4 @@
-"""Buffers that share memory on purpose: results in place of operands, copies that are where they would be copied to.
+"""Share memory between buffers: results in place of operands, and copies made unnecessary.
 
     x ──► relu ──► y             y takes over x's memory                      (in place)
     a ──┐
@@ -6,8 +6,8 @@
     b ──┘                        and the concat has nothing left to do
     x ──► split ──► s, t         s and t are windows on x                     (the same, the other way round)
 
-Every merge is legal, and is refused all the same where it costs more than it gives: an order that was possible may not
-be any more. What gives is judged by the bound in the best of the orders that cost next to nothing.
+Every merge is legal, and is still refused if it costs more than it gives: it may rule out an order that was possible.
+The gain is judged by the bound of the best cheap order.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from ..order.cut_points import ancestors
 from ..order.step_graph import step_graph
 from .overlay import drop_empty_buffers, keeps_contents, overlay_operand, steps_accessing, tensors_on
 
-#: what a program costs: bytes at the peak, kernels, and bytes × steps; smaller is better
+#: cost of a program: bytes at the peak, kernels, bytes × steps; smaller is better
 _Cost = tuple[int, int, int]
-#: moves that may be tried, times the steps of the program: what a move takes grows with them
+#: budget of moves × steps of the program: the time of a move grows with the steps
 WORK = 20_000
 
 
 @dataclass
 class _Work:
-    """How much may still be tried. The largest buffers go first, so what is left out when it ends is small."""
+    """Work budget of a search for merges.
+
+    The largest buffers go first, so merges left out at its end are small.
+    """
 
     alignment: int
     left: int
@@ -45,9 +48,9 @@ _Kind = Callable[[Program, _Work], Program]
 
 
 def share(program: Program, *, in_place: bool = True, copies: bool = True, alignment: int = ALIGNMENT) -> Program:
-    """`program` with buffers merged; the steps that are left keep their order. Deterministic. Weights stay as they are.
+    """Merge buffers of `program`; the steps left keep their order. Deterministic. Weights stay as they are.
 
-    What is merged first can be in the way of what comes later: both kinds are tried first, and the better way is taken.
+    Early merges can rule out later ones: both kinds are tried first, and the better outcome is taken.
     """
     kinds = [_in_place] * in_place + [_without_copies] * (copies and has_copies(program))
     found = [_merged(program, way, _Work(alignment, WORK)) for way in (kinds, kinds[::-1])[: len(kinds)]]
@@ -55,12 +58,12 @@ def share(program: Program, *, in_place: bool = True, copies: bool = True, align
 
 
 def has_copies(program: Program) -> bool:
-    """Whether a step copies and nothing else, so that it may go away."""
+    """Tell whether a step only copies, so that it may go away."""
     return any(step.copies for step in program.steps)
 
 
 def _merged(program: Program, kinds: list[_Kind], work: _Work) -> Program:
-    """All kinds of merges in turn, as long as that changes something: what was refused may be worth it later."""
+    """Apply all kinds of merges in turn until nothing changes: a refused merge may pay off later."""
     before = None
     while program is not before:
         before = program
@@ -70,7 +73,7 @@ def _merged(program: Program, kinds: list[_Kind], work: _Work) -> Program:
 
 
 def _in_place(program: Program, work: _Work) -> Program:
-    """Results in place of operands, each where that costs nothing, or less than it gives."""
+    """Put results in place of operands, if that is free or pays off."""
     earlier = ancestors(step_graph(program))
     cost: _Cost | None = None
     for number in _largest_first(program):
@@ -93,7 +96,7 @@ def _in_place(program: Program, work: _Work) -> Program:
 
 
 def _without_copies(program: Program, work: _Work) -> Program:
-    """Without the kernels that copy, each where the operands can lie where it copies them to at no higher bound."""
+    """Remove copy kernels whose operands can lie in the result at lower cost."""
     cost: _Cost | None = None
     for step in [program.steps[number] for number in _largest_first(program)]:
         if not step.copies:
@@ -110,7 +113,7 @@ def _without_copies(program: Program, work: _Work) -> Program:
 
 
 def _without(program: Program, step: Step) -> Program | None:
-    """`program` with all operands of a copy where it copies them to, and without it; None where that is not legal."""
+    """Lay all operands of a copy into its result and drop the step; None if that is illegal."""
     merged: Program | None = program
     for overlay in step.copies:
         merged = overlay_operand(merged, step, overlay)
@@ -125,7 +128,7 @@ def _without(program: Program, step: Step) -> Program | None:
 
 
 def _largest_first(program: Program) -> list[int]:
-    """The numbers of the steps, those that write most bytes first."""
+    """List the steps by bytes written, most first."""
 
     def written(number: int) -> int:
         return sum(program.tensors[tensor].nbytes for tensor in program.steps[number].writes)
@@ -140,10 +143,10 @@ def _is_legal(program: Program, tensor: int) -> bool:
 
 
 def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int, alignment: int) -> bool:
-    """Whether a step's operand dies and its result begins there, both whole buffers of one size, and no order is ruled
-    out by that.
+    """Tell whether a merge is free: it rules out no order.
 
-    At that step there is then one buffer where there were two, and one everywhere else.
+    The operand dies at the step and the result begins there, and both are whole buffers of one size. At that step there
+    is then one buffer instead of two, and one everywhere else.
     """
     step = program.steps[number]
     read = program.tensors[step.reads[overlay.read]].buffer
@@ -163,7 +166,7 @@ def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int
 
 
 def _cost(program: Program, alignment: int) -> _Cost:
-    """In the best of the orders that cost next to nothing."""
+    """Return the cost of `program` in its best cheap order."""
     graph = step_graph(program, alignment)
     found = [graph.alive(order) for _, order in orders_of(graph)]
     return min((max(alive), len(program.steps), sum(alive)) for alive in found)

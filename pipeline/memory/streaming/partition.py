@@ -1,8 +1,9 @@
-"""Which steps to run as one, so that the most that is alive at any step is least.
+"""Partition the steps into streaming regions, so that the peak of bytes alive is least.
 
-A path through the steps in their order: each edge is a step by itself, or several that run as one, and costs the bytes
-that are alive meanwhile. The path whose costliest edge is cheapest is found by halving the bytes allowed, as in msf-CNN
-(Huang, Zhang et al., 2024, "patch-based fusion as a min-max path"); of the paths within them, the one that joins least.
+A partition is a path through the steps in their order. Each edge is a single step, or several that run as one, and
+costs the bytes alive meanwhile. The path with the cheapest costliest edge is found by halving the bytes allowed, as in
+msf-CNN (Huang, Zhang et al., 2024, "patch-based fusion as a min-max path"). Of the paths within them, the one that
+joins least is taken.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from ..liveness import ALIGNMENT, aligned
 from .region import merge_region, region, region_of
 from .region_builder import RegionBuilder, last_needs
 
-#: steps that run as one, at most
+#: most steps of one region
 LONGEST = 256
-#: rows at a time that are tried, so that loops are worth their while
+#: rows at a time to try: longer loops cost less overhead
 GROUPS = (16, 8, 4, 2)
 
 
 @dataclass(frozen=True)
 class StreamedSteps:
-    """Steps `first` to `last`, included, as one, by the rows along `axis` of the first one's result, `group` at a time.
+    """Steps `first` to `last`, included, run as one, `group` rows at a time.
 
-    `nbytes` are alive while it runs.
+    The rows go along `axis` of the first step's result. `nbytes` are alive meanwhile.
     """
 
     first: int
@@ -40,7 +41,10 @@ class StreamedSteps:
 def apply_partition(
     program: Program, splits: Mapping[str, Splits], segments: Sequence[StreamedSteps], alignment: int = ALIGNMENT
 ) -> Program:
-    """`program` with the steps of each segment as one. The last goes first, so that the numbers of the others stay."""
+    """Replace the steps of each segment by one.
+
+    The last segment goes first, so that the step numbers of the others stay.
+    """
     for each in sorted(segments, key=lambda each: -each.first):
         found = region(program, splits, each.first, each.last, each.axis, each.group, alignment)
         assert found is not None
@@ -49,7 +53,10 @@ def apply_partition(
 
 
 def best_partition(program: Program, splits: Mapping[str, Splits], alignment: int = ALIGNMENT) -> Partition:
-    """The path whose fullest edge is least. `program` keeps its order; `splits` are those of its kernels."""
+    """Find the partition with the lowest peak; `splits` are those of the program's kernels.
+
+    `program` keeps its order.
+    """
     paths = Partitioner(program, splits, alignment)
     found = paths.within(max(paths.alone, default=0))
     assert found.complete
@@ -66,8 +73,10 @@ def best_partition(program: Program, splits: Mapping[str, Splits], alignment: in
 
 @dataclass(frozen=True)
 class Partition:
-    """Segments in order, and the most bytes alive on the way, which leads as far as step `reached` - to the end if
-    `complete`."""
+    """Segments in order, and their peak of bytes alive.
+
+    The path leads as far as step `reached`, to the end if `complete`.
+    """
 
     segments: tuple[StreamedSteps, ...]
     nbytes: int
@@ -76,7 +85,7 @@ class Partition:
 
 
 class Partitioner:
-    """Paths through a program. What is alive at each edge is worked out once, when it is asked for."""
+    """Search partitions of a program; the bytes alive at each edge are computed once, on demand."""
 
     def __init__(self, program: Program, splits: Mapping[str, Splits], alignment: int):
         self.program, self.splits, self.alignment = program, splits, alignment
@@ -84,18 +93,20 @@ class Partitioner:
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
         self.births, self.deaths = self._lives()
         self._needed = last_needs(program)
-        #: by first step, the one after the last, and axis: the segment, and what its rings take at least
+        #: by first step, the one after the last, and axis: the segment, and a lower bound on its rings' bytes
         self._known: dict[tuple[int, int, int], StreamedSteps | None] = {}
         self._least: dict[tuple[int, int, int], int] = {}
-        self._arounds: dict[int, list[int]] = {}
+        self._known_around: dict[int, list[int]] = {}
         self._axes_of: dict[int, list[int]] = {}
-        #: by first step and axis: the region grown so far, and the step at which no region is possible any more
-        self._growths: dict[tuple[int, int], RegionBuilder] = {}
+        #: by first step and axis: the region grown so far, and the first step no region can take in
+        self._builders: dict[tuple[int, int], RegionBuilder] = {}
         self._stopped: dict[tuple[int, int], int] = {}
 
     def _lives(self) -> tuple[list[int], list[int]]:
-        """The first step at which each buffer is alive, and the one at which it no longer is. Inputs are alive before
-        the first step, outputs after the last."""
+        """Return the first step of each buffer, and the one after its last.
+
+        Inputs are alive before the first step, outputs after the last.
+        """
         births, deaths = [self.count] * len(self.sizes), [0] * len(self.sizes)
         for number, step in enumerate(self.program.steps):
             for buffer in self.program.buffers_of(step.reads + step.writes):
@@ -111,7 +122,10 @@ class Partitioner:
 
     @cached_property
     def alone(self) -> list[int]:
-        """The bytes alive at each step by itself; an operand that may lie in the result, and dies, is not counted."""
+        """Return the bytes alive at each single step.
+
+        A dying operand that may lie in the result is not counted.
+        """
         changes = [0] * (self.count + 2)
         for size, birth, death in zip(self.sizes, self.births, self.deaths):
             if death > birth + 1:
@@ -122,18 +136,21 @@ class Partitioner:
 
     @property
     def unavoidable(self) -> int:
-        """What no path goes below, in bytes: the inputs of the model alone, or its outputs."""
+        """Return the bytes of the inputs alone, or of the outputs alone: no path is below."""
         inputs = sum(self.sizes[b] for b in self.program.input_buffers())
         return max(inputs, sum(self.sizes[b] for b in self.program.output_buffers()))
 
-    def _around(self, first: int, end: int) -> int:
-        """The bytes of all that is alive while steps `first` to `end` run as one, but for what is made and used up."""
-        if first not in self._arounds:
-            self._arounds[first] = list(self._all_around(first))
-        return self._arounds[first][end - first - 1]
+    def _bytes_around(self, first: int, end: int) -> int:
+        """Return the bytes alive around a region of steps `first` up to `end`.
+
+        Buffers made and used up inside the region are left out.
+        """
+        if first not in self._known_around:
+            self._known_around[first] = list(self._all_around(first))
+        return self._known_around[first][end - first - 1]
 
     def _all_around(self, first: int) -> Iterator[int]:
-        """For each end, up to the longest."""
+        """Yield the bytes around each region from `first`, one per end, up to the longest."""
         lives = list(zip(self.sizes, self.births, self.deaths))
         nbytes = sum(size for size, birth, death in lives if birth < first < death)
         changes = [0] * (self.count + 2)
@@ -146,6 +163,7 @@ class Partitioner:
             yield nbytes
 
     def _saved(self, number: int) -> int:
+        """Return the bytes a step saves by running in place."""
         step = self.program.steps[number]
         best = 0
         for overlay in step.in_place:
@@ -156,7 +174,10 @@ class Partitioner:
         return best
 
     def within(self, most: int) -> Partition:
-        """The path that never needs more than `most` bytes and joins the fewest steps, as far as one leads."""
+        """Return the path within `most` bytes that joins the fewest steps.
+
+        If none leads to the end, it goes as far as possible.
+        """
         joined: list[tuple[int, int] | None] = [None] * (self.count + 1)
         joined[0] = (0, 0)
         came: list[StreamedSteps | None] = [None] * (self.count + 1)
@@ -195,8 +216,8 @@ class Partitioner:
             joined[end], came[end] = cost, segment
 
     def segment(self, first: int, end: int, most: int) -> StreamedSteps | None:
-        """The fastest way to run these steps as one that needs at most `most` bytes; None where there is none."""
-        around = self._around(first, end)
+        """Return the fastest region of these steps within `most` bytes; None if there is none."""
+        around = self._bytes_around(first, end)
         if around > most:
             return None
         for axis in self._axes(first):
@@ -204,12 +225,12 @@ class Partitioner:
             if around + self._least.get(place, 0) > most:
                 continue
             if place not in self._known:
-                growth = self._grown(*place)
-                if growth is not None and place not in self._least:
-                    self._least[place] = growth.least_bytes()
+                builder = self._grown(*place)
+                if builder is not None and place not in self._least:
+                    self._least[place] = builder.least_bytes()
                     if around + self._least[place] > most:
                         continue
-                found = None if growth is None else region_of(growth, alignment=self.alignment)
+                found = None if builder is None else region_of(builder, alignment=self.alignment)
                 self._known[place] = None if found is None else StreamedSteps(first, end - 1, axis, 1, around + found.nbytes)
             segment = self._known[place]
             if segment is not None and segment.nbytes <= most:
@@ -217,8 +238,10 @@ class Partitioner:
         return None
 
     def _axes(self, first: int) -> list[int]:
-        """The axes to go along, the fastest first: vectors lie along the last one, and a few channels at a time use a
-        weight less often than all of them do."""
+        """List the axes to stream along, the fastest first.
+
+        Vectors lie along the last one; a few channels at a time use a weight less often than all of them do.
+        """
         if first not in self._axes_of:
             last = len(self.program.tensors[self.program.steps[first].writes[0]].shape) - 1
             axes = [rows.axis for rows in self._splits_of(first).rows]
@@ -226,29 +249,29 @@ class Partitioner:
         return self._axes_of[first]
 
     def _grown(self, first: int, end: int, axis: int) -> RegionBuilder | None:
-        """With the steps from `first` up to `end`; None where they cannot run as one."""
+        """Return a builder with the steps from `first` up to `end`; None if they cannot run as one."""
         if end > self._stopped.get((first, axis), end):
             return None
-        growth = self._growths.get((first, axis))
-        if growth is None or growth.last >= end:
-            growth = RegionBuilder(self.program, self.splits, first, axis, self._needed)
-            self._growths[first, axis] = growth
-        while growth.last < end - 1:
-            if not growth.grow():
-                self._stopped[first, axis] = growth.last
+        builder = self._builders.get((first, axis))
+        if builder is None or builder.last >= end:
+            builder = RegionBuilder(self.program, self.splits, first, axis, self._needed)
+            self._builders[first, axis] = builder
+        while builder.last < end - 1:
+            if not builder.grow():
+                self._stopped[first, axis] = builder.last
                 return None
-        return growth
+        return builder
 
     def _stops(self, first: int, end: int) -> bool:
-        """Whether no segment from `first` goes as far as `end`."""
+        """Tell whether no segment from `first` goes as far as `end`."""
         return all(self._stopped.get((first, axis), self.count) < end for axis in self._axes(first))
 
     def coarser(self, path: Partition) -> Partition:
-        """With as many rows at a time as there is room for."""
+        """Take as many rows at a time as there is room for."""
         return self._path([self._coarser(segment, path.nbytes) for segment in path.segments], path.reached)
 
     def _coarser(self, segment: StreamedSteps, most: int) -> StreamedSteps:
-        around = self._around(segment.first, segment.last + 1)
+        around = self._bytes_around(segment.first, segment.last + 1)
         for group in GROUPS:
             found = region(self.program, self.splits, segment.first, segment.last, segment.axis, group, self.alignment)
             if found is not None and around + found.nbytes <= most:

@@ -1,13 +1,13 @@
-"""Several steps run as one, row by row: of the tensors between them a few rows exist at a time, in a ring.
+"""Run several steps as one, row by row: a streaming region keeps a few rows of each tensor in a ring.
 
     tick    0   1   2   3   4   5   6
     step 1  r0  r1  r2  r3  r4  r5  r6        a row at each tick
     step 2          r0      r1      r2        every second tick, from three rows of step 1, the last just computed
     ring    0   01  012 123 234 345 456
 
-Nothing is computed twice: what a row has in common with the one before it is kept. The idea is that of line buffers in
-hardware, and of msf-CNN's fused blocks with a cache. Rows may be lines of an image, or its channels, which a convolution
-at the end takes into its sum (partial execution, as in Pex).
+Nothing is computed twice: rows shared with the window before are kept. The idea is that of line buffers in hardware,
+and of msf-CNN's fused blocks with a cache. Rows may be lines of an image, or its channels, which a convolution at the
+end takes into its sum (partial execution, as in Pex).
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from .region_builder import Need, RegionBuilder, StepSplit, last_needs
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a region: at tick `offset` + k · `period` it computes rows k · group up to (k + 1) · group of its
-    result, of `extent` along `axis`. `held` are the rows there is room for: all where the result is needed whole.
+    """Step of a region and its schedule.
 
-    A stage that sums up takes these rows of its `operand` instead, of which `axis` and `extent` are; `held` is 0.
+    At tick `offset` + k · `period` it computes rows k · group up to (k + 1) · group of its result, of `extent` along
+    `axis`. The ring has room for `held` rows: all of them if the result is needed whole.
+
+    A stage that sums up takes these rows of its `operand` instead; `axis` and `extent` are the operand's, and `held` is
+    0.
     """
 
     step: int
@@ -40,14 +43,17 @@ class Stage:
 
     @property
     def end(self) -> int:
-        """The tick after its last."""
+        """Return the tick after its last."""
         return self.offset + (self.extent // self.group - 1) * self.period + 1
 
 
 @dataclass(frozen=True)
 class Region:
-    """Steps that run as one. `rings` are the tensors that are never whole, and `nbytes` what their rings take, each
-    aligned; `results` are those that others need."""
+    """Steps that run as one.
+
+    `rings` are the tensors that are never whole, `nbytes` the size of their rings, each aligned. `results` are the
+    tensors that later steps or the caller need.
+    """
 
     stages: tuple[Stage, ...]
     rings: tuple[int, ...]
@@ -56,6 +62,7 @@ class Region:
 
     @property
     def ticks(self) -> range:
+        """Return the ticks from the first stage's begin to the last one's end."""
         return range(min(stage.offset for stage in self.stages), max(stage.end for stage in self.stages))
 
 
@@ -68,28 +75,32 @@ def region(
     group: int = 1,
     alignment: int = ALIGNMENT,
 ) -> Region | None:
-    """Steps `first` to `last`, included, as one; None where they cannot be. `splits` are those of each kernel.
+    """Join steps `first` to `last`, included, into a region; None if they cannot run as one.
 
-    The rows are those of the first step's result along `axis`, computed `group` at a time, which must divide them all.
+    `splits` are those of each kernel. The rows are those of the first step's result along `axis`, computed `group` at a
+    time, which must divide them all.
     """
-    growth = RegionBuilder(program, splits, first, axis, last_needs(program))
-    while growth.last < last:
-        if not growth.grow():
+    builder = RegionBuilder(program, splits, first, axis, last_needs(program))
+    while builder.last < last:
+        if not builder.grow():
             return None
-    return region_of(growth, group, alignment)
+    return region_of(builder, group, alignment)
 
 
-def region_of(growth: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
-    """The steps taken in, as one; None where a branch is not joined yet, or the rows do not go together."""
-    program = growth.program
-    chosen = [growth.choices[number] for number in sorted(growth.choices)]
-    if growth.waiting or any(choice.extent % group for choice in chosen):
+def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
+    """Return the region of the steps taken in.
+
+    None if a branch is not joined yet, or the rows do not go together.
+    """
+    program = builder.program
+    chosen = [builder.choices[number] for number in sorted(builder.choices)]
+    if builder.waiting or any(choice.extent % group for choice in chosen):
         return None
-    periods = growth.periods()
-    needs = [growth.needs(choice, group) for choice in chosen]
-    if group > 1 and any(_slopes(of) != _slopes(growth.needs(choice, 1)) for choice, of in zip(chosen, needs)):
-        return None  # groups of rows go by at another pace than rows do
-    needed = growth.kept()
+    periods = builder.periods()
+    needs = [builder.needs(choice, group) for choice in chosen]
+    if group > 1 and any(_slopes(of) != _slopes(builder.needs(choice, 1)) for choice, of in zip(chosen, needs)):
+        return None  # groups of rows have another rate than single rows
+    needed = builder.kept()
     stages = _stages(program, list(zip(chosen, needs)), periods, needed, group)
     writes = [program.steps[stage.step].writes[0] for stage in stages]
     rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and t not in needed}
@@ -105,7 +116,7 @@ def _stages(
     needed: frozenset[int],
     group: int,
 ) -> tuple[Stage, ...]:
-    """The stages with when they run, as late as their readers allow, and what their rings hold."""
+    """Schedule the stages as late as their readers allow, and size their rings."""
     readers: dict[int, list[tuple[Need, int]]] = {tensor: [] for tensor in periods}
     stages = []
     for choice, needs in reversed(chosen):
@@ -128,7 +139,7 @@ def _stages(
 
 
 def _held(need: Need, lead: int, period: int) -> int:
-    """How many groups there must be room for, where the writer is `lead` ticks ahead of a reader."""
+    """Count the groups a ring must hold for a writer `lead` ticks ahead."""
     ahead = lead // period if need.slope.denominator == 1 else -(-lead // period)
     return ahead - need.low + 1
 
@@ -138,7 +149,7 @@ def _slopes(needs: list[Need]) -> list[Fraction]:
 
 
 def merge_region(program: Program, region: Region) -> tuple[Program, Step]:
-    """`program` with the steps of the region as one, where the last of them was; and that step.
+    """Replace the steps of the region by one step, at the place of the last; return it too.
 
     It writes the results, then the rings, which nobody reads: they need a place while it runs, and none after.
     """

@@ -1,4 +1,4 @@
-"""Steps that can run as one, row by row: by which axis each takes part, and how many rows of one go by with another's."""
+"""Grow a streaming region step by step: the axis of each step, and the rates of its tensors' rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from fractions import Fraction
 
 from ...program import Program, Rows, Splits
 
-#: steps of branches that wait for one that joins them, at most
+#: most steps of branches that wait to be joined
 BRANCH = 8
 
 
 @dataclass(frozen=True)
 class Need:
-    """A reader needs groups floor(slope · v) + low up to floor(slope · v) + high of `tensor` for its group v."""
+    """Rows of `tensor` a reader needs: groups floor(slope · v) + low up to floor(slope · v) + high for group v."""
 
     tensor: int
     slope: Fraction
@@ -25,7 +25,7 @@ class Need:
 
 @dataclass(frozen=True)
 class StepSplit:
-    """How a step takes part: by the `rows` of its result, or by those of an `operand`, which it sums up."""
+    """Role of a step in a region: by the `rows` of its result, or summing up rows of an `operand`."""
 
     step: int
     axis: int
@@ -35,7 +35,10 @@ class StepSplit:
 
 
 def last_needs(program: Program) -> dict[int, int]:
-    """The last step that reads a tensor; one after all of them for the caller, and for views."""
+    """Return the last step that reads each tensor.
+
+    Tensors for the caller, and sources of views, have the number after the last step.
+    """
     found = {tensor: number for number, step in enumerate(program.steps) for tensor in step.reads}
     for tensor in (*(port.tensor for port in program.outputs), *(view.source for view in program.views)):
         found[tensor] = len(program.steps)
@@ -43,15 +46,16 @@ def last_needs(program: Program) -> dict[int, int]:
 
 
 class RegionBuilder:
-    """Steps from `first` to `last` that run as one: none at first, then one more after the other.
+    """Build a region of the steps from `first` to `last`: empty at first, then grown one by one.
 
-    A step takes part by the axis its operands made here go by; one that begins a branch waits for a step that joins it.
+    A step joins by the axis along which its operands made here are streamed. A step that begins a branch waits for one
+    that joins it.
     """
 
     def __init__(
         self, program: Program, splits: Mapping[str, Splits], first: int, axis: int, needed: Mapping[int, int]
     ):
-        """`needed`: the last_needs of the program."""
+        """Start an empty region; `needed` is the last_needs of the program."""
         self.program, self.splits, self.first, self.last, self._needed_last = program, splits, first, first - 1, needed
         self._axes = {tensor: axis for tensor in program.steps[first].writes}
         self._made: set[int] = set()
@@ -61,7 +65,7 @@ class RegionBuilder:
         self._rates: dict[int, Fraction] = {tensor: Fraction(1) for tensor in program.steps[first].writes}
         self.waiting: list[int] = []
         self._needs: dict[tuple[int, int], list[Need]] = {}
-        #: what the rows a reader needs at once take, of the tensors that are read here
+        #: bytes of the rows a reader needs at once, by tensor read here
         self._least: dict[int, int] = {}
 
     def grow(self) -> bool:
@@ -70,7 +74,7 @@ class RegionBuilder:
         step = self.program.steps[self.last]
         inside = [t for t in step.reads if self.program.tensors[t].buffer in self._buffers]
         if len(step.writes) != 1 or any(t not in self._made for t in inside):
-            return False  # it reads a view of what is made here
+            return False  # it reads a view of a result made here
         self._made.add(step.writes[0])
         self._buffers.add(self.program.tensors[step.writes[0]].buffer)
         self.waiting.append(self.last)
@@ -82,7 +86,7 @@ class RegionBuilder:
         return len(self.waiting) <= BRANCH
 
     def _settle(self, number: int) -> bool:
-        """Decide how a step takes part, where that is known by now; False where it cannot."""
+        """Decide the role of a step, if it is known by now; False if it has none."""
         step, splits = self.program.steps[number], self.splits[self.program.steps[number].kernel]
         inside = [(n, t) for n, t in enumerate(step.reads) if t in self._made]
         result = self._axes.get(step.writes[0])
@@ -103,7 +107,10 @@ class RegionBuilder:
         return self._keeps_pace(choice)
 
     def _keeps_pace(self, choice: StepSplit) -> bool:
-        """Note the rows of each tensor that go by while one of the first result's does; False where two disagree."""
+        """Note the rate of each tensor's rows, relative to the first result's.
+
+        Returns False if two rates disagree.
+        """
         if choice.rows is None:
             return True
         result = self.program.steps[choice.step].writes[0]
@@ -115,7 +122,10 @@ class RegionBuilder:
         return all(self._rates.setdefault(tensor, rate) == rate for tensor, rate in due)
 
     def needs(self, choice: StepSplit, group: int) -> list[Need]:
-        """What a step needs of the tensors that are made in the region; further steps do not change it."""
+        """List the rows a step needs of tensors made in the region.
+
+        Further steps do not change them.
+        """
         if (choice.step, group) not in self._needs:
             self._needs[choice.step, group] = list(self._needed(choice, group))
         return self._needs[choice.step, group]
@@ -131,11 +141,11 @@ class RegionBuilder:
                 yield Need(step.reads[operand], *follows.pace(group))
 
     def kept(self) -> frozenset[int]:
-        """The tensors made here that later steps, the caller, or a view need."""
+        """Collect the tensors made here that later steps, the caller, or a view need."""
         return frozenset(tensor for tensor in self._made if self._needed_last.get(tensor, 0) > self.last)
 
     def least_bytes(self) -> int:
-        """No rings for the steps taken in take less, however they are aligned."""
+        """Return a lower bound on the bytes of the rings, for any alignment."""
         kept = self.kept()
         return sum(nbytes for tensor, nbytes in self._least.items() if tensor not in kept)
 
@@ -164,7 +174,7 @@ class RegionBuilder:
         return StepSplit(number, axis, self.program.tensors[tensor].shape[axis], operand=operand)
 
     def periods(self) -> dict[int, int]:
-        """The ticks from a group of each tensor's rows to the next."""
+        """Return the ticks between two groups of each tensor's rows."""
         unit = math.lcm(*(rate.numerator for rate in self._rates.values()))
         periods = {tensor: unit // rate.numerator * rate.denominator for tensor, rate in self._rates.items()}
         least = math.gcd(*periods.values())

@@ -1,9 +1,9 @@
-"""Steps run again for late readers, so that what they make need not be kept: the steps, and which are worth it.
+"""Rematerialise: run steps again for late readers, so that their results need not be kept.
 
     made ──► read soon ──► … the peak … ──► read late            kept alive all the way
     made ──► read soon ──► … the peak … ──► made again ──► read  computed twice
 
-What is made again is mostly never whole either: it is made where it is read, row by row.
+A repeated result is mostly never whole either: it is made at its reader, row by row.
 """
 
 from __future__ import annotations
@@ -16,29 +16,31 @@ from ...program import Buffer, Program, Splits
 from ..liveness import ALIGNMENT
 from .partition import Partition, Partitioner, best_partition
 
-#: steps that are run again together, at most
+#: most steps of one repeat
 LONGEST = 8
-#: a tensor this many times smaller than what is not kept any more may be kept for it
+#: factors by which an operand must be smaller than the repeated tensor to be kept for it
 WORTH_KEEPING = (8, 2)
-#: readers it is made again for, one of so many after the peak
+#: readers after the peak to try a repeat for
 READERS = 2
-#: steps of programs that repeats are tried on, in all; some ten seconds, and a few for a glance
+#: budget of steps of the programs tried: some ten seconds, or a few for a glance
 TRIED_STEPS, GLANCED_STEPS = 10_000, 2000
-#: where the search for a lower peak ends: when it is known to this fraction of itself
+#: relative precision of the peak at which the search ends
 PRECISION = 0.02
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """`steps` run again just before step `before`, for it and all that come later."""
+    """Steps to run again just before step `before`, for it and all later steps."""
 
     steps: tuple[int, ...]
     before: int
 
 
 def with_repeats(program: Program, repeat: Repeat) -> Program:
-    """`program` with steps run again. Raises PlanError where they are not all before, or something views what they
-    make."""
+    """Run steps again in `program`.
+
+    Raises PlanError unless they all come before the repeat, and nothing views their results.
+    """
     made = {t for number in repeat.steps if number < len(program.steps) for t in program.steps[number].writes}
     late = any(number >= repeat.before for number in repeat.steps)
     if late or repeat.before >= len(program.steps) or any(view.source in made for view in program.views):
@@ -62,15 +64,16 @@ def with_repeats(program: Program, repeat: Repeat) -> Program:
 
 
 def work_of(program: Program, splits: Mapping[str, Splits]) -> int:
-    """How often the innermost loops of all steps run."""
+    """Count the iterations of the innermost loops of all steps."""
     return sum(splits[step.kernel].work for step in program.steps)
 
 
 @dataclass(frozen=True)
 class RepeatResult:
-    """A program after repeats, in order, and its best path; `refused`: some were not tried for the work they take.
+    """Program after repeats, in order, and its best partition.
 
-    `tried` counts the steps of the programs that were looked at.
+    `refused` says that some repeats were not tried for the work they take. `tried` counts the steps of the programs
+    tried.
     """
 
     program: Program
@@ -82,7 +85,7 @@ class RepeatResult:
 
 @dataclass
 class _Tries:
-    """How many steps may still be looked at for paths: a deterministic stand-in for time."""
+    """Budget of steps that may still be partitioned: a deterministic stand-in for time."""
 
     left: int
     refused: bool = False
@@ -95,10 +98,10 @@ class _Tries:
 def best_repeats(
     program: Program, splits: Mapping[str, Splits], work: int, alignment: int = ALIGNMENT, steps: int = TRIED_STEPS
 ) -> RepeatResult:
-    """The lowest path found by running steps again that take no more than `work` iterations in all, tried on programs of
-    so many steps together.
+    """Search for repeats that lower the peak, within `work` more iterations in all.
 
-    Halves the bytes allowed: a path is made possible by repeats, one after the other, each where it is blocked.
+    Programs of `steps` steps together are tried. Halves the bytes allowed: a path is made possible by repeats, one
+    after the other, each at the step that blocks it.
     """
     best = RepeatResult(program, (), best_partition(program, splits, alignment))
     low = Partitioner(program, splits, alignment).unavoidable
@@ -116,7 +119,7 @@ def best_repeats(
 def _within(
     program: Program, splits: Mapping[str, Splits], most: int, work: int, alignment: int, tries: _Tries
 ) -> RepeatResult | None:
-    """Repeats that make a path of `most` bytes possible; None where none are found, or the tries are used up."""
+    """Find repeats for a path of `most` bytes; None if there are none, or the tries are used up."""
     repeats: list[Repeat] = []
     paths = Partitioner(program, splits, alignment)
     path = paths.within(most)
@@ -143,7 +146,7 @@ def _within(
 
 
 def _candidates(paths: Partitioner, blocked: int) -> Iterator[Repeat]:
-    """What could be made again instead of being kept over the steps where a path is blocked, the largest first."""
+    """Yield repeats of tensors kept over the steps that block a path, the largest first."""
     program = paths.program
     for at in range(max(0, blocked - 1), min(blocked + 2, len(program.steps))):
         over = [b for b, birth in enumerate(paths.births) if 0 <= birth <= at and paths.deaths[b] > at + 1]
@@ -157,8 +160,10 @@ def _candidates(paths: Partitioner, blocked: int) -> Iterator[Repeat]:
 
 
 def _chain(paths: Partitioner, buffer: int, at: int, before: int, smaller: int) -> Repeat | None:
-    """The steps that make `buffer` again, which is kept over step `at`, for its reader `before`, from what is there or
-    small."""
+    """Return the steps that make `buffer` again for its reader `before`; None if that is impossible.
+
+    `buffer` is kept over step `at`. The steps read only buffers that are still alive, or small.
+    """
     program = paths.program
     writers = {b: n for n, step in enumerate(program.steps) for b in program.buffers_of(step.writes)}
     if buffer in program.output_buffers():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def checked_plan(program: Program, target: Target) -> ArenaPlan:
-    """Plan the arena of a program for a target, and validate it. Raises PlanError, which would be a bug."""
+    """Plan and validate the arena of a program for a target. Raises PlanError, always a bug."""
     from .. import plan_arena, validate_plan
 
     plan = plan_arena(program, target.alignment)

@@ -1,6 +1,6 @@
-"""Replays a plan over the bytes of its arena: what is read must be what was written for it. Part of the validator.
+"""Replay a plan over the bytes of its arena: each read must find its own value. Part of the validator.
 
-Shares no code with what merges buffers, and is O(n²) on purpose.
+Shares no code with the merging of buffers, and is O(n²) on purpose.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..placement.plan_arena import ArenaPlan
 
 
 def check_contents(program: Program, plan: ArenaPlan) -> None:
-    """Raises PlanError unless whoever wrote each byte last is who was to write what is read there."""
+    """Check that the last writer of each byte is the one its reader expects. Raises PlanError."""
     log = [port.tensor for port in program.inputs]
     for number, step in enumerate(program.steps):
         for place, read in enumerate(step.reads):
@@ -49,7 +49,10 @@ def _check_last_writers(program: Program, plan: ArenaPlan, log: list[int], tenso
 
 
 def _written_as(program: Program, plan: ArenaPlan, tensor: int, within: tuple[int, int]) -> list[tuple[int, int, int]]:
-    """The tensors that steps or the caller write which show through `tensor` in the bytes `within`."""
+    """List the written tensors behind the bytes `within`, as (start, end, tensor).
+
+    Steps or the caller wrote them; `tensor` and its views are followed to their sources.
+    """
     views = [view for view in program.views if view.tensor == tensor]
     if not views:
         return [(*within, tensor)] if within[0] < within[1] else []
@@ -67,7 +70,10 @@ def _written_as(program: Program, plan: ArenaPlan, tensor: int, within: tuple[in
 
 
 def _check_meeting(program: Program, plan: ArenaPlan, number: int, place: int, result: int) -> None:
-    """A step may write where it reads only if its kernel reads each element just before it writes there."""
+    """Check that a step overwrites an operand only as its kernel allows.
+
+    The kernel must read each element just before it writes there. Raises PlanError.
+    """
     step = program.steps[number]
     read, write = program.tensors[step.reads[place]], program.tensors[step.writes[result]]
     if read.buffer is None:
@@ -80,7 +86,7 @@ def _check_meeting(program: Program, plan: ArenaPlan, number: int, place: int, r
 
 
 def _bytes(program: Program, plan: ArenaPlan, tensor: int) -> tuple[int, int]:
-    """Where a tensor lies in the arena."""
+    """Return the half-open byte range of a tensor in the arena."""
     what = program.tensors[tensor]
     start = plan.offsets[what.buffer] + what.offset
     return start, start + what.nbytes

@@ -1,6 +1,6 @@
-"""Checks an arena plan against the program it is for. Shares no code with the planner, and is O(n²) on purpose.
+"""Check an arena plan against its program. Shares no code with the planner, and is O(n²) on purpose.
 
-A plan that passes is safe to run: at no step do two buffers that hold something share a byte, and what lies on one
+A plan that passes is safe to run: no two buffers that hold data at one step share a byte, and every tensor on a shared
 buffer is read before it is overwritten.
 """
 
@@ -15,12 +15,12 @@ from .replay_contents import check_contents
 
 
 def validate_plan(program: Program, plan: ArenaPlan, alignment: int) -> None:
-    """Raises PlanError, naming buffers, steps and offsets in bytes, if `plan` breaks a rule or claims what is not so.
+    """Check the rules and the claims of `plan`. Raises PlanError naming buffers, steps and byte offsets.
 
     The rules: one offset for each buffer, aligned and not negative; every buffer inside the arena, as are the bytes
     up to the next multiple of `alignment`; parts of buffers that are alive at a common step are apart; nothing is read
-    before it is written, or after it is overwritten; a kernel writes over what it reads only where it may; and bound,
-    floor and proved are what they are said to be.
+    before it is written, or after it is overwritten; a kernel writes over its operand only as allowed; and bound, floor
+    and proved are true.
     """
     _check_offsets(program, plan, alignment)
     _check_reads(program)
@@ -46,7 +46,10 @@ def _check_offsets(program: Program, plan: ArenaPlan, alignment: int) -> None:
 
 
 def _check_reads(program: Program) -> None:
-    """Replays the steps: what is read must have been written, by the caller or by an earlier step, and must fit."""
+    """Replay the steps: every tensor fits its buffer and is written before it is read.
+
+    The writer is the caller or an earlier step.
+    """
     for tensor in program.tensors:
         if tensor.buffer is not None and tensor.offset + tensor.nbytes > program.buffers[tensor.buffer].nbytes:
             name = program.buffers[tensor.buffer].name
@@ -69,8 +72,10 @@ def _check_reads(program: Program) -> None:
 
 @dataclass(frozen=True)
 class _Part:
-    """Bytes `low` to `high` of a buffer, kept from step `first` to step `last`; `kernels` are the steps that use them,
-    which is not the caller."""
+    """Bytes `low` to `high` of a buffer, kept from step `first` to `last`.
+
+    `kernels` are the steps that use them; the caller is not one.
+    """
 
     buffer: int
     low: int
@@ -81,7 +86,7 @@ class _Part:
 
 
 def _parts(program: Program, alignment: int) -> list[_Part]:
-    """What is used of each buffer, cut where one of its tensors begins or ends, rounded outwards."""
+    """List the used parts of each buffer, cut at its tensors' ends, rounded outwards."""
     uses: list[list[_Use]] = [[] for _ in program.buffers]
     end = len(program.steps) - 1 if program.steps else 0
     ports = [(port.tensor, 0) for port in program.inputs] + [(port.tensor, end) for port in program.outputs]
@@ -106,7 +111,7 @@ def _parts(program: Program, alignment: int) -> list[_Part]:
     return found
 
 
-#: the step, whether its kernel or the caller, and the bytes
+#: step, True for its kernel or False for the caller, first byte, end
 _Use = tuple[int, bool, int, int]
 
 

@@ -1,4 +1,4 @@
-"""The canonical form computes the same, is static, and always has the same bytes; the rest is refused in a sentence."""
+"""Check the canonical form: same results, static, equal bytes; other models are refused in a sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RNG = np.random.default_rng(0)
 
 
 def flattened() -> onnx.ModelProto:
-    """Dynamic input, flattened by shape arithmetic, with an Identity and a Constant on the way."""
+    """Build a model with dynamic input, flattened by shape arithmetic, with an Identity and a Constant inside."""
     return model_of(
         [
             node("Constant", [], ["zero"], value=numpy_helper.from_array(np.asarray([0]))),
@@ -139,7 +139,7 @@ def test_dimensions_called_unknown_need_not_be_equal(tmp_path: Path) -> None:
 
 
 def branching() -> onnx.ModelProto:
-    """y = x + 1 where the input `flag` is true, else x * 2."""
+    """Build y = x + 1 if the input `flag` is true, else x * 2."""
     bodies = {}
     for branch, op in (("then_branch", "Add"), ("else_branch", "Mul")):
         inside = [node(op, ["x", "c"], ["r"], name="inner")]

@@ -1,4 +1,4 @@
-"""Tensors without elements: the canonical model computes what ONNX Runtime does, and no kernel touches one."""
+"""Compare models with empty tensors with ONNX Runtime; no kernel may touch such a tensor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every rewrite computes what the operator computes."""
+"""Compare every rewrite with its operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unrolled LSTM, GRU and RNN compute what ONNX Runtime's operators compute."""
+"""Compare unrolled LSTM, GRU and RNN with ONNX Runtime's operators."""
 
 from __future__ import annotations
 

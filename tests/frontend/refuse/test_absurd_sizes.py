@@ -1,4 +1,4 @@
-"""Sizes that no machine holds are refused by name, before anything is computed with them."""
+"""Check that absurd sizes are refused by name, before anything is computed with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph has the model's ports in order, and every fused kernel knows its ONNX nodes."""
+"""Check that the graph keeps the model's ports in order, and each fused kernel its ONNX nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
 
 
 def convolutions(tmp_path: Path):
-    """Two equal conv + batch norm + relu groups, which fusion makes one function of, and a sum of their results."""
+    """Build two equal conv + batch norm + relu groups, which fusion makes one function of, and their sum."""
     constants = {"w": RNG.standard_normal((4, 4, 3, 3)).astype(np.float32)}
     constants |= {name: np.abs(RNG.standard_normal(4)).astype(np.float32) for name in ("g", "b", "m", "v")}
     nodes = []

@@ -1,4 +1,4 @@
-"""A source is a file, or one sentence about why there is none."""
+"""Check that a source is a file, or one sentence about the reason why not."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _sdist(folder: Path, members: dict[str, bytes]) -> None:
 
 
 class FakePip:
-    """Stands for pip: writes archives, counts its calls."""
+    """Stand-in for pip: writes archives, counts its calls."""
 
     def __init__(self, wheel: dict[str, bytes] | None, sdist: dict[str, bytes] | None, stderr: str = ""):
         self.wheel, self.sdist, self.stderr, self.calls = wheel, sdist, stderr, 0

@@ -1,4 +1,4 @@
-"""MiniMalloc's CSV: what is written is read back, and a solution that is none is refused."""
+"""Check MiniMalloc's CSV: it reads back as written, and a false solution is refused."""
 
 import csv
 from dataclasses import replace

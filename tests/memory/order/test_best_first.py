@@ -14,7 +14,7 @@ ANY = st.one_of(programs(max_steps=9), sharing_programs(max_steps=9).map(share))
 
 
 def searched(program, work, alignment=64):
-    """The peak of the order found from the given one, and what it is said no order is below."""
+    """Return the peak of the order found from the given one, and the claimed lower bound."""
     order, least = best_first(step_graph(program, alignment), range(len(program.steps)), work)
     check_order(program, order)
     return bound(program.reordered(order), alignment=alignment), least

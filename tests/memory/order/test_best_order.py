@@ -14,9 +14,9 @@ from ..shared_programs import sharing_programs
 
 
 def branches(*sizes: int) -> Program:
-    """One input; for each size a step that makes a large buffer and one that shrinks it to 1 byte; one step joins all.
+    """Build branches: per size a step that makes a large buffer and one that shrinks it to 1 byte.
 
-    Given in breadth-first order, so that all large buffers are alive at once.
+    One step joins all. The branches are given in breadth-first order, so that all large buffers are alive at once.
     """
     large, small = range(1, 1 + len(sizes)), range(1 + len(sizes), 1 + 2 * len(sizes))
     nbytes = (1, *sizes, *(1 for _ in sizes), 1)

@@ -24,7 +24,7 @@ def read(text: str) -> list[Box]:
 
 
 def stacked(found) -> Placement:
-    """The worst placement there is: nothing shares memory."""
+    """Return the worst placement there is: nothing shares memory."""
     offsets = [sum(b.size for b in found[:i]) for i in range(len(found))]
     return Placement(tuple(offsets), sum(b.size for b in found))
 

@@ -1,4 +1,4 @@
-"""Buffers whose parts are alive at different times: others lie in their gaps, and nothing is lost by that."""
+"""Check buffers with parts alive at different times: others lie in their gaps, and nothing is lost."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ from ..shared_programs import sharing_programs
 
 @st.composite
 def shapes(draw):
-    """Of one or two pieces, which lie side by side."""
+    """Generate shapes of one or two pieces, which lie side by side."""
     found = []
     for _ in range(draw(st.integers(1, 7))):
         lower, pieces = 0, []
@@ -26,7 +26,7 @@ def shapes(draw):
 
 
 def tower(shapes):
-    """All on top of each other."""
+    """Stack all shapes on top of each other."""
     offsets, top = [], 0
     for shape in shapes:
         offsets.append(top)

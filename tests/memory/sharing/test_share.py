@@ -61,7 +61,7 @@ def test_no_order_of_a_shared_program_is_below_its_floor(program):
 
 @given(sharing_programs(), st.data())
 def test_a_tensor_moved_on_its_buffer_is_found_or_harmless(program, data):
-    """The validator against the machine: what it lets through computes the same."""
+    """The validator against the machine: an accepted program computes the same."""
     shared = share(program)
     movable = [n for n, tensor in enumerate(shared.tensors) if tensor.buffer is not None]
     if not movable:
@@ -86,7 +86,7 @@ def best(program: Program) -> int:
 
 
 def small(*steps: Step, sizes: list[int], ends: tuple[int, ...], weights: int = 0) -> Program:
-    """Tensor n has sizes[n] bytes; tensor 0 is the input, the last `weights` ones are weights."""
+    """Build a program: tensor n has sizes[n] bytes, tensor 0 is the input, the last `weights` ones are weights."""
     count = len(sizes) - weights
     return Program(
         name="small",
@@ -150,7 +150,7 @@ def test_an_operand_in_a_weight_stays_there():
 
 
 def joined(*tail: Step, reads: tuple[int, int] = (1, 2), **options) -> Program:
-    """Two branches of 640 and 1280 bytes, put together by step 2."""
+    """Build two branches of 640 and 1280 bytes, put together by step 2."""
     steps = (
         Step("left", (0,), (1,)),
         Step("right", (0,), (2,)),

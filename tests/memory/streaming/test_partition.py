@@ -1,4 +1,4 @@
-"""The path whose fullest edge is least, against all partitions of the steps."""
+"""Compare the best partition with all partitions of the steps."""
 
 from functools import cache
 
@@ -19,7 +19,7 @@ def alive_at(program: Program, step: int, alignment: int) -> int:
 
 
 def least_by_all_partitions(program, splits, alignment: int) -> int:
-    """Each run of steps by itself, or as one by any axis; what is alive is read off the program that would be."""
+    """Try each run of steps singly, or as one by any axis; read the peak off the merged program."""
 
     @cache
     def edge(first: int, end: int) -> int | None:
@@ -63,7 +63,7 @@ def test_the_joined_program_needs_what_was_said_and_never_more_than_before(case,
 
 
 def stack(rows: int = 48, columns: int = 64):
-    """A small picture made large, twice, and small again."""
+    """Build a small picture made large, twice, and small again."""
     builder = RowBuilder()
     last = builder.tensor(rows // 8, columns)
     last = builder.resize(last, rows)
@@ -81,7 +81,7 @@ def test_rows_are_taken_many_at_a_time_where_that_costs_nothing():
 
 
 def test_the_group_is_the_largest_there_is_room_for():
-    """What the last two steps need is what costs: the first may take as many rows at a time as fit in that."""
+    """The last two steps set the peak: the first may take as many rows at a time as fit below."""
     builder = RowBuilder()
     last = builder.tensor(8, 64)
     last = builder.window(builder.resize(last, 64), size=8, stride=8)
@@ -114,4 +114,4 @@ def test_a_program_without_steps():
 @given(programs(), st.sampled_from([1, 64]))
 def test_what_is_alive_at_a_step_alone_is_what_is_alive_around_it(program, alignment):
     paths = Partitioner(program, {}, alignment)
-    assert paths.alone == [paths._around(step, step + 1) - paths._saved(step) for step in range(len(program.steps))]
+    assert paths.alone == [paths._bytes_around(step, step + 1) - paths._saved(step) for step in range(len(program.steps))]

@@ -1,4 +1,4 @@
-"""Regions against a machine that runs them row by row: what is read is there, nothing is computed twice."""
+"""Run regions on a machine row by row: each row read is there, nothing is computed twice."""
 
 from dataclasses import replace
 
@@ -79,7 +79,7 @@ def found_in(case, axis: int = 0, group: int = 1):
 
 
 def test_a_ring_holds_what_a_window_reaches_over():
-    """The picture in memory.bands."""
+    """The picture in memory.streaming.region."""
     found = found_in(chain({"size": 1}, {"size": 3, "stride": 2}))
     assert [(stage.period, stage.held) for stage in found.stages] == [(1, 3), (2, 11)]
     assert found.nbytes == 3 * 64

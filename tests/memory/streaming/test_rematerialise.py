@@ -1,4 +1,4 @@
-"""Steps run again compute the same; what is worth it keeps within its work."""
+"""Check that repeated steps compute the same, and that the search keeps within its work."""
 
 from dataclasses import replace
 
@@ -82,7 +82,7 @@ def test_repeats_keep_within_their_work_and_never_cost_memory(case, work, alignm
 
 
 def hourglass():
-    """What is made of the input first is added at the end; in between is a peak."""
+    """Build a program with a peak between the first result and its last reader."""
     builder = RowBuilder()
     x = builder.tensor(8, 8)
     early = builder.step((x,), (32, 8), work=256)
