@@ -1,4 +1,4 @@
-"""The documents: every link leads somewhere, every named path exists, examples are of the tree, figures of their files."""
+"""Check the documents: links, paths, examples, the map, and figures beside their files."""
 
 from __future__ import annotations
 
