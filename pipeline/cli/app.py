@@ -16,7 +16,7 @@ from . import options
 if TYPE_CHECKING:
     from ..memory.footprint import FootprintReport
 
-#: exit codes of design.md, section 7
+#: exit codes: a result exceeds its limits; bad usage or input; a bug of passfit
 DOES_NOT_FIT, BAD_INPUT, BUG = 1, 2, 3
 _WIDE = 1000
 
@@ -37,7 +37,7 @@ ShapeOption = Annotated[
     Optional[list[str]], typer.Option("--shape", help="set the shape of a dynamic input: INPUT=1x3x320x320; repeatable")
 ]
 FixOption = Annotated[
-    Optional[list[str]], typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE, VALUE in JSON; repeatable")
+    Optional[list[str]], typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE in JSON; repeatable")
 ]
 BudgetOption = Annotated[
     Optional[list[str]],
@@ -53,11 +53,12 @@ Effort = Annotated[
 ]
 Strategy = Annotated[str, typer.Option("--strategy", help="search strategy: orchestrated, or one from the literature")]
 Until = Annotated[
-    str, typer.Option("--until", help="stop at `minimum`: the least ram; or at `fits`: the first sequence within budget")
+    str, typer.Option("--until", help="search until `minimum` (the least ram) or `fits` (the first sequence that fits)")
 ]
 AllowLossy = Annotated[bool, typer.Option("--allow-lossy", help="allow lossy passes: float16, fast math")]
 MaxError = Annotated[
-    float, typer.Option("--max-error", min=0.0, help="limit the error of lossy results, as a fraction of the output's range")
+    float,
+    typer.Option("--max-error", min=0.0, help="limit the error of lossy results, as a fraction of the output's range"),
 ]
 MaxExtraCompute = Annotated[
     float,
@@ -111,7 +112,7 @@ def add(
     written = add_to_repo(Path(), model or [], target or [], options.shapes(shape), name)
     for path in written:
         typer.echo(f"wrote {path}")
-    typer.echo("Next: `dvc repro`, then `passfit gate`." if written else "Nothing to add: everything is declared already.")
+    typer.echo("Next: `dvc repro`, then `passfit gate`." if written else "Nothing to add: all is declared already.")
 
 
 @app.command()
@@ -367,7 +368,7 @@ def rebench(
         Path, typer.Argument(help="folder of ONNX graphs and, optionally, published.json", metavar="DIR")
     ],
     out: Annotated[
-        Optional[Path], typer.Option("--out", help="write rebench.json and rebench.md to this folder; default: print only")
+        Optional[Path], typer.Option("--out", help="write rebench.json and rebench.md to this folder; default: none")
     ] = None,
     target: TargetName = "x86-64",
     evaluations: Evaluations = 64,
