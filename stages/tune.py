@@ -25,7 +25,8 @@ def tune(params: Params, model: str, target: str) -> str:
     write_json(out.with_name(ASKED), tune_record(params))
     seconds, runner = params.tune.seconds, how_to_run(device)
     if seconds and runner.command is None:
-        sys.stderr.write(f"passfit: {target}: kernels keep the rules' schedules, as none is measured here ({runner.how}).\n")
+        unmeasured = f"kernels cannot be measured here ({runner.how}), and keep the rules' schedules"
+        sys.stderr.write(f"passfit: {target}: {unmeasured}.\n")
         seconds = 0.0
     with console_progress() as progress:
         found = api.tune(

@@ -63,9 +63,9 @@ class Check:
 class Graph:
     """Results of all searches on one graph.
 
-    `start` is the sum of all tensors of the file, `ideal` a lower bound on it (see `bench/sum_bound.py`), `default_*`
-    tvm-default, all in bytes; `published` is the reduction of each published method, in %. `relaxed` is the sum by the
-    published rules: outputs may become float16.
+    `start` is the sum of all tensors of the file, `ideal` a lower bound on that of any program (see
+    `bench/sum_bound.py`), `default_*` tvm-default, all in bytes; `published` is the reduction of each published method,
+    in %. `relaxed` is the sum by the published rules: outputs may become float16.
     """
 
     name: str
