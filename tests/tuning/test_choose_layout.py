@@ -28,7 +28,7 @@ from passfit.tuning import tune_kernels as tune
 from passfit.tuning import tune_model as tuned
 from passfit.tuning.choose_layout import choose_layout
 from passfit.tuning.database import LibraryComparison
-from passfit.tuning.measure import choose_harness as stands
+from passfit.tuning.measure import choose_harness
 
 from .. import strategies  # noqa: F401  (the settings of hypothesis)
 from ..kernels.rewrite.test_channels_last import branches
@@ -113,7 +113,7 @@ def test_a_layout_that_is_taken_is_compiled_and_fits_its_sequence_alone(
         content = {"passes": [*passes, "share", "order"], "exact": True, "catalogue": "1"}
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     # whatever this machine says: pixels are faster, kernel by kernel and as a whole
-    monkeypatch.setattr(stands, "Stands", lambda *_: Made(_pixels_are_faster))
+    monkeypatch.setattr(choose_harness, "HarnessFactory", lambda *_: Made(_pixels_are_faster))
     monkeypatch.setattr(tuned, "_whole", lambda *_: LibraryComparison("ms", 2.0, 1.0, True))
     monkeypatch.setattr(tune, "tune_kernels", lambda *_: [])
     found = api.tune(model, HOST, tmp_path / "t.json", sequence=tmp_path / "one.json")
