@@ -22,7 +22,7 @@ from passfit.support.text_files import decode, read_text
 from passfit.targets import Target
 from passfit.targets.catalogue import get_target
 
-#: where the results of all stages are, relative to the repo
+#: folder of all stages' results, relative to the repo
 OUT = Path("out")
 
 #: exit codes of the `passfit` command: bad usage or input; a bug, including a library with wrong outputs

@@ -29,9 +29,9 @@ def refuse_large_library(arena: int, workspace: int, weights: int, target: Targe
         parts = {"arena": arena, "workspace": workspace, "weights": weights}
         sizes = ", ".join(f"{word} {size / _GIB:.2f} GiB" for word, size in parts.items() if size > total // 100)
         raise ModelError(
-            f"The library would hold {total / _GIB:.2f} GiB ({sizes}); programs address {STATIC_LIMIT / _GIB:.2f} GiB, "
+            f"The library would need {total / _GIB:.2f} GiB ({sizes}); programs address {STATIC_LIMIT / _GIB:.2f} GiB, "
             f"and {target.name} has {target.ram / _GIB:.2f} GiB of ram.",
-            "Give smaller shapes (--shape), or cut the model into parts.",
+            "Give smaller shapes (--shape), or split the model.",
         )
 
 

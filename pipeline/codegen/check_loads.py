@@ -30,7 +30,7 @@ def why_not_loadable(library: Path, identifier: str) -> str | None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        return f"loading it did not end in {_TIMEOUT_SECONDS} s"
+        return f"loading it did not finish in {_TIMEOUT_SECONDS} s"
     if done.returncode == 0:
         return None
     if done.returncode < 0:

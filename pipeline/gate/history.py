@@ -37,7 +37,7 @@ def results_at(repo: Path, revision: str, pairs: Iterable[Pair]) -> Past:
     if not revision or revision.startswith("-"):
         raise ConfigError(f"--against {revision!r} is not a git revision.", "Name a branch, a tag or a commit.")
     if _git(repo, "rev-parse", "--git-dir") is None:
-        raise ConfigError(f"--against {revision}: {repo} is not in a git repository.", "Leave --against out.")
+        raise ConfigError(f"--against {revision}: {repo} is not in a git repository.", "Omit --against.")
     if _git(repo, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") is None:
         return Past(problem=f"growth not checked: git has no revision {revision} here. {_next_step(repo, revision)}")
     try:

@@ -28,7 +28,7 @@ def why_stale(repo: Path, params: Params, model: str, target: Target) -> str | N
     manifest = _read(folder / "manifest.json")
     made = _table(manifest, "made_from")
     if made is None:
-        return f"not known to be of this model: {_said(repo, folder / 'manifest.json')} has no `made_from`. {REMAKE}"
+        return f"of unknown origin: {_said(repo, folder / 'manifest.json')} has no `made_from`. {REMAKE}"
     reason = (
         _model(repo, params.models[model], model, made)
         or _search(repo, params, model, target, manifest, made)
@@ -54,11 +54,11 @@ def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | N
     file = repo / canonical_model(name).with_name(ORIGIN)
     origin = _read(file)
     if origin is None:
-        return _missing(repo, file) or f"the model is another: {', '.join(direct)} changed since it was compiled"
+        return _missing(repo, file) or f"the model differs: {', '.join(direct)} changed since it was compiled"
     if origin.get("canonical") != made.get("model"):
-        return "the imported model is another than the compiled one"
+        return "the imported model differs from the compiled one"
     changed = changes(_table(origin, "made_from") or {}, now)
-    return f"the model is another: {', '.join(changed)} changed since it was imported" if changed else None
+    return f"the model differs: {', '.join(changed)} changed since it was imported" if changed else None
 
 
 def _search(repo: Path, params: Params, model: str, target: Target, manifest: Table, made: Table) -> str | None:
@@ -74,7 +74,7 @@ def _search(repo: Path, params: Params, model: str, target: Target, manifest: Ta
     if changed:
         return f"{_listed('search', changed)} changed since the search"
     if sequence is not None and sequence.get("passes") != manifest.get("passes"):
-        return f"it was compiled with another sequence than {_said(repo, file.with_name('sequence.json'))}"
+        return f"its sequence differs from {_said(repo, file.with_name('sequence.json'))}"
     return None
 
 
@@ -100,12 +100,12 @@ def _compile(repo: Path, params: Params, model: str, target: Target, manifest: T
 def _missing(repo: Path, file: Path) -> str | None:
     """Report a stage's record as missing; None without DVC, where importing and searching are optional."""
     if (repo / "dvc.yaml").exists():
-        return f"{_said(repo, file)}, which would tell, is missing. Get it with `dvc pull`"
+        return f"its origin cannot be checked: {_said(repo, file)} is missing. Get it with `dvc pull`"
     return None
 
 
 def _listed(section: str, changed: list[str]) -> str:
-    own = {"model": "the imported model", "target": "facts or threads of the target", "goal": "the budget it stops at"}
+    own = {"model": "the imported model", "target": "facts or threads of the target", "goal": "the budget to stop at"}
     return ", ".join(own.get(key, f"{section}.{key}") for key in changed)
 
 

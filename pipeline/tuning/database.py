@@ -183,7 +183,7 @@ def read_database(path: Path, target: Target) -> Database:
             raise ConfigError(f"'{where}': is for the {key} {_said(known[key])}, not {_said(value)}.", _AGAIN)
     found = decode(Database, text, where, _AGAIN)
     if len({each.fingerprint for each in found.kernels}) != len(found.kernels):
-        raise ConfigError(f"'{where}': a kernel is there twice.", _AGAIN)
+        raise ConfigError(f"'{where}': a kernel is listed twice.", _AGAIN)
     try:
         _ = found.adopted
     except SequenceError as error:

@@ -29,14 +29,14 @@ from .measure.timed import TimingHarness
 #: candidates per update of the cost model; population to choose them from
 _BATCH, _POPULATION = 8, 64
 _MAIN = "main"
-#: loops of a tiled reduction, outermost first: those of its spatial axes (S) and of the others (R)
+#: loops of a tiled reduction, outermost first: spatial (S) and reduction (R)
 _LEVELS = "SSRSRS"
 Found = list[tuple[float, str, Scheduled]]
 
 
 def cannot(request: ScheduleRequest) -> str:
     """Return why MetaSchedule cannot tune a kernel; empty if it can."""
-    return "a window of a kernel, which MetaSchedule takes for a function of shapes" if takes_a_row(request.kernel) else ""
+    return "a row window: MetaSchedule would take its row number for a shape" if takes_a_row(request.kernel) else ""
 
 
 def by_meta_schedule(

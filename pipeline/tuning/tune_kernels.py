@@ -116,7 +116,7 @@ def within_workspace(kernels: list[TunedKernel], recorder: ScheduleRecorder) -> 
     Several windows are compiled into one kernel, and only the whole program shows their common workspace.
     """
     windows = {fingerprint for fingerprint, request in recorder.requests.items() if request.fixed_shapes}
-    note = "faster, but together with others it needs more workspace"
+    note = "faster, but needs more workspace together with others"
     return [
         replace(each, choice=RULES, after=each.before, note=note)
         if each.fingerprint in windows and each.choice != RULES
@@ -130,11 +130,11 @@ def _by_the_rules(recorder: ScheduleRecorder, harness_of: Callable[[ScheduleRequ
     for fingerprint, request in recorder.requests.items():
         kernel = _Kernel(fingerprint, request, recorder.calls[fingerprint], 0, 0)
         if clock.left <= 0:
-            kernel.note = "there was no time to measure it"
+            kernel.note = "no time was left to measure it"
         elif math.isfinite(cost := harness_of(request).cost(request.rules)):
             kernel.before = kernel.after = cost
         else:
-            kernel.note = "it executes more instructions than are counted"
+            kernel.note = "it executes too many instructions to count"
         yield kernel
 
 
