@@ -1,4 +1,4 @@
-"""A result of another model, or of other params, is never judged; a result of these always is."""
+"""Test staleness: a result of another model or other params is never judged, any other always."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def verdict(repo: Repo) -> tuple[int, str]:
 
 
 def in_dvc(repo: Repo) -> None:
-    """The result as the stages of dvc.yaml leave it: imported, searched and compiled in three folders."""
+    """Leave the result as the stages of dvc.yaml do: imported, searched and compiled in three folders."""
     repo.footprint()
     folder = repo.path / "out" / "compile" / "a" / "x86-64"
     source = repo.path / "a.onnx"
