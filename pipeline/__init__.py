@@ -1,6 +1,6 @@
-"""passfit: compile ONNX to a C library that fits the device, by orchestrated compiler passes, with the proof attached.
+"""Compile ONNX models into C libraries that fit a device, by orchestrated compiler passes, and prove it.
 
-The public names are loaded when they are first used: TVM and MLflow take seconds to import.
+Public names load on first use: TVM and MLflow take seconds to import.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The steps of a run, readable top to bottom. Each takes a model and writes small, deterministic files."""
+"""Run one step each: import, profile, learn, optimize, compile, tune. Each writes small, deterministic files."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
     from .tuning.database import AdoptedTuning, Database
 
 
-#: seconds after Ctrl-C for a measurement to end and what was found to be written
+#: seconds after Ctrl-C to end a measurement and write the results found so far
 _SAVING_SECONDS = 30.0
 
 
 def import_model_file(
     source: str | Path, shapes: Shapes | None, fix: Fixed | None, out: Path, package: str = ""
 ) -> onnx.ModelProto:
-    """Write the canonical ONNX of a model to `out`, and the record of its origin to origin.json beside it.
+    """Write the canonical ONNX of a model to `out`, and its origin to origin.json beside it.
 
-    `package` is the `pypi:` source the file was taken from. Returns the canonical model. Raises ModelError, OutputError.
+    `package` is the `pypi:` source of the file, if any. Returns the canonical model. Raises ModelError, OutputError.
     """
     canonical, _ = import_onnx(source, shapes, fix)
     data = canonical.SerializeToString(deterministic=True)
@@ -72,18 +72,19 @@ def profile(
     progress: Progress = silent,
     clock: dict[str, float] | None = None,
 ) -> dict:
-    """Try every pass alone and after every other; write effects.json to `out` and its picture, an .svg, beside it.
+    """Measure every pass alone and after every other; write effects.json to `out`.
 
-    Returns what is in effects.json; `clock` is given the seconds of each pass alone. Raises ModelError, OutputError.
+    A picture of it, an .svg, goes beside it. Returns the content of effects.json; `clock` receives the seconds of each
+    pass alone. Raises ModelError, OutputError.
     """
     _check_parent(out)
     picture = out.with_suffix(".svg")
     if picture == out:
-        raise OutputError(f"'{out}' is where the picture goes.", f"Name the file '{out.stem}.json'.")
+        raise OutputError(f"'{out}' is the name of the picture.", f"Name the file '{out.stem}.json'.")
     _check_parent(picture)
     imported = load(model, name, shapes, fix)
 
-    # only now: TVM takes a second to import, and bad input need not wait for it
+    # imported late: TVM takes a second to import, and bad input should fail first
     from .frontend.imported_model import port_names
     from .report.pictures.heat_map import heat_map
     from .search.effects.effects import effects
@@ -105,10 +106,10 @@ def learn(
     evaluations: int = 256,
     progress: Progress = silent,
 ) -> Knowledge:
-    """Explore models, and add what was found to the knowledge file `out`, which is made if it is not there.
+    """Explore models, and add the results to the knowledge file `out`; create it if missing.
 
-    `name` is what a single model is called there; it is that of its file by default. What is known of a graph is
-    replaced. Raises ModelError, ConfigError where `out` is no knowledge file of this version, OutputError.
+    `name` names a single model; default: its file name. A graph's earlier record is replaced. Raises ModelError,
+    ConfigError if `out` is no knowledge file of this version, OutputError.
     """
     if name is not None and len(models) > 1:
         raise ConfigError(f"--name {name}: {len(models)} models cannot share a name.", "Learn them one by one.")
@@ -119,7 +120,7 @@ def learn(
     known = read_records(out) if out.exists() else ()
     imported = [load(model, name, shapes, fix) for model in models]
 
-    # only now: TVM takes a second to import, and bad input need not wait for it
+    # imported late: TVM takes a second to import, and bad input should fail first
     from .frontend.imported_model import port_names
     from .search.evaluate.evaluation import Evaluator
     from .search.knowledge.explore import explore
@@ -145,10 +146,10 @@ def optimize(
     fix: Fixed | None = None,
     progress: Progress = silent,
 ) -> FootprintReport:
-    """Search a sequence and write sequence.json, footprint.json, search.json and trajectory.json to `out`.
+    """Search for a sequence; write sequence.json, footprint.json, search.json, trajectory.json to `out`.
 
-    Nothing is executed, but for the winner where it is lossy. Raises ModelError, ConfigError for an unknown strategy,
-    OutputError.
+    With a latency limit, front.json too. Nothing is executed, except a lossy winner. Raises ModelError, ConfigError for
+    an unknown strategy, OutputError.
     """
     with result_folder(out) as folder:
         imported = load(model, name, shapes, fix)
@@ -176,16 +177,16 @@ def compile_model(
     fix: Fixed | None = None,
     progress: Progress = silent,
 ) -> FootprintReport:
-    """Build the library of a model, run it, compare and measure it, and write everything about it to `out`.
+    """Build the library of a model, run it, compare and measure it; write all results to `out`.
 
-    Without `sequence`, the file of one, the sequence is searched for first. `tuning` is a file of `tune`: what it says of
-    kernels of this program counts. Raises ModelError, SequenceError where a pass does not take the graph, or that file
-    has a layout for another sequence or model, ConfigError where it is of another target,
-    NumericError where the library computes something else than ONNX Runtime, ToolchainError, OutputError.
+    `sequence` is a sequence.json; without it, a sequence is searched for first. `tuning` is a tuning.json of `tune`:
+    its choices for kernels of this program are applied. Raises ModelError; SequenceError if a pass rejects the graph,
+    or the tuning's layout belongs to another sequence or model; ConfigError if the tuning is for another target;
+    NumericError if the library's outputs differ from ONNX Runtime's; ToolchainError; OutputError.
     """
     from .passes.sequence.sequence import read_sequence
 
-    # first what is quickly known to be wrong
+    # cheap checks first
     chosen = None if sequence is None else read_sequence(sequence)
     tuned = None
     if tuning is not None:
@@ -211,13 +212,13 @@ def compile_imported(
     verify: VerifySettings = VerifySettings(),
     progress: Progress = silent,
 ) -> FootprintReport:
-    """`compile_model` of a model that is imported already."""
+    """Compile a model already imported; see `compile_model`."""
     from .passes.sequence.sequence import write_sequence
     from .tuning.database import AdoptedTuning
 
     chosen, tuned = sequence, tuning or AdoptedTuning()
     with result_folder(out) as folder:
-        # only now: TVM takes a second to import, and bad input need not wait for it
+        # imported late: TVM takes a second to import, and bad input should fail first
         from .frontend.imported_model import port_names
         from .passes.sequence.replay import lower_by_sequence, schedule_sequence
         from .search.evaluate.tvm_default import tvm_default
@@ -262,28 +263,27 @@ def tune(
     fix: Fixed | None = None,
     progress: Progress = silent,
 ) -> Database:
-    """Measure the kernels of a model one by one, look for better schedules until the time is up, and write tuning.json.
+    """Tune the layouts, then the schedules, of a model's kernels; write tuning.json to `out`.
 
-    First how their results lie, planes or channels last, then their schedules. They are timed where the target's
-    programs run natively; else the instructions an emulator executes are counted. What is found is taken where the
-    whole library is better with it. With 0 seconds, nothing is looked at: the file says that nothing is tuned. Without
-    `sequence`, the sequence is searched for first. Ctrl-C while kernels are measured ends that early: what was found is
-    written; a second one ends everything. Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError for a target whose programs do
-    not run here.
+    Layouts are planes (NCHW) or channels last (NHWC). Kernels are measured one by one: timed if the target runs
+    natively, else by counting the instructions an emulator executes. Choices are adopted if the whole library is better
+    with them. With 0 seconds, nothing is measured, and the file says so. Without `sequence`, a sequence is searched for
+    first. Ctrl-C during measurement ends it early, and the results so far are written; a second one ends everything.
+    Raises ModelError, SequenceError, ToolchainError, OutputError; ConfigError if the target's programs cannot run here.
     """
     from .passes.sequence.sequence import read_sequence
     from .tuning.database import empty, write_database
 
     _check_parent(out)
     if settings.seconds <= 0:
-        found = empty(target)  # whatever the seed: what follows need not run again for it
+        found = empty(target)  # independent of the seed, so that later stages need not rerun
         write_database(found, out)
         return found
     runner = how_to_run(target)
     if runner.command is None:
         raise ConfigError(
             f"Kernels for {target.name} cannot be measured here: {runner.how}.",
-            "Make its programs run here, or set seconds to 0.",
+            "Make the target runnable here, or set seconds to 0.",
         )
     chosen = None if sequence is None else read_sequence(sequence)
     imported = load(model, name, shapes, fix)
@@ -317,6 +317,6 @@ def _report(
 
 def _check_parent(out: Path) -> None:
     if out.is_dir():
-        raise OutputError(f"'{out}' is a folder, not a file.", "Give the name of a file.")
+        raise OutputError(f"'{out}' is a folder, not a file.", "Give a file name.")
     if not out.parent.is_dir():
-        raise OutputError(f"The folder '{out.parent}' does not exist.", "Make it first.")
+        raise OutputError(f"The folder '{out.parent}' does not exist.", "Create it first.")

@@ -1,1 +1,1 @@
-"""One short module per DVC stage: read params.yaml, call passfit, write files."""
+"""Run one DVC stage per module: read params.yaml, call passfit, write files."""

@@ -1,4 +1,4 @@
-"""What every stage does around its own work: read the command line and params.yaml, and say errors in one line."""
+"""Share the frame of all stages: command line, params.yaml, exit codes, whole files."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from passfit.support.text_files import decode, read_text
 from passfit.targets import Target
 from passfit.targets.catalogue import get_target
 
-#: where the results of all stages are, relative to the repo
+#: folder of all stages' results, relative to the repo
 OUT = Path("out")
 
-#: exit codes of the `passfit` command: bad usage or bad input; a library that computes something else is our bug
+#: exit codes of the `passfit` command: bad usage or input; a bug, including a library with wrong outputs
 BAD_INPUT, BUG = 2, 3
-#: exit code after Ctrl-C, as of a program that the signal ends
+#: exit code after Ctrl-C: 128 + SIGINT
 INTERRUPTED = 130
 
 
 def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[str] | None = None) -> None:
-    """Call `work(params, *values)` with params.yaml of the working directory and the named command line arguments.
+    """Call `work(params, *values)` with params.yaml and the named command line arguments.
 
-    DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. A PassfitError becomes one line
-    on stderr and exit code 2, Ctrl-C one line and 130; any other exception is a bug, keeps its traceback and exits
-    with 3. What `work` returns, a line on what it found, is printed with the seconds it took.
+    DVC runs every stage in the folder of dvc.yaml, so all paths are relative to it. A PassfitError becomes one line on
+    stderr and exit code 2, a NumericError 3, Ctrl-C one line and 130. Any other exception is a bug: it keeps its
+    traceback and exits with 3. The line returned by `work`, if any, is printed with the seconds taken.
     """
     parser = argparse.ArgumentParser(description=work.__doc__)
     for name in arguments:
@@ -55,7 +55,7 @@ def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[s
     except PassfitError as error:
         sys.stderr.write(f"passfit: {error}\n")
         raise SystemExit(BUG if isinstance(error, NumericError) else BAD_INPUT) from None
-    except Exception as error:  # Python's own exit code would be 1, which means that the gate said no
+    except Exception as error:  # Python's own exit code is 1, reserved for a failed gate
         if used_up := environment_error(error):
             sys.stderr.write(f"passfit: {used_up}\n")
             raise SystemExit(BAD_INPUT) from None
@@ -65,7 +65,7 @@ def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[s
 
 
 def entry(params: Params, section: str, name: str):
-    """`models.NAME` or `targets.NAME` of params.yaml. Raises ConfigError with the nearest name."""
+    """Return `models.NAME` or `targets.NAME` of params.yaml. Raises ConfigError with the nearest name."""
     known = getattr(params, section)
     if name not in known:
         raise ConfigError(f"params.yaml: {section}.{name} is missing.", did_you_mean(name, known))
@@ -73,19 +73,19 @@ def entry(params: Params, section: str, name: str):
 
 
 def budget_of(params: Params, model: str, target: str) -> Budget:
-    """The budget of `model` on `target`, both of which must be declared."""
+    """Return the budget of `model` on `target`. Raises ConfigError if either is not declared."""
     entry(params, "models", model)
     entry(params, "targets", target)
     return params.budget(model, target)
 
 
 def target_of(params: Params, name: str) -> Target:
-    """The device called `name`, as params.yaml uses it. Raises TargetError, and ConfigError where threads cannot be."""
+    """Return the device `name` with its threads in params.yaml. Raises TargetError; ConfigError for bad threads."""
     return get_target(name, Path()).with_threads(entry(params, "targets", name).threads)
 
 
 def write_json(path: Path, data: dict) -> None:
-    """Write `data` with sorted keys; the file is whole or not there."""
+    """Write `data` as JSON with sorted keys, atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     new.write_text(json.dumps(data, indent=2, sort_keys=True) + "\n", encoding="utf-8")
@@ -93,12 +93,12 @@ def write_json(path: Path, data: dict) -> None:
 
 
 def read_json(path: Path) -> dict:
-    """Return the object in a file a stage wrote. Raises ConfigError."""
+    """Read the JSON object written by a stage. Raises ConfigError."""
     return decode(dict, read_text(path, REMAKE), str(path), REMAKE)
 
 
 def copy_file(source: Path, path: Path) -> None:
-    """Copy one file; the copy is whole or not there."""
+    """Copy one file, atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     shutil.copyfile(source, new)

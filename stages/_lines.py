@@ -1,4 +1,4 @@
-"""Say in one line what a stage found, for the log of `dvc repro`."""
+"""Summarise the result of a stage in one line, for the log of `dvc repro`."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def import_line(model: str, canonical: onnx.ModelProto) -> str:
 
 
 def profile_line(model: str, effects: Mapping[str, Sequence[Mapping[str, object]]]) -> str:
-    """Count the passes that changed something, and name the one that lowers the arena most."""
+    """Count the effective passes, and name the best one for the arena."""
     passes = effects["passes"]
     changed = [each for each in passes if each.get("changed")]
     return f"{model}: {len(changed)} of {len(passes)} passes change something{_most(changed)}"
 
 
 def optimize_line(report: FootprintReport, found: Mapping[str, object]) -> str:
-    """Say what a search found; `found` is the object of search.json."""
+    """Summarise a search; `found` is the object of search.json."""
     closed = ", closed" if found["closed"] else ""
     return f"{_pair(report)}: {_footprint(report)}; {found['evaluations']} states looked at{closed}"
 
 
 def compile_line(report: FootprintReport) -> str:
-    """Say what a library takes, as predicted and as measured, and how far off its outputs are."""
+    """Summarise a library: predicted and measured footprint, and error of its outputs."""
     measured = report.measured
     parts = [f"{_pair(report)}: {_footprint(report)}"]
     if measured.ram is not None:
@@ -54,7 +54,7 @@ def compile_line(report: FootprintReport) -> str:
 
 
 def fits_line(result: Result, ram: int, flash: int) -> str:
-    """Say whether a result is within its budget, or within the capacities `ram` and `flash`, in bytes."""
+    """Tell whether a result is within its budget, or else the capacities `ram` and `flash`, in bytes."""
     parts = []
     for quantity, capacity in (("ram", ram), ("flash", flash)):
         limit = getattr(result.budget, quantity)
@@ -75,7 +75,7 @@ def _footprint(report: FootprintReport) -> str:
 
 
 def _most(changed: Iterable[Mapping[str, object]]) -> str:
-    """Name the pass that alone lowers the arena most, where one does."""
+    """Name the single pass with the largest arena reduction, if there is one."""
     lowered = [(each["delta"]["arena"], str(each["spec"])) for each in changed if each.get("delta")]
     least, spec = min(lowered, default=(0, ""))
     return f"; most by {shown(spec)}: {format_bytes(least)} of arena" if least < 0 else ""

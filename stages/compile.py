@@ -1,4 +1,4 @@
-"""Stage `compile`: the C library of a model on a target, run, compared and measured."""
+"""Stage `compile`: build, run, compare and measure the C library of a model on a target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from passfit.stages._lines import compile_line
 
 
 def compile_library(params: Params, model: str, target: str) -> str:
-    """Write out/compile/MODEL/TARGET/. No budget is read: the stage `footprint` compares with it."""
+    """Write out/compile/MODEL/TARGET/. It reads no budget: the stage `footprint` applies it."""
     entry(params, "models", model)
     with console_progress() as progress:
         report = api.compile_model(

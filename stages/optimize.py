@@ -1,4 +1,4 @@
-"""Stage `optimize`: the search for the sequence that lowers a model's footprint on a target."""
+"""Stage `optimize`: search for the pass sequence with the smallest footprint on a target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from passfit.stages._lines import optimize_line
 def optimize(params: Params, model: str, target: str) -> str:
     """Write out/optimize/MODEL/TARGET/: sequence.json, footprint.json, search.json, trajectory.json.
 
-    The budget is read only by a search that stops when it is met; else footprint.json shows none.
+    The budget is read only if the search stops at the first fit; else footprint.json shows none.
     """
     search, budget = search_settings(params), budget_of(params, model, target)
     out = optimize_dir(model, target)

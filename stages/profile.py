@@ -1,4 +1,4 @@
-"""Stage `profile`: what each pass does to a model, alone and after every other."""
+"""Stage `profile`: measure the effect of each pass on a model, alone and after every other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from passfit.targets.catalogue import get_target
 
 
 def profile(params: Params, model: str, target: str) -> str:
-    """Write out/profile/MODEL/effects.json and its picture effects.svg, as seen on TARGET."""
+    """Write out/profile/MODEL/effects.json and its picture effects.svg, for TARGET."""
     out = profile_dir(model) / "effects.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     with console_progress() as progress:

@@ -1,8 +1,8 @@
-"""Stage `toolchain`: what DVC cannot see by itself: package versions, passfit's own source, facts of the targets, and
-what each stage reads of params.yaml.
+"""Stage `toolchain`: record dependencies invisible to DVC.
 
-It runs on every `dvc repro`, so it imports nothing heavy. Its bytes change only when one of them does, and then DVC
-reruns what depends on it: everything on an upgrade of TVM, one target's stages when the facts of that target change.
+These are package versions, passfit's own source, the facts of targets, and each stage's share of params.yaml. The stage
+runs on every `dvc repro`, so it imports nothing heavy. Its output changes only with one of them; then DVC reruns the
+dependent stages: all after an upgrade of TVM, one target's after a change of its facts.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from passfit.scaffold import check_models
 from passfit.stages._common import OUT, run_stage, target_of, write_json
 from passfit.targets.catalogue import load_catalogue
 
-#: the packages whose versions decide what the stages compute
+#: packages whose versions affect the results of stages
 PACKAGES = ("passfit", "apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime", "ziglang")
 
 
 def toolchain(params: Params) -> str:
-    """Write out/toolchain.json, out/targets/NAME.json for every target there is, and out/settings/MODEL/TARGET/."""
+    """Write out/toolchain.json, out/targets/NAME.json for every known target, and out/settings/MODEL/TARGET/."""
     catalogue = load_catalogue(Path())
     check_targets(params, catalogue)
     if params.models:
@@ -41,17 +41,17 @@ def toolchain(params: Params) -> str:
 
 
 def write_settings(params: Params, model: str, name: str) -> None:
-    """Write what a search and a compilation read of params.yaml and the catalogue, and nothing they do not read."""
+    """Write the inputs of a search and of a compilation from params.yaml and the catalogue, and nothing else."""
     folder, target = OUT / "settings" / model / name, target_of(params, name)
     search = search_record(search_settings(params), params.budget(model, name), target)
     write_json(folder / "search.json", search)
-    # which sequence is found is not known yet: it may be lossy only where the search admits that
+    # the sequence is not known yet: it can be lossy only if the search allows that
     write_json(folder / "compile.json", verify_record(verify_settings(params), params.search.lossy, target))
 
 
 def source_digest() -> str:
-    """sha256 over passfit's own files: an edited checkout is another compiler, though its version is the same."""
-    # In a checkout the stages lie outside of the package's folder, in an installed wheel inside of it: key by module.
+    """Return the sha256 of passfit's own files: an edited checkout of the same version is another compiler."""
+    # keyed by module: stages lie outside of the package's folder in a checkout, inside of it in an installed wheel
     files = {}
     for package in (passfit, passfit.stages):
         for root in map(Path, package.__path__):

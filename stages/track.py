@@ -1,4 +1,4 @@
-"""Stage `track`: what the other stages left on disk, logged to MLflow."""
+"""Stage `track`: log the results of the other stages to MLflow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from passfit.tracking import track as log
 
 
 def track(params: Params) -> str:
-    """Log every result to MLflow (idempotent), and write out/track.json: what was logged, by content."""
+    """Log every result to MLflow (idempotent), and write out/track.json: runs by content, and warnings."""
     result = log(Path(), params)
     write_json(
         OUT / "track.json",

@@ -1,4 +1,4 @@
-"""Stage `tune`: faster schedules for the kernels of a model on a target; off by default."""
+"""Stage `tune`: find faster schedules for the kernels of a model on a target; off by default."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from passfit.targets import get_target, how_to_run
 
 
 def tune(params: Params, model: str, target: str) -> str:
-    """Write out/tune/MODEL/TARGET/tuning.json. It says that nothing is tuned while tune.seconds is 0, which takes no
-    time, and for a target whose programs do not run here. asked.json beside it says what was asked for."""
+    """Write out/tune/MODEL/TARGET/tuning.json, and the settings asked for to asked.json beside it.
+
+    Nothing is tuned, in no time, if tune.seconds is 0 or the target's programs do not run here.
+    """
     entry(params, "models", model)
     entry(params, "targets", target)
     out, device = tuning_file(model, target), get_target(target, Path())
     write_json(out.with_name(ASKED), tune_record(params))
     seconds, runner = params.tune.seconds, how_to_run(device)
     if seconds and runner.command is None:
-        sys.stderr.write(f"passfit: {target}: kernels cannot be measured here ({runner.how}): they are left to the rules.\n")
+        unmeasured = f"kernels cannot be measured here ({runner.how}), and keep the rules' schedules"
+        sys.stderr.write(f"passfit: {target}: {unmeasured}.\n")
         seconds = 0.0
     with console_progress() as progress:
         found = api.tune(

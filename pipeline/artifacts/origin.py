@@ -1,10 +1,10 @@
-"""Say what a result was made from, as the result records it: the gate compares that with what there is now.
+"""Record the inputs of each result, for the gate to compare with the present ones.
 
     file, shapes, fix ─► canonical model ─► search ─► sequence ─► library
          origin.json                      search.json           manifest.json: `made_from`
 
-Each record is about its own step only. Where a step makes the same bytes again, what follows it stays valid. DVC is
-shown the same records, so it reruns a step only where something that step reads has changed.
+Each record covers its own step only. If a step reproduces the same bytes, later results stay valid. DVC sees the same
+records, so it reruns a step only if one of that step's inputs changed.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from ..search.settings import SearchSettings
 from ..targets import Target
 from ..verify.settings import VerifySettings
 
-#: facts of a target that no step before the footprint reads: words, and capacities, which only a goal reads
+#: facts of a target read by no step before the footprint: prose, and capacities, which only a goal reads
 _UNREAD = ("description", "source", "ram", "flash")
 
 
 
 def search_settings(params: Params) -> SearchSettings:
-    """Return the settings of a search as params.yaml gives them."""
+    """Return the search settings of params.yaml."""
     knowledge = None if params.search.knowledge is None else Path(params.search.knowledge)
     return SearchSettings(**dict(params.search) | {"knowledge": knowledge})
 
 
 def verify_settings(params: Params) -> VerifySettings:
-    """Return the settings of a comparison as params.yaml gives them."""
+    """Return the verification settings of params.yaml."""
     return VerifySettings(**params.verify.model_dump(), max_error=params.search.max_error)
 
 
@@ -46,9 +46,9 @@ def verify_settings(params: Params) -> VerifySettings:
 
 
 def search_record(settings: SearchSettings, budget: Budget | None, target: Target, repo: Path = Path()) -> OriginRecord:
-    """Return all a search reads besides the model. The number of workers is left out: it changes no result.
+    """Return the inputs of a search besides the model.
 
-    Raises ConfigError where the knowledge file cannot be read.
+    The number of workers is left out: it changes no result. Raises ConfigError for an unreadable knowledge file.
     """
     goal = goal_of(settings, budget, target)
     return json_values(
@@ -70,7 +70,7 @@ def search_record(settings: SearchSettings, budget: Budget | None, target: Targe
 
 
 def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> OriginRecord:
-    """Return all a compilation reads besides the model, the sequence and the tuning."""
+    """Return the inputs of a compilation besides model, sequence and tuning."""
     return json_values(
         {
             "seed": settings.seed,
@@ -83,18 +83,18 @@ def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> Orig
 
 
 def tune_record(params: Params) -> OriginRecord:
-    """Return what a tuning reads of params.yaml: no seed where it has no time."""
+    """Return the inputs of a tuning in params.yaml; without seconds, no seed."""
     asked = params.tune
     return json_values({"seconds": float(asked.seconds), "seed": asked.seed if asked.seconds else None})
 
 
 def changes(recorded: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """Return the keys of `now` whose value is not the recorded one, in order."""
+    """Return the keys of `now` with another value than recorded, in order."""
     return [key for key, value in now.items() if key not in recorded or recorded[key] != value]
 
 
 def target_digest(target: Target) -> str:
-    """Return the sha256 of the facts that kernels and libraries depend on, threads included."""
+    """Return the sha256 of a target's facts read by kernels and libraries, threads included."""
     facts = {name: value for name, value in asdict(target).items() if name not in _UNREAD}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

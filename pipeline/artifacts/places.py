@@ -1,4 +1,4 @@
-"""What the stages left under `out/`: where each result is, and footprint.json read back."""
+"""Locate the results of each stage under `out/`, and read footprint.json back."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from ..errors import PassfitError
 from ..memory import fits
 from ..memory.footprint import Budget, Footprint, Measured, Start
 
-#: how to make, or make again, whatever is missing under `out/`
+#: hint for anything missing or stale under `out/`
 REMAKE = "Run `dvc repro`."
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """The same model through TVM's own pipeline; bytes. `flash` is weights + code; both are None where the kernels
-    were not built."""
+    """Footprint of the same model through TVM's own pipeline, in bytes.
+
+    `flash` is weights + code; `flash` and `code` are None if the kernels were not built.
+    """
 
     name: str
     ram: int
@@ -34,7 +36,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Result:
-    """footprint.json as read back: one model on one target."""
+    """Content of a footprint.json: one model on one target."""
 
     model: str
     target: str
@@ -47,7 +49,7 @@ class Result:
     exact: bool = True
 
 
-#: the record of an import, beside the canonical model: see `origin`
+#: the record of an import, beside the canonical model: see `artifacts/origin.py`
 ORIGIN = "origin.json"
 #: the record of a tuning, beside tuning.json
 ASKED = "asked.json"
@@ -59,27 +61,27 @@ def canonical_model(model: str) -> Path:
 
 
 def compile_dir(model: str, target: str) -> Path:
-    """Where the library, its manifest and its measured footprint are, relative to the repo."""
+    """Return the folder of a library, its manifest and its measured footprint, relative to the repo."""
     return Path("out") / "compile" / model / target
 
 
 def kept_footprint(model: str, target: str) -> Path:
-    """The copy of footprint.json that git keeps, relative to the repo: the rest of `out/` is DVC's."""
+    """Return the path of the footprint.json copy kept in git, relative to the repo. DVC keeps `out/`."""
     return Path("footprints") / model / f"{target}.json"
 
 
 def optimize_dir(model: str, target: str) -> Path:
-    """Where the sequence and the search's trajectory are, relative to the repo."""
+    """Return the folder of a search's sequence and trajectory, relative to the repo."""
     return Path("out") / "optimize" / model / target
 
 
 def tuning_file(model: str, target: str) -> Path:
-    """Where the schedules are that tuning found, relative to the repo."""
+    """Return the path of a tuning's tuning.json, relative to the repo."""
     return Path("out") / "tune" / model / target / "tuning.json"
 
 
 def search_file(folder: Path) -> Path:
-    """Where the search is told of that led to the results in `folder`: there, or where the stage before it wrote."""
+    """Return the search.json behind the results in `folder`: there, or in the optimize stage's folder."""
     there, place = folder / "search.json", folder.absolute()
     if there.is_file() or place.parent.parent.name != "compile":
         return there
@@ -87,12 +89,12 @@ def search_file(folder: Path) -> Path:
 
 
 def profile_dir(model: str) -> Path:
-    """Where the effects of the passes on a model are, relative to the repo."""
+    """Return the folder of a model's pass effects, relative to the repo."""
     return Path("out") / "profile" / model
 
 
 def read_result(repo: Path, model: str, target: str) -> Result | None:
-    """The compiled result of `model` on `target`, or None where there is none. Errors: see `parse_result`."""
+    """Read the compiled result of `model` on `target`; None if missing. Errors: see `parse_result`."""
     place = compile_dir(model, target) / "footprint.json"
     try:
         text = (repo / place).read_text(encoding="utf-8")
@@ -104,24 +106,24 @@ def read_result(repo: Path, model: str, target: str) -> Result | None:
 
 
 def within(result: Result, budget: Budget, ram: int, flash: int) -> Result:
-    """Return `result` with a budget, and whether it fits; `ram` and `flash` are the target's capacities in bytes.
+    """Return `result` judged by a budget; `ram` and `flash` are the target's capacities in bytes.
 
-    Compilation reads no budget, so that a new one reruns none: `budget` and `fits` are filled in afterwards.
+    Compilation reads no budget, so a new budget reruns no compilation: `budget` and `fits` are set afterwards.
     """
     return replace(result, budget=budget, fits=fits(result.best.ram, result.best.flash, budget, ram, flash))
 
 
 def judged_text(text: str, result: Result) -> str:
-    """Return the text of a footprint.json with the budget of `result`, and whether that fits."""
+    """Return the text of a footprint.json with `budget` and `fits` of `result`."""
     data = json.loads(text) | {"budget": asdict(result.budget), "fits": result.fits}
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
 def parse_result(text: str, place: str, model: str, target: str) -> Result:
-    """The content of a footprint.json; `place` is how messages call it.
+    """Parse the text of a footprint.json; `place` names it in messages.
 
-    Raises PassfitError when it is not JSON, lacks a field (as one written by an older passfit does), holds one of the
-    wrong type, or is about another model or target.
+    Raises PassfitError for invalid JSON, a missing field (as in files of an older passfit), a field of the wrong type,
+    or another model or target.
     """
     try:
         result = TypeAdapter(Result).validate_json(text, strict=True)
@@ -136,6 +138,6 @@ def parse_result(text: str, place: str, model: str, target: str) -> Result:
         raise PassfitError(
             f"{place}: is about {result.model} @ {result.target}, not {model} @ {target}: it is stale.", REMAKE
         )
-    if result.baseline.code is None:  # before it was known, the flash was that of the weights alone
+    if result.baseline.code is None:  # without the code, the file's flash is the weights alone
         return replace(result, baseline=replace(result.baseline, flash=None))
     return result

@@ -1,4 +1,4 @@
-"""The files a run leaves, but for the library: of the search, the footprint, the plan and its pictures, the manifest."""
+"""Write the files of a run besides the library: search, footprint, plan, pictures, manifest."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     from ..search.search import SearchResult
     from ..tuning.database import AdoptedTuning
 
-#: beside where a library would be
+#: errors of a refused library, in the folder it would have gone to
 COMPARISON = "comparison.json"
 
 
 def write_search(result: SearchResult, front: Front | None, made_from: Mapping[str, object], folder: Path) -> None:
-    """Write the sequence, the trajectory, and search.json, which holds `made_from`: see `origin`."""
+    """Write sequence.json, trajectory.json, and search.json with `made_from` (see `artifacts/origin.py`).
+
+    With a `front`, write front.json too.
+    """
     from ..passes.sequence.sequence import write_sequence
 
     write_sequence(result.sequence, folder / "sequence.json")
@@ -57,8 +60,10 @@ def write_search(result: SearchResult, front: Front | None, made_from: Mapping[s
 
 @contextmanager
 def comparison_kept(out: Path) -> Iterator[None]:
-    """Write comparison.json to `out` where a library is refused: the errors of each of its outputs, in the output's
-    unit, and how large they may be. One of an earlier library goes."""
+    """Write comparison.json to `out` if the block refuses a library; else remove an earlier one.
+
+    It holds the errors of each output, in the output's unit, and the allowed errors.
+    """
     place = out / COMPARISON
     try:
         yield
@@ -71,6 +76,7 @@ def comparison_kept(out: Path) -> Iterator[None]:
 
 
 def write_footprint(report: FootprintReport, folder: Path) -> None:
+    """Write footprint.json to `folder`."""
     from ..memory import write_report
 
     write_report(report, folder / "footprint.json")
@@ -79,7 +85,7 @@ def write_footprint(report: FootprintReport, folder: Path) -> None:
 def write_pictures(
     imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path
 ) -> None:
-    """The plan, and its picture beside that of `before`, on one scale."""
+    """Write plan.json, arena.svg, and arena-before.svg (the plan of `before`), on one scale."""
     from ..memory import SavedPlan, write_plan
     from ..report.pictures.arena_map import arena_svg, common_scale
 
@@ -103,6 +109,7 @@ def write_manifest(
     verify: VerifySettings,
     folder: Path,
 ) -> None:
+    """Write manifest.json: passes, versions, inputs, outputs, origin, sha256 of all other files but footprint.json."""
     from ..codegen import c_identifier
 
     program = lowered.program

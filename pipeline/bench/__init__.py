@@ -1,1 +1,1 @@
-"""The comparisons in the README: every search strategy on a folder of graphs, beside what was published."""
+"""Compare all search strategies on a folder of graphs, beside published results: `rebench`, `rebench_table`."""

@@ -1,4 +1,4 @@
-"""A graph that hands out float16 where it handed out float32: what the published winners do, and passfit does not."""
+"""Cast float32 outputs of a graph to float16, as the published winners do and passfit does not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def half_outputs(module: IRModule) -> IRModule:
-    """An imported graph with a cast to float16 behind every float32 output. It changes the signature."""
+    """Append a cast to float16 to every float32 output of a graph. This changes its signature."""
     from tvm import relax
 
     main = module["main"]

@@ -1,8 +1,8 @@
-"""`passfit bench rebench`: every search strategy on a folder of ONNX graphs, for the published metric and for ram.
+"""Run every search strategy on a folder of ONNX graphs, for the published metric and for ram.
 
 The published metric is the sum of all tensors: inputs + constants + results of the calls left at graph level. Searches
-start from the same imported graph, with the same actions and the same number of evaluations; those that leave
-something to chance run with several seeds. Winners are compiled, executed and compared with ONNX Runtime.
+start from the same imported graph, with the same actions and the same number of evaluations; randomised ones run with
+several seeds. Winners of passfit's own strategy are compiled, executed and compared with ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from ..frontend.imported_model import ImportedModel
     from ..search.search import SearchResult
 
-#: the strategy that is compared with the others
+#: passfit's own strategy, compared with the others
 OURS = "orchestrated"
-#: strategies that leave something to chance
+#: randomised strategies
 SEEDED = ("annealing", "opass", "random")
 
 
 @dataclass(frozen=True)
 class Found:
-    """What one search came to. `ram` and `sum` are bytes of the best by the objective."""
+    """Result of one search; `ram` and `sum` are bytes of the best sequence by the objective."""
 
     strategy: str
     objective: str
@@ -45,9 +45,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Check:
-    """A winner that was compiled and executed: `error` relative to the range of an output, `ram` measured, in bytes.
+    """Winner of a search, compiled and executed.
 
-    `failed` says what was wrong with its results.
+    `error` is relative to the range of an output; `ram` is measured, `predicted` predicted, in bytes. `failed` describes
+    wrong results.
     """
 
     objective: str
@@ -60,10 +61,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Graph:
-    """One graph: `start` is the sum of all tensors of the file, `ideal` a bound on it, see `bench.sum_bound`; `default_*` is
-    tvm-default; `published` is the reduction of each published method, in %.
+    """Results of all searches on one graph.
 
-    `relaxed` is the sum under the published rules, where outputs may become float16.
+    `start` is the sum of all tensors of the file, `ideal` a lower bound on that of any program (see
+    `bench/sum_bound.py`), `default_*` tvm-default, all in bytes; `published` is the reduction of each published method,
+    in %. `relaxed` is the sum by the published rules: outputs may become float16.
     """
 
     name: str
@@ -81,7 +83,7 @@ class Graph:
 
     @property
     def better(self) -> list[Found]:
-        """The runs of other strategies that reached less than ours by their objective."""
+        """Collect the runs of other strategies with a lower objective than ours."""
         ours = {each.objective: each for each in self.found if each.strategy == OURS}
         return [
             each for each in self.found
@@ -91,7 +93,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Refused:
-    """A graph that could not be compared, and the reason."""
+    """Graph without a comparison, and the reason."""
 
     name: str
     reason: str
@@ -99,7 +101,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The graphs of a folder that were compared, and those that were not."""
+    """Graphs of a folder, compared and refused."""
 
     graphs: tuple[Graph, ...]
     refused: tuple[Refused, ...] = ()
@@ -114,8 +116,10 @@ def rebench(
     check: bool = True,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Comparison:
-    """Every graph of `folder`, by name; one that cannot be compared is told with the reason. Raises ModelError where there
-    is none."""
+    """Compare all strategies on every graph of `folder`, by name.
+
+    Graphs that fail are listed with the reason. Raises ModelError for a folder without graphs.
+    """
     from ..passes.sequence.failures import FAILURES
 
     files = sorted(folder.glob("*.onnx"))
@@ -133,7 +137,7 @@ def rebench(
 
 
 def reason_of(error: Exception) -> str:
-    """One line that says what went wrong."""
+    """Describe an error in one line."""
     if isinstance(error, PassfitError):
         return " ".join(error.what.split())
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -151,7 +155,7 @@ def _graph(
     imported = load(file)
     found: list[Found] = []
     checks: list[Check] = []
-    # ours goes first: what TVM and passfit remember of kernels makes the later ones faster, never the first one
+    # ours goes first: caches of TVM and passfit speed up the later strategies, never the first
     for strategy in (OURS, *(name for name in STRATEGIES if name != OURS)):
         for objective in OBJECTIVES:
             for seed in range(seeds if strategy in SEEDED else 1):
@@ -190,7 +194,7 @@ def _found(strategy: str, objective: str, seed: int, result: SearchResult, secon
 
 
 def _relaxed(imported: ImportedModel, target: Target, evaluations: int, found: list[Found]) -> int:
-    """The least sum where float16 is admitted and outputs need not keep their dtype, as in the published winners."""
+    """Return the least sum with float16 allowed, also in outputs, as in the published winners."""
     from .half_outputs import half_outputs
 
     halved = replace(imported, graph=half_outputs(imported.graph))
@@ -199,7 +203,7 @@ def _relaxed(imported: ImportedModel, target: Target, evaluations: int, found: l
 
 
 def _check(file: Path, target: Target, objective: str, result: SearchResult) -> Check:
-    """Compile and run the winner."""
+    """Compile and run the winner of a search."""
     from ..api import compile_model
     from ..passes.sequence.sequence import write_sequence
 
@@ -215,7 +219,7 @@ def _check(file: Path, target: Target, objective: str, result: SearchResult) -> 
 
 
 def _published(path: Path) -> dict[str, dict[str, float]]:
-    """Per graph and method the published reduction of the sum, in %; nothing where the file is not there."""
+    """Read the published reduction of the sum per graph and method, in %; empty without the file."""
     if not path.is_file():
         return {}
     try:

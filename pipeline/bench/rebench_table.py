@@ -1,4 +1,4 @@
-"""What `passfit bench rebench` shows: reductions by strategy and by graph, in Markdown and on the terminal."""
+"""Format the comparison of strategies: reductions by strategy and by graph, in Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .rebench import OURS, SEEDED, Comparison, Found, Graph
 
 
 def as_json(comparison: Comparison) -> dict:
-    """The object behind rebench.json: bytes, seconds, and percent for what was published."""
+    """Return the object of rebench.json: bytes, seconds, and percent for published reductions."""
     graphs = [asdict(graph) | {"better": [asdict(each) for each in graph.better]} for graph in comparison.graphs]
     return {"graphs": graphs, "refused": [asdict(each) for each in comparison.refused]}
 
 
 def markdown(comparison: Comparison, command: str) -> str:
-    """The whole report; `command` is what made it."""
+    """Format the whole report; `command` reproduces it."""
     graphs, refused = comparison.graphs, comparison.refused
     title = f"# {len(graphs)} graphs, every strategy\n\n`{command}`\n"
     parts = [_strategies(graphs), _references(graphs), _per_graph(graphs), "\n".join(verdicts(graphs))] if graphs else []
@@ -28,7 +28,7 @@ def markdown(comparison: Comparison, command: str) -> str:
 
 
 def verdicts(graphs: Sequence[Graph]) -> list[str]:
-    """What the comparison comes to, one sentence each."""
+    """Summarise the comparison, one finding a line."""
     over = f"over {len(graphs)} graphs"
     lines = [
         f"* mean reduction of the sum, {over}: {_mean(_sum_reduction(OURS), graphs):.1f} %; "
@@ -50,7 +50,7 @@ def verdicts(graphs: Sequence[Graph]) -> list[str]:
 
 
 def _better(graphs: Sequence[Graph]) -> list[str]:
-    """The graph, the objective, the strategy, and by how many bytes."""
+    """List better runs of other strategies: graph, objective, strategy, bytes saved."""
     found = []
     for graph in graphs:
         for each in graph.better:
@@ -133,7 +133,7 @@ def _best(graph: Graph, objective: str) -> float:
 
 
 def _share(nbytes: float, whole: int) -> float:
-    """`nbytes` divided by `whole`; 1 of a graph without tensors, of which nothing can go."""
+    """Return `nbytes` divided by `whole`; 1 for a graph without tensors."""
     return nbytes / whole if whole else 1.0
 
 
@@ -162,12 +162,12 @@ def _mean(figure: Callable[[Graph], float], graphs: Sequence[Graph]) -> float:
 
 
 def _geo(figure: Callable[[Graph], float], graphs: Sequence[Graph]) -> float:
-    """Geometric mean; a graph of which nothing is left counts as one byte in a million."""
+    """Return the geometric mean; figures below 1e-6 count as 1e-6."""
     return math.exp(statistics.mean(math.log(max(figure(graph), 1e-6)) for graph in graphs))
 
 
 def _spread(graphs: Sequence[Graph], strategy: str) -> str:
-    """Lowest and highest mean reduction over the seeds."""
+    """Format the lowest and highest mean reduction over the seeds."""
     if strategy not in SEEDED:
         return "–"
     seeds = sorted({each.seed for graph in graphs for each in graph.of(strategy, "sum")})

@@ -1,4 +1,4 @@
-"""A bound on the sum of all tensors, whatever passes make of a graph: inputs that are read, and results that differ.
+"""Bound the sum of all tensors from below, for any passes: inputs read plus distinct outputs.
 
 Execution is the proof. An input counts if an output changes with it: some kernel has to read it. An output counts if
 its bytes are no input's and no other output's: some kernel has to write it, or it is a constant. No rewriting avoids
@@ -14,18 +14,18 @@ import numpy as np
 if TYPE_CHECKING:
     import onnx
 
-#: sets of inputs that the graph is executed on
+#: sets of inputs to execute the graph on
 CASES = 4
-#: values are the same within this fraction of the largest one: passes may re-associate sums
+#: values are equal within this fraction of the largest one: passes may re-associate sums
 TOLERANCE = 1e-3
 
 _Values = dict[str, np.ndarray]
 
 
 def least_sum(model: onnx.ModelProto) -> int:
-    """Bytes of the inputs and outputs of a canonical model that every program for it reads or writes.
+    """Count the bytes of inputs and outputs that every program for a canonical model reads or writes.
 
-    Raises ModelError where ONNX Runtime cannot run the model.
+    Raises ModelError if ONNX Runtime cannot run the model.
     """
     from ..verify.inputs import make_input
     from ..verify.reference import Reference
@@ -44,12 +44,12 @@ def least_sum(model: onnx.ModelProto) -> int:
 
 
 def _same(some: list[_Values], name: str, others: list[_Values], other: str) -> bool:
-    """Whether two tensors have the same content in all cases, so that one memory may hold both."""
+    """Tell whether two tensors agree in all cases, so that one memory may hold both."""
     return all(_close(one[name], another[other]) for one, another in zip(some, others, strict=True))
 
 
 def _reads(reference, inputs: list[_Values], outputs: list[_Values], case: int, name: str) -> bool:
-    """Whether another value of this input changes an output that is not merely a copy of it."""
+    """Tell whether another value of this input changes an output other than its copies."""
     changed = inputs[case] | {name: inputs[(case + 1) % CASES][name]}
     found = reference(changed)
     return any(
@@ -59,7 +59,7 @@ def _reads(reference, inputs: list[_Values], outputs: list[_Values], case: int, 
 
 
 def _close(one: np.ndarray, other: np.ndarray) -> bool:
-    """The same bytes, or values of the same dtype that differ by rounding."""
+    """Tell whether two tensors have the same bytes, or values of one dtype that differ by rounding."""
     if one.nbytes != other.nbytes:
         return False
     if one.tobytes() == other.tobytes():

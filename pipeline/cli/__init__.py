@@ -1,4 +1,4 @@
-"""Parse arguments, call the api, print a table: the `passfit` command."""
+"""Hold the `passfit` command: parse arguments, call the api, print tables. Public face: `main`."""
 
 from .app import main
 

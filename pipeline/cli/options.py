@@ -1,4 +1,4 @@
-"""Command line options of the form NAME=VALUE, read into what the api takes."""
+"""Parse NAME=VALUE options into arguments of the api."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from ..support.sizes import parse_size
 
 
 def shapes(items: Iterable[str] | None) -> dict[str, tuple[int, ...]]:
-    """`INPUT=1x3x320x320`. An input's name may hold `=`: the last one counts."""
+    """Parse `INPUT=1x3x320x320` into shapes by input.
+
+    Input names may contain `=`: the last one separates. Raises ConfigError.
+    """
     found = {}
     for item in items or ():
         name, equals, text = item.rpartition("=")
@@ -24,7 +27,10 @@ def shapes(items: Iterable[str] | None) -> dict[str, tuple[int, ...]]:
 
 
 def fixed(items: Iterable[str] | None) -> dict[str, object]:
-    """`INPUT=VALUE`, the value a number, a truth value or a list of them in JSON."""
+    """Parse `INPUT=VALUE` into constants by input.
+
+    VALUE is a JSON number, boolean, or list of these. Raises ConfigError.
+    """
     found = {}
     for item in items or ():
         name, equals, text = item.partition("=")
@@ -39,7 +45,7 @@ def fixed(items: Iterable[str] | None) -> dict[str, object]:
 
 
 def budget(items: Iterable[str] | None) -> Budget:
-    """`ram=8MiB` and `flash=16MiB`."""
+    """Parse `ram=8MiB` and `flash=16MiB`. Raises ConfigError."""
     limits: dict[str, int] = {}
     for item in items or ():
         quantity, equals, text = item.partition("=")
@@ -53,7 +59,7 @@ def budget(items: Iterable[str] | None) -> Budget:
 
 
 def latency(text: str | None) -> LatencyLimit | None:
-    """`20ms` or `1.5x`."""
+    """Parse `20ms` or `1.5x`; None without a limit. Raises ConfigError."""
     if text is None:
         return None
     try:

@@ -1,4 +1,7 @@
-"""The C library a device gets: plan and kernels → C source → toolchain → archive."""
+"""Generate and build the C library: plan and kernels → C source → toolchain → archive.
+
+Public faces: `write_library`, `Library`, `c_identifier`, `symbol`.
+"""
 
 from .library import Library, write_library
 from .names import c_identifier, symbol

@@ -1,8 +1,8 @@
-"""Arithmetic a 32-bit Arm has no instruction for, under the names TVM's code calls.
+"""Define GNU's arithmetic helpers for 32-bit Arm.
 
-TVM's objects call GNU's names (`__floatdisf`); the toolchain's runtime has only those of the Arm EABI
-(`__aeabi_l2f`). Each is one C expression, which the C compiler turns into its own call.
-Names and meaning: GCC internals, "The GCC low-level runtime library".
+TVM's objects call GNU's names (`__floatdisf`); the toolchain's runtime has only those of the Arm EABI (`__aeabi_l2f`).
+Each helper is one C expression, compiled into the runtime's own call. Names and meaning: GCC internals, "The GCC
+low-level runtime library".
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HELPERS = {
 
 
 def arithmetic_helpers(kernels: ElfObject, target: Target) -> list[tuple[str, str, str, str]]:
-    """The (name, result type, parameters, expression) of each function the library has to define for its kernels."""
+    """Return (name, result type, parameters, expression) of each helper the kernels call."""
     if target.architecture != "arm":
         return []
     return [(name, *_HELPERS[name]) for name in kernels.undefined if name in _HELPERS]

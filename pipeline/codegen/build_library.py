@@ -18,27 +18,30 @@ if TYPE_CHECKING:
 _GIB = 1 << 30
 
 
-#: bytes of arena, workspace and weights at most: code addresses them by signed 32-bit offsets, and needs some itself
+#: largest arena + workspace + weights in bytes: signed 32-bit offsets address them, and the code itself
 STATIC_LIMIT = 2 * _GIB - (64 << 20)
 
 
 def refuse_large_library(arena: int, workspace: int, weights: int, target: Target) -> None:
-    """Raise ModelError where a program cannot address the static data of a library; sizes in bytes."""
+    """Raise ModelError for a library with too much static data to address; sizes in bytes."""
     total = arena + workspace + weights
     if total > STATIC_LIMIT:
         parts = {"arena": arena, "workspace": workspace, "weights": weights}
         sizes = ", ".join(f"{word} {size / _GIB:.2f} GiB" for word, size in parts.items() if size > total // 100)
         raise ModelError(
-            f"The library would hold {total / _GIB:.2f} GiB ({sizes}); programs address {STATIC_LIMIT / _GIB:.2f} GiB, "
+            f"The library would need {total / _GIB:.2f} GiB ({sizes}); programs address {STATIC_LIMIT / _GIB:.2f} GiB, "
             f"and {target.name} has {target.ram / _GIB:.2f} GiB of ram.",
-            "Give smaller shapes (--shape), or cut the model into parts.",
+            "Give smaller shapes (--shape), or split the model.",
         )
 
 
 def build_library(
     name: str, lowered: Lowered, plan: ArenaPlan, workspace: int, target: Target, folder: Path
 ) -> Library:
-    """The library of a lowered program, in `folder`. Raises ModelError, ToolchainError, OutputError."""
+    """Build the library of a lowered program in `folder`; `workspace` is in bytes.
+
+    Raises ModelError, ToolchainError, OutputError.
+    """
     from . import c_identifier, symbol, write_library
     from .objects import build_objects
 

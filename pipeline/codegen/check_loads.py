@@ -1,4 +1,4 @@
-"""Load a shared library in a process of its own, to know that a program which loads it finds every function."""
+"""Check the loading of a shared library, in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: the functions of the header, after the model's prefix
+#: functions of the header, without the model's prefix
 EXPORTS = ("input", "output", "run", "error", "bind")
 _TIMEOUT_SECONDS = 120
-#: RTLD_NOW binds every symbol at once, where RTLD_LAZY would end the process at the first call of a missing one
+#: RTLD_NOW binds every symbol at once; RTLD_LAZY would end the process at the first call of a missing one
 _LOAD = """
 import ctypes, os, sys
 library, *functions = sys.argv[1:]
@@ -24,16 +24,16 @@ except (OSError, AttributeError) as error:
 
 
 def why_not_loadable(library: Path, identifier: str) -> str | None:
-    """The loader's reason why this machine cannot load lib<identifier>.so with all its functions; None if it can."""
+    """Return the loader's reason to refuse lib<identifier>.so, or one of its functions; None if it loads."""
     functions = [f"{identifier}_{name}" for name in EXPORTS]
     command = [sys.executable, "-I", "-S", "-c", _LOAD, str(library.resolve()), *functions]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        return f"loading it did not end in {_TIMEOUT_SECONDS} s"
+        return f"loading it did not finish in {_TIMEOUT_SECONDS} s"
     if done.returncode == 0:
         return None
     if done.returncode < 0:
         return f"loading it ended with {signal.Signals(-done.returncode).name}"
     reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-    return reason.replace(f"{library.resolve()}: ", "")  # a message must not depend on the folder
+    return reason.replace(f"{library.resolve()}: ", "")  # keep the message independent of the folder

@@ -1,6 +1,6 @@
-"""What passfit asks of an ELF object: section sizes, undefined symbols, and which function uses them.
+"""Read ELF objects: section sizes, undefined symbols, and the functions that use them.
 
-Little-endian ELF, 32 and 64 bits, relocatable files and ar archives of them: what the catalogue's targets are.
+Supported: relocatable files and ar archives of them, little-endian, 32 and 64 bits, as for all targets of the catalogue.
 Layout: System V ABI, chapter 4 (object files); `ar` members: the common 60-byte header.
 """
 
@@ -20,7 +20,7 @@ _STT_FUNC = 2
 
 @dataclass(frozen=True)
 class Section:
-    """One section of an object: `size` in bytes, `flags` as in the ELF header (SHF_*)."""
+    """Section of an object: `size` in bytes, `flags` as in the ELF header (SHF_*)."""
 
     name: str
     kind: int
@@ -33,7 +33,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Symbol:
-    """One symbol: `section` is 0 where it is undefined."""
+    """Symbol of an object; `section` is 0 if undefined."""
 
     name: str
     kind: int
@@ -44,7 +44,10 @@ class Symbol:
 
 @dataclass(frozen=True)
 class ElfObject:
-    """A relocatable object, or several; `users` maps a symbol to the functions that refer to it by name, in file order."""
+    """Relocatable object, or several merged.
+
+    `users` maps a symbol's name to the functions that refer to it, in file order.
+    """
 
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
@@ -52,18 +55,18 @@ class ElfObject:
 
     @property
     def undefined(self) -> tuple[str, ...]:
-        """Names the object needs from elsewhere, sorted."""
+        """Collect the names of undefined symbols, sorted."""
         return tuple(sorted({s.name for s in self.symbols if s.section == 0 and s.name}))
 
     def read_only_bytes(self, without: str = "") -> int:
-        """Bytes of text and read-only data the device keeps; the section named `without` is left out."""
+        """Count the bytes of text and read-only data, except the section named `without`."""
         return sum(
             s.size for s in self.sections if s.flags & SHF_ALLOC and not s.flags & SHF_WRITE and s.name != without
         )
 
 
 def together(objects: Sequence[ElfObject]) -> ElfObject:
-    """What several objects, none of which needs another, hold as one."""
+    """Merge objects that do not refer to each other."""
     users: dict[str, tuple[str, ...]] = {}
     for each in objects:
         users |= {symbol: (*users.get(symbol, ()), *functions) for symbol, functions in each.users.items()}
@@ -72,7 +75,10 @@ def together(objects: Sequence[ElfObject]) -> ElfObject:
 
 
 def archive_members(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """The (name, bytes) of each object in an ar archive; the archive's own indices are skipped."""
+    """Yield (name, bytes) of each object in an ar archive, without the archive's own indices.
+
+    Raises ToolchainError for another format.
+    """
     if not data.startswith(b"!<arch>\n"):
         raise ToolchainError("The archive the toolchain wrote is not an ar file.", "Reinstall ziglang.")
     position, long_names = 8, b""
@@ -91,7 +97,7 @@ def archive_members(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def read_object(data: bytes) -> ElfObject:
-    """Parses one relocatable object. Raises ToolchainError when it is not little-endian ELF."""
+    """Parse one relocatable object. Raises ToolchainError unless it is little-endian ELF."""
     if data[:4] != b"\x7fELF" or data[5] != 1:
         raise ToolchainError("The compiled kernels are not a little-endian ELF object.", "Choose another target.")
     wide = data[4] == 2
@@ -108,7 +114,7 @@ def _sections(data: bytes, wide: bool) -> tuple[Section, ...]:
     table = struct.unpack_from("<Q", data, 0x28)[0] if wide else struct.unpack_from("<I", data, 0x20)[0]
     entry, count, names = struct.unpack_from("<3H", data, 0x3A if wide else 0x2E)
     form = "<IIQQQQIIQQ" if wide else "<10I"
-    if count == 0:  # more than 65279 sections: the real numbers are in entry 0
+    if count == 0:  # more than 65279 sections: entry 0 holds the real numbers
         first = struct.unpack_from(form, data, table)
         count, names = first[5], first[6]
     rows = [struct.unpack_from(form, data, table + i * entry) for i in range(count)]
@@ -132,7 +138,7 @@ def _symbols(data: bytes, sections: tuple[Section, ...], wide: bool) -> tuple[Sy
 def _users(
     data: bytes, sections: tuple[Section, ...], symbols: tuple[Symbol, ...], wide: bool
 ) -> dict[str, tuple[str, ...]]:
-    """Symbol → functions whose code refers to it, from the relocations."""
+    """Map each symbol to the functions whose code refers to it, by relocations."""
     functions: dict[int, list[Symbol]] = {}
     for symbol in symbols:
         if symbol.kind == _STT_FUNC and symbol.section:

@@ -1,4 +1,4 @@
-"""Program, plan, weights and compiled kernels → a static C library with its header."""
+"""Write a static C library and its header from program, plan, weights and compiled kernels."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from ..memory import ArenaPlan
 
-#: no debug information, no sanitizers (zig's default without -O), nothing that depends on the folder;
-#: position independent, since many distributions link programs that way
+#: no debug information, no sanitizers (zig's default without -O), no dependence on the folder; position-independent,
+#: since many distributions link programs that way
 COMPILE_FLAGS = (
     "-std=c11", "-O2", "-g0", "-fno-sanitize=all", "-fPIC", "-fvisibility=hidden", "-ffunction-sections",
     "-fdata-sections", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-ffile-prefix-map=.=.",
@@ -38,10 +38,10 @@ COMPILE_FLAGS = (
 
 @dataclass(frozen=True)
 class Library:
-    """A compiled model: `archive` lib<name>.a, `header` <name>.h; `shared` lib<name>.so where the host runs it.
+    """Compiled model: `archive` lib<name>.a, `header` <name>.h, and `shared` lib<name>.so if the host runs it.
 
-    `name` is the C prefix of everything in it; it wants -lpthread where `threads` is more than 1. `code_bytes` is the text and read-only data of the archive without
-    the weights, `weight_bytes` the section of the weights.
+    `name` is the C prefix of all its symbols; with more than one of `threads` it needs -lpthread. `code_bytes` is the
+    text and read-only data of the archive without the weights, `weight_bytes` the section of the weights.
     """
 
     name: str
@@ -63,13 +63,15 @@ def write_library(
     target: Target,
     out: Path,
 ) -> Library:
-    """Writes lib<identifier>.a and <identifier>.h into the folder `out`, replacing what is there at the end.
+    """Write lib<identifier>.a and <identifier>.h into the folder `out`, replacing old ones at the end.
 
-    `plan` gives each buffer's offset in the arena; `workspace` is the bytes of the kernels' scratch, each allocation
-    rounded up to 64, with `Machine.thread_bytes` where kernels have loops for threads; `weights` are the contents of program.weights; `kernel_objects` hold each kernel of the
-    program under names.symbol(c_identifier(name), kernel). Raises ModelError when a kernel needs TVM's runtime,
-    ToolchainError when compiling fails or this host cannot load the shared library, OutputError when `out` cannot be
-    written.
+    `plan` gives each buffer's offset in the arena. `workspace` is the kernels' scratch in bytes, each allocation rounded
+    up to 64, including `Machine.thread_bytes` if kernels have parallel loops. `weights` are the contents of
+    program.weights; `kernel_objects` hold each kernel under names.symbol(c_identifier(name), kernel). If the host runs
+    the target, lib<identifier>.so is written too.
+
+    Raises ModelError if a kernel needs TVM's runtime, ToolchainError if compiling fails or this host cannot load the
+    shared library, OutputError if `out` cannot be written.
     """
     kernels = together([read_object(path.read_bytes()) for path in kernel_objects])
     check_symbols(kernels, target.threads)
@@ -97,7 +99,7 @@ def write_library(
 def _values(
     name: str, program: Program, plan: ArenaPlan, workspace: int, tables: TensorTables, kernels: ElfObject, target: Target
 ) -> dict:
-    """What the templates are filled with."""
+    """Return the values of the templates' variables."""
     identifier = c_identifier(name)
     calls = zip(program.steps, tables.first_argument, tables.argument_count, strict=True)
     steps = [{"entry": entry(identifier, s.kernel), "first": first, "count": count} for s, first, count in calls]
@@ -132,7 +134,7 @@ def _build(
     kernel_objects: Sequence[Path],
     target: Target,
 ) -> list[str]:
-    """Compiles the archive in `folder` and returns the names of its members; every name is relative to `folder`."""
+    """Compile the archive in `folder`; return the names of its members, relative to `folder`."""
     sources = {f"{identifier}.h": "library.h.j2", "library.c": "library.c.j2", "arena.c": "arena.c.j2"}
     if tables.weight_offsets:
         sources["weights.s"] = "weights.s.j2"
@@ -152,19 +154,19 @@ def _build(
 
 
 def _shared(identifier: str, members: Sequence[str], threads: int, folder: Path, target: Target) -> str:
-    """Links the shared library and loads it once. Raises ToolchainError where this host cannot load it."""
+    """Link the shared library and load it once. Raises ToolchainError if this host cannot load it."""
     shared = link_shared(identifier, members, threads, folder, target)
     reason = why_not_loadable(folder / shared, identifier)
     if reason is not None:
         raise ToolchainError(
             f"{shared} does not load on this machine: {reason}.",
-            "Check that --out is on a file system that programs may run from; else report this model.",
+            "Choose an --out on a file system that allows execution; else report this model.",
         )
     return shared
 
 
 def _write_weights(path: Path, weights: Sequence[np.ndarray], tables: TensorTables) -> None:
-    """All weights in one file, each at its offset, zeros between."""
+    """Write all weights to one file, each at its offset, zeros between."""
     with path.open("wb") as file:
         for offset, weight in zip(tables.weight_offsets, weights, strict=True):
             file.write(b"\0" * (offset - file.tell()))

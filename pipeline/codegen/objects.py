@@ -1,4 +1,4 @@
-"""Kernels → object files for a target, by TVM and LLVM."""
+"""Compile kernels into object files for a target, by TVM and LLVM."""
 
 from __future__ import annotations
 
@@ -21,31 +21,32 @@ from .vector_math import ready_for_vectors, with_vector_math
 _PIPELINE = "passfit"
 
 
-#: object files at most, each made in a thread of its own; the same on every machine, since bytes hang on it
+#: most object files, each built in a thread of its own; fixed, since the library's bytes depend on it
 _OBJECTS = 2
-#: bytes of kernels' code at most; weights are in other files
+#: largest object in bytes; weights are in other files
 _LARGEST_OBJECT = 64 << 20
-#: statements an object file is worth: each repeats a kilobyte or two that kernels in one file share
+#: fewest statements per object file: each file repeats a kilobyte or two that its kernels share
 _WORTH = 200
 
 
 def build_object(kernels: Mapping[str, PrimFunc], target: Target, path: Path) -> None:
-    """Writes an ELF object to `path` with each kernel under its name; TVM adds `__tvm_ffi_` in front.
+    """Write an ELF object to `path`, with each kernel under its name; TVM prepends `__tvm_ffi_`.
 
-    Raises OSError, and OutputError where files are limited to few bytes."""
+    Raises OSError, and OutputError under a small limit of file sizes (ulimit -f).
+    """
     module = build_module(kernels, target.tvm_config())
     if sys.platform != "linux":
         module.write_to_file(str(path), "o")
         return
     _refuse_short_files()
-    # LLVM ends this process where it cannot write a file, so it writes into memory
+    # LLVM ends the process if it cannot write a file, so it writes to memory
     with os.fdopen(os.memfd_create("object"), "rb") as memory:
         module.write_to_file(f"/proc/self/fd/{memory.fileno()}", "o")
         path.write_bytes(memory.read())
 
 
 def _refuse_short_files() -> None:
-    """Raise OutputError under a limit of file sizes, which counts in memory too, that an object may exceed."""
+    """Raise OutputError if the limit of file sizes is too low for objects; it holds in memory too."""
     import resource
 
     soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -56,16 +57,16 @@ def _refuse_short_files() -> None:
 
 
 def build_objects(kernels: Mapping[str, PrimFunc], target: Target, folder: Path) -> list[Path]:
-    """Writes ELF objects into `folder`, with each kernel under its name in one of them, the same for the same kernels."""
+    """Write ELF objects into `folder`, each kernel in one of them; deterministic."""
     groups = _groups(kernels)
     paths = [folder / f"kernels{number}.o" for number in range(len(groups))]
-    with ThreadPoolExecutor(len(groups)) as threads:  # LLVM, which takes most of the time, runs without Python's lock
+    with ThreadPoolExecutor(len(groups)) as threads:  # LLVM takes most of the time, and releases Python's lock
         list(threads.map(lambda group, path: build_object(group, target, path), groups, paths))
     return paths
 
 
 def _groups(kernels: Mapping[str, PrimFunc]) -> list[dict[str, PrimFunc]]:
-    """The kernels in groups that take about as long as each other: the largest first, each to where there is least."""
+    """Split the kernels into groups of about equal compile time: largest first, each to the smallest group."""
     sizes = {name: _statements(kernel) for name, kernel in kernels.items()}
     count = max(1, min(_OBJECTS, len(kernels), sum(sizes.values()) // _WORTH))
     groups: list[dict[str, PrimFunc]] = [{} for _ in range(count)]
@@ -91,8 +92,10 @@ def _statements(kernel: PrimFunc) -> int:
 def build_module(
     kernels: Mapping[str, PrimFunc], machine: Mapping[str, object], pipeline: str = _PIPELINE
 ) -> tvm.runtime.Module:
-    """The kernels under their names; `machine` is what TVM's LLVM target is made of, `pipeline` TVM's name of a way
-    from kernels to what LLVM is given."""
+    """Compile kernels, each under its name, into a TVM module.
+
+    `machine` is the configuration of TVM's LLVM target, `pipeline` the name of a TIR pipeline registered with TVM.
+    """
     device = tvm.target.Target(machine)
     functions = {name: kernel.with_attr("global_symbol", name) for name, kernel in sorted(kernels.items())}
     return tvm.tirx.build(IRModule(functions), target=tvm.target.Target(device, host=device), pipeline=pipeline)
@@ -109,7 +112,7 @@ def _vector_math(function: PrimFunc, _module: IRModule, _context: tvm.transform.
 
 
 def _pipeline() -> tuple[object, object, object]:
-    """TVM's way from kernels to what LLVM is given, with exponentials as arithmetic once loops are vectors."""
+    """Return TVM's default TIR pipeline, with exponentials expanded into arithmetic after vectorisation."""
     lower, on_host, on_device = get_tir_pipeline("default")
     lower = tvm.transform.Sequential([_ready_for_vectors, lower])
     return lower, lambda: tvm.transform.Sequential([_vector_math, on_host()]), on_device

@@ -1,4 +1,4 @@
-"""The same library as a shared object, for programs of the host that load it while they run (Python's ctypes)."""
+"""Link the library as a shared object, for host programs that load it (ctypes)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 from ..targets import Target, zig_cc
 from .check_loads import EXPORTS
 
-#: glibc of manylinux_2_28: older than any the supported Pythons run on
+#: glibc of manylinux_2_28: older than that of any supported Python
 _GLIBC = "gnu.2.28"
 
 
 def link_shared(identifier: str, members: Sequence[str], threads: int, folder: Path, target: Target) -> str:
-    """Links `members`, all object files of the archive in `folder`, into lib<identifier>.so and returns that name.
+    """Link `members`, the archive's object files in `folder`, into lib<identifier>.so; return that name.
 
-    It exports the five functions of the header and nothing else: the process may hold TVM itself, or other models.
-    Raises ToolchainError for an undefined symbol: by default, a linker leaves those to the program that loads it.
+    It exports only the five functions of the header: the process may hold TVM itself, or other models. Raises
+    ToolchainError for an undefined symbol; by default, linkers leave those to the loading program.
     """
     exports = "; ".join(f"{identifier}_{name}" for name in EXPORTS)
     (folder / "exports.map").write_text(f"{{ global: {exports}; local: *; }};\n", encoding="ascii")
@@ -29,7 +29,7 @@ def link_shared(identifier: str, members: Sequence[str], threads: int, folder: P
 
 
 def _host_libc(target: Target) -> str:
-    """The zig target with the libc of this host, which loads the object."""
+    """Return the zig target with this host's libc, since the host loads the object."""
     cpu, system, libc = target.zig_target.split("-")
     if platform.libc_ver()[0] == "glibc":
         libc = libc.replace("musl", _GLIBC) if libc == "musl" else libc

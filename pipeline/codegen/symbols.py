@@ -1,4 +1,4 @@
-"""Which outside symbols compiled kernels may use: those a library without TVM can supply."""
+"""Check the external symbols of compiled kernels: a library without TVM has to supply them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from ..errors import ModelError
 from .elf import ElfObject
 
-#: supplied by the generated C
+#: defined by the generated C
 ERROR_SETTERS = ("TVMFFIErrorSetRaisedFromCStrParts", "TVMFFIErrorSetRaisedFromCStr")
 #: pointers TVM defines as NULL in the object; the generated C sets them before it runs
 WORKSPACE_POINTERS = ("__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace")
@@ -19,7 +19,7 @@ _LIBM = re.compile(
     r"|fma|fmax|fmin|fmod|frexp|hypot|ldexp|lgamma|log|log10|log1p|log2|logb|modf|nearbyint|pow|remainder|rint|round"
     r"|roundeven|scalbn|sin|sincos|sinh|sqrt|tan|tanh|tgamma|trunc|nextafter)f?"
 )
-#: what every C compiler brings: arithmetic the cpu has no instruction for, tables for unwinding
+#: symbols of every C compiler's runtime: arithmetic without an instruction on the cpu, tables for unwinding
 _COMPILER = re.compile(
     r"__aeabi_\w+|__(?!\w*bf)\w*(hf|sf|df|tf|xf|si|di|ti)\w*|__gnu_[fh]2[fh]_ieee|_GLOBAL_OFFSET_TABLE_"
 )
@@ -29,8 +29,10 @@ _RUNTIME_POINTER = re.compile(r"__TVM(FFI|Backend)\w+")
 
 
 def check_symbols(kernels: ElfObject, threads: int = 1) -> None:
-    """Raises ModelError naming kernel and symbol when kernels need something only TVM's runtime has, or that a library
-    of so many threads lacks."""
+    """Check that the library supplies every symbol the kernels need.
+
+    Raises ModelError naming kernel and symbol: one of TVM's runtime, or one that a library of `threads` lacks.
+    """
     supplied = (*WORKSPACE_POINTERS, *([PARALLEL_POINTER] if threads > 1 else []))
     for found in kernels.symbols:
         packed = _PACKED.fullmatch(found.name)
@@ -45,12 +47,12 @@ def check_symbols(kernels: ElfObject, threads: int = 1) -> None:
 
 
 def uses_workspace(kernels: ElfObject) -> bool:
-    """Whether some kernel asks for workspace while it runs."""
+    """Tell whether some kernel allocates workspace at run time."""
     return any(s.name == WORKSPACE_POINTERS[0] for s in kernels.symbols)
 
 
 def uses_threads(kernels: ElfObject) -> bool:
-    """Whether some kernel has loops that threads share."""
+    """Tell whether some kernel has parallel loops."""
     return any(s.name == PARALLEL_POINTER for s in kernels.symbols)
 
 
@@ -67,5 +69,5 @@ def _refused(what: str, users: tuple[str, ...]) -> ModelError:
 
 
 def _kernel(function: str) -> str:
-    """The kernel behind a function of the object: entry `__tvm_ffi_NAME`, body `NAME_compute_`."""
+    """Return the kernel of a function of the object: entry `__tvm_ffi_NAME`, body `NAME_compute_`."""
     return function.removeprefix("__tvm_ffi_").removesuffix("_compute_")

@@ -1,4 +1,4 @@
-"""The C templates of a package folder, filled in."""
+"""Render the C templates of a package folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def render(template: str, folder: Path = Path(__file__).parent, **values: Any) -> str:
-    """The text of `template` (a file in `folder`) with `values` filled in; a value it lacks is an error."""
+    """Render `template`, a file in `folder`, with `values`; a missing value is an error."""
     return _environment(folder).get_template(template).render(**values)
 
 

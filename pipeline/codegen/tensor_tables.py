@@ -1,4 +1,4 @@
-"""The tables behind the generated C: where each tensor is, what it looks like, what each call is given."""
+"""Build the tables of the generated C: place and type of each tensor, arguments of each call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ _WEIGHT_ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class TensorPlace:
-    """One tensor: `offset` bytes into the arena or the weights; `shape` is its first entry in the shape pool."""
+    """Place and type of a tensor.
+
+    `offset` is in bytes, into the arena or the weights; `shape` is its first entry in the shape pool; `code` and `bits`
+    are DLPack's.
+    """
 
     offset: int
     in_weights: bool
@@ -33,7 +37,7 @@ class TensorPlace:
 
 @dataclass(frozen=True)
 class TensorTables:
-    """All tables of one library; `arguments` are tensor numbers of all steps, one after the other."""
+    """Tables of one library; `arguments` are the tensor numbers of all steps, concatenated."""
 
     shapes: tuple[int, ...]
     places: tuple[TensorPlace, ...]
@@ -45,7 +49,7 @@ class TensorTables:
 
 
 def tensor_tables(program: Program, plan: ArenaPlan) -> TensorTables:
-    """Numbers for the template, the same for the same program and plan."""
+    """Build the tables of a program and its plan; deterministic."""
     weight_offsets, weight_bytes = _weights(program)
     pool: list[int] = []
     starts: dict[tuple[int, ...], int] = {}

@@ -1,18 +1,18 @@
-"""Exponentials and what is made of them, written as arithmetic that LLVM turns into vector instructions.
+"""Expand exp, sigmoid, tanh and erf into arithmetic that LLVM vectorises.
 
-A call of expf works on one element at a time, and takes 3 to 5 ns of each: over an image that is more than the
-convolution before it. These take a few instructions for a whole vector, and are as exact as a C library's to within
-a unit or two in the last place of a float32 (tanh, erf: of the largest result, 1).
+A call of expf computes one element in 3 to 5 ns: over an image, that is more than the convolution before it. These
+expansions take a few instructions for a whole vector. They match a C library to within one or two units in the last
+place of a float32 (tanh, erf: of the largest result, 1).
 
     exp(x) = 2**n · e**r      n = round(x / ln 2), |r| <= ln 2 / 2; e**r by a polynomial    (Cephes, `expf`)
     sigmoid(x) = 1 / (1 + exp(-x))
     tanh(x) = sign(x) · (1 - exp(-2 |x|)) / (1 + exp(-2 |x|))
     erf(x) = x · P(x²) / Q(x²), constant beyond ±4                                            (Eigen, `erf`)
 
-What is used more than once goes through a register, a buffer of one vector that LLVM keeps in one: a `Let` would be
-put in place of its variable wherever TVM looks at what uses it, and one function of another's result, as in the cells
-of an LSTM, would take it hours. Registers are statements before the one that reads them, and TVM's vectoriser knows
-none: the kernel has to be vectorised already.
+Values used more than once go through a register: a buffer of one vector, kept in a register by LLVM. A `Let` would be
+substituted for its variable wherever TVM analyses its uses, and nested functions, as in the cells of an LSTM, would
+take hours. Registers are written by statements before the reading one, and TVM's vectoriser does not support them: the
+kernel must be vectorised already.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 _EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 #: 1.5 · 2**23, and its bits
 _ROUND, _ROUND_BITS = 12582912.0, 0x4B400000
-#: beyond these, e**x is no normal float32
+#: range of x with a normal float32 e**x
 _LARGEST, _SMALLEST = 88.7228317, -87.3365402
 _ERF_P = (
     -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05, -7.34990630326855e-04,
@@ -42,22 +42,22 @@ _ERF_Q = (
     -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02,
 )  # fmt: skip
 
-#: TVM's own erf is none of the functions that its vectoriser makes vectors of; effect 1 is a value and nothing else
+#: erf under a name of our own, as TVM's vectoriser does not vectorise its own erf; call effect 1 is "pure"
 _ERF = "passfit.erf"
 register_op_attr(_ERF, "TVectorizable", True)
 register_op_attr(_ERF, "TCallEffectKind", 1)
 
 
 def ready_for_vectors(kernel: PrimFunc) -> PrimFunc:
-    """`kernel`, not yet vectorised, with functions of which that makes vectors."""
+    """Replace functions in a kernel, before vectorisation, by ones TVM's vectoriser supports."""
     return kernel if _binds(kernel.body) else _renamed(kernel, "tirx.erf", _ERF)
 
 
 def with_vector_math(kernel: PrimFunc) -> PrimFunc:
-    """`kernel`, lowered and vectorised, without calls of those functions on float32; others stay as they are."""
+    """Expand calls of these functions on float32 in a lowered, vectorised kernel; keep all others."""
 
     def written(stmt: BufferStore | Bind) -> Stmt:
-        # what is bound within an expression is not known before its statement
+        # a variable bound inside the expression is not available before its statement
         if not _contains(stmt.value, Call, _function) or _binds(stmt.value):
             return stmt
         registers = _Registers()
@@ -70,7 +70,7 @@ def with_vector_math(kernel: PrimFunc) -> PrimFunc:
 
 
 def _renamed(kernel: PrimFunc, function: str, other: str) -> PrimFunc:
-    """`kernel`, calling `other` where it calls `function` on float32."""
+    """Replace calls of `function` on float32 by calls of `other`."""
 
     def renamed(call: Call) -> Call:
         if getattr(call.op, "name", "") != function or not str(call.ty.dtype).startswith("float32"):
@@ -81,25 +81,25 @@ def _renamed(kernel: PrimFunc, function: str, other: str) -> PrimFunc:
 
 
 def _binds(part: Stmt | Expr) -> bool:
-    """Whether an expression in `part` gives a name to a value."""
+    """Tell whether `part` contains a `Let`."""
     return _contains(part, Let, lambda let: True)
 
 
 def _contains(part: Stmt | Expr, kind: type, wanted: Callable[[Expr], object]) -> bool:
-    """Whether there is a wanted expression of a kind; those of other kinds never come to Python."""
+    """Tell whether `part` contains a wanted expression of a kind; other kinds never reach Python."""
     found: list[bool] = []
     tvm_ffi.structural_walk(part, (kind, lambda each: found.append(bool(wanted(each)))))
     return any(found)
 
 
 class _Registers:
-    """What is computed before a statement, in order."""
+    """Statements computed before the current one, in order."""
 
     def __init__(self) -> None:
         self.stmts: list[Stmt] = []
 
     def written(self, expr: Expr) -> Expr:
-        """`expr` without calls of the functions above; `stmts` compute what it reads in their place."""
+        """Return `expr` with registers in place of function calls; `stmts` compute them."""
 
         def call(call: Call) -> Expr:
             if function := _function(call):
@@ -109,14 +109,14 @@ class _Registers:
         return tvm_ffi.structural_map(expr, (Call, call), order="pre")
 
     def keep(self, value: Expr) -> Expr:
-        """`value`, computed once however often it is used."""
+        """Keep `value` in a register, to compute it once; return the load."""
         register = tirx.decl_buffer([1], value.ty.dtype, "register")
         zero = tirx.const(0, "int32")
         self.stmts += [AllocBuffer(register), BufferStore(register, value, [zero])]
         return tirx.BufferLoad(register, [zero])
 
     def _choice(self, choice: Call) -> Expr:
-        """Nothing of a branch is computed where the other is taken: it may read beyond its data."""
+        """Expand a choice; compute only the branch taken, since the other may read out of bounds."""
         condition, *branches = choice.args
         condition = self.written(condition)
         then, otherwise = _Registers(), _Registers()
@@ -129,16 +129,16 @@ class _Registers:
 
 
 def _function(call: object) -> Callable[[Expr, _Registers], Expr] | None:
-    """What writes `call` as arithmetic."""
+    """Return the expansion of `call`; None if it stays a call."""
     function = _FUNCTIONS.get(getattr(call.op, "name", "")) if isinstance(call, Call) else None
     return function if function and str(call.ty.dtype).startswith("float32") else None
 
 
 def _exp(x: Expr, registers: _Registers) -> Expr:
     low, high = _like(x, _SMALLEST), _like(x, _LARGEST)
-    # in this form, what is not a number goes through
+    # this form propagates NaN
     clamped = registers.keep(Select(x < low, low, Select(x > high, high, x)))
-    # so far from 0 floats are whole numbers: the addition rounds, and the last bits are n; 2**128 would be infinity
+    # floats this large are whole numbers: the addition rounds, and the low bits are n; 2**128 would be infinity
     rounded = registers.keep(tirx.min(clamped * _LOG2_E + _ROUND, _like(x, _ROUND + 127)))
     n = registers.keep(rounded - _ROUND)
     # 127 is the bias of a float's exponent
@@ -167,7 +167,7 @@ def _erf(x: Expr, registers: _Registers) -> Expr:
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Expr) -> Expr:
-    """Horner's rule; the coefficient of the highest power first."""
+    """Evaluate a polynomial by Horner's rule; coefficients from the highest power down."""
     value = _like(x, coefficients[0])
     for each in coefficients[1:]:
         value = value * x + each
@@ -175,11 +175,11 @@ def _polynomial(coefficients: tuple[float, ...], x: Expr) -> Expr:
 
 
 def _like(x: Expr, value: float) -> Expr:
-    """`value` in every lane."""
+    """Return `value` in every lane of `x`'s type."""
     return tirx.const(value, x.ty.dtype)
 
 
-#: what writes them for an `x` that may be used more than once
+#: expansions by function; their `x` may be used more than once
 _FUNCTIONS: dict[str, Callable[[Expr, _Registers], Expr]] = {
     "tirx.exp": _exp, "tirx.sigmoid": _sigmoid, "tirx.tanh": _tanh, _ERF: _erf,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Budgets, capacities and growth against footprints: the command that says no."""
+"""Judge footprints by budgets, capacities and growth. Public faces: `run_gate`, `GateResult`."""
 
 from .run import GateResult, run_gate
 

@@ -1,4 +1,4 @@
-"""Verdicts as text for people, Markdown, JUnit XML, GitHub annotations, and JSON."""
+"""Format verdicts as text, Markdown, JUnit XML, GitHub annotations and JSON."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from xml.etree import ElementTree
 from ..support.sizes import format_bytes
 from .verdicts import COUNTED, Verdict
 
-#: what XML 1.0 cannot hold, not even escaped
+#: characters outside of XML 1.0, even escaped
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 HEADER = ("model", "target", "what", "used", "limit", "left", "")
 
 
 @dataclass(frozen=True)
 class Report:
-    """Hold every verdict of one run of the gate, remarks, and the revision it was compared with.
+    """Hold the verdicts of one gate run, its warnings, and the revision compared with.
 
-    `problems` say why a check of all pairs could not be made, each with the next step.
+    Each of `problems` says why a check of all pairs was impossible, with the next step.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -30,12 +30,12 @@ class Report:
 
     @property
     def failures(self) -> tuple[Verdict, ...]:
-        """Verdicts that say no, and verdicts that could not be reached."""
+        """Collect the failed verdicts and the unchecked ones."""
         return tuple(verdict for verdict in self.verdicts if not verdict.ok)
 
     @property
     def errors(self) -> int:
-        """The number of checks that could not be made."""
+        """Count the impossible checks."""
         return len(self.problems) + sum(not verdict.checked for verdict in self.failures)
 
     @property
@@ -44,7 +44,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0: everything holds; 1: a limit does not; 2: a check could not be made, which wins over 1."""
+        """Return 0: all limits hold; 1: one is exceeded; 2, which wins: a check was impossible."""
         if self.errors or not self.verdicts:
             return 2
         return 0 if self.ok else 1
@@ -63,7 +63,7 @@ class Report:
 
 
 def text(report: Report) -> str:
-    """Aligned columns without colour: the same on a terminal and in a pipe."""
+    """Format aligned columns without colour, alike on a terminal and in a pipe."""
     rows = [HEADER, *(_row(verdict) for verdict in report.verdicts)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
     lines = ["  ".join(_aligned(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths))) for row in rows]
@@ -76,7 +76,7 @@ def text(report: Report) -> str:
 
 
 def markdown(report: Report) -> str:
-    """A table, the failures above it."""
+    """Format the failures, then a table of all verdicts."""
     mark = "✅" if report.ok else "❌"
     lines = [f"### {mark} passfit gate: {report.summary}", ""]
     lines += [f"- **error**: {_md(problem)}" for problem in report.problems]
@@ -89,9 +89,9 @@ def markdown(report: Report) -> str:
 
 
 def junit(report: Report) -> str:
-    """One test case for each verdict and problem; the warnings are the suite's output.
+    """Format one test case per verdict and problem; warnings are the suite's output.
 
-    A check that could not be made is an <error>, a limit that does not hold a <failure>.
+    An impossible check is an <error>, an exceeded limit a <failure>.
     """
     failed = len(report.failures) + len(report.problems) - report.errors
     total = len(report.verdicts) + len(report.problems)
@@ -117,7 +117,7 @@ def junit(report: Report) -> str:
 
 
 def github(report: Report) -> str:
-    """Workflow commands: one error for each failure, one warning for each remark, then the summary."""
+    """Format workflow commands: an error per failure, a warning per remark, then the summary."""
     lines = [f"::error title=passfit gate::{_message(problem)}" for problem in report.problems]
     lines += [
         f"::error title={_property(f'{_who(verdict)}: {_check(verdict)}')}::{_message(verdict.why)}"
@@ -128,7 +128,7 @@ def github(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """Everything, sizes in bytes."""
+    """Format the whole report as JSON, sizes in bytes."""
     verdicts = [
         {
             "model": verdict.model,
@@ -196,10 +196,10 @@ def _md(cell: str) -> str:
 
 
 def _message(value: str) -> str:
-    """The text of a workflow command (actions/toolkit, core/src/command.ts, escapeData)."""
+    """Escape the message of a workflow command (actions/toolkit, core/src/command.ts, escapeData)."""
     return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(value: str) -> str:
-    """A property of a workflow command (actions/toolkit, core/src/command.ts, escapeProperty)."""
+    """Escape a property of a workflow command (actions/toolkit, core/src/command.ts, escapeProperty)."""
     return _message(value).replace(":", "%3A").replace(",", "%2C")

@@ -1,4 +1,4 @@
-"""How much a figure may grow since an earlier revision: `5%`, or bytes such as `16KiB`."""
+"""Parse growth limits: a share of the earlier figure (`5%`), or bytes (`16KiB`)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from ..support.sizes import parse_size
 
 @dataclass(frozen=True)
 class Growth:
-    """`text` is how the user wrote it; exactly one of `share` (of the earlier figure) and `nbytes` is set."""
+    """Limit on growth since an earlier revision.
+
+    `text` is the user's spelling; exactly one of `share` (of the earlier figure) and `nbytes` is set.
+    """
 
     text: str
     share: Fraction | None = None
     nbytes: int | None = None
 
     def limit(self, base: int) -> int:
-        """The largest allowed figure after `base`, in bytes, rounded down."""
+        """Return the largest allowed figure after `base`, in bytes, rounded down."""
         return base + (self.nbytes if self.share is None else int(base * self.share))
 
 
 def parse_growth(text: str) -> Growth:
-    """Read `5%`, `0.5 %`, `0`, `16KiB`. Raises ConfigError."""
+    """Parse `5%`, `0.5 %`, `0`, `16KiB`. Raises ConfigError."""
     text = text.strip()
     percent = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
     if percent:

@@ -17,10 +17,10 @@ _PARAMS = "params.yaml"
 
 @dataclass(frozen=True)
 class Past:
-    """Hold the results of a revision, and why others are not among them.
+    """Hold the results of a revision, and the reasons for missing ones.
 
-    `missing` are pairs the revision declares but holds no usable result of: errors. `new` are remarks on pairs it does
-    not declare, which have no past. `problem` says why nothing could be read at all.
+    `missing`: pairs declared by the revision without a usable result; these are errors. `new`: remarks on pairs it does
+    not declare. `problem`: why nothing could be read at all.
     """
 
     results: dict[Pair, Result] = field(default_factory=dict)
@@ -30,14 +30,14 @@ class Past:
 
 
 def results_at(repo: Path, revision: str, pairs: Iterable[Pair]) -> Past:
-    """Return the results of `pairs` that git holds at `revision`.
+    """Read the results of `pairs` from git at `revision`.
 
-    Raises ConfigError for a revision that would be read as an option, and where there is no git repository.
+    Raises ConfigError for a revision that git would parse as an option, and outside of a git repository.
     """
     if not revision or revision.startswith("-"):
         raise ConfigError(f"--against {revision!r} is not a git revision.", "Name a branch, a tag or a commit.")
     if _git(repo, "rev-parse", "--git-dir") is None:
-        raise ConfigError(f"--against {revision}: {repo} is not in a git repository.", "Leave --against out.")
+        raise ConfigError(f"--against {revision}: {repo} is not in a git repository.", "Omit --against.")
     if _git(repo, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") is None:
         return Past(problem=f"growth not checked: git has no revision {revision} here. {_next_step(repo, revision)}")
     try:
@@ -76,19 +76,19 @@ def _next_step(repo: Path, revision: str) -> str:
 
 
 def _declared_at(repo: Path, revision: str) -> tuple[set[str], set[str]]:
-    """Return the models and the targets that params.yaml declared; none where there was no such file."""
+    """Return the models and targets declared by params.yaml at `revision`; none without the file."""
     text = _git(repo, "show", f"{revision}:./{_PARAMS}")
     data = parse_yaml(text or "", f"{revision}:{_PARAMS}")
-    # not checked any further: an older passfit may have known other keys
+    # not validated further: an older passfit may have had other keys
     sections = [data.get(name) if isinstance(data, dict) else None for name in ("models", "targets")]
     models, targets = (set(map(str, each)) if isinstance(each, dict) else set() for each in sections)
     return models, targets
 
 
 def _result_at(repo: Path, revision: str, model: str, target: str) -> Result | None:
-    """Return what git holds at `revision`: the copy made for it, or the result itself in a repo that commits `out/`."""
+    """Read a result at `revision`: the copy kept for git, or the result itself if `out/` is committed."""
     for path in (kept_footprint(model, target), compile_dir(model, target) / "footprint.json"):
-        # ./ makes the path one of this folder, which may be below the top of the git repository
+        # ./ makes the path relative to this folder, which may lie below the top of the git repository
         text = _git(repo, "show", f"{revision}:./{path.as_posix()}")
         if text is not None:
             return parse_result(text, f"{revision}:{path.as_posix()}", model, target)
@@ -96,7 +96,7 @@ def _result_at(repo: Path, revision: str, model: str, target: str) -> Result | N
 
 
 def _git(repo: Path, *arguments: str) -> str | None:
-    """Return what git prints, or None where it says no."""
+    """Run git and return its output; None if it fails. Raises ConfigError if git is not installed."""
     try:
         done = subprocess.run(["git", *arguments], cwd=repo, capture_output=True, check=False)
     except FileNotFoundError:

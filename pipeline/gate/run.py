@@ -1,4 +1,4 @@
-"""The gate: params.yaml, the catalogue and `out/` in; text and an exit code out."""
+"""Run the gate: read params.yaml, the catalogue and `out/`; return text and an exit code."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .verdicts import Pair, Verdict, judge, remarks, unchecked
 if TYPE_CHECKING:
     from ..targets import Target
 
-#: with `--against` alone: more than this is worth a look
+#: allowed growth with `--against` alone
 DEFAULT_MAX_GROWTH = "5%"
 
 
 @dataclass(frozen=True)
 class GateResult:
-    """Hold what to print, and the exit code.
+    """Hold the text to print and the exit code.
 
-    0: everything holds. 1: a limit does not. 2, which wins: a check could not be made, for want of data, of a revision,
-    or of data that is of this model and these params.
+    0: all limits hold. 1: a limit is exceeded. 2, which wins: a check was impossible, for lack of data, of a revision,
+    or of data from this model and these params.
     """
 
     text: str
@@ -40,14 +40,14 @@ def run_gate(
 ) -> GateResult:
     """Judge every model × target of repo/params.yaml by its out/compile/…/footprint.json.
 
-    `against` is a git revision to compare with, `max_growth` how much more than there is allowed (`5%`, `16KiB`).
-    With the format `github`, the table is also appended to the file $GITHUB_STEP_SUMMARY names.
-    Raises ConfigError and PassfitError (exit code 2) for a malformed option or params.yaml.
+    `against` is a git revision to compare with, `max_growth` the allowed growth over it (`5%`, `16KiB`). With the format
+    `github`, the table is also appended to the file named by $GITHUB_STEP_SUMMARY. Raises ConfigError and PassfitError
+    (exit code 2) for a malformed option or params.yaml.
     """
     if format not in FORMATS:
         raise ConfigError(f"--format {format}: there is no such format.", did_you_mean(format, FORMATS))
     if max_growth is not None and against is None:
-        raise ConfigError("--max-growth says how much, not since when.", "Give --against REVISION too.")
+        raise ConfigError("--max-growth needs a revision to compare with.", "Give --against REVISION too.")
     growth = parse_growth(max_growth if max_growth is not None else DEFAULT_MAX_GROWTH)
 
     params = load_params(repo / "params.yaml")
@@ -76,7 +76,7 @@ def _catalogue(repo: Path) -> dict[str, Target]:
 def _results(
     repo: Path, params: Params, catalogue: dict[str, Target], pairs: list[Pair]
 ) -> tuple[dict[Pair, Result], dict[Pair, Verdict]]:
-    """Return the results that can be judged, and the verdicts on those that are malformed or stale."""
+    """Return the results to judge, and the verdicts on malformed or stale ones."""
     found: dict[Pair, Result] = {}
     broken: dict[Pair, Verdict] = {}
     for model, target in pairs:

@@ -1,4 +1,4 @@
-"""Find results older than the model or the params: compare what each step recorded with what there is now."""
+"""Find stale results: compare each step's recorded inputs with the present ones."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Table = Mapping[str, object]
 
 
 def why_stale(repo: Path, params: Params, model: str, target: Target) -> str | None:
-    """Return why a result is not of this model and these params, with the next step; None where it is.
+    """Return why a result is stale, with the next step; None if it is up to date.
 
-    The result must be there. A result that does not say what it was made from is stale: nothing can be compared.
-    Raises ConfigError for a knowledge or tuning file that cannot be read.
+    The result must exist. Without a record of its origin it is stale, since nothing can be compared. Raises ConfigError
+    for an unreadable knowledge or tuning file.
     """
     folder = repo / compile_dir(model, target.name)
     manifest = _read(folder / "manifest.json")
     made = _table(manifest, "made_from")
     if made is None:
-        return f"not known to be of this model: {_said(repo, folder / 'manifest.json')} has no `made_from`. {REMAKE}"
+        return f"of unknown origin: {_said(repo, folder / 'manifest.json')} has no `made_from`. {REMAKE}"
     reason = (
         _model(repo, params.models[model], model, made)
         or _search(repo, params, model, target, manifest, made)
@@ -38,7 +38,7 @@ def why_stale(repo: Path, params: Params, model: str, target: Target) -> str | N
 
 
 def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | None:
-    """Compare the model a library was made from with params.yaml: directly, or by way of the canonical one."""
+    """Compare the model of a library with params.yaml: directly, or through the canonical model."""
     now: dict[str, object] = {"shapes": _json(declared.shapes), "fix": _json(declared.fix)}
     if is_package(declared.source):
         now["source"] = declared.source
@@ -54,15 +54,15 @@ def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | N
     file = repo / canonical_model(name).with_name(ORIGIN)
     origin = _read(file)
     if origin is None:
-        return _missing(repo, file) or f"the model is another: {', '.join(direct)} changed since it was compiled"
+        return _missing(repo, file) or f"the model differs: {', '.join(direct)} changed since it was compiled"
     if origin.get("canonical") != made.get("model"):
-        return "the imported model is another than the compiled one"
+        return "the imported model differs from the compiled one"
     changed = changes(_table(origin, "made_from") or {}, now)
-    return f"the model is another: {', '.join(changed)} changed since it was imported" if changed else None
+    return f"the model differs: {', '.join(changed)} changed since it was imported" if changed else None
 
 
 def _search(repo: Path, params: Params, model: str, target: Target, manifest: Table, made: Table) -> str | None:
-    """Compare the settings of the search that led to the library with params.yaml."""
+    """Compare the settings of the library's search with params.yaml."""
     file = search_file(repo / compile_dir(model, target.name))
     found, sequence = _read(file), _read(file.with_name("sequence.json"))
     if found is None:
@@ -74,12 +74,12 @@ def _search(repo: Path, params: Params, model: str, target: Target, manifest: Ta
     if changed:
         return f"{_listed('search', changed)} changed since the search"
     if sequence is not None and sequence.get("passes") != manifest.get("passes"):
-        return f"it was compiled with another sequence than {_said(repo, file.with_name('sequence.json'))}"
+        return f"its sequence differs from {_said(repo, file.with_name('sequence.json'))}"
     return None
 
 
 def _compile(repo: Path, params: Params, model: str, target: Target, manifest: Table, made: Table) -> str | None:
-    """Compare how the library was verified, its target and its tuning with what there is now."""
+    """Compare the library's verification settings, target and tuning with the present ones."""
     now = verify_record(verify_settings(params), not manifest.get("exact", True), target)
     changed = changes(made, now)
     if changed:
@@ -98,19 +98,19 @@ def _compile(repo: Path, params: Params, model: str, target: Target, manifest: T
 
 
 def _missing(repo: Path, file: Path) -> str | None:
-    """Say that a record of a stage is missing; None without DVC, where nobody need have imported or searched."""
+    """Report a stage's record as missing; None without DVC, where importing and searching are optional."""
     if (repo / "dvc.yaml").exists():
-        return f"{_said(repo, file)}, which would tell, is missing. Get it with `dvc pull`"
+        return f"its origin cannot be checked: {_said(repo, file)} is missing. Get it with `dvc pull`"
     return None
 
 
 def _listed(section: str, changed: list[str]) -> str:
-    own = {"model": "the imported model", "target": "facts or threads of the target", "goal": "the budget it stops at"}
+    own = {"model": "the imported model", "target": "facts or threads of the target", "goal": "the budget to stop at"}
     return ", ".join(own.get(key, f"{section}.{key}") for key in changed)
 
 
 def _read(file: Path) -> Table | None:
-    """Return the object in a JSON file; None where there is no file. Raises ConfigError."""
+    """Read the object in a JSON file; None if there is no file. Raises ConfigError."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -132,5 +132,5 @@ def _json(value: object) -> object:
 
 
 def _said(repo: Path, file: Path) -> str:
-    """Name a file as messages do: relative to the repo."""
+    """Name a file in messages: relative to the repo."""
     return file.relative_to(repo).as_posix() if file.is_relative_to(repo) else str(file)

@@ -1,7 +1,7 @@
-"""Limits against footprints: one verdict for each line of the gate. Pure: no files, no git.
+"""Judge footprints by their limits, one verdict per line of the gate. Pure: no files, no git.
 
-Budget (what the deployer allows) and capacity (what the device has) are separate lines; growth is against an earlier
-revision; and what was measured must not be above what was predicted.
+Budget (set by the deployer) and capacity (of the device) are separate lines. Growth is relative to an earlier revision.
+Measured ram must not exceed the predicted ram by more than a tolerance.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Quantity = Literal["ram", "flash", "result"]
 LimitKind = Literal["budget", "capacity", "growth", "measured", "data", "stale"]
 Pair = tuple[str, str]
 
-#: what each number is the sum of, for people who read a verdict
+#: the terms of each quantity, shown below the verdicts
 COUNTED = {
     "ram": "arena + workspace (+ weights, where the target cannot read them in place)",
     "flash": "weights + code",
 }
-#: bytes, where a result does not tell
+#: page size in bytes, for results without one
 _PAGE = 4096
 QUANTITIES: tuple[Literal["ram", "flash"], ...] = ("ram", "flash")
 
 
 class Capacity(Protocol):
-    """The part of a Target the gate looks at; bytes."""
+    """Memory capacities of a target, in bytes."""
 
     @property
     def ram(self) -> int: ...
@@ -43,7 +43,7 @@ class Capacity(Protocol):
 class Verdict:
     """Hold one line of the gate. `used`, `limit` and `margin` are bytes; margin = limit - used.
 
-    All three are None where the check could not be made: no data, stale data, no earlier figure. Such a verdict is an
+    `used` and `limit` are None if the check was impossible: no data, stale data, no earlier figure. Such a verdict is an
     error, not a failure. `why` is the cause in one line, with the distance to the limit.
     """
 
@@ -76,8 +76,8 @@ def judge(
 ) -> list[Verdict]:
     """Return every verdict, in the order of params.yaml.
 
-    A declared pair that `results` lacks has no data. A pair of `broken` gets that verdict alone: its result cannot be
-    judged. A pair that `previous` lacks is not compared, and is an error where `pastless` says why.
+    A declared pair missing in `results` has no data. A pair in `broken` gets that verdict alone. A pair missing in
+    `previous` is not compared; if `pastless` gives a reason, that is an error.
     """
     verdicts: list[Verdict] = []
     for model, target in declared(params):
@@ -99,7 +99,7 @@ def judge(
 
 
 def remarks(results: Mapping[Pair, Result]) -> list[str]:
-    """What does not fail, and should be known: libraries that were compiled and never run, and lossy ones."""
+    """List remarks without failure: libraries compiled but not executed, and lossy ones."""
     return [
         f"{model} @ {target}: {remark}"
         for (model, target), result in results.items()
@@ -121,7 +121,7 @@ def _no_data(model: str, target: str) -> Verdict:
 
 
 def unchecked(model: str, target: str, kind: LimitKind, why: str) -> Verdict:
-    """Return the verdict on a pair that could not be checked, and why."""
+    """Return the verdict on an unchecked pair, with the reason."""
     return Verdict(model, target, "result", kind, None, None, False, why)
 
 
@@ -143,7 +143,7 @@ def _measured(result: Result) -> Iterator[Verdict]:
 
 
 def _agreement(best: Footprint, page: int) -> int:
-    """The most that may be measured for what was predicted: design.md §4, 2 % and 2 pages above it."""
+    """Return the largest acceptable measured ram, in bytes: the prediction + 2 % + 2 pages."""
     return best.ram + best.ram * 2 // 100 + 2 * page
 
 

@@ -1,1 +1,1 @@
-"""Tuning: the kernels that take longest, timed one by one, and better schedules for them than the rules' own."""
+"""Tune layouts and kernel schedules by measurement: `tune_model.find_tuning`, `database`, `settings`."""

@@ -1,8 +1,8 @@
-"""The cheapest labels for the vertices of a graph, each cost hanging on a few of them: dynamic programming.
+"""Find the cheapest labelling of a graph's vertices by bucket elimination; each cost depends on few vertices.
 
-Bucket elimination (Dechter 1999, "Bucket elimination: a unifying framework for reasoning"), the vertex with the fewest
-neighbours first: on a chain it is the dynamic programming by which Liu et al. (ATC 2019, "Optimizing CNN Model
-Inference on CPUs") choose layouts. No TVM.
+Dechter 1999, "Bucket elimination: a unifying framework for reasoning"; the vertex with the fewest neighbours goes first.
+On a chain it is the dynamic programming of Liu et al. for layouts (ATC 2019, "Optimizing CNN Model Inference on CPUs").
+No TVM.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: labels of a table, beyond which the vertex that makes it is left as it is
+#: most vertices of a table; a vertex whose elimination needs more keeps label 0
 WIDTH = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What the labels of `vertices`, all different, cost together: an array with an axis for each of them, infinite
-    where they cannot be."""
+    """Joint costs of the labels of `vertices`, all distinct.
+
+    `table` has one axis per vertex; impossible labellings cost infinity.
+    """
 
     vertices: tuple[int, ...]
     table: np.ndarray
@@ -27,7 +29,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Labelling:
-    """A label for each vertex, and what they cost; `proved` where no others cost less."""
+    """Label of each vertex, and their cost; `proved` if no labelling costs less."""
 
     labels: tuple[int, ...]
     cost: float
@@ -35,10 +37,10 @@ class Labelling:
 
 
 def cheapest(count: int, costs: Iterable[Costs], width: int = WIDTH) -> Labelling:
-    """Labels for the vertices 0 … `count` - 1. All of them being 0 has to be possible, and the result costs no more.
+    """Find the cheapest labels of the vertices 0 … `count` - 1.
 
-    A vertex whose elimination needs a table of more than `width` vertices gets label 0: the result is then the best of
-    those in which it has.
+    Label 0 everywhere must be possible; the result costs no more. A vertex whose elimination needs a table of more than
+    `width` vertices is fixed to label 0: the result is then the best labelling with it, and not `proved`.
     """
     given = list(costs)
     left, waiting, proved = list(given), set(range(count)), True
@@ -63,7 +65,7 @@ def cheapest(count: int, costs: Iterable[Costs], width: int = WIDTH) -> Labellin
 
 
 def total(costs: Iterable[Costs], labels: Sequence[int]) -> float:
-    """What these labels cost."""
+    """Sum up the costs of a labelling."""
     return float(sum(each.table[tuple(labels[vertex] for vertex in each.vertices)] for each in costs))
 
 
@@ -72,13 +74,13 @@ def _neighbours(vertex: int, costs: Iterable[Costs]) -> set[int]:
 
 
 def _given(costs: Costs, vertex: int) -> Costs:
-    """The costs where the vertex has label 0."""
+    """Restrict costs to label 0 of a vertex."""
     axis = costs.vertices.index(vertex)
     return Costs(tuple(each for each in costs.vertices if each != vertex), costs.table.take(0, axis=axis))
 
 
 def _sum(costs: Iterable[Costs], vertices: tuple[int, ...]) -> Costs:
-    """All of them in one table; a vertex that is in none has one label there."""
+    """Add costs into one table over `vertices`; vertices without costs get an axis of length 1."""
     found = np.zeros((1,) * len(vertices))
     for each in costs:
         order = sorted(range(len(each.vertices)), key=lambda axis: vertices.index(each.vertices[axis]))

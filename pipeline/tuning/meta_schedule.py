@@ -1,7 +1,7 @@
-"""MetaSchedule on one kernel, in this process: its candidates are built, measured and told back to it one by one.
+"""Run MetaSchedule on one kernel, in this process.
 
-TVM's own workers import for 10 to 100 s what a CPU never uses (every tensor intrinsic of every GPU), and then build for
-0.1 s. Here nothing is imported, and the loop is ours: it ends on time.
+TVM's own workers import for 10 to 100 s code that a CPU never uses (every tensor intrinsic of every GPU), and then build
+for 0.1 s. Here nothing is imported, and passfit's own loop builds and measures the candidates: it ends on time.
 """
 
 from __future__ import annotations
@@ -26,24 +26,27 @@ from ..targets import Target
 from ..tir.inlining import REFUSALS, attempt, root_blocks
 from .measure.timed import TimingHarness
 
-#: candidates between two updates of the cost model, and how many there are to choose them from
+#: candidates per update of the cost model; population to choose them from
 _BATCH, _POPULATION = 8, 64
 _MAIN = "main"
-#: loops of a tiled reduction, outermost first: those of its spatial axes (S) and of the others (R)
+#: loops of a tiled reduction, outermost first: spatial (S) and reduction (R)
 _LEVELS = "SSRSRS"
 Found = list[tuple[float, str, Scheduled]]
 
 
 def cannot(request: ScheduleRequest) -> str:
-    """Why MetaSchedule is not tried on a kernel; empty where it is."""
-    return "a window of a kernel, which MetaSchedule takes for a function of shapes" if takes_a_row(request.kernel) else ""
+    """Return why MetaSchedule cannot tune a kernel; empty if it can."""
+    return "a row window: MetaSchedule would take its row number for a shape" if takes_a_row(request.kernel) else ""
 
 
 def by_meta_schedule(
-    request: ScheduleRequest, stand: TimingHarness, target: Target, seconds: float, seed: int, trials: int, best: float
+    request: ScheduleRequest, harness: TimingHarness, target: Target, seconds: float, seed: int, trials: int, best: float
 ) -> tuple[Found, str]:
-    """What it finds within `seconds` and `trials` that is allowed in place of the rules' choice: nanoseconds, spec and
-    schedule of each. And a note: why there is nothing, or which cost model it was."""
+    """Search schedules by MetaSchedule within `seconds` and `trials`, and keep the allowed ones.
+
+    A schedule is allowed if it can replace the rules' choice. Returns nanoseconds, spec and schedule of each, and a
+    note: the cost model, or why nothing was found.
+    """
     end = time.monotonic() + seconds
     module = IRModule({_MAIN: request.kernel.with_attr("global_symbol", _MAIN)})
     model, note = _cost_model(seed)
@@ -61,7 +64,7 @@ def by_meta_schedule(
                 break
             results = []
             for candidate in candidates:
-                one = None if time.monotonic() >= end else _measured(request, stand, candidate, best)
+                one = None if time.monotonic() >= end else _measured(request, harness, candidate, best)
                 if one is not None:
                     best = min(best, one[0])
                     found.append(one)
@@ -78,23 +81,23 @@ def by_meta_schedule(
     return found, note if found else f"{note}; none of its {tried} schedules is allowed here"
 
 
-def _measured(request: ScheduleRequest, stand: TimingHarness, candidate: MeasureCandidate, best: float) -> tuple[float, str, Scheduled] | None:
+def _measured(request: ScheduleRequest, harness: TimingHarness, candidate: MeasureCandidate, best: float) -> tuple[float, str, Scheduled] | None:
     spec = json.dumps(_plain(candidate.sch.trace.as_json()), separators=(",", ":"))
     schedule = request.scheduled(spec)
     if schedule is None or not request.allows(schedule):
         return None
-    return stand.cost(schedule, best), spec, schedule
+    return harness.cost(schedule, best), spec, schedule
 
 
 def _cost_model(seed: int) -> tuple[ms.CostModel, str]:
-    """The learned one where xgboost is there, and a sentence that says which it is."""
+    """Return the cost model and a note naming it: learned with xgboost installed, else random."""
     if importlib.util.find_spec("xgboost") is None:
         return ms.cost_model.RandomModel(seed=seed), "cost model: random, as xgboost is missing: pip install passfit[tune]"
     return ms.cost_model.XGBModel(num_warmup_samples=2 * _BATCH, num_tuning_cores=1), "cost model: xgboost"
 
 
 def _context(module: IRModule, target: Target, seed: int) -> ms.TuneContext:
-    """What `TuneContext.__init__` makes, without the import of all tensor intrinsics."""
+    """Create a TuneContext without its constructor, which imports all tensor intrinsics."""
     device = tvm.target.Target({**target.tvm_config(), "num-cores": 1})
     context = ms.TuneContext.__new__(ms.TuneContext)
     context.__init_handle_by_constructor__(
@@ -112,7 +115,7 @@ def _strategy() -> ms.SearchStrategy:
 
 
 def _space() -> ms.SpaceGenerator:
-    """TVM's own rules for CPUs, without threads."""
+    """Return the design space of TVM's rules for CPUs, without threads."""
     rule = ms.schedule_rule
     rules = [
         rule.InlineConstantScalars(),
@@ -142,8 +145,11 @@ def _space() -> ms.SpaceGenerator:
 
 
 def _with_consumer_inside(space: Schedule) -> list[Schedule]:
-    """`space` with what is made of a tiled reduction inside of its outer tiles: TVM's own rule does that for copies
-    alone, and else leaves a result as large as the kernel's. (What this skips, the comparison of results finds.)"""
+    """Move the consumer of a tiled reduction into its outer tiles; `space` alone if impossible.
+
+    TVM's own rule does that for copies only, and else leaves an intermediate result as large as the kernel's. Wrong
+    schedules are rejected when their results are compared.
+    """
     for block in root_blocks(space):
         body = space.get(block)
         consumers = space.get_consumers(block)
@@ -161,7 +167,7 @@ def _with_consumer_inside(space: Schedule) -> list[Schedule]:
 
 
 def _plain(value: object) -> object:
-    """A trace as what JSON has."""
+    """Convert a trace to JSON types."""
     if isinstance(value, (str, bool, float)) or value is None:
         return value
     if isinstance(value, (int, IntImm)):

@@ -1,4 +1,4 @@
-"""The kernels a program is made of, as they are about to be scheduled: a replay of its sequence notes them down."""
+"""Record the kernels of a program before scheduling, while its sequence is replayed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from ..kernels.schedule.tuned import ScheduleRequest, Tuning
 
 @dataclass(frozen=True)
 class ScheduleRecorder(Tuning):
-    """A tuning that leaves every kernel to the rules, and notes it: by fingerprint, the first request for it and how
-    often a run calls it."""
+    """Tuning that leaves every kernel to the rules, and records it.
+
+    By fingerprint: the first request, and the calls per run.
+    """
 
     requests: dict[str, ScheduleRequest] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)

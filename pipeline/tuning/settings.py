@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TuneSettings:
-    """How long faster schedules are looked for, in seconds of wall time: 0 leaves every kernel to the rules.
+    """Limits of a tuning: `seconds` of wall time; 0 leaves every kernel to the rules.
 
-    `trials` is what MetaSchedule may measure for each kernel; 0 leaves it out. `seed` is of what is left to chance.
+    `trials` is the most schedules MetaSchedule may measure per kernel; 0 skips it. `seed` is for random choices.
     """
 
     seconds: float = 600.0

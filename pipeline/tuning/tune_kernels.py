@@ -1,7 +1,7 @@
-"""The search: down the list of kernels, the one that takes longest first, until the time is up.
+"""Tune the kernels of a program, the slowest first, until the time is up.
 
-First the rules' own parameters, which cost a fifth of a second each; then, in the time that is left, MetaSchedule, where
-kernels are timed. Costs are nanoseconds a call, or for a target that is emulated here, instructions.
+First the rules' own parameters, a fifth of a second each; then, in the time left, MetaSchedule, if kernels are timed.
+Costs are nanoseconds per call, or, for a target emulated here, instructions.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from .measure.harness import Harness
 from .meta_schedule import by_meta_schedule, cannot
 from .recorder import ScheduleRecorder
 
-#: a kernel with less of the cost than this is left to the rules
+#: least share of the total cost to tune a kernel
 _SHARE = 0.005
-#: bytes of weights that caches are believed to keep from one run of a model to the next
+#: bytes of weights assumed to stay in caches between runs of a model
 _KEPT = 8 << 20
-#: what a schedule has to be faster by to be taken: less is noise
+#: least gain to take a schedule, as a fraction: less is noise
 _GAIN = 0.03
 
-#: called with the seconds that are over
+#: called with the seconds elapsed
 Progress = Callable[[float], None]
 
 
 @dataclass
 class _Kernel:
-    """What is known of one kernel; `before` and `after` are costs of a call, 0 where they are not known."""
+    """State of one kernel's tuning; `before` and `after` are costs of a call, 0 if unknown."""
 
     fingerprint: str
     request: ScheduleRequest
@@ -49,12 +49,12 @@ class _Kernel:
 
     @property
     def weight(self) -> float:
-        """Cost of a run."""
+        """Return the cost of all its calls in a run."""
         return self.calls * self.after
 
 
 class Clock:
-    """Seconds since it was made, of `seconds` that there are."""
+    """Countdown of `seconds`, started at construction."""
 
     def __init__(self, seconds: float, progress: Progress):
         self.seconds, self._progress, self._started = seconds, progress, time.monotonic()
@@ -66,25 +66,25 @@ class Clock:
         return self.seconds - over
 
     def part(self, fraction: float) -> Callable[[], bool]:
-        """Whether there is time left of a fraction of it all."""
+        """Return a function to tell whether the first `fraction` of the time still runs."""
         return lambda: self.left > self.seconds * (1 - fraction)
 
 
 def tune_kernels(
-    census: ScheduleRecorder, target: Target, clock: Clock, seed: int, trials: int, cold: bool = False
+    recorder: ScheduleRecorder, target: Target, clock: Clock, seed: int, trials: int, cold: bool = False
 ) -> list[TunedKernel]:
-    """The kernels of a program, each with the best choice found for it: timed where this machine runs `target` natively,
-    with `cold` caches or warm ones, else counted. `trials` are what MetaSchedule may measure for each, which is timed.
+    """Find the best schedule for each recorded kernel.
 
-    Ctrl-C ends the search as the end of the time does: what was found counts. Raises ToolchainError where programs for
-    the emulator cannot be built.
+    Kernels are timed with `cold` or warm caches if this machine runs `target` natively, else their instructions are
+    counted. `trials` is the most schedules MetaSchedule may measure per kernel, natively only. Ctrl-C ends the search
+    early and keeps its results. Raises ToolchainError if programs for the emulator cannot be built.
     """
-    stands = HarnessFactory(target, seed, cold)
+    harnesses = HarnessFactory(target, seed, cold)
     kernels: list[_Kernel] = []
     try:
         if clock.left > 0:
-            stands.build([request.rules for request in census.requests.values()])
-        for kernel in _by_the_rules(census, stands.of, clock):
+            harnesses.build([request.rules for request in recorder.requests.values()])
+        for kernel in _by_the_rules(recorder, harnesses.of, clock):
             kernels.append(kernel)
         total = sum(kernel.weight for kernel in kernels)
         kernels.sort(key=lambda kernel: (-kernel.weight, kernel.fingerprint))
@@ -92,28 +92,31 @@ def tune_kernels(
         for kernel in worth:
             if clock.left <= 0:
                 break
-            _by_parameters(kernel, stands.of(kernel.request), clock)
+            _by_parameters(kernel, harnesses.of(kernel.request), clock)
         worth.sort(key=lambda kernel: (-kernel.weight, kernel.fingerprint))
-        for number, kernel in enumerate(worth if stands.native else []):
+        for number, kernel in enumerate(worth if harnesses.native else []):
             rest = sum(other.weight for other in worth[number:])
             seconds = clock.left * kernel.weight / rest
             if not trials or seconds <= 0:
                 break
-            _by_traces(kernel, stands.of(kernel.request), target, seconds, seed, trials)
+            _by_traces(kernel, harnesses.of(kernel.request), target, seconds, seed, trials)
     except KeyboardInterrupt:
         pass
     return [_tuned(kernel) for kernel in kernels]
 
 
 def finds_cold_caches(weight_bytes: int) -> bool:
-    """Whether the kernels of a model with such weights find them in memory at each run."""
+    """Tell whether weights of this size are assumed to leave the caches between runs."""
     return weight_bytes > _KEPT
 
 
-def within_workspace(kernels: list[TunedKernel], census: ScheduleRecorder) -> list[TunedKernel]:
-    """The same with all windows, which several to a kernel are compiled, left to the rules."""
-    windows = {fingerprint for fingerprint, request in census.requests.items() if request.fixed_shapes}
-    note = "faster, but together with others it needs more workspace"
+def within_workspace(kernels: list[TunedKernel], recorder: ScheduleRecorder) -> list[TunedKernel]:
+    """Return the kernels with all row windows left to the rules.
+
+    Several windows are compiled into one kernel, and only the whole program shows their common workspace.
+    """
+    windows = {fingerprint for fingerprint, request in recorder.requests.items() if request.fixed_shapes}
+    note = "faster, but needs more workspace together with others"
     return [
         replace(each, choice=RULES, after=each.before, note=note)
         if each.fingerprint in windows and each.choice != RULES
@@ -122,20 +125,20 @@ def within_workspace(kernels: list[TunedKernel], census: ScheduleRecorder) -> li
     ]
 
 
-def _by_the_rules(census: ScheduleRecorder, stand_of: Callable[[ScheduleRequest], Harness], clock: Clock) -> Iterator[_Kernel]:
-    """The kernels, measured as the rules schedule them."""
-    for fingerprint, request in census.requests.items():
-        kernel = _Kernel(fingerprint, request, census.calls[fingerprint], 0, 0)
+def _by_the_rules(recorder: ScheduleRecorder, harness_of: Callable[[ScheduleRequest], Harness], clock: Clock) -> Iterator[_Kernel]:
+    """Yield the kernels, measured with the rules' schedules."""
+    for fingerprint, request in recorder.requests.items():
+        kernel = _Kernel(fingerprint, request, recorder.calls[fingerprint], 0, 0)
         if clock.left <= 0:
-            kernel.note = "there was no time to measure it"
-        elif math.isfinite(cost := stand_of(request).cost(request.rules)):
+            kernel.note = "no time was left to measure it"
+        elif math.isfinite(cost := harness_of(request).cost(request.rules)):
             kernel.before = kernel.after = cost
         else:
-            kernel.note = "it executes more instructions than are counted"
+            kernel.note = "it executes too many instructions to count"
         yield kernel
 
 
-def _by_parameters(kernel: _Kernel, stand: Harness, clock: Clock) -> None:
+def _by_parameters(kernel: _Kernel, harness: Harness, clock: Clock) -> None:
     request = kernel.request
     found: list[tuple[float, str, Schedule]] = []
     best = kernel.before
@@ -148,12 +151,12 @@ def _by_parameters(kernel: _Kernel, stand: Harness, clock: Clock) -> None:
 
     def measure(specs: Iterator[str]) -> None:
         nonlocal best
-        ways = allowed(specs)
-        while batch := list(islice(ways, stand.at_once)):
-            stand.build([schedule for _, schedule in batch])
+        candidates = allowed(specs)
+        while batch := list(islice(candidates, harness.at_once)):
+            harness.build([schedule for _, schedule in batch])
             for spec, schedule in batch:
                 if clock.left > 0:
-                    cost = stand.cost(schedule, best)
+                    cost = harness.cost(schedule, best)
                     best = min(best, cost)
                     found.append((cost, spec, schedule))
 
@@ -162,29 +165,29 @@ def _by_parameters(kernel: _Kernel, stand: Harness, clock: Clock) -> None:
     if found and (other := turned(parse_choice(min(found, key=lambda each: each[:2])[1]))) is not None:
         measure(iter([other.spec]))
     kernel.tried["rules"] = len(found)
-    _settle(kernel, stand, found)
+    _settle(kernel, harness, found)
 
 
-def _by_traces(kernel: _Kernel, stand: Harness, target: Target, seconds: float, seed: int, trials: int) -> None:
+def _by_traces(kernel: _Kernel, harness: Harness, target: Target, seconds: float, seed: int, trials: int) -> None:
     why = cannot(kernel.request)
     if why:
         kernel.note = why
         return
-    found, kernel.note = by_meta_schedule(kernel.request, stand, target, seconds, seed, trials, kernel.after)
+    found, kernel.note = by_meta_schedule(kernel.request, harness, target, seconds, seed, trials, kernel.after)
     kernel.tried["meta-schedule"] = len(found)
-    _settle(kernel, stand, found)
+    _settle(kernel, harness, found)
 
 
-def _settle(kernel: _Kernel, stand: Harness, found: list[tuple[float, str, Schedule]]) -> None:
-    """Take the cheapest, if it is that once more beside what was taken so far, and computes the same."""
+def _settle(kernel: _Kernel, harness: Harness, found: list[tuple[float, str, Schedule]]) -> None:
+    """Take the cheapest schedule if it wins a second comparison and computes the same."""
     held = kernel.request.rules if kernel.choice == RULES else kernel.request.scheduled(kernel.choice)
     assert held is not None
     for cost, spec, schedule in sorted(found, key=lambda each: each[:2])[:3]:
-        if cost > kernel.after or not stand.agrees(schedule):
+        if cost > kernel.after or not harness.agrees(schedule):
             continue
-        before, after = stand.compare(held, schedule)
+        before, after = harness.compare(held, schedule)
         if after < before * (1 - _GAIN):
-            rules = stand.compare(kernel.request.rules, schedule)
+            rules = harness.compare(kernel.request.rules, schedule)
             kernel.choice, (kernel.before, kernel.after) = spec, rules
             return
 

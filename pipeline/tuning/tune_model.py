@@ -1,4 +1,4 @@
-"""A tuning of a model: how results lie, then its kernels one by one; each beside the library without, as a whole."""
+"""Tune a model: layouts first, then kernels one by one; compare whole libraries after each."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from .measure.choose_harness import HarnessFactory
     from .tune_kernels import Clock
 
-#: of the time, what is for layouts: the kernels that are tuned are those with them
+#: share of the time for layouts, which determine the kernels to tune
 _FOR_LAYOUT = 0.4
-#: what a library has to be faster by where it is timed: less is noise
+#: least gain of a timed library, as a fraction: less is noise
 _NOISE = 0.02
 #: largest difference between outputs of two libraries, relative to their range
 _TOLERANCE = 1e-4
@@ -35,8 +35,11 @@ _TOLERANCE = 1e-4
 def find_tuning(
     imported: ImportedModel, sequence: Sequence, target: Target, settings: TuneSettings, progress: Progress
 ) -> Database:
-    """What is found within the seconds of `settings`; comparing the libraries comes on top. Timed where this machine runs
-    the target natively, else counted under its emulator. Raises what building and running do."""
+    """Tune layouts and kernels within the seconds of `settings`, plus the comparisons of libraries.
+
+    Kernels are timed if this machine runs the target natively, else counted under its emulator. Raises the errors of
+    building and running a library.
+    """
     from ..kernels.schedule.tuned import Tuning
     from ..passes.sequence.replay import replay
     from .database import Database, device_of
@@ -57,13 +60,13 @@ def find_tuning(
     laid = find_layout(imported, sequence, target, HarnessFactory(target, settings.seed, cold), clock, plain, progress)
     found = Database(target.name, device_of(target), how, unit, settings.seed, layout=laid)
 
-    census, layout = ScheduleRecorder(), found.layout_pass
-    by_rules = lowered(census, layout)
-    kernels = tune_kernels(census, target, clock, settings.seed, settings.trials, cold)
+    recorder, layout = ScheduleRecorder(), found.layout_pass
+    by_rules = lowered(recorder, layout)
+    kernels = tune_kernels(recorder, target, clock, settings.seed, settings.trials, cold)
     found = replace(found, kernels=tuple(kernels))
     tuned = lowered(found.adopted.schedules, layout)
-    if tuned[1] > by_rules[1]:  # windows in one kernel share their workspaces, in ways that only the whole shows
-        found = replace(found, kernels=tuple(within_workspace(kernels, census)))
+    if tuned[1] > by_rules[1]:  # windows in one kernel share workspace, so only the whole program shows its size
+        found = replace(found, kernels=tuple(within_workspace(kernels, recorder)))
         tuned = lowered(found.adopted.schedules, layout)
     if not found.choices:
         return found
@@ -75,12 +78,12 @@ def find_layout(
     imported: ImportedModel,
     sequence: Sequence,
     target: Target,
-    stands: HarnessFactory,
+    harnesses: HarnessFactory,
     clock: Clock,
     plain: tuple[Lowered, int],
     progress: Progress,
 ) -> LayoutResult:
-    """How results are best to lie, looked for in a part of the time; `plain` is the program where all are planes."""
+    """Find the best layouts in a share of the time; `plain` is the program with planes only."""
     from ..passes.sequence.apply import apply_program_passes
     from ..passes.sequence.replay import lower_by_sequence, schedule_sequence
     from .choose_layout import choose_layout
@@ -88,10 +91,10 @@ def find_layout(
 
     lowered = lower_by_sequence(sequence, imported.graph, imported.onnx, imported.name, target.machine)
     unscheduled, _ = apply_program_passes(lowered, sequence.around_layout()[0], lambda each: (each, 0))
-    choice = choose_layout(unscheduled, stands, clock.part(_FOR_LAYOUT))
+    choice = choose_layout(unscheduled, harnesses, clock.part(_FOR_LAYOUT))
     found = LayoutResult("", round(choice.before), round(choice.after), choice.tried, choice.proved)
     if choice.layout is None:
-        return replace(found, note="nothing that was measured is faster with channels last")
+        return replace(found, note="no measured kernel is faster with channels last")
     found = replace(found, spec=choice.layout.spec)
     laid = schedule_sequence(lowered, sequence, choice.layout)
     if _ram(laid, target) > _ram(plain, target):
@@ -99,8 +102,8 @@ def find_layout(
     progress("comparing", 0, 0)
     whole = _whole(imported, [plain, laid], target)
     if whole is None:
-        return replace(found, note="the libraries execute too much to be counted")
-    why = "computes something else" if _faster(whole.unit, whole.before, whole.after) else "is hardly faster"
+        return replace(found, note="the libraries execute too many instructions to count")
+    why = "has other outputs" if _faster(whole.unit, whole.before, whole.after) else "is hardly faster"
     return replace(found, whole=whole, taken=whole.taken, note="" if whole.taken else f"the whole library {why}")
 
 
@@ -110,8 +113,10 @@ def _ram(lowered: tuple[Lowered, int], target: Target) -> int:
 
 
 def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: Target) -> LibraryComparison | None:
-    """What a run of two libraries takes, and whether the second is to be taken: it is clearly faster and computes the
-    same. None where there are too many instructions to count."""
+    """Compare two libraries; take the second if it is clearly faster and computes the same.
+
+    None if there are too many instructions to count.
+    """
     from ..verify.inputs import make_input
     from ..verify.runner import link
     from ..verify.side_by_side import compare_speed

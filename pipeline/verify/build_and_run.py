@@ -1,4 +1,4 @@
-"""From a lowered program to a library: its arena, its objects, what running it shows, and what it takes."""
+"""Build the library of a lowered program, run it, and measure it."""
 
 from __future__ import annotations
 
@@ -43,19 +43,20 @@ def build_and_run(
     progress: Progress,
     work_aside: Callable[[], object] = lambda: None,
 ) -> tuple[Measured, int]:
-    """Write the library into `folder`; returns what running it showed, and the bytes of its code.
+    """Write the library into `folder`, run it; return the measurements and its code size in bytes.
 
-    `work_aside` waits for other work, which would disturb a library that is timed.
+    `workspace` is in bytes. `work_aside` waits for other work, which would disturb the timing. Raises ModelError,
+    NumericError, ToolchainError, OutputError.
     """
     from concurrent.futures import ThreadPoolExecutor
 
     from .cases import choose_cases, with_plain_sums
     from .run import verify_library
 
-    # before the cases are begun, which large inputs keep busy for minutes
+    # before choosing cases, which takes minutes for large inputs
     refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     progress("compiling", 0, 0)
-    with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM leave Python free
+    with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM release Python's lock
         cases = aside.submit(choose_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance)
 
         def expected() -> list[Case]:

@@ -1,7 +1,7 @@
-"""Inputs on which a model says something, with what ONNX Runtime says about them.
+"""Choose informative test inputs, and evaluate them by ONNX Runtime and in double precision.
 
-A detector that sees noise answers 1e-6 everywhere: there, rounding is all that could be compared. So inputs are drawn
-until ONNX Runtime agrees with itself, with its optimisations and without, far better than the library has to.
+A detector answers noise with 1e-6 everywhere: only rounding could be compared there. So inputs are drawn until ONNX
+Runtime with and without its optimisations agrees far better than the library has to.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .reference import Reference
 if TYPE_CHECKING:
     import onnx
 
-#: a case is taken when the reference's own uncertainty is below this part of the tolerance
+#: largest uncertainty of the reference in a certain case, as a fraction of the tolerance
 _MARGIN = 0.1
-#: draws for each case that is wanted
+#: draws per case
 _TRIES = 8
 
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs and outputs by name: of ONNX Runtime, of ONNX Runtime's optimised self, and in double precision.
+    """Inputs and outputs by name: ONNX Runtime's, plain and optimised, and in double precision.
 
-    `double` is None where there is no such evaluation; `no_double` says why. `plain` is the evaluation in the model's
-    precision, its sums in the plainest order, where it was asked for.
+    `double` is None if that evaluation is impossible; `no_double` says why. `plain`, on demand, is the evaluation in the
+    model's precision with sequential sums.
     """
 
     inputs: dict[str, np.ndarray]
@@ -45,20 +45,22 @@ class Case:
 
     @property
     def uncertainty(self) -> float:
-        """The largest difference of ONNX Runtime from its optimised self, relative to the output's range."""
+        """Return the largest difference between plain and optimised ONNX Runtime, relative to the output's range."""
         found = (_difference(self.optimized[name], value) / output_range([value]) for name, value in self.expected.items())
         return max(found, default=0.0)
 
     @property
     def blank(self) -> bool:
-        """Whether an output is NaN throughout."""
+        """Tell whether an output is NaN throughout."""
         return any(_is_nan(value) for value in self.expected.values())
 
 
 def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
-    """The first `count` seeded draws that are certain enough, filled up with the most certain of the others; all of them
-    evaluated in double precision, or none. Raises ConfigError for a count below 1, ModelError where ONNX Runtime does
-    not take the model, or computes only NaN."""
+    """Choose the first `count` seeded draws with low uncertainty; fill up with the most certain others.
+
+    All are evaluated in double precision, or none. Raises ConfigError for a count below 1, ModelError if ONNX Runtime
+    rejects the model, or computes only NaN for an output.
+    """
     if count < 1:
         raise ConfigError(f"verify: cases is {count}.", "Give at least 1.")
     certain: list[Case] = []
@@ -76,10 +78,10 @@ def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float
 
 
 def with_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) -> list[Case]:
-    """The cases with their outputs in double precision, where these can be had and believed.
+    """Add outputs in double precision to the cases, if available and credible.
 
-    ONNX Runtime's distance from them may loosen what is allowed. It counts only as far as rounding explains it: where
-    it is above the tolerance, the evaluation is repeated with every result rounded.
+    ONNX Runtime's distance from them can raise the allowed error, but only as far as rounding explains it: if the
+    distance is not far below the tolerance, the evaluation is repeated with every result rounded.
     """
     try:
         reference = DoubleReference(model)
@@ -92,9 +94,9 @@ def with_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) ->
 
 
 def with_plain_sums(model: onnx.ModelProto, cases: Sequence[Case]) -> list[Case]:
-    """The cases with what the plainest order of sums gives: a second look at a library that seems wrong.
+    """Add outputs with sequential sums to the cases: a second look at a library that seems wrong.
 
-    Without doubles they stay as they are: nothing says then how far that order is from the truth.
+    Without doubles the cases are returned unchanged: the error of that order is unknown then.
     """
     if any(case.double is None for case in cases):
         return list(cases)
@@ -106,7 +108,7 @@ def with_plain_sums(model: onnx.ModelProto, cases: Sequence[Case]) -> list[Case]
 
 
 def _check_forms(cases: list[Case]) -> None:
-    """Raises NoDouble where an output has another shape or kind than ONNX Runtime's."""
+    """Raise NoDouble if an output differs from ONNX Runtime's in shape or kind."""
     for case in cases:
         assert case.double is not None
         for name, expected in case.expected.items():
@@ -120,7 +122,7 @@ def _check_forms(cases: list[Case]) -> None:
 
 
 def _check_believable(model: onnx.ModelProto, cases: list[Case], tolerance: float) -> None:
-    """Raises NoDouble where ONNX Runtime is further from the doubles than rounding explains."""
+    """Raise NoDouble if ONNX Runtime is further from the doubles than rounding explains."""
     expected = [case.expected for case in cases]
     floats = [name for name, value in expected[0].items() if value.dtype.kind not in "iub"]
     found = {name: errors_of(name, expected, cases, tolerance) for name in floats}
@@ -143,7 +145,7 @@ def _counts_anyway(reference: Distance, scale: float, tolerance: float) -> bool:
 
 
 def _refuse_nan(cases: list[Case]) -> None:
-    """Raise ModelError for an output that is NaN throughout: maxima and the like may answer it either way."""
+    """Raise ModelError for an output that is NaN throughout: maxima and the like may propagate NaN or not."""
     for name in cases[0].expected:
         if all(_is_nan(case.expected[name]) for case in cases):
             raise ModelError(
@@ -160,7 +162,7 @@ def _draws(model: onnx.ModelProto, seed: int, most: int) -> Iterator[Case]:
     truth = Reference(model)
     try:
         optimized = Reference(model, optimized=True)
-    except ModelError:  # ONNX Runtime's optimisations break some models it takes as they are
+    except ModelError:  # ONNX Runtime's optimisations break some models that run without them
         optimized = truth
     for number in range(most):
         inputs = make_input(model, seed, number)
@@ -168,7 +170,7 @@ def _draws(model: onnx.ModelProto, seed: int, most: int) -> Iterator[Case]:
 
 
 def _difference(one: np.ndarray, other: np.ndarray) -> float:
-    """The largest difference of two finite elements."""
+    """Return the largest difference of elements finite in both."""
     one, other = one.astype(np.float64), other.astype(np.float64)
     finite = np.isfinite(one) & np.isfinite(other)
     return float(np.abs(one[finite] - other[finite]).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""Outputs of a library against the reference: how far apart, and where they first differ too much."""
+"""Compare outputs of a library with the reference: largest errors, and the first element beyond its bound."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ import numpy as np
 from ..errors import NumericError
 from .error_bounds import Distance, allowed
 
-#: error of ONNX Runtime's own approximations (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32), where it is the truth
+#: error of ONNX Runtime's own approximations (1.5e-7 for Sigmoid, 2.5e-7 for Tanh, in float32), when it is the truth
 REFERENCE_ERROR = 2.5e-7
 
 
 @dataclass(frozen=True)
 class Difference:
-    """`absolute`: the largest difference of a library's element from ONNX Runtime's; `relative`: divided by the range
-    of that output. The distances are from double precision, relative to the range too; None without it."""
+    """Largest differences of a library's outputs.
+
+    `absolute` is the largest difference of an element from ONNX Runtime's; `relative` is divided by the output's range.
+    The distances are from double precision, relative to the range too; None without it.
+    """
 
     absolute: float
     relative: float
@@ -28,8 +31,10 @@ class Difference:
 
 
 class Expected(Protocol):
-    """One case: outputs of ONNX Runtime, as the model is and optimised; in double precision, and with the plainest sums,
-    where these are known."""
+    """Outputs of one case by name: ONNX Runtime's, plain and optimised.
+
+    If known, also those in double precision and those with sequential sums.
+    """
 
     @property
     def expected(self) -> dict[str, np.ndarray]: ...
@@ -43,8 +48,10 @@ class Expected(Protocol):
 
 @dataclass(frozen=True)
 class OutputErrors:
-    """One output over all cases: how far the library and ONNX Runtime are from the truth, and how far is allowed.
-    `plain` is the distance of the plainest sums, 0 where they were not asked for."""
+    """Errors of one output over all cases: the library's, ONNX Runtime's, and the allowed ones.
+
+    `plain` is the distance of the evaluation with sequential sums, 0 without it.
+    """
 
     output: str
     elements: int
@@ -57,16 +64,17 @@ class OutputErrors:
 
     @property
     def within(self) -> bool:
-        """Whether the root mean square is allowed; elements are judged one by one."""
+        """Tell whether the root mean square is allowed; elements are judged one by one."""
         return self.library.rms <= self.allowed.rms
 
 
 def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tolerance: float) -> Difference:
-    """The largest differences over all cases and outputs; the range of an output is that of all its cases.
+    """Compare all outputs of all cases; return the largest differences.
 
-    The truth is the evaluation in double precision, without one ONNX Runtime's. Integer and boolean outputs must equal
-    one of these; NaN and infinities must be at the same places. Raises NumericError naming the first output and
-    element beyond what `bounds.allowed` says and one unit in the last place; its `outputs` hold every output's errors.
+    An output's range is taken over all cases. The truth is the evaluation in double precision, or else ONNX Runtime's.
+    Integer and boolean outputs must equal one of the evaluations; NaN and infinities must be at the same places. Raises
+    NumericError naming the first output and element beyond both `error_bounds.allowed` and one unit in the last place;
+    its `outputs` hold the errors of every output.
     """
     names = list(cases[0].expected) if cases else []
     for number, (result, case) in enumerate(zip(results, cases, strict=True)):
@@ -99,7 +107,7 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
 def errors_of(
     name: str, results: Sequence[dict[str, np.ndarray]], cases: Sequence[Expected], tolerance: float
 ) -> OutputErrors:
-    """The errors of one float output over all cases; elements that are not finite are left out."""
+    """Measure the errors of one float output over all cases, without infinite and NaN elements."""
     values = [case.expected[name] for case in cases]
     truths = [_truth(case, name) for case in cases]
     library = _distance([result[name] for result in results], truths)
@@ -115,7 +123,7 @@ def errors_of(
 
 
 def compare_output(where: str, result: np.ndarray, expected: np.ndarray, tolerance: float) -> Difference:
-    """One output against ONNX Runtime's alone; `where` names it in the error."""
+    """Compare one output with ONNX Runtime's alone; `where` names it in the error. Raises NumericError."""
     _check_form(where, result, expected)
     if not _is_float(expected):
         _refuse_first(result != expected, where, result, expected, "exact equality", ())
@@ -128,7 +136,7 @@ def compare_output(where: str, result: np.ndarray, expected: np.ndarray, toleran
 
 
 def output_range(values: Sequence[np.ndarray]) -> float:
-    """Largest minus smallest of the finite values; where that is 0 their magnitude, and where that is 0 too, 1."""
+    """Return the largest minus the smallest finite value; if 0, their magnitude; if 0 too, 1."""
     wide = np.concatenate([np.asarray(each, dtype=np.float64).ravel() for each in values])
     finite = wide[np.isfinite(wide)]
     if finite.size == 0:
@@ -149,7 +157,10 @@ def _magnitude(values: Sequence[np.ndarray]) -> float:
 
 
 def _truth(case: Expected, name: str) -> np.ndarray:
-    """The output in double precision; ONNX Runtime's element where one of the two is not finite, as doubles go further."""
+    """Return the output in double precision; non-finite elements are ONNX Runtime's.
+
+    Doubles have a larger range, so they can be finite if the model's dtype overflows.
+    """
     expected = case.expected[name].astype(np.float64)
     if case.double is None:
         return expected
@@ -186,7 +197,7 @@ def _check_elements(
     same = np.where(finite, np.isfinite(wide), (wide == truth) | (np.isnan(wide) & np.isnan(truth)))
     _refuse_first(~same, where, result, expected, "the same infinities and NaN", told)
     errors = np.where(finite, np.abs(np.where(finite, wide, 0) - np.where(finite, truth, 0)), 0)
-    # two neighbours of the output's dtype cannot be told apart: of float16, that is 1e-3 of the value
+    # one unit in the last place of the output's dtype always passes: for float16, 1e-3 of the value
     unit = _eps(expected) * np.abs(np.where(finite, truth, 0))
     _refuse_first(errors > np.maximum(unit, limit), where, result, expected, f"{limit:.3g}", told)
 

@@ -1,7 +1,8 @@
-"""Windows over planes in numpy, for ONNX's evaluator: its own pooling and transposed convolution loop in Python.
+"""Vectorise windowed operators in numpy, for ONNX's reference evaluator.
 
-Each position of the kernel is one product of matrices, or one maximum, over a strided view of the whole input.
-Convolution: ONNX operators Conv-11 and ConvTranspose-11; pooling: MaxPool-12 and AveragePool-19.
+Its own pooling and transposed convolution are loops in Python. Here each position of the kernel is one matrix product,
+or one maximum, over a strided view of the whole input. Convolution: ONNX operators Conv-11 and ConvTranspose-11;
+pooling: MaxPool-12 and AveragePool-19.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from onnx.reference.op_run import OpRun
 
 @dataclass(frozen=True)
 class Windows:
-    """Kernel positions over spatial axes: extents by axis; `begin` and `end` are the padding before and after."""
+    """Sliding windows over spatial axes, by axis; `begin` and `end` are the padding before and after."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -37,7 +38,7 @@ class Windows:
         auto_pad: str | None,
         ceil_mode: int = 0,
     ) -> Windows:
-        """The windows of an operator with these attributes over an input of `extents`."""
+        """Derive the windows from an operator's attributes and the spatial extents of its input."""
         rank = len(extents)
         strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
         spans = [(size - 1) * step + 1 for size, step in zip(kernel, dilations)]
@@ -54,12 +55,12 @@ class Windows:
             for e, b, a, span, s in zip(extents, before, after, spans, strides):
                 steps = (e + b + a - span) / s
                 count = (math.ceil(steps) if ceil_mode else math.floor(steps)) + 1
-                # a window that would begin in the padding after the input is left out
+                # drop a window that would begin in the padding after the input
                 out.append(count - 1 if ceil_mode and (count - 1) * s >= e + b else count)
         return cls(tuple(kernel), tuple(strides), tuple(dilations), tuple(before), tuple(after), tuple(out))
 
     def padded(self, x: np.ndarray, value: float) -> np.ndarray:
-        """`x` with `value` around it, as far as the last window reaches."""
+        """Pad `x` with `value`, as far as the last window reaches."""
         sides = [(0, 0), (0, 0)]
         for axis, extent in enumerate(x.shape[2:]):
             reach = (self.out[axis] - 1) * self.strides[axis] + (self.kernel[axis] - 1) * self.dilations[axis] + 1
@@ -67,7 +68,7 @@ class Windows:
         return np.pad(x, sides, constant_values=value)
 
     def positions(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Each position of the kernel, and the slices of a padded input that it meets, one element per window."""
+        """Yield each kernel position with its slices of a padded input, one element per window."""
         for position in itertools.product(*map(range, self.kernel)):
             starts = [at * step for at, step in zip(position, self.dilations)]
             yield position, tuple(
@@ -87,7 +88,7 @@ class Conv(OpRun):
         for position, slices in windows.positions():
             seen = padded[(..., *slices)].reshape(batch, group, -1, pixels)
             weights = W[(..., *position)].reshape(group, channels, -1)
-            # one channel of each group: a product of numbers, since many tiny matrices take numpy long
+            # one channel per group: multiply elementwise, as numpy is slow on many tiny matrices
             total += weights * seen if weights.shape[2] == 1 else weights @ seen
         result = total.reshape(batch, -1, *windows.out)
         return (result if B is None else result + B.reshape(-1, *(1,) * len(windows.out)),)
@@ -118,7 +119,7 @@ class ConvTranspose(OpRun):
 
 
 def _cropping(extents, full, strides, extra, output_shape, pads, auto_pad) -> tuple[list[int], list[int]]:
-    """Of each spatial axis: elements cut off before the result, and the result's extent."""
+    """Return, per spatial axis, the elements cropped before the result, and its extent."""
     rank = len(full)
     if output_shape or auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         wanted = list(output_shape or [e * s for e, s in zip(extents, strides)])[-rank:]
@@ -170,7 +171,10 @@ def _sums(windows: Windows, x: np.ndarray) -> np.ndarray:
 
 
 class BatchNormalization(OpRun):
-    """Of inference: before opset 14, ONNX's evaluator takes a node with a momentum for one of training."""
+    """Batch normalisation for inference.
+
+    Before opset 14, ONNX's evaluator treats a node with a momentum as training.
+    """
 
     op_domain = ""
 
@@ -182,5 +186,5 @@ class BatchNormalization(OpRun):
         return ((x - mean.reshape(per_channel)) * factor.reshape(per_channel) + bias.reshape(per_channel),)
 
 
-#: in place of the evaluator's own
+#: replacements for the evaluator's own operators
 OPERATORS = (Conv, ConvTranspose, MaxPool, AveragePool, BatchNormalization)

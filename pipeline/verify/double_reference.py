@@ -1,7 +1,7 @@
-"""A model evaluated in double precision: where both ONNX Runtime and a library are measured from.
+"""Evaluate a model in double precision, as the truth for both ONNX Runtime and a library.
 
 ONNX's own evaluator works on numpy arrays of any float dtype. It shares no code with TVM or ONNX Runtime, so an error
-of either shows as a distance. ONNX Runtime itself lacks most kernels for doubles, convolution among them.
+of either shows as a distance. ONNX Runtime itself lacks most kernels for doubles, including convolution.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     import onnx
 
-#: failures of ONNX's evaluator on an operator or form it lacks; its own errors derive from these
+#: failures of ONNX's evaluator on unsupported operators or forms; its own errors derive from these
 _FAILURES = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
 )  # fmt: skip
@@ -24,30 +24,33 @@ _DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "stash_type", "softmax_preci
 
 
 class NoDouble(Exception):
-    """The model has no evaluation in double precision; the message says why."""
+    """Evaluation in double precision is impossible; the message says why."""
 
 
 class DoubleReference:
-    """A canonical model, all its floats widened to doubles. With `rounded`, sums are of float32, in the plainest order,
-    and each result is rounded to the dtype the model gives it: its distance from the doubles is rounding alone."""
+    """Canonical model with all floats widened to doubles.
+
+    With `rounded`, sums are sequential in float32, and each result is rounded to the model's dtype: the distance from
+    the doubles is then rounding alone.
+    """
 
     def __init__(self, model: onnx.ModelProto, *, rounded: bool = False):
-        """Raises NoDouble where an operator is not evaluated."""
+        """Prepare the evaluator. Raises NoDouble for an unsupported operator."""
         from onnx.reference import ReferenceEvaluator
 
         from .double_operators import OPERATORS
 
         try:
-            operators = [*(_plain(model) if rounded else ()), *OPERATORS]  # of two of a name, the first counts
+            operators = [*(_plain(model) if rounded else ()), *OPERATORS]  # of two with one name, the first wins
             self._evaluator = ReferenceEvaluator(_widened(model), new_ops=operators)
         except _FAILURES as error:
             raise NoDouble(_reason(error)) from error
         self._narrow = _dtypes(model) if rounded else {}
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs by name: float64 for floats, other dtypes as they are. Each result is freed after its last reader.
+        """Evaluate the outputs by name: float64 for floats, other dtypes unchanged.
 
-        Raises NoDouble where an operator fails, or rounds to a narrower float.
+        Each result is freed after its last reader. Raises NoDouble if an operator fails, or rounds to a narrower float.
         """
         evaluator = self._evaluator
         nodes, outputs = evaluator.rt_nodes_, set(evaluator.output_names)
@@ -84,7 +87,7 @@ def _plain(model: onnx.ModelProto) -> tuple[type, ...]:
 
 
 def _dtypes(model: onnx.ModelProto) -> dict[str, np.dtype]:
-    """The dtype of each result that the model keeps in a narrow float."""
+    """Return the dtype of each narrow float result of the model."""
     import onnx
 
     inferred = onnx.shape_inference.infer_shapes(model).graph
@@ -98,7 +101,7 @@ def _wide(value: np.ndarray) -> np.ndarray:
 
 
 def _widened(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same model with doubles in place of every narrower float."""
+    """Copy the model with every narrower float replaced by double."""
     import onnx
 
     wide = onnx.ModelProto()

@@ -1,4 +1,4 @@
-"""Inputs to verify with: seeded, plausible for the dtype, integers within the range the model can index."""
+"""Make seeded inputs for verification: plausible for the dtype, with indices in range."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ..errors import ModelError
 if TYPE_CHECKING:
     import onnx
 
-#: operators whose result has the same values, so that an index is followed through them
+#: operators that copy values, so that indices are tracked through them
 _PASS_THROUGH = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Slice")
 #: operators that index by their second input along an axis of their first
 _GATHERS = ("Gather", "GatherElements")
 
 
 def make_input(model: onnx.ModelProto, seed: int, case: int) -> dict[str, np.ndarray]:
-    """One set of inputs by name, the same for the same seed, case, names, shapes and dtypes.
+    """Make one set of inputs by name, determined by seed, case, names, shapes and dtypes.
 
-    Floats are, by turns of the case, standard normal, uniform in [0, 1), or bars and patches of 0 and 1; bytes take
-    their whole range; integers that index something stay within it, others are 0 or 1. Raises ModelError for a dtype
-    or shape that cannot be made up.
+    Floats are, depending on the case, standard normal, uniform in [0, 1), or bars and patches of 0 and 1; bytes take
+    their whole range; indices stay in range, other integers are 0 or 1. Raises ModelError for an unsupported dtype or a
+    dynamic shape.
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in initializers]
     indexing = any(_dtype(value).kind in "iu" for value in inputs)
     sizes = index_sizes(model) if indexing else {}
-    # arithmetic on an array without axes gives a scalar, which ONNX Runtime does not take
+    # arithmetic on a 0-d array gives a scalar, which ONNX Runtime rejects
     return {value.name: np.asarray(_values(value, seed, case, sizes.get(value.name))) for value in inputs}
 
 
 def index_sizes(model: onnx.ModelProto) -> dict[str, int]:
-    """Model input → size of the smallest axis it indexes (Gather, GatherElements, OneHot), for those that index."""
+    """Map each indexing input to the size of its smallest indexed axis (Gather, GatherElements, GatherND)."""
     shapes = _shapes(model)
     limits: dict[str, int] = {}
     for node in reversed(model.graph.node):  # from consumers to producers: nodes are sorted
@@ -55,7 +55,7 @@ def _limit(limits: dict[str, int], name: str, size: int) -> None:
 
 
 def _shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """Every static shape the model states, after shape inference, initialisers included."""
+    """Collect the static shapes of the model after shape inference, including initialisers."""
     import onnx
 
     inferred = onnx.shape_inference.infer_shapes(model).graph
@@ -94,14 +94,14 @@ def _values(value: onnx.ValueInfoProto, seed: int, case: int, index_size: int | 
         return generator.integers(0, 2, shape).astype(dtype)
     if dtype.kind != "f" and dtype.name != "bfloat16":
         raise ModelError(
-            f"Input '{value.name}' is of type {dtype}, which has no made-up values.", "Cast it to a number."
+            f"Input '{value.name}' is of type {dtype}, for which no test values can be made.", "Cast it to a number."
         )
     kinds = (generator.standard_normal, generator.random, lambda shape: _patches(generator, shape))
     return kinds[case % len(kinds)](shape).astype(dtype)
 
 
 def _patches(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """0 and 1 in bars and patches of random widths: the edges that vision and audio networks look for."""
+    """Make bars and patches of 0 and 1 with random widths: edges, as vision and audio networks detect."""
     total = np.zeros(shape)
     for _ in range(4):
         layer = np.full(shape, generator.standard_normal())
@@ -114,7 +114,7 @@ def _patches(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarr
 
 
 def _generator(seed: int, case: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.random.Generator:
-    """A stream of its own for each input of each case, so that one input's values do not hang on another."""
+    """Create a generator per input and case, so that inputs do not depend on each other."""
     digest = hashlib.sha256(f"{name}|{shape}|{dtype}".encode()).digest()
     words = np.frombuffer(digest, dtype="<u4").tolist()
     return np.random.Generator(np.random.PCG64([seed, case, math.prod(shape), *words]))

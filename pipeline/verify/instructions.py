@@ -1,8 +1,8 @@
-"""How many instructions a run executes, under an emulator.
+"""Count the instructions executed by a run under an emulator.
 
-qemu notes every block of instructions that it executes. Of a library, one run more in the same process is the difference
-of two counts, so that what starts the process is left out; of a kernel, what lies between two marks counts. It takes
-about a second for each million blocks.
+QEMU logs every executed block of instructions. For a library, the counts of two processes, one with an additional run,
+are subtracted, so that start-up is left out; for a kernel, the instructions between two marks are counted. A million
+blocks take about a second.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ import numpy as np
 from ..errors import ToolchainError
 from .runner import Linked
 
-#: executed blocks that are counted at most; each is a handful of instructions
+#: most executed blocks to count; each is a handful of instructions
 MOST_BLOCKS = 8_000_000
 _LISTED = re.compile(rb"0x[0-9a-f]+:")
 _NEWER = "Install another version of the emulator."
-#: for that many blocks, on a busy machine
+#: enough for so many blocks on a busy machine
 _TIMEOUT_SECONDS = 600
 _EXECUTED = re.compile(rb"Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/[^]]*\] ?(.*)")
 
 
 def instructions(linked: Linked, inputs: dict[str, np.ndarray], most: int = MOST_BLOCKS) -> int | None:
-    """Executed by one run of a library that is run by an emulator; None where two runs take more than `most` blocks.
+    """Count the instructions of one run of an emulated library; None if two exceed `most` blocks.
 
-    Raises ToolchainError where the emulator cannot be started.
+    Raises ToolchainError if the emulator cannot be started.
     """
     twice = _of_process(linked, inputs, 2, most)
     if twice is None:
@@ -42,7 +42,7 @@ def instructions(linked: Linked, inputs: dict[str, np.ndarray], most: int = MOST
 
 
 def executed(log: Iterable[bytes], most: int = MOST_BLOCKS) -> int | None:
-    """The instructions that a log of `-d nochain,exec,in_asm` says were executed; None for more than `most` blocks."""
+    """Count the instructions in a log of `-d nochain,exec,in_asm`; None for more than `most` blocks."""
     total = 0
     for number, (count, _) in enumerate(_blocks(log)):
         if number >= most:
@@ -52,9 +52,9 @@ def executed(log: Iterable[bytes], most: int = MOST_BLOCKS) -> int | None:
 
 
 def between(log: Iterable[bytes], mark: str, limit: float, most: int = MOST_BLOCKS) -> int | None:
-    """The instructions executed after the function `mark` was called, until it is called again.
+    """Count the instructions between two calls of the function `mark`.
 
-    None where that does not happen, or not within `limit` instructions and `most` blocks.
+    None if there are no two calls within `limit` instructions and `most` blocks.
     """
     total, first, marked = 0, None, mark.encode()
     for number, (count, function) in enumerate(_blocks(log)):
@@ -71,9 +71,9 @@ def between(log: Iterable[bytes], mark: str, limit: float, most: int = MOST_BLOC
 
 @contextmanager
 def log_of(emulator: Sequence[str], command: Sequence[str], folder: Path) -> Iterator[Iterable[bytes]]:
-    """The log of what an emulator executes of a command; it is ended with the context.
+    """Run a command under an emulator and yield its execution log; kill the process on exit.
 
-    Raises ToolchainError where the emulator cannot be started, or hangs.
+    Raises ToolchainError if the emulator cannot be started, or hangs.
     """
     program, *options = emulator
     try:
@@ -103,7 +103,7 @@ def log_of(emulator: Sequence[str], command: Sequence[str], folder: Path) -> Ite
 
 
 def _blocks(log: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Of each block executed: how many instructions it is, and the function it is of, where that has a name.
+    """Yield each executed block: its number of instructions, and its function's name, if any.
 
     Raises ToolchainError for a log of another form.
     """
@@ -127,7 +127,7 @@ def _blocks(log: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _of_process(linked: Linked, inputs: dict[str, np.ndarray], repeats: int, most: int) -> int | None:
-    """Of a process that runs the library once, and then `repeats` times again."""
+    """Count the instructions of a process with 1 + `repeats` runs of the library; None beyond `most` blocks."""
     assert linked.runner.command, "counted under an emulator only"
     command = linked.command([inputs], repeats, -1)[len(linked.runner.command) :]
     with log_of(linked.runner.command, command, linked.folder) as log:

@@ -1,7 +1,7 @@
-"""Sums in float32, one element after the other: the plainest order that a correct library may sum in.
+"""Sum sequentially in float32: the least accurate order a correct library may use.
 
-A softmax over 18,000 classes whose largest comes first loses 4e-4 so, sixteen times what ONNX Runtime's lanes lose: each
-small term is rounded to the last place of a sum near 1.
+A softmax over 18,000 classes with the largest first loses 4e-4 in this order, sixteen times as much as in ONNX Runtime's
+lanes: each small term is rounded to the last place of a sum near 1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .double_operators import Windows
 
 
 def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """The sum over `axes`, which are kept with one element each, in float32."""
+    """Sum over `axes` in float32; keep them with one element each."""
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     last = x.transpose(*kept, *axes).reshape(*(x.shape[axis] for axis in kept), -1).astype(np.float32)
     total = np.cumsum(last, axis=-1, dtype=np.float32)[..., -1] if last.shape[-1] else np.zeros(last.shape[:-1])
@@ -21,7 +21,7 @@ def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _reduced(x: np.ndarray, axes: object, keepdims: int | None, empty: int | None) -> tuple[np.ndarray, int]:
-    """The sum as ONNX's reductions give it, and the number of elements of each."""
+    """Return the sum of an ONNX reduction, and the number of elements per sum."""
     listed = [] if axes is None else np.ravel(axes).tolist()
     if not listed and empty:
         return x, 1
@@ -54,7 +54,7 @@ class GlobalAveragePool(OpRun):
 
 
 class Softmax(OpRun):
-    """Of opset 13 and later, along one axis."""
+    """Softmax of opset 13 and later, along one axis."""
 
     op_domain = ""
 
@@ -95,6 +95,6 @@ class Conv(OpRun):
         return (result if B is None else result + B.reshape(-1, *(1,) * len(windows.out)),)
 
 
-#: in place of those that sum in doubles; Softmax only where it is along one axis, from opset 13
+#: replacements for operators that sum in doubles; Softmax only from opset 13, where it is along one axis
 OPERATORS = (ReduceSum, ReduceMean, GlobalAveragePool, MatMul, Conv)
 ALONG_ONE_AXIS = (Softmax,)

@@ -1,4 +1,4 @@
-"""What ONNX Runtime computes, with its own optimisations off: the truth a library is compared with."""
+"""Run a model in ONNX Runtime, by default without its optimisations, as the reference for a library."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class Reference:
-    """A model in ONNX Runtime, one thread. `optimized` lets it fuse and reorder; off is the truth."""
+    """Model in ONNX Runtime, on one thread; `optimized` lets it fuse and reorder."""
 
     def __init__(self, model: onnx.ModelProto, *, optimized: bool = False):
-        """Raises ModelError when ONNX Runtime does not take the model."""
+        """Load the model. Raises ModelError if ONNX Runtime rejects it."""
         import onnxruntime
 
         level = onnxruntime.GraphOptimizationLevel
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 4  # what goes wrong comes as an exception
+        options.log_severity_level = 4  # errors are raised as exceptions
         self._names = [value.name for value in model.graph.output]
         with _failures_named():
             self._session = onnxruntime.InferenceSession(
@@ -33,7 +33,7 @@ class Reference:
             )
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs by name. Raises ModelError when the model cannot be run on `inputs`."""
+        """Compute the outputs by name. Raises ModelError if the model cannot run on `inputs`."""
         with _failures_named():
             return dict(zip(self._names, self._session.run(self._names, inputs), strict=True))
 

@@ -1,4 +1,4 @@
-"""Build the library into a program, run it here, compare its outputs with ONNX Runtime, measure memory and time."""
+"""Link a library into a program, run it, compare its outputs, measure memory and time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .compare import Difference, compare
 from .instructions import instructions
 from .runner import link
 
-#: native: enough runs for a median; emulated: the cases alone, since their time says little about the device
+#: native: enough runs for a median; emulated: the cases alone, as an emulator's time says little about the device
 _NATIVE_REPEATS, _NATIVE_SECONDS, _EMULATED_REPEATS = 10, 0.3, 0
 
 
@@ -27,14 +27,14 @@ def verify_library(
     tolerance: float,
     second_look: Callable[[Sequence[Case]], Sequence[Case]] = lambda cases: cases,
 ) -> Measured:
-    """Runs `library` on `cases`, natively or under the target's emulator.
+    """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
-    `cases` are asked for where the library can be run; `second_look` knows more of them, where the library seems wrong
-    (see `cases.with_plain_sums`). The program is linked even where it cannot be run, which
-    shows that the library is complete. Memory and time are measured natively only: an emulator's say little about the
-    device. `ram` is the anonymous memory, in bytes, that the process gains over a twin of the same program that never
-    calls the library; the stack is measured apart. Raises NumericError when outputs differ or the library fails, ToolchainError when it
-    cannot be built or started.
+    `cases` is called only if the library can run; `second_look` adds outputs to them if the library seems wrong (see
+    `cases.with_plain_sums`). The program is linked even if it cannot run: that proves the library complete. Memory and
+    time are measured natively only, as an emulator's say little about the device. `ram` is the anonymous memory, in
+    bytes, gained over a twin of the program that never calls the library; the stack is measured separately.
+
+    Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
     """
     with scratch_folder() as folder:
         linked = link(library, program, target, folder)
@@ -48,7 +48,7 @@ def verify_library(
         count = None if runner.native else instructions(linked, chosen[0].inputs)
     try:
         difference = compare(outputs, chosen, tolerance)
-    except NumericError:  # raised again, unless the order of sums explains it
+    except NumericError:  # raised again unless the order of sums explains the difference
         difference = compare(outputs, second_look(chosen), tolerance)
     return Measured(
         ran=True,
@@ -72,7 +72,10 @@ def _error(difference: Difference, cases: Sequence[Case]) -> ErrorDistances:
 
 
 def _ram(report: dict, twin: dict, library: Library, target: Target) -> int | None:
-    """Anonymous bytes gained. Weights that the target copies to RAM are file-backed in this process: they add up."""
+    """Return the anonymous bytes gained; None if the kernel does not report them.
+
+    Weights are file-backed in this process, so they are added if the target copies them to RAM.
+    """
     if min(each[when] for each in (report, twin) for when in ("before_kib", "after_kib")) < 0:
         return None
     copied = library.weight_bytes if target.weights == "copied" else 0

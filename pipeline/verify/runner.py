@@ -1,4 +1,4 @@
-"""A library as a program that runs here: natively, or under the target's emulator."""
+"""Link a library into a program, and run it natively or under the target's emulator."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..errors import ModelError, NumericError, PassfitError, ToolchainError
 from ..program import Port, Program, Tensor
 from ..targets import Runner, Target, how_to_run, zig_cc
 
-#: for a few cases, also under an emulator: what takes longer hangs
+#: enough for a few cases, also under an emulator
 _TIMEOUT_SECONDS = 600
-#: the exit code by which runner.c says that the library failed
+#: exit code of runner.c for a failure of the library
 _STOPPED = 3
-#: numbers the program reports: anonymous memory, and the time of a run
+#: integers in the program's report: anonymous memory, runs, and times
 _REPORTED = ("before_kib", "after_kib", "runs", "min_ns", "median_ns")
 
 
 @dataclass(frozen=True)
 class Linked:
-    """A library, linked into the program `folder`/runner. `runner` says how it runs here, if it does."""
+    """Library linked into the program `folder`/runner; `runner` tells whether and how it runs here."""
 
     library: Library
     program: Program
@@ -38,10 +38,10 @@ class Linked:
     def run(
         self, inputs: list[dict[str, np.ndarray]], repeats: int = 0, seconds: float = 0.0
     ) -> tuple[dict, list[dict[str, np.ndarray]]]:
-        """The outputs of each case by name, and what the program measured; it is timed over the cases, or where
-        `repeats` is not 0, over as many runs of the last one, for `seconds` at most.
+        """Run the program; return its report, and the outputs of each case by name.
 
-        Raises NumericError where the library fails, ToolchainError where it cannot be started.
+        It times the cases, or, unless `repeats` is 0, as many runs of the last case, for at most `seconds`. Raises
+        NumericError if the library fails, ToolchainError if the program cannot be started.
         """
         command = self.command(inputs, repeats, seconds)
         where = f"The library of '{self.library.name}', run by {self.runner.how},"
@@ -69,7 +69,7 @@ class Linked:
         return self._report(done.stdout, where), self._outputs(len(inputs), where)
 
     def _report(self, text: str, where: str) -> dict[str, int]:
-        """What the program printed: a JSON object of integers."""
+        """Parse the program's report: a JSON object of integers. Raises ToolchainError, NumericError."""
         try:
             report = json.loads(text)
         except (json.JSONDecodeError, RecursionError):
@@ -79,7 +79,7 @@ class Linked:
         return report
 
     def _outputs(self, cases: int, where: str) -> list[dict[str, np.ndarray]]:
-        """The outputs of each case by name, from the file the program wrote."""
+        """Read the outputs of each case by name. Raises ToolchainError, NumericError for a wrong file size."""
         ports = [(port.name, self.program.tensors[port.tensor]) for port in self.program.outputs]
         expected = cases * sum(tensor.nbytes for _, tensor in ports)
         file = self.folder / "outputs.bin"
@@ -90,13 +90,16 @@ class Linked:
             return [{name: _read(stream, tensor) for name, tensor in ports} for _ in range(cases)]
 
     def _garbled(self, what: str) -> PassfitError:
-        """An emulator's fault where there is one, else a bug of ours."""
+        """Return the error of a garbled result: the emulator's fault if there is one, else a bug of passfit."""
         if self.runner.command:
             return ToolchainError(f"{what}.", f"Check the emulator, {self.runner.command[0]}.")
         return NumericError(f"{what}.", "Please report this model.")
 
     def command(self, inputs: list[dict[str, np.ndarray]], repeats: int, seconds: float) -> list[str]:
-        """What `run` starts in `folder`, where it finds the inputs. With negative `seconds` nothing is timed or told."""
+        """Write the inputs to `folder` and return the command to run there.
+
+        With negative `seconds` nothing is timed or reported.
+        """
         with (self.folder / "inputs.bin").open("wb") as file:
             for case in inputs:
                 for port in self.program.inputs:
@@ -106,8 +109,10 @@ class Linked:
 
 
 def link(library: Library, program: Program, target: Target, folder: Path) -> Linked:
-    """Links runner.c with the archive, statically, into `folder`/runner, even where it cannot be run: which shows that
-    the library is complete. Raises ToolchainError."""
+    """Link runner.c and the archive statically into `folder`/runner. Raises ToolchainError.
+
+    It is linked even if it cannot run: that proves the library complete.
+    """
     for file in (library.archive, library.header):
         (folder / file.name).write_bytes(file.read_bytes())
     sizes = {
@@ -121,13 +126,16 @@ def link(library: Library, program: Program, target: Target, folder: Path) -> Li
 
 
 def link_program(sources: Sequence[str], name: str, target: Target, folder: Path) -> None:
-    """Compiles and links `sources`, files in `folder`, statically into the program `name` there. Raises ToolchainError."""
+    """Compile and link `sources`, files in `folder`, statically into the program `name` there.
+
+    Raises ToolchainError.
+    """
     flags = [flag for flag in COMPILE_FLAGS if flag not in ("-std=c11", "-fvisibility=hidden", "-fPIC")]
     zig_cc([*flags, "-std=gnu11", "-static", *sources, "-lm", "-Wl,--gc-sections", "-o", name], target, folder)
 
 
 def _checked(case: dict[str, np.ndarray], port: Port, program: Program) -> np.ndarray:
-    """The case's value for `port`. The program and the model must agree on it."""
+    """Return the case's value for `port`. Raises ModelError if program and model disagree about it."""
     tensor = program.tensors[port.tensor]
     value = case.get(port.name)
     if value is None or value.shape != tensor.shape or value.nbytes != tensor.nbytes:
@@ -147,7 +155,7 @@ def _signal_name(number: int) -> str:
 
 
 def numpy_dtype(name: str) -> np.dtype:
-    """The numpy dtype of a program's dtype; bfloat16 is the one numpy lacks."""
+    """Return the numpy dtype of a program's dtype; bfloat16 comes from ml_dtypes."""
     if name == "bfloat16":
         import ml_dtypes
 

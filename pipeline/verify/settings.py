@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """How a library is compared with the model in double precision, or with ONNX Runtime where that cannot be had.
+    """Settings of a comparison with the model in double precision, or else with ONNX Runtime.
 
-    An error up to `tolerance`, relative to the range of its output, always passes; so does `max_error`, where the
-    sequence has lossy passes. A larger one passes only as far as rounding explains it: see `verify.bounds`."""
+    An error up to `tolerance`, relative to the range of its output, always passes; up to `max_error` if the sequence has
+    lossy passes. A larger one passes only as far as rounding explains it: see `verify/error_bounds.py`.
+    """
 
     seed: int = 0
     cases: int = 3

@@ -1,4 +1,4 @@
-"""What a run of each of several libraries takes, side by side: milliseconds natively, instructions under an emulator."""
+"""Compare the speed of libraries: milliseconds natively, instructions under an emulator."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .instructions import instructions
 from .runner import Linked
 
 MILLISECONDS, INSTRUCTIONS = "ms", "instructions"
-#: each library is timed this often, in turns, for so long, and as many runs at most; its fastest run counts, since what
-#: other runs take longer is other work on the machine
+#: rounds of timing, in turns; seconds and most runs per round; the fastest run counts, since slower ones are disturbed
 _ROUNDS, _SECONDS, _REPEATS = 5, 0.2, 64
 
 
 def compare_speed(libraries: Sequence[Linked], inputs: dict[str, np.ndarray]) -> tuple[str, list[float]] | None:
-    """The unit, and what one run of each takes; None where one cannot be run here, or executes too much to be counted.
+    """Measure one run of each library; return the unit and the costs.
 
-    Raises NumericError where a library fails, ToolchainError where one cannot be started.
+    None if one cannot run here, or executes too many instructions to count. Raises NumericError if a library fails,
+    ToolchainError if one cannot be started.
     """
     if any(each.runner.command is None for each in libraries):
         return None

@@ -1,4 +1,4 @@
-"""From a model to a library and everything written about it, in one call."""
+"""Test a compilation from model to library and all its files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cnn(save_tiny_cnn: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def compiled(cnn: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a first compilation, after a search, into one that holds a file of the user's."""
+    """Return the folder of a first compilation after a search, into one with a file of the user's."""
     out = tmp_path_factory.mktemp("compiled")
     (out / "notes.txt").write_text("mine")
     api.compile_model(cnn, HOST, Budget(ram=1 << 20), out=out)

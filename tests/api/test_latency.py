@@ -1,4 +1,4 @@
-"""The least ram that is fast enough: chosen among what was built and timed, or counted."""
+"""Test the least ram within a latency limit: chosen among candidates built, and timed or counted."""
 
 from __future__ import annotations
 

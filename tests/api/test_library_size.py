@@ -1,4 +1,4 @@
-"""A library whose static data no program can address is refused by its size, before anything is linked."""
+"""Test the refusal of a library with too much static data, before anything is linked."""
 
 from __future__ import annotations
 

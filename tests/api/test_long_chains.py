@@ -1,4 +1,4 @@
-"""Models of many element-wise operators that read a value twice: they compile, and compute what ONNX Runtime does."""
+"""Test long chains of element-wise operators that read a value twice: they compile, and match ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STUCK = 300
 
 
 def _model(steps: list[str]) -> onnx.ModelProto:
-    """Each step reads the result of the last one twice, or is an operator of one operand."""
+    """Make steps that read the last result twice, or have one operand."""
     nodes, last = [], "x"
     for number, step in enumerate(steps):
         other = last

@@ -1,4 +1,4 @@
-"""What `compile` records is what the gate compares, without DVC too."""
+"""Test the origin recorded by `compile` against the gate's, also without DVC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries whose tensors share memory: concatenations, windows and residual sums, compiled, run and compared."""
+"""Test libraries with shared memory: concatenations, windows and residual sums, compiled, run, compared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOWN = ("legalize", "fold-constant", "fuse-operators")
 
 
 def branches() -> onnx.ModelProto:
-    """Two windows on one tensor, a dense block over places that are not aligned, a residual sum, two outputs."""
+    """Make two windows on one tensor, a dense block over unaligned places, a residual sum, two outputs."""
     generator = np.random.default_rng(0)
     weights: list[onnx.TensorProto] = []
 

@@ -1,4 +1,4 @@
-"""Libraries whose kernels run row by row: compiled, run, compared and measured."""
+"""Test libraries with kernels that run row by row: compiled, run, compared, measured."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Model:
 
 
 def stack(path: Path) -> Path:
-    """On odd extents; what is in between is many times what goes in and comes out."""
+    """Make a network on odd extents, with intermediates many times the size of its inputs and outputs."""
     model = _Model()
     model.conv("x", 3, 24, "wide")
     model.conv("wide", 24, 24, "apart", stride=2, group=24)
@@ -58,7 +58,7 @@ def stack(path: Path) -> Path:
 
 
 def photo(path: Path) -> Path:
-    """A picture as a camera gives it, made what a convolution takes."""
+    """Make a network on a camera's picture: cast, centred, scaled, transposed, then convolved."""
     model = _Model()
     model.node("Cast", "float", "x", to=TensorProto.FLOAT)
     model.node("Sub", "centred", "float", model.constant(np.array([123, 117, 104], np.float32)))

@@ -1,4 +1,4 @@
-"""Models compiled for threads: the outputs of one thread's library, bit for bit, and the memory that was predicted."""
+"""Test models compiled for threads: outputs of one thread's library, bit for bit, in the predicted memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TAILS = (("order",), ("share", "order"), ("split-rows{steps=0-2}", "share", "ord
 
 @pytest.fixture(autouse=True, scope="module")
 def _small_loops_are_worth_it():
-    """A model of milliseconds stands for one of seconds, also where it is split into rows."""
+    """Lower the least work for threads: a model of milliseconds stands for one of seconds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "MIN_WORK", 256)
         yield

@@ -1,4 +1,4 @@
-"""Models without kernels, inputs, weights or an arena become libraries that run, and everything about them is written."""
+"""Test models without kernels, inputs, weights or an arena: they run as libraries, with all files written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ node = helper.make_node
 
 
 def save(folder: Path, name: str) -> Path:
-    """A model by its name: nodes, inputs, outputs, constants."""
+    """Save a model by its name: nodes, inputs, outputs, constants."""
     nodes, inputs, outputs, constants = {
         "constant": ([], {}, {"c": [4]}, {"c": np.arange(4, dtype=np.float32)}),
         "empty": ([node("Relu", ["x"], ["y"])], {"x": [0, 3]}, {"y": [0, 3]}, {}),
@@ -66,7 +66,7 @@ def test_the_library_runs_and_the_report_is_of_one_piece(name: str, tmp_path: Pa
 
 
 def _called(file: Path, name: str, program) -> list[np.ndarray]:
-    """The outputs, 0, 1, 2 … being written to every input. All pointers must be valid, also to no bytes."""
+    """Return the outputs for inputs 0, 1, 2 …; all pointers must be valid, also those to no bytes."""
     library = ctypes.CDLL(str(file))
 
     def place(kind: str, number: int) -> int | None:

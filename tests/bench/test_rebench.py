@@ -1,4 +1,4 @@
-"""The comparison of strategies on a folder: a bad graph is a row, and a better strategy is told."""
+"""Test the comparison of strategies on a folder: bad graphs are listed, and better strategies reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def graph(ours: int = 100, theirs: int = 120, closed: bool = True) -> Graph:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder of one good graph and three that fail: not ONNX, an error of TVM, results that differ."""
+    """Make a folder of one good graph and three that fail: not ONNX, an error of TVM, wrong results."""
     failures = {
         "bad": bench.ModelError("'bad.onnx' is no ONNX model.", "Give another one."),
         "bug": IndexError("tuple index\nout of range"),

@@ -1,4 +1,4 @@
-"""The bound on the sum of all tensors: no program found goes below, however much of a model goes away."""
+"""Test the bound on the sum of all tensors: no program found goes below, however much is removed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.tvm
 
 
 def model(*nodes: tuple, outputs: tuple[str, ...], dtype: int = TensorProto.FLOAT) -> onnx.ModelProto:
-    """A model of two inputs `x` and `z` of 8 values each; nodes are an operator, its inputs, and its result."""
+    """Make a model of inputs `x` and `z`, 8 values each; a node is an operator, its inputs, and its result."""
     constants = [numpy_helper.from_array(np.zeros(8, np.float32), "zeros"), numpy_helper.from_array(np.array([2, 4]), "pair")]
     graph = helper.make_graph(
         [helper.make_node(op, list(reads), [result]) for op, reads, result in nodes],

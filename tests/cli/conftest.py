@@ -1,4 +1,4 @@
-"""The command run in this process, with what it left behind."""
+"""Run the command in this process, and keep its output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @dataclass(frozen=True)
 class Done:
-    """What a command did: its exit code, and what it wrote to stdout and stderr (TVM's own lines included)."""
+    """Exit code, stdout and stderr of a command, including TVM's own lines."""
 
     code: int
     out: str
@@ -22,7 +22,7 @@ class Done:
 
 @pytest.fixture
 def passfit(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Done]:
-    """A function that runs `passfit ARGUMENTS` in the folder tmp_path, and fails on a traceback."""
+    """Return a function that runs `passfit ARGUMENTS` in tmp_path, and fails on a traceback."""
 
     def run(*arguments: object) -> Done:
         from passfit.cli.app import main
@@ -45,9 +45,9 @@ def passfit(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], 
 
 @pytest.fixture
 def refused(passfit: Callable[..., Done], tmp_path: Path) -> Callable[..., str]:
-    """A function that runs a command which must refuse: exit code 2, one line on stderr, no file changed or made.
+    """Return a function that runs a command to be refused: exit code 2, one line on stderr, no file changed.
 
-    It returns that line, without the name in front.
+    The function returns that line without the program's name.
     """
 
     def run(*arguments: object) -> str:
@@ -64,6 +64,6 @@ def refused(passfit: Callable[..., Done], tmp_path: Path) -> Callable[..., str]:
 
 
 def _tree(folder: Path) -> dict[str, bytes | None]:
-    """Every path below `folder`, with the content of the files."""
+    """Map every path below `folder` to its content."""
     paths = sorted(folder.rglob("*"))
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in paths}

@@ -1,4 +1,4 @@
-"""Whatever a user gets wrong is one clear sentence and exit code 2; nothing half-written stays behind."""
+"""Test bad usage: one clear sentence, exit code 2, and nothing half-written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def cnn(save_tiny_cnn: Callable[..., Path], tmp_path: Path) -> Path:
 
 
 def _save(path: Path, *nodes: onnx.NodeProto, shape: tuple[object, ...] = (2, 3), domain: str = "") -> Path:
-    """A model that takes x and gives y."""
+    """Save a model from x to y."""
     graph = helper.make_graph(
         list(nodes),
         "bad",

@@ -1,4 +1,4 @@
-"""What `passfit explain` shows, with and without what is known of the search."""
+"""Test `passfit explain`, with and without the results of the search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVERS = [{"lever": "repeat", "arena": 1280, "extra_compute": 0.125, "passes": [
 
 @pytest.fixture
 def planned(tmp_path: Path) -> Path:
-    """A folder as the stage `compile` leaves it: the search was another stage's."""
+    """Make a folder like the stage `compile`: the search belongs to another stage."""
     folder = tmp_path / "out" / "compile" / "m" / "rpi4"
     folder.mkdir(parents=True)
     program = chain(640, 640)

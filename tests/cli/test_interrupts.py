@@ -1,4 +1,4 @@
-"""A signal ends the process soon, wherever it is; what it started and made goes with it."""
+"""Test signals: the process ends soon, with its children and temporary files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ with interruptible():
 
 
 def _start(work: str, folder: Path, before: Callable[[], None] = hear_interrupts) -> tuple[subprocess.Popen, int]:
-    """A process at `work`, and the process it started."""
+    """Start a process at `work`; return it with its child."""
     running = subprocess.Popen(
         [sys.executable, "-c", _WORK.format(folder=str(folder), work=work)], preexec_fn=before,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -47,7 +47,7 @@ def _start(work: str, folder: Path, before: Callable[[], None] = hear_interrupts
 
 
 def _alive(process: int) -> bool:
-    """Whether a killed process still runs after two seconds, which the kernel may need on a busy machine."""
+    """Tell whether a killed process still runs after two seconds, which a busy machine may need."""
     for _ in range(40):
         try:
             if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":

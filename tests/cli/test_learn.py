@@ -1,4 +1,4 @@
-"""`passfit learn`: the file grows by what is new, and by nothing else."""
+"""Test `passfit learn`: the file gains the new records only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command as such: help, catalogues, exit codes, Ctrl-C."""
+"""Test the command itself: help, catalogues, exit codes, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_bug_exits_with_3_and_its_traceback(monkeypatch: pytest.MonkeyPatch, c
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["searching", "compiling"])
 def test_ctrl_c_leaves_earlier_results_as_they_were(save_tiny_cnn: Callable[..., Path], tmp_path: Path, when: str):
-    """The signal comes when the api says it is `when`, so not by the clock."""
+    """Send the signal when the api reports `when`, not by the clock."""
     model, out, mark = save_tiny_cnn(tmp_path / "cnn.onnx"), tmp_path / "out", tmp_path / "mark"
     out.mkdir()
     (out / "sequence.json").write_text("earlier")

@@ -1,4 +1,4 @@
-"""Odd models are refused in one line, with nothing left behind; benchmarks/odd_models.py compiles the others, too."""
+"""Test the refusal of odd models: one line, and no files; benchmarks/odd_models.py compiles the others too."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_odd_node_is_refused_without_a_word_of_tvms(refused, tmp_path, name):
 
 
 def test_the_set_is_the_same_every_time(tmp_path):
-    """And large enough: 132 models were asked for."""
+    """Check the size as well: 132 models were asked for."""
     again = [(group, odd.name) for group, odd in odd_models.odd_models()]
     assert again == [(group, odd.name) for group, odd in odd_models.odd_models()]
     assert len(again) == len(set(again)) >= 132

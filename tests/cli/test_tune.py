@@ -1,4 +1,4 @@
-"""`passfit tune` from the command line: what it refuses, and that nothing is looked at without time."""
+"""Test `passfit tune`: its refusals, and no measurement without time."""
 
 from __future__ import annotations
 

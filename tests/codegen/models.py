@@ -1,4 +1,4 @@
-"""Hand-made programs with real kernels, so that the library can be tested without lowering a model."""
+"""Build programs with real kernels by hand, to test the library without lowering a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from passfit.targets import Target
 
 @dataclass(frozen=True)
 class Plan:
-    """The part of an arena plan that codegen reads."""
+    """Part of an arena plan read by codegen."""
 
     offsets: tuple[int, ...]
     arena: int
@@ -25,7 +25,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Model:
-    """A program with everything write_library and verify_library take."""
+    """Program with all arguments of write_library and verify_library."""
 
     program: Program
     plan: Plan
@@ -36,7 +36,7 @@ class Model:
 
 
 def build_object(kernels: dict, name: str, target: Target, path: Path) -> Path:
-    """Compiles PrimFuncs into one object, under the symbols codegen expects."""
+    """Compile PrimFuncs into one object, under the symbols codegen expects."""
     import tvm
 
     prefix = c_identifier(name)
@@ -48,9 +48,10 @@ def build_object(kernels: dict, name: str, target: Target, path: Path) -> Path:
 
 
 def matmul_exp(rows: int = 4, inner: int = 6, columns: int = 5) -> Model:
-    """x → matmul with a weight → exp(−|y|). The matmul's result is transposed twice, so it keeps a workspace.
+    """Make x → matmul with a weight → exp(−|y|).
 
-    The second output is the input itself, the third the weight, the fourth a flat view of the first.
+    The matmul's result is transposed twice, so it keeps a workspace. The second output is the input itself, the third the
+    weight, the fourth a flat view of the first.
     """
     from tvm import te, tirx
 
@@ -87,7 +88,7 @@ def matmul_exp(rows: int = 4, inner: int = 6, columns: int = 5) -> Model:
 
 
 def empty_program() -> Model:
-    """No steps: a scalar input is the output, beside a weight."""
+    """Make a program without steps: a scalar input is the output, beside a weight."""
     weight = np.arange(3, dtype=np.int64)
     program = Program(
         name="empty",
@@ -112,7 +113,7 @@ def empty_program() -> Model:
 
 
 def comparison() -> Model:
-    """Two inputs of different dtypes → bool: x[i] > i-th of the int64 input."""
+    """Make two inputs of different dtypes → bool: x[i] > i-th of the int64 input."""
     from tvm import te
 
     x, limit = te.placeholder((7,), name="x"), te.placeholder((7,), dtype="int64", name="limit")
@@ -143,7 +144,7 @@ def comparison() -> Model:
 
 
 def whole_numbers() -> Model:
-    """int64 and float32 in one kernel: quotient, remainder and conversions both ways, which 32-bit cpus lack."""
+    """Make a kernel of int64 and float32: quotient, remainder and conversions, which 32-bit cpus lack."""
     from tvm import te, tirx
 
     shape = (9,)

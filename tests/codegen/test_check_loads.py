@@ -1,4 +1,4 @@
-"""The reason a shared library does not load, from a process of its own: the test's process never loads it."""
+"""Test the reason a shared library does not load, found in another process than the test's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CRASHING = "__attribute__((constructor)) static void crash(void) { __builtin_tra
 
 
 def build(folder: Path, source: str) -> Path:
-    """A shared library linked as a linker does by default: an undefined symbol is no error."""
+    """Link a shared library with a linker's defaults: an undefined symbol is no error."""
     (folder / "two.c").write_text(source)
     command = [sys.executable, "-m", "ziglang", "cc", "-shared", "-fPIC", "-o", "libtwo.so", "two.c"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)

@@ -29,7 +29,7 @@ def write(model, folder: Path, target=HOST, name: str | None = None, workspace: 
 
 
 def run_program(folder: Path, source: str, *libraries, flags=()) -> subprocess.CompletedProcess:
-    """Links a C program with libraries of the host and runs it."""
+    """Link a C program with libraries of the host and run it."""
     (folder / "main.c").write_text(source, encoding="utf-8")
     for library in libraries:
         for file in (library.archive, library.header):
@@ -181,7 +181,7 @@ def test_the_shared_library_computes_the_same_and_exports_five_functions(tmp_pat
 
 
 def write_in_objects(model, folder: Path, groups) -> Library:
-    """A library whose kernels are in one object for each group of their names."""
+    """Write a library with one object per group of kernel names."""
     folder.mkdir(parents=True, exist_ok=True)
     name = model.program.name
     objects = [

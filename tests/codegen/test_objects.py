@@ -1,4 +1,4 @@
-"""Kernels in object files: each in one of them, the same bytes every time."""
+"""Test the distribution of kernels over object files: each in one of them, deterministic."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.tvm
 
 
 def chain(widths):
-    """Kernels that differ, and are as large as they are many."""
+    """Make kernels of distinct sizes: a softmax of a product per width."""
 
     def body(x):
         for seed, width in enumerate(widths):

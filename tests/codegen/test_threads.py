@@ -1,4 +1,4 @@
-"""Libraries whose loops threads share: the bytes of one thread's, whatever the threads do, and where there are none."""
+"""Test libraries with parallel loops: same bytes as on one thread, for any schedule of threads, and without any."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS, COLUMNS = 37, 700
 
 
 def reversed_rows(threads: int) -> models.Model:
-    """Twice: every row of x in reverse, by way of a row of the kernel's own, which is too large for a stack."""
+    """Make a program that reverses every row of x, twice, through a workspace too large for a stack."""
     from tvm import tirx
     from tvm.ir import Var
     from tvm.tirx import BufferStore, For

@@ -1,4 +1,4 @@
-"""Exponentials as arithmetic: as exact as a float32 can be, on all of its range, and for what is no number."""
+"""Test exponentials expanded into arithmetic: float32 accuracy on the whole range, and NaN."""
 
 import math
 
@@ -39,7 +39,7 @@ def kernel(name, count, dtype="float32"):
 
 
 def computed(kernel, values):
-    """What the compiled kernel, of as many elements, makes of `values`."""
+    """Run the compiled kernel, of as many elements, on `values`."""
     result = tvm.runtime.tensor(np.zeros(len(values), "float32"))
     build_module({"f": kernel}, HOST)["f"](tvm.runtime.tensor(values), result)
     return result.numpy()

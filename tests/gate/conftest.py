@@ -1,4 +1,4 @@
-"""The repo the gate runs in."""
+"""Provide the repo the gate runs in."""
 
 from __future__ import annotations
 

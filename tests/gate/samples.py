@@ -1,4 +1,4 @@
-"""A repo with a catalogue of its own making, params.yaml, and footprints that the tests write."""
+"""Make a repo with a catalogue of its own, params.yaml, and footprints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ targets:
 
 
 def footprint(model: str = "a", target: str = "x86-64", ram: int = 500 * KIB, flash: int = MIB, **measured) -> dict:
-    """The object of a footprint.json as the stages write it; `measured` overrides fields of its `measured`."""
+    """Make the object of a footprint.json; `measured` overrides fields of its `measured`."""
     best = Footprint(
         ram=ram, flash=flash, arena=ram, workspace=0, weights=flash, code=0, bound=ram, floor=ram, proved=True,
         kernels=3, sum=ram,
@@ -33,7 +33,7 @@ def footprint(model: str = "a", target: str = "x86-64", ram: int = 500 * KIB, fl
 
 
 def made_from(repo: Path, model: str, target: str) -> tuple[dict, dict]:
-    """The records of a search and of a compilation with the params in `repo`, both of its model file."""
+    """Return the records of a search and a compilation with the params in `repo`, of its model file."""
     params = load_params(repo / "params.yaml")
     declared, device = params.models[model], get_target(target, repo).with_threads(params.targets[target].threads)
     of_model = model_record(repo / declared.source, declared.source, declared.shapes, declared.fix)
@@ -42,7 +42,7 @@ def made_from(repo: Path, model: str, target: str) -> tuple[dict, dict]:
 
 
 class Repo:
-    """A folder the gate runs in. Its params.yaml calls the file of the model `a` a or a.onnx."""
+    """Folder for the gate; params.yaml declares the file of the model `a` as a or a.onnx."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -51,7 +51,7 @@ class Repo:
         (self.path / "params.yaml").write_text(text, encoding="utf-8")
 
     def footprint(self, model: str = "a", target: str = "x86-64", **sizes) -> Path:
-        """A result that says it was made from the model and params there are now."""
+        """Write a result made from the present model and params."""
         place = self.path / "out" / "compile" / model / target / "footprint.json"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps(footprint(model, target, **sizes)), encoding="utf-8")
@@ -67,7 +67,7 @@ class Repo:
         path.write_text(json.dumps(data), encoding="utf-8")
 
     def keep(self, model: str = "a", target: str = "x86-64", **sizes) -> None:
-        """The copy of a footprint that the stages leave for git."""
+        """Write the copy of a footprint kept in git."""
         place = self.path / "footprints" / model / f"{target}.json"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps(footprint(model, target, **sizes)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Every format tells the same verdicts, and nothing in them can break out of it."""
+"""Test the formats: all hold the same verdicts, and no text can break out of them."""
 
 from __future__ import annotations
 

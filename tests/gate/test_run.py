@@ -1,4 +1,4 @@
-"""The gate as a command sees it: files in, text and exit code out."""
+"""Test the gate from files to text and exit code."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_size_that_is_no_integer_is_refused(repo):
 
 
 class TestAgainst:
-    """Growth since a git revision."""
+    """Test growth since a git revision."""
 
     def test_more_than_allowed_fails(self, repo):
         repo.footprint(ram=500 * KIB)
@@ -212,7 +212,7 @@ class TestAgainst:
 
 
 class TestStepSummary:
-    """$GITHUB_STEP_SUMMARY."""
+    """Test $GITHUB_STEP_SUMMARY."""
 
     def test_the_github_format_appends_the_table(self, repo, monkeypatch):
         repo.footprint()

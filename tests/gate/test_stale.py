@@ -1,4 +1,4 @@
-"""A result of another model, or of other params, is never judged; a result of these always is."""
+"""Test staleness: a result of another model or other params is never judged, any other always."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def verdict(repo: Repo) -> tuple[int, str]:
 
 
 def in_dvc(repo: Repo) -> None:
-    """The result as the stages of dvc.yaml leave it: imported, searched and compiled in three folders."""
+    """Leave the result as the stages of dvc.yaml do: imported, searched and compiled in three folders."""
     repo.footprint()
     folder = repo.path / "out" / "compile" / "a" / "x86-64"
     source = repo.path / "a.onnx"
@@ -94,13 +94,13 @@ def test_a_budget_is_read_by_a_search_that_stops_when_it_fits(repo):
     assert verdict(repo)[0] == 0
     repo.params(PARAMS.replace("600KiB", "601KiB") + "search: {until: fits}")
     code, text = verdict(repo)
-    assert code == 2 and "the budget it stops at" in text
+    assert code == 2 and "the budget to stop at" in text
 
 
 def test_another_model_file_is_found_by_its_content(made):
     (made.path / "a.onnx").write_bytes(b"another")
     code, text = verdict(made)
-    assert code == 2 and "stale: the model is another: model changed" in text
+    assert code == 2 and "stale: the model differs: model changed" in text
 
 
 def test_a_model_file_that_was_only_touched_is_the_same(made):
@@ -127,14 +127,14 @@ def test_a_model_imported_after_the_library_was_compiled(repo):
     file = repo.path / "out/models/a/origin.json"
     repo.write(file, json.loads(file.read_text()) | {"canonical": "another"})
     code, text = verdict(repo)
-    assert code == 2 and "the imported model is another" in text
+    assert code == 2 and "the imported model differs" in text
 
 
 def test_a_sequence_found_after_the_library_was_compiled(repo):
     in_dvc(repo)
     repo.write(repo.path / "out/optimize/a/x86-64/sequence.json", {"passes": ["fold-constant"], "exact": True})
     code, text = verdict(repo)
-    assert code == 2 and "another sequence" in text
+    assert code == 2 and "its sequence differs" in text
 
 
 @pytest.mark.parametrize(

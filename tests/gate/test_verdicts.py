@@ -1,4 +1,4 @@
-"""The laws of the gate, without files."""
+"""Test the laws of the gate, without files."""
 
 from __future__ import annotations
 

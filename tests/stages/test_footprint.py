@@ -1,4 +1,4 @@
-"""The budget is filled in after compiling, and being over it is no error of a stage."""
+"""Test the budget: filled in after compiling, and no error of a stage if exceeded."""
 
 from __future__ import annotations
 

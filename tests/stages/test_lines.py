@@ -1,4 +1,4 @@
-"""One line for each stage, whatever is unknown."""
+"""Test the line of each stage, with unknown values too."""
 
 from __future__ import annotations
 

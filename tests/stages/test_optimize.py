@@ -13,7 +13,7 @@ from passfit.support.latency_limit import LatencyLimit
 
 
 def searches(monkeypatch) -> list:
-    """The settings and budgets of the searches that the stage starts; none is run."""
+    """Record the settings and budgets of the stage's searches without running them."""
     got = []
     monkeypatch.setattr(api, "optimize", lambda model, target, budget, *, search, **_: got.append((search, budget)))
     monkeypatch.setattr(stage, "read_json", lambda _: {})

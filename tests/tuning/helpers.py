@@ -1,4 +1,4 @@
-"""Small programs as `replay` would schedule them, with a tuning."""
+"""Schedule small programs like `replay`, with a tuning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from passfit.tuning.recorder import ScheduleRecorder
 
 
 def arranged_with(program: Lowered, tuning: Tuning, passes: tuple[str, ...] = ("share", "order")) -> tuple[Lowered, int]:
-    """The program scheduled with `tuning`, and its workspace in bytes."""
+    """Schedule a program with `tuning`; return it with its workspace in bytes."""
     return apply_program_passes(replace(program, tuning=tuning), [parse_spec(spec) for spec in passes])
 
 

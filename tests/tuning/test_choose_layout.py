@@ -1,4 +1,4 @@
-"""How results are chosen to lie: the cheapest way by what was measured, at no cost of ram."""
+"""Test the choice of layouts: the cheapest as measured, at no cost of ram."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from passfit.tuning import tune_kernels as tune
 from passfit.tuning import tune_model as tuned
 from passfit.tuning.choose_layout import choose_layout
 from passfit.tuning.database import LibraryComparison
-from passfit.tuning.measure import choose_harness as stands
+from passfit.tuning.measure import choose_harness
 
 from .. import strategies  # noqa: F401  (the settings of hypothesis)
 from ..kernels.rewrite.test_channels_last import branches
@@ -39,21 +39,21 @@ native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot
 
 
 class Made:
-    """Stands on which kernels cost what is made up for them."""
+    """Harnesses with invented costs."""
 
     def __init__(self, cost: Callable[[ScheduleRequest], float]):
         self._cost = cost
         self.asked = 0
 
-    def of(self, request: ScheduleRequest) -> _Stand:
+    def of(self, request: ScheduleRequest) -> _Harness:
         self.asked += 1
-        return _Stand(self._cost(request))
+        return _Harness(self._cost(request))
 
     def build(self, schedules: list[Schedule]) -> None:
         pass
 
 
-class _Stand:
+class _Harness:
     def __init__(self, cost: float):
         self._cost = cost
 
@@ -113,7 +113,7 @@ def test_a_layout_that_is_taken_is_compiled_and_fits_its_sequence_alone(
         content = {"passes": [*passes, "share", "order"], "exact": True, "catalogue": "1"}
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     # whatever this machine says: pixels are faster, kernel by kernel and as a whole
-    monkeypatch.setattr(stands, "Stands", lambda *_: Made(_pixels_are_faster))
+    monkeypatch.setattr(choose_harness, "HarnessFactory", lambda *_: Made(_pixels_are_faster))
     monkeypatch.setattr(tuned, "_whole", lambda *_: LibraryComparison("ms", 2.0, 1.0, True))
     monkeypatch.setattr(tune, "tune_kernels", lambda *_: [])
     found = api.tune(model, HOST, tmp_path / "t.json", sequence=tmp_path / "one.json")
@@ -134,6 +134,6 @@ def test_a_layout_that_is_taken_is_compiled_and_fits_its_sequence_alone(
 
 
 def _pixels_are_faster(request: ScheduleRequest) -> float:
-    """Fewer, the more of its parameters have their last axis shorter than another."""
+    """Return a cost that falls with each parameter in channels last."""
     shapes = [[int(extent) for extent in param.ty.shape] for param in request.kernel.params]
     return 10.0 - sum(1 for shape in shapes if len(shape) == 4 and shape[1] == shape[2])

@@ -1,4 +1,4 @@
-"""tuning.json: what is written is read back; what is of another target, TVM or format is refused in one sentence."""
+"""Test tuning.json: it is read back as written; other targets, TVMs and formats are refused in one sentence."""
 
 from __future__ import annotations
 

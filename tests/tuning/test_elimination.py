@@ -1,4 +1,4 @@
-"""The labels that are found cost what the cheapest of all do."""
+"""Test the labelling's cost against that of brute force."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LABELS = 2
 
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[int, list[Costs]]:
-    """A few vertices, and steps of a network that read some and write one; label 0 is possible everywhere."""
+    """Draw a few vertices, and steps that read some and write one; label 0 is possible everywhere."""
     count = draw(st.integers(1, 8))
     found = []
     for _ in range(draw(st.integers(0, 8))):

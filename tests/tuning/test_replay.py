@@ -1,4 +1,4 @@
-"""What a tuning says counts, costs no ram, and gives the same bytes each time; what it does not know is as without it."""
+"""Test the replay of a tuning: it applies, costs no ram, and is deterministic; unknown kernels keep the rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PASSES = (*TVM_DEFAULT, "share", "order")
 
 
 def residual(seed: int = 0):
-    """Two convolutions, the second of which adds what the first computed: its result may lie where that does."""
+    """Make two convolutions; the second adds the first one's result, so both may share memory."""
 
     def body(x):
         first = relax.op.nn.relu(relax.op.nn.conv2d(x, weight(8, 4, 3, 3, seed=seed), padding=1))
@@ -49,7 +49,7 @@ SPLIT = ("split-rows{steps=0-1}", "share", "order")
 
 
 def some_choices(passes: tuple[str, ...]) -> list[dict[str, str]]:
-    """For the n-th tuning, the n-th choice of each kernel."""
+    """Take the n-th choice of each kernel for the n-th tuning."""
     found: dict[str, list[str]] = {}
     for request in requests_of(residual(), passes):
         specs = [c.spec for c in schedule_choices(request.kernel, request.repackable, request.machine, request.fixed_shapes)]
@@ -123,7 +123,7 @@ def sequence(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """But for what was measured."""
+    """Read the files of a folder, except the measured footprint.json."""
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.name != "footprint.json"}
 
 

@@ -1,4 +1,4 @@
-"""The search on a few kernels: it ends, it takes nothing that computes something else, and what it takes is replayed."""
+"""Test the tuning of a few kernels: it ends, rejects wrong results, and its choices are replayed."""
 
 from __future__ import annotations
 

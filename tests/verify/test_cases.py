@@ -8,7 +8,7 @@ from passfit.verify.cases import choose_cases
 
 
 def faint_unless_patchy(limit: float):
-    """y = Sigmoid(20·x − limit): 0 or 1 on patches, faint on some noise."""
+    """Make y = Sigmoid(20·x − limit): 0 or 1 on patches, faint on some noise."""
     nodes = [
         helper.make_node("Mul", ["x", "scale"], ["big"]),
         helper.make_node("Sub", ["big", "limit"], ["shifted"]),

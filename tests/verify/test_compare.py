@@ -67,7 +67,7 @@ def test_empty_outputs_and_scalars_are_fine():
 
 
 def case(expected, noise=0.0, double=None):
-    """ONNX Runtime says `expected`, its optimised self is `noise` away."""
+    """Make a case with ONNX Runtime's `expected`, and its optimised outputs `noise` away."""
     optimized = {name: np.asarray(value + np.float32(noise)) for name, value in expected.items()}
     return Case({}, expected, optimized, double)
 
@@ -122,7 +122,7 @@ def test_errors_are_measured_from_the_doubles_where_there_are_some():
 
 
 def test_a_few_elements_may_be_as_far_as_onnx_runtimes_worst_and_not_all():
-    """One element of ONNX Runtime's is far off: so may be one of the library's, and not every one."""
+    """Put one element of ONNX Runtime's far off: one of the library's may be as well, but not all."""
     double = np.linspace(0, 1, 10_000)
     runtime = double.astype(np.float32)
     runtime[17] += np.float32(1e-3)
@@ -151,7 +151,7 @@ def test_a_refusal_carries_the_errors_of_every_output():
 
 
 def test_an_index_may_be_any_that_a_reference_finds():
-    """Two scores that are equal but for rounding: ONNX Runtime takes the one, double precision the other."""
+    """Make two scores equal but for rounding: ONNX Runtime and double precision choose differently."""
     cases = [case({"a": np.int64([3])}, double={"a": np.int64([5])})]
     compare([{"a": np.int64([5])}], cases, 1e-4)
     with pytest.raises(NumericError, match="exact equality"):

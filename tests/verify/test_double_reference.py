@@ -1,4 +1,4 @@
-"""A model in double precision: its own operators against ONNX Runtime's, and what it does not evaluate."""
+"""Test the evaluation in double precision: its operators against ONNX Runtime's, and its limits."""
 
 import numpy as np
 import pytest
@@ -123,7 +123,7 @@ def test_an_operator_that_is_not_evaluated_leaves_onnx_runtime_the_truth(monkeyp
 
 
 def test_doubles_that_rounding_does_not_explain_are_not_believed(monkeypatch):
-    """An error of the evaluation itself must not loosen what a library may do."""
+    """Keep an error of the evaluation itself from raising the bound."""
 
     class Wrong(DoubleReference):
         def __call__(self, inputs):
@@ -135,7 +135,7 @@ def test_doubles_that_rounding_does_not_explain_are_not_believed(monkeypatch):
 
 
 def test_a_large_distance_that_rounding_explains_is_believed():
-    """(x + 1e4) − 1e4: ONNX Runtime loses all but 10 bits, and so may a library."""
+    """Compute (x + 1e4) − 1e4: ONNX Runtime loses all but 10 bits, and so may a library."""
     constants = {"big": np.float32([1e4])}
     nodes = [helper.make_node("Add", ["x", "big"], ["s"]), helper.make_node("Sub", ["s", "big"], ["y"])]
     model = model_of(nodes, (1, 64), constants)
@@ -147,7 +147,7 @@ def test_a_large_distance_that_rounding_explains_is_believed():
 
 @pytest.mark.parametrize("first", [0, 9000])
 def test_a_softmax_over_18000_classes_summed_in_order_passes_at_the_second_look(first):
-    """The largest class is the first, or in the middle; a library's one sum of floats loses each small term's end."""
+    """Put the largest class first, or in the middle: sequential float sums lose the end of small terms."""
     model = model_of([helper.make_node("Softmax", ["x"], ["y"], axis=-1)], (2, 18_000))
     x = np.random.default_rng(0).normal(0, 1, (2, 18_000)).astype(np.float32)
     x[:, first] = 12

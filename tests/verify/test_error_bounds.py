@@ -1,4 +1,4 @@
-"""The law of errors, on networks in numpy: a sum in another order passes, a wrong kernel does not."""
+"""Test the error bounds on networks in numpy: another order of sums passes, a wrong kernel does not."""
 
 import numpy as np
 from hypothesis import given
@@ -39,7 +39,7 @@ def test_a_distance_is_believed_only_as_far_as_rounding_or_the_floor_goes(refere
 
 
 def network(seed: int, classes: int, offset: float):
-    """Inputs of a layer of `classes` products, in float32; `offset` is added to each, so that outputs hardly differ."""
+    """Make inputs of a layer of `classes` products in float32; a large `offset` makes outputs nearly equal."""
     random = np.random.default_rng(seed)
     weights = random.normal(0, 0.1, (classes, 200)).astype(np.float32)
     return random.normal(0, 1, (4, 200)).astype(np.float32), weights, np.float32(offset)
@@ -51,7 +51,7 @@ def softmax(logits):
 
 
 def forwards(x, weights, offset):
-    """The sum of each product from the first to the last, one rounding each."""
+    """Sum each product from first to last, rounding each time."""
     return np.cumsum(x[:, None] * weights[None], axis=2, dtype=x.dtype)[..., -1] + offset
 
 

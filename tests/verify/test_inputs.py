@@ -17,7 +17,7 @@ def model(inputs: dict[str, tuple[int, list]], nodes=(), outputs=("y",)):
 
 
 def embedding(dtype=TensorProto.INT64):
-    """ids → Cast → Unsqueeze-like Reshape → Gather from a table of 5 rows, and from another of 3."""
+    """Make ids → Cast → Reshape → Gather from a table of 5 rows, and from another of 3."""
     return model(
         {"ids": (dtype, [200]), "table": (TensorProto.FLOAT, [5, 2]), "small": (TensorProto.FLOAT, [2, 3])},
         [

@@ -1,4 +1,4 @@
-"""Instructions counted from what an emulator says it executes."""
+"""Test the instruction counts read from an emulator's log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_lies_between_two_marks_is_counted():
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("qemu-aarch64-static") is None, reason="qemu is not installed")
 def test_a_loop_takes_its_instructions_each_time(tmp_path):
-    """Three instructions, some number of times: the counts of two numbers differ by three times theirs."""
+    """Run three instructions in a loop: the counts of two trip counts differ by three per trip."""
     loop = '__asm__ volatile("1: nop\\nsubs %0, %0, #1\\nbne 1b" : "+r"(i));'
     end = '__asm__ volatile("mov x0, #0\\nmov x8, #93\\nsvc #0");'
     (tmp_path / "loop.c").write_text(f"void _start(void) {{ long i = N; {loop} {end} }}")

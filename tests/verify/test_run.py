@@ -52,7 +52,7 @@ def test_measured_memory_is_the_arena_and_the_workspace(tmp_path, make):
 
 @native
 def test_five_pages_more_than_predicted_are_seen(tmp_path):
-    """A library of a few hundred bytes whose run writes into five pages that no plan tells of."""
+    """Run a library of a few hundred bytes that writes to five unplanned pages."""
     model = models.comparison()
     built = library(model, tmp_path)
     name = model.program.name

@@ -1,4 +1,4 @@
-"""Whatever a program prints or writes, its report is whole or refused."""
+"""Test reports and outputs of a program: complete, or refused."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ REPORT = json.dumps({"before_kib": 1, "after_kib": 2, "runs": 3, "min_ns": 4, "m
 
 
 def program() -> Program:
-    """y of x, each three floats."""
+    """Make a program from x to y, each of three floats."""
     tensors = tuple(Tensor((3,), "float32", buffer=number) for number in range(2))
     buffers, steps = (Buffer("x", 12), Buffer("y", 12)), (Step("copy", (0,), (1,)),)
     return Program("m", steps, tensors, buffers, (), (Port("x", 0),), (Port("y", 1),))
 
 
 def run(folder: Path, script: str, emulated: bool = True):
-    """What becomes of a shell script in the place of the program, or of its emulator."""
+    """Run a shell script in place of the program, or of its emulator."""
     (folder / "runner").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "runner").chmod(0o755)
     runner = Runner(["/usr/bin/env"], "qemu-none") if emulated else Runner([], "native")

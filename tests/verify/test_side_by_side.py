@@ -1,4 +1,4 @@
-"""What a run takes: more where there is more to do, in the unit of the machine."""
+"""Test the comparison of speed: more work costs more, in the unit of the machine."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,0 +1,1 @@
+"""Measure schedules of one kernel, timed or counted: `HarnessFactory` chooses a `Harness`."""

@@ -1,4 +1,4 @@
-"""The test stands of one target: kernels are timed where this machine runs it natively, else counted."""
+"""Choose the harness of a target: kernels are timed if this machine runs it natively, else counted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from .timed import TimingHarness
 
 
 class HarnessFactory:
-    """Natively with `cold` caches or warm ones. `of` and `build` raise ToolchainError where programs for an emulator
-    cannot be built."""
+    """Create measurement harnesses for one target; natively, with `cold` or warm caches.
+
+    `of` and `build` raise ToolchainError if programs for an emulator cannot be built.
+    """
 
     def __init__(self, target: Target, seed: int, cold: bool = False):
         self.native = how_to_run(target).native
@@ -27,6 +29,6 @@ class HarnessFactory:
         return CountingHarness(request, self._programs, self._seed)
 
     def build(self, schedules: Sequence[Schedule]) -> None:
-        """What stands are about to measure, as one program for the emulator: linking takes longest."""
+        """Build schedules to be measured into one program for the emulator: linking takes longest."""
         if not self.native:
             self._programs.build(schedules)

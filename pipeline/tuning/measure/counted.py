@@ -1,7 +1,7 @@
-"""A test stand for a target that is emulated here: how many instructions a call executes.
+"""Count the instructions of a kernel's call, for a target emulated here.
 
-Several schedules are one program, which an emulator runs once for each. What takes fewer instructions mostly takes less
-time, but a device may know better: loads from far memory count as much as any other.
+Several schedules are built into one program, which the emulator runs once for each. Fewer instructions mostly take less
+time, but a device may differ: loads from far memory count as much as any other instruction.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _TIMEOUT_SECONDS = 600
 
 
 class Programs:
-    """Kernels as programs for the target's emulator, in a folder that goes with this.
+    """Programs of kernels for the target's emulator, in a temporary folder of this object.
 
-    Raises ToolchainError where they cannot be built or started.
+    Raises ToolchainError if they cannot be built or started.
     """
 
     def __init__(self, target: Target):
         self._target, self._emulator = target, how_to_run(target).command
         self._scratch = tempfile.TemporaryDirectory(prefix="passfit-")
         self._folder = Path(self._scratch.name)
-        #: with the schedule, whose id is no other's as long as it is kept: its program, and its number there
+        #: by id: the schedule, kept so that its id stays unique, its program, and its number there
         self._built: dict[int, tuple[Schedule, str, int]] = {}
 
     def build(self, schedules: Sequence[Schedule]) -> None:
-        """Make one program of those there are none of yet: linking takes longer than compiling a kernel."""
+        """Build all new schedules into one program: linking takes longer than compiling a kernel."""
         new = [each for each in schedules if id(each) not in self._built]
         if not new:
             return
@@ -69,12 +69,12 @@ class Programs:
         self._built |= {id(each): (each, program, number) for number, each in enumerate(new)}
 
     def count(self, schedule: Schedule, memory: Memory, limit: float) -> int | None:
-        """The instructions of a call; None where it fails, or executes more than `limit` or than is counted."""
+        """Count the instructions of a call; None if it fails, or exceeds `limit` or the most countable."""
         with log_of(self._emulator, self._command(schedule, memory), self._folder) as log:
             return between(log, _MARK, limit)
 
     def run(self, schedule: Schedule, memory: Memory) -> list[np.ndarray] | None:
-        """The results of a call; None where it fails or writes anything else."""
+        """Return the results of a call; None if it fails or writes anything else."""
         command = [*self._emulator, *self._command(schedule, memory)]
         try:
             done = subprocess.run(command, cwd=self._folder, capture_output=True, timeout=_TIMEOUT_SECONDS)
@@ -85,7 +85,7 @@ class Programs:
         return memory.results((self._folder / _MEMORY).read_bytes()) if done.returncode == 0 else None
 
     def _command(self, schedule: Schedule, memory: Memory) -> list[str]:
-        """What runs the schedule on what is written into the memory now, but for the emulator."""
+        """Write the memory file; return the command to run the schedule on it, without the emulator."""
         self.build([schedule])
         _, program, number = self._built[id(schedule)]
         memory.block.tofile(self._folder / _MEMORY)
@@ -93,7 +93,7 @@ class Programs:
 
 
 class CountingHarness(Harness):
-    """Instructions a call."""
+    """Harness that counts the instructions of a call under an emulator."""
 
     unit = "instructions"
     at_once = 8
@@ -123,7 +123,7 @@ class CountingHarness(Harness):
 
 
 class Memory:
-    """The memory of one call, as one_kernel.c.j2 reads it: its table, and the operands with guards behind them."""
+    """Memory of one call, as read by one_kernel.c.j2: a table, and the operands with guards behind them."""
 
     def __init__(self, values: list[Value], results: int):
         tensors = [each for each in values if not isinstance(each, int)]
@@ -144,7 +144,7 @@ class Memory:
         self._written = self._places[-results:]
 
     def results(self, after: bytes) -> list[np.ndarray] | None:
-        """What is there after the call; None where it has written anything else."""
+        """Extract the results from the memory after a call; None if anything else was written."""
         block = np.frombuffer(after, np.uint8)
         kept = np.ones(len(block), bool)
         for start, value in self._written:

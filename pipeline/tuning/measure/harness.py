@@ -1,4 +1,4 @@
-"""A test stand: one kernel by itself, on made-up operands. What a call costs, and what it computes."""
+"""Define the measurement harness: the cost and the results of one kernel on random operands."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ...kernels.schedule.candidates import Schedule
 from ...kernels.schedule.tuned import ScheduleRequest
 from .operands import Value, close, random_operands
 
-#: a schedule whose first runs take so many times the best one's is not measured any further
+#: ratio to the best cost in the first runs, beyond which a schedule is not measured further
 HOPELESS = 1.3
-#: bytes that belong to no one behind every operand, and what they hold: a schedule that is wrong may write there
+#: guard bytes behind every operand, and their content: a wrong schedule may write there
 GUARD, UNTOUCHED = 4096, 0x5A
 _CASES = 2
 
 
 class Harness(ABC):
-    """What one request's schedules are measured on. `results` are how many of the last parameters are written."""
+    """Harness for the schedules of one request; the last `results` parameters are written."""
 
-    #: what `cost` is in, and how many schedules are best built together
+    #: unit of `cost`; schedules to build at once
     unit: ClassVar[str]
     at_once: ClassVar[int] = 1
 
@@ -34,22 +34,22 @@ class Harness(ABC):
 
     @abstractmethod
     def build(self, schedules: Sequence[Schedule]) -> None:
-        """Make them ready, those that are not yet."""
+        """Build the schedules not built yet."""
 
     @abstractmethod
     def cost(self, schedule: Schedule, best: float = float("inf")) -> float:
-        """Of a call; no more than that it is beyond HOPELESS times `best`, where it is. Infinite where it is not known."""
+        """Measure a call; only coarsely beyond HOPELESS times `best`. Infinite if unknown."""
 
     @abstractmethod
     def compare(self, one: Schedule, other: Schedule) -> tuple[float, float]:
-        """What a call of both costs, measured side by side."""
+        """Measure the calls of both side by side."""
 
     @abstractmethod
     def _called(self, schedule: Schedule, values: list[Value]) -> list[np.ndarray] | None:
-        """The results of a call; None where it fails, or writes anything else."""
+        """Return the results of a call; None if it fails, or writes anything else."""
 
     def agrees(self, schedule: Schedule) -> bool:
-        """Whether it computes what the rules' schedule does, up to the order of sums, and writes nothing else."""
+        """Tell whether a schedule computes the rules' results, up to the order of sums, and nothing else."""
         found = self._results(schedule)
         return found is not None and self._expected is not None and all(map(close, found, self._expected))
 
@@ -71,8 +71,10 @@ class Harness(ABC):
         return found
 
     def _values(self, schedule: Schedule, case: int = 0, row: int | None = None) -> list[Value]:
-        """Of a window, the number of its row, by default one in the middle; weights in the layout the schedule reads
-        them in."""
+        """Return the arguments of a call: weights repacked as the schedule reads them.
+
+        For a window, the number of its row is added, by default one in the middle.
+        """
         repacks = {each.parameter: each for each in schedule.repacks}
         found: list[Value] = []
         for number, value in enumerate(self._cases[case]):

@@ -1,4 +1,4 @@
-"""Operands made up for a kernel, and whether two schedules made the same of them."""
+"""Make random operands for a kernel, and compare the results of two schedules."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from tvm.tirx import PrimFunc
 
 from ...verify.runner import numpy_dtype
 
-#: what a parameter is given: a tensor or a number
+#: argument of a kernel: a tensor or a number
 Value = Union[np.ndarray, int]
 #: largest difference between two schedules' results, relative to their range: sums in another order
 _TOLERANCE, _TOLERANCE_OF_HALVES = 1e-5, 4e-3
 
 
 def random_operands(kernel: PrimFunc, seed: int, case: int) -> list[np.ndarray | None]:
-    """An array for each parameter, None for a number. Integers are 0: whatever they index is there."""
+    """Make an array for each tensor parameter, None for a number.
+
+    Integers of more than 8 bits are 0, a valid index; smaller ones are 0 or 1.
+    """
     generator = np.random.default_rng([seed, case])
     found: list[np.ndarray | None] = []
     for param in kernel.params:
@@ -31,10 +34,10 @@ def random_operands(kernel: PrimFunc, seed: int, case: int) -> list[np.ndarray |
 
 
 def close(one: np.ndarray, other: np.ndarray, tolerance: float = _TOLERANCE) -> bool:
-    """Whether two results are the same, up to the order of sums, which makes `tolerance` of their range."""
+    """Tell whether two results agree up to the order of sums: within `tolerance` of the largest magnitude."""
     if one.dtype.kind not in "f" and one.dtype.name != "bfloat16":
         return bool((one == other).all())
-    # results in two bytes are known to three digits
+    # 16-bit floats have three digits
     tolerance = tolerance if one.dtype.itemsize > 2 else _TOLERANCE_OF_HALVES
     one, other = one.astype(np.float64), other.astype(np.float64)
     finite = np.isfinite(other)
@@ -49,5 +52,5 @@ def _values(generator: np.random.Generator, shape: Sequence[int], dtype: np.dtyp
         return generator.integers(0, 2, shape).astype(dtype)
     if dtype.kind in "iu":
         return np.zeros(shape, dtype)
-    # positive numbers too: of a square root or logarithm of others there is nothing to compare
+    # case 1 is positive: square roots and logarithms of negative numbers are NaN
     return (generator.standard_normal(shape) if case == 0 else generator.random(shape) + 0.5).astype(dtype)

@@ -1,7 +1,7 @@
-"""A test stand in this process, which runs the target's code: how long a call takes.
+"""Time a kernel's call in this process, for a target this machine runs natively.
 
-Its operands stay in the caches from run to run, unless it is to be `cold`: of a model whose weights no cache holds, each
-kernel finds its own in memory, and a tile that is best with warm caches may be worse than the rules' (ResNet-50: 0.82 ×).
+Operands stay in the caches between runs, unless `cold`: if a model's weights fit no cache, each kernel reads its own
+from memory, and the best tile with warm caches may be worse than the rules' (ResNet-50: 0.82 ×).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ...targets import Target
 from .harness import GUARD, HOPELESS, UNTOUCHED, Harness
 from .operands import Value
 
-#: seconds that one measurement takes at least, and how many there are, of which the shortest counts
+#: least seconds of a measurement; number of measurements, of which the shortest counts
 _SECONDS, _REPEATS = 1e-3, 5
-#: turns of a duel
+#: rounds of a comparison
 _ROUNDS = 7
-#: bytes written before every run with cold caches: as many as the last cache of a desktop or a server's share of it has
+#: bytes written before every run with cold caches: a desktop's last-level cache, or a core's share of a server's
 _FLUSHED = 32 << 20
 _NAME = "kernel"
 
 
 class TimingHarness(Harness):
-    """Nanoseconds a call."""
+    """Harness that times a call, in nanoseconds."""
 
     unit = "ns"
 
@@ -41,11 +41,11 @@ class TimingHarness(Harness):
 
     def build(self, schedules: Sequence[Schedule]) -> None:
         for each in schedules:
-            if id(each) not in self._built:  # with the schedule, whose id is no other's as long as it is kept
+            if id(each) not in self._built:  # the schedule is kept too, so that its id stays unique
                 self._built[id(each)] = each, build_module({_NAME: each.kernel}, self._config)
 
     def cost(self, schedule: Schedule, best: float = float("inf")) -> float:
-        """The shortest of several measurements, or of the first ones where it will not come near `best`."""
+        """Return the shortest of several measurements, or of the first ones if hopeless against `best`."""
         arguments = self._arguments(self._values(schedule))
         first = min(self._timer(schedule, 1, 3)(*arguments).results)
         if first * 1e9 > best * HOPELESS and first > _SECONDS / 10:
@@ -53,7 +53,7 @@ class TimingHarness(Harness):
         return min(first, *self._timer(schedule, self._number(first), _REPEATS)(*arguments).results) * 1e9
 
     def compare(self, one: Schedule, other: Schedule) -> tuple[float, float]:
-        """Turn by turn, so that whatever else the machine does hits both; the shortest of each."""
+        """Measure both in turns, so that other work disturbs both alike; return the shortest of each."""
         times: tuple[list[float], list[float]] = [], []
         runs = []
         for schedule in (one, other):
@@ -74,7 +74,7 @@ class TimingHarness(Harness):
         return [each.numpy().copy() for each in arguments[-self.results :]]
 
     def _number(self, seconds: float) -> int:
-        """Runs in a row that are one measurement, of a kernel that takes so long; with cold caches each is one."""
+        """Return the runs per measurement of a kernel with this duration; 1 with cold caches."""
         return 1 if self._flushed else max(1, round(_SECONDS / max(seconds, 1e-9)))
 
     def _timer(self, schedule: Schedule, number: int, repeat: int) -> Callable[..., object]:
@@ -86,7 +86,7 @@ class TimingHarness(Harness):
         return self._built[id(schedule)][1]
 
     def _arguments(self, values: list[Value], guards: list[np.ndarray] | None = None) -> list[object]:
-        """What a kernel is called with; what lies behind each operand is added to `guards`."""
+        """Return the arguments of a call; append the guard behind each operand to `guards`."""
         found: list[object] = []
         for value in values:
             if isinstance(value, int):
@@ -100,7 +100,7 @@ class TimingHarness(Harness):
 
 
 def _placed(value: np.ndarray) -> tuple[tvm.runtime.Tensor, np.ndarray]:
-    """A copy of `value`, aligned as in an arena, and the bytes behind it."""
+    """Copy `value`, aligned as in an arena; return the copy and the guard bytes behind it."""
     block = np.full(value.nbytes + ALIGNMENT + GUARD, UNTOUCHED, np.uint8)
     start = -block.ctypes.data % ALIGNMENT
     array = block[start : start + value.nbytes].view(value.dtype).reshape(value.shape)

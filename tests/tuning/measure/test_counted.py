@@ -1,4 +1,4 @@
-"""Instructions of kernels under the real emulator: the same each time, and nothing wrong is taken for right."""
+"""Test the instruction counts of kernels under the real emulator: deterministic, and never for wrong results."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def tuned(cnn: Path, folder: Path) -> api.Database:
-    """With more time than it takes to try everything."""
+    """Tune with more time than all candidates take."""
     settings = api.TuneSettings(600.0)
     return api.tune(cnn, emulated("rpi4"), folder / "t.json", sequence=folder / "sequence.json", settings=settings)
 
