@@ -45,7 +45,7 @@ def least_ram_within(
     build: Callable[[Sequence, Path], Linked],
     progress: Callable[[int, int], None] = lambda done, all: None,
 ) -> tuple[SearchResult, Front]:
-    """Choose the candidate of least ram within the limit, or the fastest if none is within it.
+    """Choose the candidate of least ram within the limit, else the fastest.
 
     Returns `result` for that candidate, and the front of all candidates. A ratio is relative to the whole kernels of
     `tvm-default` under the same rules: the first candidate. Candidates are timed natively; under an emulator their

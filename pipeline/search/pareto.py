@@ -13,7 +13,7 @@ from ..support.latency_limit import LatencyLimit
 
 @dataclass(frozen=True)
 class Point:
-    """A candidate's ram in bytes and latency per run.
+    """Candidate's ram in bytes and latency per run.
 
     `lever` is the refinement step that led to it, `passes` are its specs. `extra_compute` is recomputation as a
     fraction of the original arithmetic. `latency` is in the unit of the front.
