@@ -125,7 +125,7 @@ def search(
 
 
 def ended(trajectory: Ordered[dict[str, int]], evaluations: int, ram: int) -> tuple[dict[str, int], ...]:
-    """Append the ram of the sequence taken to a trajectory, one step after the last evaluation.
+    """Append the ram of the final sequence to a trajectory, after the last evaluation.
 
     That is the refined winner, or another candidate if the winner was refused or is too slow.
     """
