@@ -1,4 +1,4 @@
-"""What a search tells of itself while it runs: it moves in every phase, and the best so far never gets worse."""
+"""Progress of a search advances in every phase, and its best so far never gets worse."""
 
 import pytest
 
