@@ -1,4 +1,4 @@
-"""The catalogue: named transformations with a spec string, from the imported graph to the order of the kernels.
+"""Passes on graphs and programs, each with a spec string and its own `apply`.
 
-Import what you need from the modules: `registry` (find, parse), `sequence` (read, write, replay).
+Public faces: `base` (pass kinds), `sequence.catalogue` (find, parse), `sequence.sequence` (files), `sequence.replay`.
 """

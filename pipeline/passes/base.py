@@ -1,4 +1,4 @@
-"""What a pass is: a frozen dataclass whose fields are its options, with a spec string that round-trips.
+"""Define passes as frozen dataclasses: fields are options, and the spec string round-trips.
 
     fold-constant            fuse-operators{depth=4}            order{by=greedy}
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Level(IntEnum):
-    """What a pass works on. A sequence never goes back to a lower level."""
+    """Representation a pass works on. A sequence never returns to a lower level."""
 
     GRAPH = 0
     """the Relax module of operators, before kernels"""
@@ -28,12 +28,12 @@ class Level(IntEnum):
     LOWERED = 2
     """the lowered program, steps and buffers, its kernels not yet scheduled"""
     PROGRAM = 3
-    """the program with its kernels as they are compiled"""
+    """the program with its kernels scheduled, as compiled"""
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A transformation. Exact unless `lossy`: results change by float re-association only."""
+    """Describe a transformation. Exact unless `lossy`: results change by float re-association only."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -42,7 +42,7 @@ class Pass:
 
     @property
     def spec(self) -> str:
-        """The name, with the options that differ from their defaults."""
+        """Return the name with all options that differ from their defaults."""
         options = [
             f"{field.name}={getattr(self, field.name)}"
             for field in fields(self)
@@ -51,23 +51,24 @@ class Pass:
         return f"{self.name}{{{','.join(options)}}}" if options else self.name
 
     def level_after(self, level: Level) -> Level:
-        """The level of what the pass returns, given the level of what it gets."""
+        """Return the level of the result for an input of `level`."""
         return level
 
 
 class ModulePass(Pass):
-    """A pass on a Relax module; it returns a new one and leaves its argument as it was."""
+    """Transform a Relax module."""
 
     def apply(self, module: IRModule) -> IRModule:
+        """Return the transformed module; leave `module` unchanged."""
         raise NotImplementedError
 
     def simpler(self) -> Iterable[Pass]:
-        """This pass with a little less of what its options ask for."""
+        """Yield variants of this pass with one option weakened; a sequence is minimised with them."""
         return ()
 
     @classmethod
     def instances(cls) -> Iterable[Pass]:
-        """The instances of this pass worth trying on any graph."""
+        """Return the instances of this pass worth trying on any graph."""
         return (cls(),)
 
 

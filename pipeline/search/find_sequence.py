@@ -1,4 +1,4 @@
-"""The search for a sequence, as settings say: who works, what a lossy winner has to hold, how fast it has to be."""
+"""Run a search by settings: choose workers, check lossy winners, hold a latency limit."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 def find_sequence(
     imported: ImportedModel, target: Target, budget: Budget | None, settings: SearchSettings, progress: Progress
 ) -> tuple[SearchResult, Front | None]:
-    """What is found within the settings; where latency is limited, with what was tried for that. Raises ConfigError for
-    settings that cannot be, ModelError where nothing compiles."""
+    """Search a sequence by settings; with a latency limit, return the Pareto front too.
+
+    Raises ConfigError for invalid settings, ModelError if nothing compiles.
+    """
     from ..frontend.imported_model import port_names
     from ..passes.sequence.replay import replay
     from ..verify.runner import link
@@ -69,7 +71,10 @@ def find_sequence(
 
 
 def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, settings: SearchSettings) -> str:
-    """Why a lossy sequence will not do: its library, built for this machine where that can be, is too far off."""
+    """Return why a lossy sequence is refused, or an empty string.
+
+    Its library is built and compared with the reference; for this machine if possible, else for the target.
+    """
     from ..passes.sequence.replay import replay
 
     here = native_target() or target
@@ -81,10 +86,11 @@ def _refuse(sequence: PassSequence, imported: ImportedModel, target: Target, set
             measured, _ = build_and_run(imported, lowered, plan, workspace, here, scratch, verify, silent)
         except NumericError as error:
             return error.what
-    return "" if measured.ran else f"its error is not known: {measured.how}"
+    return "" if measured.ran else f"its error is unknown: {measured.how}"
 
 
 def workers_of(imported: ImportedModel, target: Target, settings: SearchSettings) -> Callable[[Scorer], Workers]:
+    """Choose the workers of a search: forked processes, or a Dask cluster."""
     from .evaluate.child import CandidateLimits
     from .evaluate.forked import forked
 

@@ -1,4 +1,4 @@
-"""The least ram among what runs fast enough: candidates of a search, built and timed side by side."""
+"""Choose the candidate of least ram within a latency limit; candidates are built and timed side by side."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
     from ..verify.runner import Linked
 
-#: candidates between splits and whole kernels, by the fraction of the bytes between the two
+#: candidates between streamed and whole kernels, as fractions of the bytes between the two
 RUNGS = (0.03, 0.1, 0.25, 0.5)
 _ARITHMETIC = "arithmetic"
 
 
 def check_limit(limit: LatencyLimit, target: Target) -> None:
-    """Raises ConfigError for a limit in milliseconds where nothing can be timed."""
+    """Raise ConfigError for a limit in milliseconds if the target does not run natively here."""
     if limit.milliseconds is not None and not how_to_run(target).native:
         raise ConfigError(
-            f"max-latency {limit}: nothing can be timed for {target.name} here, which is another machine.",
-            "Give a ratio such as 1.5x: instructions under an emulator are compared then.",
+            f"max-latency {limit}: {target.name} cannot be timed on this machine.",
+            "Give a ratio such as 1.5x: it compares instructions under an emulator.",
         )
 
 
@@ -45,12 +45,12 @@ def least_ram_within(
     build: Callable[[Sequence, Path], Linked],
     progress: Callable[[int, int], None] = lambda done, all: None,
 ) -> tuple[SearchResult, Front]:
-    """`result` with the candidate of least ram that is within the limit, or with the fastest where none is; and all
-    that were tried. A ratio is one of the kernels of `tvm-default`, whole, under the same rules: the first candidate.
+    """Choose the candidate of least ram within the limit, else the fastest.
 
-    Natively they are timed; under an emulator their instructions are counted, as long as they are not too many; else
-    what they compute is compared. `build` makes the library of a sequence in a folder. Raises what building and running
-    do.
+    Returns `result` for that candidate, and the front of all candidates. A ratio is relative to the whole kernels of
+    `tvm-default` under the same rules: the first candidate. Candidates are timed natively; under an emulator their
+    instructions are counted, unless too many; else their arithmetic is compared. `build` makes the library of a
+    sequence in a folder. Passes on the errors of building and running.
     """
     tried = _different(result.tried)
     with scratch_folder() as scratch:
@@ -77,7 +77,7 @@ def least_ram_within(
 
 
 def _different(tried: tuple[Attempt, ...]) -> list[Attempt]:
-    """The first of those with equal passes; each has a footprint."""
+    """Drop attempts without footprint, and all but the first of equal passes."""
     found: dict[tuple[str, ...], Attempt] = {}
     for each in tried:
         if each.evaluation.footprint is not None:

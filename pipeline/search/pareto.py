@@ -1,4 +1,4 @@
-"""Ram against latency: what a search tried for less ram, and what a run of each takes.
+"""Pareto front of ram and latency over the candidates of a search.
 
 A point is on the front if no other needs less of one and no more of the other.
 """
@@ -13,8 +13,11 @@ from ..support.latency_limit import LatencyLimit
 
 @dataclass(frozen=True)
 class Point:
-    """A sequence's specs, by which lever it was reached, its ram in bytes, what it runs again as a fraction of the
-    arithmetic there is, and the latency of a run, in the unit of the front."""
+    """Candidate's ram in bytes and latency per run.
+
+    `lever` is the refinement step that led to it, `passes` are its specs. `extra_compute` is recomputation as a
+    fraction of the original arithmetic. `latency` is in the unit of the front.
+    """
 
     lever: str
     passes: tuple[str, ...]
@@ -25,11 +28,12 @@ class Point:
 
 @dataclass(frozen=True)
 class Front:
-    """The points that were tried, the least ram first. `unit` is `ms`, `instructions` that an emulator executes, or
-    `arithmetic`: what there is to compute, relative to the whole kernels, where a run can be neither timed nor counted.
+    """Points by increasing ram, under a latency limit.
 
-    `limit` is what was asked for, and `most` the same in `unit`. `chosen` is the number of the point with the least ram
-    that is within the limit, or of the fastest one, where none is: `within` is false then.
+    `unit` is `ms`, `instructions` executed by an emulator, or `arithmetic`: relative to the whole kernels, used if a
+    run can be neither timed nor counted. `limit` is the limit as given, `most` the same in `unit`. `pareto` are the
+    numbers of the points on the front. `chosen` is the number of the point of least ram within the limit, or of the
+    fastest if none is; `within` is false then.
     """
 
     unit: str
@@ -42,7 +46,7 @@ class Front:
 
 
 def front(unit: str, limit: LatencyLimit, points: Ordered[Point], reference: float) -> Front:
-    """`points` under a limit, a ratio of which is one of `reference`."""
+    """Order `points` and choose one under `limit`; a ratio is relative to `reference`."""
     ordered = tuple(sorted(points, key=lambda point: (point.ram, point.latency)))
     most = limit.milliseconds if limit.milliseconds is not None else limit.ratio * reference
     fitting = [number for number, point in enumerate(ordered) if point.latency <= most]
@@ -51,8 +55,7 @@ def front(unit: str, limit: LatencyLimit, points: Ordered[Point], reference: flo
 
 
 def pareto(points: Ordered[Point]) -> tuple[int, ...]:
-    """The numbers of the points, the least ram first, than which no other has less ram and no more latency or the other
-    way round."""
+    """Return the numbers of the Pareto-optimal points; `points` are ordered by ram, then latency."""
     found: list[int] = []
     for number, point in enumerate(points):
         if not found or point.latency < points[found[-1]].latency:

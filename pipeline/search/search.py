@@ -1,4 +1,4 @@
-"""Find a good sequence for a graph on a target."""
+"""Search a pass sequence of low ram for a graph on a target."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from .refine.minimise import Worth
 from .strategies import STRATEGIES
 from .strategies.trace import Limits, Trace
 
-#: how the candidate is called whose kernels are those of the baseline
+#: name of the candidate with the kernels of the baseline
 BASELINE = "tvm-default"
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The best sequence found, its footprint (code 0: nothing is compiled yet), and that of the baseline.
+    """Best sequence found, its footprint, and the baseline's.
 
-    `closed` says that every state the actions can reach was evaluated, and that all levers were pulled on each that its
-    bound does not rule out: nothing better exists among them. `ablation` is what each pass of the sequence is worth. `rejected` are the lossy sequences that were better and not accepted.
-    `levers` are what lowered the arena of the winner, one after the other, `extra_compute` is what it runs again, as a
-    fraction of the arithmetic there is, and `next` why no more of that was tried; see `search.refine.levers`. `tried` are the
-    candidates to choose from where ram is not all that counts: what each lever led to.
+    Footprints have code 0: nothing is compiled yet. `closed`: every reachable state was evaluated, and every state not
+    ruled out by its bound was refined, so none of them leads lower. `ablation` is the worth of each pass of the
+    sequence. `rejected` are better lossy sequences that were refused, with the reason. `levers` are the refinement
+    steps of the winner, in order; `extra_compute` is its recomputation as a fraction of the original arithmetic, and
+    `next` the reason why no more was tried; see `search.refine.levers`. `tried` are the results of all refinement
+    steps, to choose from under a latency limit.
     """
 
     strategy: str
@@ -79,38 +80,38 @@ def search(
     extra_compute: float | None = 0.25,
     rungs: Ordered[float] = (),
 ) -> SearchResult:
-    """Search with the strategy of that name. Raises ConfigError for an unknown one, ModelError where nothing compiles.
+    """Search by the strategy of that name. Raises ConfigError for an unknown name, ModelError if nothing compiles.
 
-    `objective` is what is lowered, one of OBJECTIVES. `lossy` admits passes that are not exact; `refuse` is asked about
-    a lossy winner, and says why it will not do, or nothing. `knowledge` of other models says what to try first. `progress` is called with
-    the phase, the number of states (or, after the search, candidates) looked at, and the least ram so far in bytes. `workers` says who works: `forked()` on all cores, with limits for each candidate; the result is
-    the same. `baseline` is that of the graph, where it is known already. `extra_compute` is how much more
-    arithmetic there may be for less ram, as a fraction; None leaves kernels whole. With `rungs`, what
-    lies between whole kernels and splits is among what was tried (see `Splitter.rungs`), and first of all the kernels of
-    the baseline.
+    `objective` is minimised, one of OBJECTIVES. `lossy` admits inexact passes; `refuse` returns the reason to refuse a
+    lossy winner, or an empty string. `knowledge` of other models orders the candidates. `progress` is called with the
+    phase, the number of states (after the search: candidates) evaluated, and the least ram so far in bytes. `workers`
+    evaluate candidates: `forked()` uses all cores, with limits for each candidate; the result is the same. `baseline`
+    is the footprint of `tvm-default`, if known already. `extra_compute` limits recomputation as a fraction of the
+    original arithmetic; None leaves kernels whole. With `rungs`, `tried` also holds candidates between streamed and
+    whole kernels (see `Splitter.rungs`), and first of all the kernels of the baseline.
     """
     if strategy not in STRATEGIES:
         raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
     if objective not in OBJECTIVES:
         raise ConfigError(f"There is no objective '{objective}'.", did_you_mean(objective, OBJECTIVES))
     if baseline is None:
-        with suppress(*FAILURES):  # raised below, unless it is known by then what no candidate survives
-            # first, since workers that are forked then know what it took to find it
+        with suppress(*FAILURES):  # raised again below, unless no candidate compiles, which is reported first
+            # before the fork, so that workers inherit its caches
             baseline = tvm_default(module, target, inputs, outputs)
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
     with closing(evaluator):
         shown = progress or (lambda what, done, best: None)
         trace = Trace(limits or Limits(), evaluator, knowledge, actions(lossy=lossy))
-        evaluator.watch = lambda tried, least: shown("searching, states looked at", evaluator.count, least)
+        evaluator.watch = lambda tried, least: shown("searching, states evaluated", evaluator.count, least)
         STRATEGIES[strategy](trace, seed)
         if trace.best is None:
             reason = next(iter(evaluator.failures.values()), "no candidate was evaluated")
             raise ModelError(
                 f"The model cannot be compiled: {reason}", "Replace the operator it names before exporting."
             )
-        # what follows tries the winner's own variants: no part of the search
+        # refinement tries variants of the winner: it is not counted as search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
-        evaluator.watch = lambda tried, least: shown("finishing, candidates looked at", tried, least)
+        evaluator.watch = lambda tried, least: shown("refining, candidates evaluated", tried, least)
         taken = accepted(trace, refuse, None if trace.fits else extra_compute, rungs)
         pulled = taken.pulled
         tried = (_plain(evaluator), *pulled.tried) if rungs else pulled.tried
@@ -124,13 +125,15 @@ def search(
 
 
 def ended(trajectory: Ordered[dict[str, int]], evaluations: int, ram: int) -> tuple[dict[str, int], ...]:
-    """The best of each evaluation, and one step after the last the ram of what is taken in the end: of the winner
-    with all levers pulled, or of another candidate where the winner was refused or is too slow."""
+    """Append the ram of the final sequence to a trajectory, after the last evaluation.
+
+    That is the refined winner, or another candidate if the winner was refused or is too slow.
+    """
     searched = [point for point in trajectory if point["evaluation"] <= evaluations]
     return (*searched, {"evaluation": evaluations + 1, "ram": ram})
 
 
 def _plain(evaluator: Evaluator) -> Attempt:
-    """The kernels of tvm-default, whole and in the order given; every strategy begins with them."""
+    """Evaluate the whole kernels of tvm-default in the order given; every strategy starts from them."""
     default = evaluator.evaluate(Sequence.parse(TVM_DEFAULT).passes)
     return Attempt(BASELINE, evaluator.arranged(default, (Order(by="given"),)))

@@ -15,18 +15,18 @@ UNTIL = ("minimum", "fits")
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How a sequence is looked for; see `search.strategy.Limits`, and `search.child.CandidateLimits` for candidates.
+    """Settings of a search; see `strategies.trace.Limits` and `evaluate.child.CandidateLimits`.
 
-    `workers` is a number of processes, None: every core, 0: none but this one, in which candidates are without limits.
+    `workers` is a number of processes, None: every core, 0: this process only, without limits for candidates.
     `executor` is a Dask cluster to use instead, `dask://HOST:PORT`. The result does not depend on either.
 
-    `evaluations` are the states the search may look at, None: as many as the size of the graph allows.
+    `evaluations` limits the states evaluated, None: by the size of the graph.
 
-    `until` is one of UNTIL: stop at the first sequence that fits, or go on to the least ram. `lossy` admits passes that
-    are not exact, as long as the compiled library stays within `max_error`, relative to the range of an output.
-    `knowledge` is a file of `passfit learn`, on top of what ships with passfit. `max_extra_compute` is how much more
-    arithmetic there may be for less ram, as a fraction of what there is; None leaves kernels whole. With `max_latency`
-    the least ram is looked for among what runs in that time: see `latency.least_ram_within`.
+    `until` is one of UNTIL: stop at the first sequence that fits, or search the minimum. `lossy` admits inexact passes,
+    as long as the compiled library stays within `max_error`, relative to the range of an output. `knowledge` is a file
+    of `passfit learn`, merged over the shipped one. `max_extra_compute` limits recomputation as a fraction of the
+    original arithmetic; None leaves kernels whole. With `max_latency`, the least ram is chosen among candidates within
+    that latency: see `latency.least_ram_within`.
     """
 
     strategy: str = "orchestrated"
@@ -46,7 +46,7 @@ class SearchSettings:
 
 
 def goal_of(settings: SearchSettings, budget: Budget | None, target: Target) -> Budget | None:
-    """Return the bytes that end a search; None where it goes on to the minimum and reads no budget."""
+    """Return the budget that ends a search; None if it searches the minimum and reads no budget."""
     if settings.until != "fits":
         return None
     allowed = budget or Budget()

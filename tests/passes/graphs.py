@@ -1,4 +1,4 @@
-"""For each pass, the smallest graph it does something to."""
+"""Smallest graph changed by each pass."""
 
 from __future__ import annotations
 

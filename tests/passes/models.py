@@ -1,4 +1,4 @@
-"""Small ONNX models of the kinds networks are made of, with seeded weights."""
+"""Small ONNX models of common network kinds, with seeded weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants are folded to what LLVM's code of their kernels computes, bit for bit, in the dtypes they had."""
+"""Folded constants equal LLVM's results bit for bit, in their original dtypes."""
 
 import numpy as np
 import pytest

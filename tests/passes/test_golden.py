@@ -1,4 +1,4 @@
-"""What every pass does, as text: the module before and after it, in tests/golden.
+"""Compare the module before and after each pass, as text, with tests/golden.
 
 `PASSFIT_WRITE_GOLDEN=1 pytest tests/passes/test_golden.py` writes the files again; read the difference before keeping
 it. They hold what TVM of the pinned version prints.

@@ -1,4 +1,4 @@
-"""Fusion beyond element-wise kernels computes what the kernels computed one by one, on shapes of every size."""
+"""Compare fusion into poolings and reductions with the unfused kernels, over many shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random ONNX models for hypothesis: chains and branches of what convolutional networks are made of."""
+"""Random ONNX models for hypothesis: chains and branches of convolutional operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default search against every strategy: never worse by its objective, whether it is closed or not."""
+"""Compare the default search with every strategy: never worse by its objective, closed or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The front of ram against latency, against its definition."""
+"""Compare the Pareto front of ram and latency with its definition."""
 
 import pytest
 from hypothesis import given

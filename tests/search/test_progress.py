@@ -1,4 +1,4 @@
-"""What a search tells of itself while it runs: it moves in every phase, and the best so far never gets worse."""
+"""Progress of a search advances in every phase, and its best so far never gets worse."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from .test_search import network
 pytestmark = pytest.mark.tvm
 
 
-def test_it_moves_while_searching_and_while_finishing():
+def test_it_moves_while_searching_and_while_refining():
     model = network(["conv", "Relu", "conv"])
     told = []
     found = search(
@@ -23,8 +23,8 @@ def test_it_moves_while_searching_and_while_finishing():
         progress=lambda what, done, best: told.append((what.split(",")[0], done, best)),
     )  # fmt: skip
     phases = [what for what, _, _ in told]
-    assert sorted(set(phases), key=phases.index) == ["searching", "finishing"]
-    for phase in ("searching", "finishing"):
+    assert sorted(set(phases), key=phases.index) == ["searching", "refining"]
+    for phase in ("searching", "refining"):
         amounts = [done for what, done, _ in told if what == phase]
         assert amounts == sorted(amounts) and amounts[0] < amounts[-1]
     assert max(done for what, done, _ in told if what == "searching") == found.evaluations

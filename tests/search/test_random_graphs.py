@@ -1,4 +1,4 @@
-"""Laws of the search on random networks: never worse than TVM's default, replayed to what was promised, right."""
+"""Laws of the search on random networks: never worse than TVM's default, replayed as promised, correct."""
 
 from __future__ import annotations
 

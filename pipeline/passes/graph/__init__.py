@@ -1,0 +1,1 @@
+"""Passes on the Relax module: `FoldConstant`, `FuseOperators`, `Legalize`, `ToMixedPrecision` and TVM's in `stock`."""

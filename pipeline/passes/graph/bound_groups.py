@@ -1,7 +1,7 @@
-"""Split groups of operators whose kernel would compute too large an expression.
+"""Split fusion groups with too large an inlined expression.
 
 FuseOps counts the operators of a group. A kernel inlines them: a value that is read twice is computed twice, and
-thirty operators can be a tree of 2**30 (see `expansion.py`). TVM's simplifier and LLVM walk that tree.
+thirty operators can be a tree of 2**30 (see `expansion_size.py`). TVM's simplifier and LLVM walk that tree.
 
     x ─► swish ─► swish ─► … ─► swish        one group of 2**n operations becomes a chain of kernels, each in place
 """
@@ -23,7 +23,7 @@ MOST_OPERATIONS = 512
 
 
 def bounded_groups(module: IRModule) -> IRModule:
-    """`module` as FuseOps grouped it, with every group of more than MOST_OPERATIONS in parts of its own."""
+    """Divide each group of more than MOST_OPERATIONS; `module` is grouped by FuseOps."""
     known: dict[GlobalVar, Expansion] = {}
     divided: dict[GlobalVar, tuple[_Group, list[list[int]]]] = {}
     for var, function in module.functions.items():
@@ -42,7 +42,7 @@ def bounded_groups(module: IRModule) -> IRModule:
 
 
 class _Group:
-    """The function of a group: calls of kernels with one result each, in order."""
+    """Hold a group's function: single-result kernel calls, in order."""
 
     def __init__(self, function: relax.Function, bindings: Sequence[relax.VarBinding], expansions: Sequence[Expansion]):
         self.function, self.bindings, self.expansions = function, bindings, expansions
@@ -59,7 +59,7 @@ class _Group:
         )
 
     def size(self, values: Sequence[int], kept: Collection[int]) -> int:
-        """The operations of kernels that compute these values, of which those of `kept` and sums are computed once."""
+        """Count the operations of kernels computing `values`; sums and values in `kept` are computed once."""
         sizes: dict[int | None, int] = {}
         total = 0
         for value in values:
@@ -70,7 +70,7 @@ class _Group:
 
 
 def _group(module: IRModule, function: object, known: dict[GlobalVar, Expansion]) -> _Group | None:
-    """None for what is no group of calls of kernels with one result each."""
+    """Return the group of a function, None unless it is fused of single-result kernel calls."""
     if not isinstance(function, relax.Function) or not function.attrs or "Primitive" not in function.attrs:
         return None
     bindings = [binding for block in function.body.blocks for binding in block.bindings]
@@ -98,7 +98,7 @@ def _elements(var: Var) -> int:
 
 @relax.expr_functor.mutator
 class _Divider(relax.PyExprMutator):
-    """Puts calls of the parts of a group in place of its call."""
+    """Replace the call of each divided group by calls of its parts."""
 
     def __init__(self, module: IRModule, divided: dict[GlobalVar, tuple[_Group, list[list[int]]]]):
         super().__init__(module)
@@ -116,7 +116,7 @@ class _Divider(relax.PyExprMutator):
         return self._call(call.op, group, found[-1], known)
 
     def _call(self, name: GlobalVar, group: _Group, values: list[int], known: dict[Var, relax.Expr]) -> relax.Call:
-        """What computes a part, whose operands are `known`: a kernel, or a function of several."""
+        """Build the call of a part: its only kernel, or a new function of several; operands come from `known`."""
         if len(values) == 1:
             return _with_operands(group.bindings[values[0]].value, known)
         if (name, values[-1]) not in self.functions:
@@ -127,7 +127,7 @@ class _Divider(relax.PyExprMutator):
 
 
 def _function(bindings: Sequence[relax.VarBinding]) -> tuple[relax.Function, list[Var]]:
-    """A group's function of these bindings, the last of which is its result; and the variables it has to be called with."""
+    """Build a group function of `bindings`, the last one its result; return it with its free variables."""
     known: dict[Var, relax.Expr] = {}
     operands: list[Var] = []
     copies: list[relax.VarBinding] = []

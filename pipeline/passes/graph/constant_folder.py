@@ -1,4 +1,4 @@
-"""Evaluates the kernel calls of a legalized module whose arguments are constants. Imports TVM."""
+"""Evaluate kernel calls with constant arguments in a legalized module. Imports TVM."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _COMPILED: ByStructure[tvm.runtime.Function] = ByStructure()
 
 
 def fold_constants(module: IRModule, *, may_grow: bool) -> IRModule:
-    """`module` with every foldable call of `main` replaced by its value, and without what nothing needs then; kernels
-    nothing calls any more stay."""
+    """Replace each foldable call of `main` by its value and remove dead bindings.
+
+    Kernels without callers stay. Without `may_grow`, calls with results larger than their arguments stay too.
+    """
     folded = _foldable(module, may_grow)
     if folded:
         replaced = _Replace(_evaluate(module, folded)).visit_expr(module["main"])
@@ -30,13 +32,12 @@ def fold_constants(module: IRModule, *, may_grow: bool) -> IRModule:
 
 
 def folds_more(module: IRModule) -> bool:
-    """Whether `fold` replaces more than TVM's FoldConstant, which leaves what is taken out of a folded tuple."""
+    """Tell whether `fold_constants` folds more than TVM's FoldConstant, which keeps items of folded tuples."""
     return any(isinstance(value, relax.TupleGetItem) for value in _foldable(module, may_grow=True).values())
 
 
 def _foldable(module: IRModule, may_grow: bool) -> dict[relax.Var, relax.Expr]:
-    """Calls of kernels whose arguments are constants, or results of such calls, and the results taken out of those that
-    have several; in order."""
+    """Collect foldable bindings in order: kernel calls on constants or folded values, and items of folded tuples."""
     found: dict[relax.Var, relax.Expr] = {}
     for block in module["main"].body.blocks:
         for binding in block.bindings:
@@ -72,7 +73,7 @@ def _nbytes(kind: relax.TensorType) -> int:
 
 
 def _evaluate(module: IRModule, folded: dict[relax.Var, relax.Expr]) -> dict[relax.Var, relax.Expr]:
-    """What each of them is: a constant, a tuple of them for a call with several results."""
+    """Evaluate folded bindings to constants; a call with several results gives a tuple of constants."""
     values: dict[relax.Var, relax.Expr] = {}
     for var, value in folded.items():
         if isinstance(value, relax.TupleGetItem):
@@ -87,7 +88,10 @@ def _evaluate(module: IRModule, folded: dict[relax.Var, relax.Expr]) -> dict[rel
 def _called(
     kernel: PrimFunc, arguments: list[tvm.runtime.Tensor], kinds: list[relax.TensorType]
 ) -> list[tvm.runtime.Tensor]:
-    """The results of a kernel, of these kinds. A search folds the same ones in many graphs: what is compiled stays."""
+    """Run a kernel and return its results, of types `kinds`.
+
+    Compiled kernels are cached: a search folds the same ones in many graphs.
+    """
     simple = values_of(kernel, arguments)
     if simple is not None:
         return list(map(tvm.runtime.tensor, simple))
@@ -104,7 +108,7 @@ def _called(
 
 @mutator
 class _Replace(PyExprMutator):
-    """Drops the bindings of folded variables and puts constants where they were read."""
+    """Substitute constants for folded variables and drop their bindings."""
 
     def __init__(self, values: dict[relax.Var, relax.Expr]):
         super().__init__()

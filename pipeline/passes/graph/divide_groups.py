@@ -1,4 +1,4 @@
-"""Divide a graph of computations into parts of one result and of bounded size.
+"""Divide a dataflow graph into single-result parts of bounded size.
 
     a ─► b ─┬─► c ─┬─► d │ e ─► f        at the bar one value crosses: it is the result of the first part
             └──────┘     │
@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Computations:
-    """Values 0 … n - 1 in order of computation: `reads[i]` are the earlier ones that value i reads, `nbytes[i]` is its
-    size, and `outputs` are read by others."""
+    """Dataflow graph of values 0 … n - 1, topologically ordered.
+
+    `reads[i]` are the earlier values that value i reads, `nbytes[i]` is its size; `outputs` are read from outside.
+    """
 
     reads: tuple[tuple[int, ...], ...]
     nbytes: tuple[int, ...]
@@ -28,10 +30,10 @@ class Computations:
 
 
 def parts(graph: Computations, size: Callable[[Sequence[int], Collection[int]], int], limit: int) -> list[list[int]]:
-    """The values of each part, its result last; every part reads only results of earlier ones.
+    """Return the values of each part, its result last; a part reads only results of earlier parts.
 
-    `size(values, kept)` is the size of values together, of which those in `kept` are computed once. A part is at most
-    `limit` large unless it is a single value. Cuts are made where few bytes cross; a value that two parts need is the
+    `size(values, kept)` is the size of `values` in one part, each of `kept` computed once. A part is at most `limit`
+    large unless it is a single value. Cuts are made where few bytes cross. A value needed by two parts becomes the
     result of a part of its own.
     """
     kept = set(graph.outputs)
@@ -49,7 +51,10 @@ def parts(graph: Computations, size: Callable[[Sequence[int], Collection[int]], 
 
 
 def _longest(most: int, fits: Callable[[int], bool]) -> int:
-    """A length from 1 to `most` that fits, if 1 does, found in few steps; the longest, where all shorter ones fit."""
+    """Find a length up to `most` that fits, by exponential then binary search.
+
+    Assumes that 1 fits. Returns the longest length if `fits` is monotone.
+    """
     low, step = 1, 1
     while low + step <= most and fits(low + step):
         low, step = low + step, 2 * step
@@ -61,19 +66,19 @@ def _longest(most: int, fits: Callable[[int], bool]) -> int:
 
 
 def _last_readers(graph: Computations) -> list[int]:
-    """The last reader of each value, beyond the end for outputs."""
+    """Return the last reader of each value; one past the end for outputs."""
     beyond = len(graph.reads)
     readers = graph.readers()
     return [beyond if value in graph.outputs else max(each, default=value) for value, each in enumerate(readers)]
 
 
 def _crossing(last: Sequence[int], start: int, stop: int) -> frozenset[int]:
-    """The values from `start` up to `stop` that are read from there on."""
+    """Collect the values of `start` … `stop` - 1 read at or after `stop`."""
     return frozenset(value for value in range(start, stop) if last[value] >= stop)
 
 
 def _best_cut(graph: Computations, last: Sequence[int], start: int, stop: int) -> int:
-    """Of the later half of the places, the one that fewest bytes cross; of equal ones, the last."""
+    """Choose the cut with fewest crossing bytes in the later half; the last of equals."""
 
     def crossing(cut: int) -> int:
         return sum(graph.nbytes[value] for value in _crossing(last, start, cut))
@@ -82,14 +87,14 @@ def _best_cut(graph: Computations, last: Sequence[int], start: int, stop: int) -
 
 
 def _of_one_result(graph: Computations, kept: set[int]) -> list[list[int]]:
-    """A part for each value of `kept`, and for each that two of the parts would share."""
+    """Form a part per value in `kept`, and per value shared by two parts."""
     found: dict[int, list[int]] = {}
     part: dict[int, int] = {}
     readers = graph.readers()
     for value in reversed(range(len(graph.reads))):
         wanted = {part[reader] for reader in readers[value] if reader in part}
         if not wanted and value not in graph.outputs:
-            continue  # nobody needs it
+            continue  # dead
         part[value] = wanted.pop() if len(wanted) == 1 and value not in kept else value
         found.setdefault(part[value], []).insert(0, value)
     return [found[result] for result in sorted(found)]

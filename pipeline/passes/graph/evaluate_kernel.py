@@ -1,6 +1,7 @@
-"""What simple kernels compute, by numpy, bit for bit as LLVM's code for them: to compile one takes longer than to run it.
+"""Evaluate simple kernels by numpy, bit-identical to LLVM's code.
 
-Simple are nests of loops with one store each, of sums, products, quotients, comparisons, roots and copies.
+Compiling such a kernel takes longer than running it. Simple kernels are loop nests with one store each, of sums,
+products, quotients, comparisons, roots and copies.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, Cast, FloatImm, For, IntImm, IterVar, PrimFunc, Select, SeqStmt, Stmt
 
-#: elements that are looked up one by one, at most; where whole axes are read there is no limit
+#: elements gathered one by one at most; whole axes are read without limit
 _MOST_LOOKED_UP = 1 << 20
-#: dtypes whose arithmetic numpy and LLVM do alike
+#: dtypes with identical arithmetic in numpy and LLVM
 _DTYPES = ("bool", "int8", "uint8", "int32", "int64", "float32", "float64")
 _BINARY = {
     "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "FloorDiv": operator.floordiv, "FloorMod": operator.mod,
@@ -32,7 +33,7 @@ class _NotSimple(Exception):
 
 
 def values_of(kernel: PrimFunc, arguments: Sequence[tvm.runtime.Tensor]) -> list[np.ndarray] | None:
-    """The results of `kernel`, its last parameters, for the others; None where it is not simple."""
+    """Compute the results of `kernel`, its last parameters, from `arguments`; None unless it is simple."""
     if not all(str(each.dtype) in _DTYPES for each in arguments):
         return None
     try:
@@ -53,7 +54,7 @@ def values_of(kernel: PrimFunc, arguments: Sequence[tvm.runtime.Tensor]) -> list
 
 
 def _block(stmt: Stmt) -> SBlock:
-    """The block in a nest of loops, one for each of its axes that has more than one value."""
+    """Return the block of a perfect loop nest. Raises _NotSimple unless each longer axis is one loop."""
     extents: dict[Var, int] = {}
     while isinstance(stmt, For):
         extents[stmt.loop_var] = int(stmt.extent) if isinstance(stmt.extent, IntImm) else 0
@@ -82,7 +83,7 @@ def _run(block: SBlock, buffers: dict[Var, np.ndarray]) -> None:
 
 
 class _Axes:
-    """The values of expressions over all iterations of a block, as arrays that broadcast to `shape`."""
+    """Evaluate expressions over a block's iteration space, as arrays that broadcast to `shape`."""
 
     def __init__(self, axes: list[IterVar], buffers: dict[Var, np.ndarray]):
         self.shape = tuple(int(axis.dom.extent) for axis in axes)
@@ -116,7 +117,7 @@ class _Axes:
         return np.asarray(made, dtype)
 
     def whole(self, indices: Sequence[Expr], shape: Sequence[int]) -> dict[int, int] | None:
-        """For indices that are axes, each once and from end to end, or 0: by axis the dimension; None for others."""
+        """Map each axis to its dimension; None unless every index is a distinct whole axis or 0."""
         found: dict[int, int] = {}
         for place, index in enumerate(indices):
             axis = self._number.get(index) if isinstance(index, Var) else None

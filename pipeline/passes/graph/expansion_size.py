@@ -1,9 +1,9 @@
-"""Count the expression a kernel becomes once each intermediate value is computed where it is read.
+"""Count the operations of a kernel after full inlining.
 
     a = x * sigmoid(x)        one value, two reads of x
     b = a * sigmoid(a)        reads a twice: twice the expression of a
 
-A value that is read twice doubles what lies behind it: a ladder of n such steps is a tree of 2**n. The count is exact,
+A value that is read twice doubles its expression: a ladder of n such steps is a tree of 2**n. The count is exact,
 and walks the graph once.
 """
 
@@ -38,18 +38,18 @@ from ...tir.memoise import memoise_by_structure
 
 #: operations that `codegen/vector_math.py` writes as a polynomial each
 _FUNCTIONS = ("tirx.exp", "tirx.sigmoid", "tirx.tanh", "tirx.erf")
-#: operations that one of them counts for
+#: operations counted for one of these
 _FUNCTION_COST = 8
-#: TVM's simplifier walks what is below them twice: as it is, and under what they say
+#: TVM's simplifier walks their operands twice: as they are, and under the condition they state
 _STEERING = (And, Or, Not, EQ, NE, LT, LE, GT, GE, FloorDiv, FloorMod, Select)
 
 
 @dataclass(frozen=True)
 class Store:
-    """The value of one block: its own operations, and the buffers it reads, once for each read.
+    """Value of one block: operations and reads.
 
-    Buffers are numbers: parameters first. A read has a weight: 2 for each condition it is part of. `kept`: a sum, which
-    is computed once however often it is read.
+    `reads` are pairs of buffer and weight, one per read; the weight doubles with each condition around the read.
+    Buffers are numbered, parameters first. `kept`: a sum, computed once however often it is read.
     """
 
     buffer: int
@@ -60,14 +60,17 @@ class Store:
 
 @dataclass(frozen=True)
 class Expansion:
-    """The stores of a kernel in order; the first `operands` of its parameters are read, the others are its results."""
+    """Stores of a kernel, in order.
+
+    The first `operands` parameters are read, the last `results` are written.
+    """
 
     operands: int
     results: int
     stores: tuple[Store, ...]
 
     def sizes(self, operands: Sequence[int]) -> tuple[list[int], int]:
-        """The operations of each result's expression, and those of sums within, for operands of these sizes."""
+        """Count operations per result, and of all sums within, for operands of these sizes."""
         known = dict(enumerate(operands))
         kept = 0
         for store in self.stores:
@@ -80,13 +83,13 @@ class Expansion:
 
 @memoise_by_structure
 def expansion(kernel: PrimFunc, results: int) -> Expansion:
-    """The expansion of an unscheduled kernel whose last `results` parameters are what it writes."""
+    """Expand an unscheduled kernel; its last `results` parameters are written."""
     numbers: dict[Var, int] = {param: number for number, param in enumerate(kernel.params)}
     found: list[Store] = []
     blocks: list[SBlock] = []
     tvm_ffi.structural_walk(kernel.body, [(SBlock, blocks.append)])
     for block in blocks:
-        if isinstance(block.body, BufferStore):  # else it is the root, or no form that can be inlined
+        if isinstance(block.body, BufferStore):  # else the root, or a form that cannot be inlined
             store = block.body
             reads: list[tuple[int, int]] = []
             operations = _read(store.value, 1, numbers, reads)
@@ -97,7 +100,7 @@ def expansion(kernel: PrimFunc, results: int) -> Expansion:
 
 
 def _read(expr: Expr, weight: int, numbers: dict[Var, int], reads: list[tuple[int, int]]) -> int:
-    """The operations of `expr`; its loads are added to `reads`, each with its weight."""
+    """Count the operations of `expr`; append its loads to `reads`, each with its weight."""
     if isinstance(expr, (Var, IntImm, FloatImm)):
         return 0
     if isinstance(expr, TensorLoad):

@@ -1,8 +1,8 @@
-"""`fold-constant`: kernels that read only constants are run now, and their results stored as weights.
+"""`fold-constant`: run kernels that read only constants, and store their results as weights.
 
 As TVM's FoldConstant, which compiles and loads every folded call by itself (0.3–7.5 s on real models): here simple
-kernels are computed by numpy, and others compiled once for all the graphs of a search. What is taken out of a tuple that
-is folded is folded on, which TVM's does not do.
+kernels are computed by numpy, and others compiled once for all graphs of a search. Items of a folded tuple are folded
+on; TVM leaves them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FoldConstant(ModulePass):
-    """`grow=0` leaves alone a call whose result is larger than what it reads (a broadcast, a constant fill)."""
+    """Fold constant kernel calls.
+
+    `grow=0` keeps calls with results larger than their operands (a broadcast, a constant fill).
+    """
 
     name = "fold-constant"
-    summary = "computes now what depends on constants only"
+    summary = "fold kernels of constants into weights"
     levels = frozenset({Level.KERNELS})
 
     grow: int = 1

@@ -1,4 +1,4 @@
-"""`fuse-operators`: TVM's fusion of kernels into larger ones, and what lies just beyond it."""
+"""`fuse-operators`: fuse kernels by TVM's rules and, optionally, into reductions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ if TYPE_CHECKING:
 
     from ..base import Pass
 
-#: what a kernel may be computed inside of: element-wise kernels (TVM's rule); also poolings whose windows do not
-#: overlap; also reductions of whole axes
+#: consumers a kernel may be fused into: element-wise kernels (TVM's rule); also poolings with disjoint windows; also
+#: reductions of whole axes
 OVER = ("element-wise", "pooling", "reduction")
 
 
 @dataclass(frozen=True)
 class FuseOperators(ModulePass):
-    """At most `depth` operators end up in one kernel (TVM's default is 256), and as few as `bounded_groups` says; `over` is one of OVER; `keep` are calls
-    that are left alone, by their number among the kernel calls, joined by `+`."""
+    """Fuse at most `depth` operators into one kernel (TVM's default is 256).
+
+    `bounded_groups` divides groups further. `over` is one of OVER. `keep` are calls kept out of fusion, by their number
+    among the kernel calls, joined by `+`.
+    """
 
     name = "fuse-operators"
-    summary = "fuses kernels with the element-wise ones around them, and those that read them once"
+    summary = "fuse kernels with element-wise neighbours and, by `over`, into poolings or reductions"
     levels = frozenset({Level.KERNELS})
 
     depth: int = 256
@@ -44,7 +47,7 @@ class FuseOperators(ModulePass):
         return frozenset(int(number) for number in self.keep.split("+") if number)
 
     def simpler(self) -> Iterable[Pass]:
-        """With one call fewer kept apart."""
+        """Yield variants with one fusion barrier fewer."""
         for call in sorted(self.kept):
             yield replace(self, keep="+".join(map(str, sorted(self.kept - {call}))))
 
@@ -54,7 +57,7 @@ class FuseOperators(ModulePass):
         return relax.transform.FuseTIR()(self.group(module))
 
     def group(self, module: IRModule) -> IRModule:
-        """The module with what belongs together made a function of its own, not yet a kernel."""
+        """Group the calls of each future kernel into a function; `FuseTIR` makes it a kernel."""
         import tvm
         from tvm import relax
 

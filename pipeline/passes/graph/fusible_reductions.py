@@ -1,8 +1,8 @@
-"""Which kernels read every element of their input at most once, so that its producer can be computed inside of them.
+"""Find reductions that read each input element at most once, and admit them to fusion.
 
-TVM fuses a convolution only with element-wise consumers. A pooling whose windows do not overlap, or the mean over a
-whole plane, asks for each element of the convolution just once too: computed there, the convolution's result never
-exists as a tensor, and nothing is computed twice.
+TVM fuses a convolution only with element-wise consumers. A pooling with disjoint windows, or the mean over a whole
+plane, also reads each element of the convolution just once: fused, the convolution's result never exists as a tensor,
+and nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _REDUCE_AXIS = 2
 
 
 def mark_fusible_reductions(module: IRModule, *, windows_only: bool) -> IRModule:
-    """`module`, in which kernels that reduce what they read once count as element-wise to FuseOps.
+    """Mark read-once reductions as element-wise, so that FuseOps fuses their producers into them.
 
-    With `windows_only`, those that keep a window's place (poolings), not those that reduce whole axes.
+    With `windows_only`, only poolings are marked, not reductions of whole axes.
     Run AnnotateTIROpPattern before: it would overwrite the marks.
     """
     marked = IRModule(module.functions, attrs=module.attrs)
@@ -33,7 +33,7 @@ def mark_fusible_reductions(module: IRModule, *, windows_only: bool) -> IRModule
 
 
 def reads_each_element_once(kernel: PrimFunc) -> bool:
-    """Whether the kernel has one input, and one reduction, which reads each element of the input at most once."""
+    """Tell whether a kernel reduces its only input, reading each element at most once."""
     blocks = _blocks(kernel.body)
     reductions = [block for block in blocks if any(int(axis.iter_type) == _REDUCE_AXIS for axis in block.iter_vars)]
     inputs = list(kernel.params)[:-1]
@@ -46,7 +46,10 @@ def reads_each_element_once(kernel: PrimFunc) -> bool:
 
 
 def _is_injective(block: SBlock, source: Var) -> bool:
-    """No two instances of the block read the same element of `source`: every index is a mixed-radix number of axes."""
+    """Tell whether no two instances of a block read the same element of `source`.
+
+    True if every index is a mixed-radix number of axes, and each axis is in one index.
+    """
     regions = [read for read in block.reads if read.source.same_as(source)]
     axes = [axis for axis in block.iter_vars if int(axis.dom.extent) > 1]
     if len(regions) != 1 or any(int(index.extent) != 1 for index in regions[0].region):
@@ -61,7 +64,10 @@ def _is_injective(block: SBlock, source: Var) -> bool:
 
 
 def _mixed_radix(index: object, axes: list[IterVar]) -> list[int] | None:
-    """The numbers of the axes in `index`, if it is a sum of axis·stride in which each stride exceeds all below it."""
+    """Return the numbers of the axes in `index`, None unless it is a mixed-radix number.
+
+    That is a sum of axis·stride, each stride greater than the sum of all smaller terms.
+    """
     coefficients = detect_linear_equation(index, [axis.var for axis in axes])
     if len(coefficients) != len(axes) + 1:
         return None
@@ -76,7 +82,7 @@ def _mixed_radix(index: object, axes: list[IterVar]) -> list[int] | None:
 
 
 def _blocks(stmt: Stmt) -> list[SBlock]:
-    """The blocks of a kernel, without its root."""
+    """Collect the blocks of a kernel without its root."""
     if isinstance(stmt, SBlockRealize):
         inner = _blocks(stmt.block.body)
         return inner if stmt.block.name_hint == "root" else [stmt.block, *inner]

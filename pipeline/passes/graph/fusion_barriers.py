@@ -1,7 +1,7 @@
-"""Keep single calls out of fusion, and say which calls fusion would put together.
+"""Keep single calls out of fusion, and list the calls of each fusion group.
 
-A fused kernel keeps all that any of its parts reads alive until it runs: a slice of a large tensor that is fused into
-a late consumer holds the large tensor. Calls are named by their number among the kernel calls of `main`.
+A fused kernel keeps the operands of all its parts alive until it runs: a slice of a large tensor fused into a late
+consumer holds the large tensor. Calls are numbered among the kernel calls of `main`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tvm.tirx import PrimFunc
 
 from ...errors import SequenceError
 
-#: TVM's OpPatternKind of what is fused with nothing
+#: TVM's OpPatternKind of kernels that are never fused
 OPAQUE = 8
 
 
 def insert_fusion_barriers(module: IRModule, numbers: frozenset[int]) -> IRModule:
-    """`module`, annotated with op patterns, in which these calls have a kernel of their own that is opaque to FuseOps.
+    """Give each of these calls a kernel of its own, opaque to FuseOps.
 
-    Raises SequenceError for a number there is no call of.
+    `module` is annotated with op patterns. Raises SequenceError for a number beyond the calls.
     """
     total = sum(1 for _ in kernel_calls(module["main"]))
     beyond = [number for number in numbers if number >= total]
@@ -32,7 +32,7 @@ def insert_fusion_barriers(module: IRModule, numbers: frozenset[int]) -> IRModul
 
 
 def groups(module: IRModule, group: Callable[[IRModule], IRModule]) -> list[tuple[int, ...]]:
-    """For each kernel call `group` leaves in `main`, in order, the numbers of the calls that it is made of."""
+    """List the original calls, by number, in each kernel call left by `group`."""
     grouped = group(_renamed(module, lambda number: f"_call{number}", opaque=False))
     found = []
     for _, call in _calls(grouped["main"]):
@@ -44,12 +44,12 @@ def groups(module: IRModule, group: Callable[[IRModule], IRModule]) -> list[tupl
 
 
 def kernel_calls(function: relax.Function) -> Iterator[relax.Call]:
-    """The `call_tir` of a function's bindings, in order."""
+    """Yield the `call_tir` of a function's bindings, in order."""
     return (call for _, call in _calls(function) if _is_call_tir(call))
 
 
 def _calls(function: relax.Function) -> Iterator[tuple[relax.Var, relax.Call]]:
-    """Calls of kernels and of functions."""
+    """Yield calls of kernels and of functions, each with its variable."""
     for block in function.body.blocks:
         for binding in block.bindings:
             call = binding.value
@@ -62,7 +62,7 @@ def _is_call_tir(call: relax.Call) -> bool:
 
 
 def _renamed(module: IRModule, suffix: Callable[[int], str | None], *, opaque: bool) -> IRModule:
-    """`module`, in which each call for which there is a suffix calls a copy of its kernel of that name."""
+    """Redirect each call with a suffix to a copy of its kernel of that name."""
     mutator = _Renamer(module, suffix, opaque)
     main = module.get_global_var("main")
     mutator.builder_.update_func(main, mutator.visit_expr(module["main"]))
@@ -83,7 +83,7 @@ class _Renamer(relax.PyExprMutator):
         if suffix is None:
             return call
         callee = call.args[0]
-        # without an attribute of its own, a copy would be taken for the kernel it is a copy of
+        # without an attribute of its own, a copy would be merged with its original
         mark = {"op_pattern": OPAQUE} if self.opaque else {"passfit.call": number}
         kernel = self.module[callee].with_attrs(mark)
         copy = self.builder_.add_func(kernel.without_attr("global_symbol"), f"{callee.name_hint}{suffix}")

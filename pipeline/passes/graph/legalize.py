@@ -1,4 +1,4 @@
-"""`legalize`: from operators to kernels."""
+"""`legalize`: lower operators to kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class Legalize(ModulePass):
     name = "legalize"
-    summary = "makes every operator a call of a kernel"
+    summary = "lower each operator to a kernel call"
     levels = frozenset({Level.GRAPH})
 
     def apply(self, module: IRModule) -> IRModule:
@@ -27,7 +27,7 @@ class Legalize(ModulePass):
         target = tvm.target.Target(HOST)
         rules = relax.transform.LegalizeOps({**memoised_rules(module), "relax.topk": legalize_topk})
         with target:
-            # The rules go first: dispatching would make a call into TVM's runtime of a TopK.
+            # The rules go first: dispatching would turn a TopK into a call of TVM's runtime.
             legal = tvm.transform.Sequential([rules, *pipeline.library_dispatch_passes(target)])(module)
         return serial_loops(legal)
 

@@ -1,6 +1,6 @@
-"""TVM's rules from operators to kernels, which remember what they made: a search legalizes the same calls in many graphs.
+"""Memoise TVM's legalization rules: a search legalizes the same calls in many graphs.
 
-A rule sees the types of its operands, not their values, but for scalars: calls alike in these become calls of one kernel.
+A rule sees the types of its operands, and values only of scalars: calls alike in these become calls of one kernel.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from tvm.ir import GenericConst, IRModule, Op
 from tvm.tirx import PrimFunc
 
 Rule = Callable[[relax.BlockBuilder, relax.Call], relax.Expr]
-#: rules that look at the values of tensors
+#: prefixes of operators with rules that read values of tensors: never memoised
 _CURIOUS = ("relax.vision.",)
 
 
 @dataclass(frozen=True)
 class _Made:
-    """The kernel, its name, the call of it, and which operands of the operator are the call's."""
+    """Result of a rule: kernel, name and call.
+
+    `operands` are the numbers of the operator's operands that the call passes.
+    """
 
     kernel: PrimFunc
     name: str
@@ -31,7 +34,7 @@ class _Made:
 
 @dataclass(frozen=True)
 class _MemoisedRule:
-    """What a rule sees of a call, and what it made: calls of one hash may differ."""
+    """Attributes and operands of a call, with the rule's result; told apart here, since hashes may collide."""
 
     attrs: object
     seen: list[object]
@@ -46,7 +49,7 @@ _MADE: dict[tuple[object, ...], list[_MemoisedRule]] = {}
 
 
 def memoised_rules(module: IRModule) -> dict[str, Rule]:
-    """A rule for each operator that `main` calls, for LegalizeOps."""
+    """Return a memoising rule for each operator called by `main`, for LegalizeOps."""
     operators = {
         binding.value.op
         for block in module["main"].body.blocks
@@ -80,19 +83,19 @@ def _remembering(rule: Rule) -> Rule:
 
 
 def _made(rule: Rule, call: relax.Call) -> _Made | None:
-    """None where a rule makes more than one call, or one of other operands than it is given."""
+    """Apply a rule to placeholders; None unless it returns a single kernel call on its own operands."""
     operands: list[relax.Expr] = []
 
     def stand_in(operand: relax.Expr) -> relax.Expr:
         operands.append(relax.Var(f"x{len(operands)}", operand.ty) if _is_tensor(operand) else operand)
         return operands[-1]
 
-    # of names that hang on nothing that was made before
+    # a builder of its own, so that names do not depend on earlier calls
     arguments = [relax.Tuple(list(map(stand_in, arg.fields))) if isinstance(arg, relax.Tuple) else stand_in(arg) for arg in call.args]
     alone = relax.BlockBuilder()
     try:
         result = rule(alone, relax.Call(call.op, arguments, call.attrs, call.ty_args, ret_ty=call.ty))
-    except tvm.error.InternalError:  # it needs a function to add bindings to, or fails, as it will again
+    except tvm.error.InternalError:  # the rule needs an enclosing function, or fails, as it will again
         return None
     if not isinstance(result, relax.Call) or result.op != Op.get("relax.call_tir") or len(result.args) != 2:
         return None
@@ -111,6 +114,6 @@ def _fields(argument: relax.Expr) -> list[relax.Expr]:
 
 
 def _is_tensor(operand: relax.Expr) -> bool:
-    """Whether a rule sees its type only."""
+    """Tell whether an operand is a tensor, of which a rule sees only the type."""
     is_constant = isinstance(operand, GenericConst) and operand.ty.ndim > 0
     return is_constant or isinstance(operand, relax.Var) and isinstance(operand.ty, relax.TensorType)

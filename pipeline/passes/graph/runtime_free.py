@@ -1,4 +1,4 @@
-"""Kernels that TVM makes with calls into its runtime, made without: serial loops, and a TopK of plain loops.
+"""Replace kernels that call TVM's runtime: serial loops, and TopK as plain loops.
 
 Imports TVM: only imported once a graph is legalized.
 """
@@ -17,13 +17,13 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 from tvm.tirx import AttrStmt, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 
-#: the element at a place
+#: reads the element at a position
 _At = Callable[[tvm.ir.Expr], tvm.ir.Expr]
 _SERIAL, _PARALLEL = 0, 1
 
 
 def serial_loops(module: IRModule) -> IRModule:
-    """`module` with the parallel loops of its kernels run one after the other: a device has no thread pool."""
+    """Make the parallel loops of all kernels serial: a device has no thread pool."""
     changed = {}
     for var, function in module.functions.items():
         if isinstance(function, PrimFunc):
@@ -37,7 +37,10 @@ def serial_loops(module: IRModule) -> IRModule:
 
 
 def _serial(stmt: Stmt) -> Stmt:
-    """The same object where nothing changes. Also drops `pragma_scope`, which only draws warnings from LLVM."""
+    """Make parallel loops serial; return the same object if nothing changes.
+
+    Also drops `pragma_scope`, which only draws warnings from LLVM.
+    """
     if isinstance(stmt, For):
         body = _serial(stmt.body)
         if body.same_as(stmt.body) and int(stmt.kind) != _PARALLEL:
@@ -70,7 +73,7 @@ def _serial(stmt: Stmt) -> Stmt:
 
 
 def legalize_topk(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """A rule for LegalizeOps: `relax.topk` as `topk` below."""
+    """Legalize `relax.topk` by `topk` below; a rule for LegalizeOps."""
     attrs = call.attrs
     both = builder.call_te(
         topk, call.args[0], int(attrs.k), int(attrs.axis), bool(attrs.largest), str(attrs.dtype),
@@ -82,10 +85,10 @@ def legalize_topk(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
 
 
 def topk(data: te.Tensor, k: int, axis: int, largest: bool, dtype: str) -> list[te.Tensor]:
-    """Values and places of the `k` largest (or smallest) along `axis`, all where `k` < 1; best first, of equals the
-    first, NaN after everything.
+    """Select the values and indices of the `k` largest (or smallest) along `axis`, best first.
 
-    Selection in k·n comparisons without a workspace: each result is the best of what comes after the one before it.
+    `k` < 1 selects all. Of equals the first comes first; NaN comes last. Selection in k·n comparisons without a
+    workspace: each result is the best of all elements that come after the previous result.
     """
     shape = [int(extent) for extent in data.shape]
     axis %= len(shape)
@@ -125,7 +128,7 @@ def topk(data: te.Tensor, k: int, axis: int, largest: bool, dtype: str) -> list[
 
 
 def _precedes(at: _At, one: tvm.ir.Expr, other: tvm.ir.Expr, *, largest: bool, floats: bool) -> tvm.ir.Expr:
-    """Whether place `one` comes before place `other`: a total order, so that every rank is found."""
+    """Compare positions `one` and `other` by a total order, so that every rank is found."""
     a, b = at(one), at(other)
     beats, ties = (a > b if largest else a < b), a == b
     if floats:

@@ -1,4 +1,4 @@
-"""TVM's own graph passes, each under its TVM name in kebab case. All keep a model's results, but for those that say so.
+"""TVM's own graph passes, by their TVM names in kebab case. Exact unless marked `lossy`.
 
 Left out, as measured: DecomposeOpsForTraining (silently wrong for inference), KillAfterLastUse and LowerRuntimeBuiltin
 (break a module at this level), AlterOpImpl, BundleModelParams, LiftTransformParams, RewriteCUDAGraph and the like
@@ -18,7 +18,7 @@ _GRAPH = frozenset({Level.GRAPH})
 
 
 class StockPass(ModulePass):
-    """A zero-argument pass of `tvm.relax.transform`, named `tvm_name` there."""
+    """Wrap a zero-argument pass of `tvm.relax.transform`, called `tvm_name` there."""
 
     tvm_name: ClassVar[str]
     levels = _GRAPH
@@ -32,19 +32,19 @@ class StockPass(ModulePass):
 class AdjustMatmulOrder(StockPass):
     name = "adjust-matmul-order"
     tvm_name = "AdjustMatmulOrder"
-    summary = "associates chains of matrix products so that less is computed"
+    summary = "reassociate chains of matrix products for less arithmetic"
 
 
 class CanonicalizeBindings(StockPass):
     name = "canonicalize-bindings"
     tvm_name = "CanonicalizeBindings"
-    summary = "removes trivial bindings and matches of known shapes"
+    summary = "remove trivial bindings and matches of known shapes"
 
 
 class CombineParallelMatmul(StockPass):
     name = "combine-parallel-matmul"
     tvm_name = "CombineParallelMatmul"
-    summary = "makes one product of several with the same left-hand side"
+    summary = "merge matrix products with the same left-hand side"
 
     def apply(self, module: IRModule) -> IRModule:
         # TVM matches its pattern against all calls at once, 30 s on an unrolled recurrence of 400, to find nothing
@@ -52,7 +52,7 @@ class CombineParallelMatmul(StockPass):
 
 
 def _share_an_operand(module: IRModule) -> bool:
-    """Whether two products of a function have the same left-hand side."""
+    """Tell whether two products of a function have the same left-hand side."""
     from tvm import relax
     from tvm.ir import Op
 
@@ -70,68 +70,68 @@ def _share_an_operand(module: IRModule) -> bool:
 class DeadCodeElimination(StockPass):
     name = "dead-code-elimination"
     tvm_name = "DeadCodeElimination"
-    summary = "removes what no output needs"
+    summary = "remove values no output depends on"
 
 
 class DecomposeOpsForInference(StockPass):
     name = "decompose-ops-for-inference"
     tvm_name = "DecomposeOpsForInference"
-    summary = "writes batch norm and the like as simple arithmetic, which folds and fuses"
+    summary = "decompose batch norm and the like into simple arithmetic, which folds and fuses"
 
 
 class EliminateCommonSubexpr(StockPass):
     name = "eliminate-common-subexpr"
     tvm_name = "EliminateCommonSubexpr"
-    summary = "computes equal values once"
+    summary = "compute equal values once"
 
 
 class ExpandMatmulOfSum(StockPass):
     name = "expand-matmul-of-sum"
     tvm_name = "ExpandMatmulOfSum"
-    summary = "x(a+b) becomes xa+xb"
+    summary = "rewrite x(a+b) as xa+xb"
 
 
 class FastMath(StockPass):
     name = "fast-math"
     tvm_name = "FastMathTransform"
-    summary = "approximates exponentials, tangents and error functions"
+    summary = "approximate exponentials, tangents and error functions"
     lossy = True
 
 
 class FoldBatchnormToConv2D(StockPass):
     name = "fold-batchnorm-to-conv2d"
     tvm_name = "FoldBatchnormToConv2D"
-    summary = "puts a batch norm into the weights of the convolution before it"
+    summary = "fold a batch norm into the weights of the convolution before it"
 
 
 class FuseTransposeMatmul(StockPass):
     name = "fuse-transpose-matmul"
     tvm_name = "FuseTransposeMatmul"
-    summary = "reads a transposed operand in place"
+    summary = "fuse a transpose into the matrix product that reads it"
 
 
 class OptimizeLayoutTransform(StockPass):
     name = "optimize-layout-transform"
     tvm_name = "OptimizeLayoutTransform"
-    summary = "removes layout changes that undo each other"
+    summary = "remove layout changes that cancel out"
 
 
 class RemoveRedundantReshape(StockPass):
     name = "remove-redundant-reshape"
     tvm_name = "RemoveRedundantReshape"
-    summary = "removes reshapes that change nothing"
+    summary = "remove reshapes that change nothing"
 
 
 class ReorderPermuteDimsAfterConcat(StockPass):
     name = "reorder-permute-dims-after-concat"
     tvm_name = "ReorderPermuteDimsAfterConcat"
-    summary = "transposes once after a concatenation instead of once per part"
+    summary = "transpose once after a concatenation instead of once per part"
 
 
 class ReorderTakeAfterMatmul(StockPass):
     name = "reorder-take-after-matmul"
     tvm_name = "ReorderTakeAfterMatmul"
-    summary = "gathers rows of a product instead of multiplying gathered columns"
+    summary = "gather from a matrix product instead of multiplying gathered columns"
 
 
 STOCK_PASSES = (

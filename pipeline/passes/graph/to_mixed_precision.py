@@ -1,4 +1,4 @@
-"""`to-mixed-precision`: products and convolutions, and what lies between them, in float16. Lossy."""
+"""`to-mixed-precision`: compute products, convolutions and operators between them in float16. Lossy."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ if TYPE_CHECKING:
 
     from ..base import Pass
 
-#: what products and convolutions are added up in
+#: accumulator dtypes of products and convolutions
 ACCUMULATORS = ("float16", "float32")
 
 
 @dataclass(frozen=True)
 class ToMixedPrecision(ModulePass):
-    """Weights and activations take half the bytes; inputs and outputs keep their dtype. `sum` is one of ACCUMULATORS."""
+    """Halve the bytes of weights and activations; inputs and outputs keep their dtype.
+
+    `sum` is one of ACCUMULATORS.
+    """
 
     name = "to-mixed-precision"
-    summary = "computes products and convolutions, and what lies between them, in float16"
+    summary = "compute products, convolutions and the operators between them in float16"
     levels = frozenset({Level.GRAPH})
     lossy: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""`cut-sums`: cut a kernel in two at sums each row of its result needs whole."""
+"""`cut-sums`: split a kernel in two at row-invariant sums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CutSums(LoweredPass):
     """Compute row-invariant sums in a kernel of their own; see kernels.rewrite.split_reductions."""
 
     name = "cut-sums"
-    summary = "makes two of a kernel where each row of its result needs the same sums, so that it can be split"
+    summary = "compute sums shared by all rows in a kernel of their own, so that the rest can be split"
 
     def apply(self, lowered: Lowered) -> Lowered:
         from ...kernels.rewrite.split_reductions import split_reductions

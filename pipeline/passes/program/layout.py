@@ -1,4 +1,4 @@
-"""`layout`: results whose channels lie last, pixel by pixel, which some kernels read and write faster than planes."""
+"""`layout`: store results channels-last, a layout some kernels read and write faster than planes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout(LoweredPass):
-    """The results of `steps`, numbers joined by `+`, lie with axis 1 as the last one; the steps that make and read them
-    do so in that layout, so that none is there for the change alone. See kernels.rewrite.channels_last.
+    """Store the results of `steps` with axis 1 last.
 
-    With `program`, they are steps of the program of that digest, and of no other.
+    `steps` are numbers joined by `+`. Their producers and consumers write and read that layout, so no kernel is added
+    to convert it; see kernels.rewrite.channels_last. `program`, if given, is the digest of the only program accepted.
     """
 
     name = "layout"
-    summary = "lays results out with channels last: pixel by pixel instead of plane by plane"
+    summary = "store results channels-last: pixel by pixel instead of plane by plane"
     steps: str
     program: str = ""
 
@@ -41,6 +41,6 @@ class Layout(LoweredPass):
 
         if self.program and self.program != digest_of(lowered.program):
             raise SequenceError(
-                f"The pass '{self.spec[:80]}' is for the steps of another program.", "Run `passfit tune` again."
+                f"The pass '{self.spec[:80]}' names steps of another program.", "Run `passfit tune` again."
             )
         return channels_last(lowered, self.numbers)

@@ -1,4 +1,4 @@
-"""`order`: in which order the kernels run."""
+"""`order`: schedule the kernels in an order of low peak memory."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..base import Level, ProgramPass
 if TYPE_CHECKING:
     from ...program import Program
 
-#: and two searches: `beam`, and `best`, which goes on where the beam ends
+#: cheap orders by name, and two searches: `beam`, and `best`, which continues from the beam's result
 ORDERS = (*CHEAP_ORDERS, "beam", "best")
 
 
 @dataclass(frozen=True)
 class Order(ProgramPass):
-    """`by` is one of ORDERS; see memory.order.best_order."""
+    """Reorder the steps. `by` is one of ORDERS; see memory.order.best_order."""
 
     name = "order"
-    summary = "puts the kernels into an order that keeps less memory alive"
+    summary = "reorder kernels so that less memory is alive at once"
     levels = frozenset({Level.LOWERED, Level.PROGRAM})
 
     by: str = "beam"
@@ -33,6 +33,6 @@ class Order(ProgramPass):
         return program.reordered(self.numbers(program))
 
     def numbers(self, program: Program) -> tuple[int, ...]:
-        """The order, as the numbers of the steps."""
+        """Return the order as step numbers."""
         searches = {"beam": beam_order, "best": best_order}
         return searches[self.by](program).order if self.by in searches else dict(orders(program))[self.by]

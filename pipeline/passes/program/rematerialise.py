@@ -1,4 +1,4 @@
-"""`rematerialise`: steps run again for late readers."""
+"""`rematerialise`: run steps again for late readers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rematerialise(ProgramPass):
-    """`steps`, numbers joined by `+`, are run again just before step `before`, for it and all that come later."""
+    """Run `steps` again just before step `before`, for it and all later readers.
+
+    `steps` are numbers joined by `+`.
+    """
 
     name = "rematerialise"
-    summary = "runs kernels again for late readers, so that what they make need not be kept"
+    summary = "run kernels again for late readers instead of keeping their results"
     levels = frozenset({Level.LOWERED})
 
     steps: str

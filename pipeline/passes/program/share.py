@@ -1,4 +1,4 @@
-"""`share`: buffers that share memory on purpose."""
+"""`share`: overlay buffers that may share memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Share(ProgramPass):
-    """`in_place=0` leaves results their own memory, `copies=0` leaves kernels that only copy; see memory.sharing.share."""
+    """Overlay results on operands and remove copies; see memory.sharing.share.
+
+    `in_place=0` leaves results their own memory, `copies=0` keeps kernels that only copy.
+    """
 
     name = "share"
-    summary = "results take over the memory of operands; what would be copied is made where it is copied to"
+    summary = "let results overwrite their operands, and compute copied values in their destination"
 
     in_place: int = 1
     copies: int = 1

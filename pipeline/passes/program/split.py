@@ -1,4 +1,4 @@
-"""`split-rows` and `split-channels`: several steps run as one, a few rows, or channels, at a time."""
+"""`split-rows` and `split-channels`: stream a region of steps by rows or channels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from ...memory.streaming.region import Region
     from ...program import Program, Splits
 
-#: where the channels of an image are, in the layout convolutions are compiled for
+#: channel axis of an image in the layout convolutions are compiled for
 CHANNELS = 1
 
 
 @dataclass(frozen=True)
 class SplitPass(LoweredPass):
-    """`steps` are the first and the last step that run as one, by their number, joined by `-`."""
+    """Stream a region of steps; `steps` are the numbers of the first and the last, joined by `-`."""
 
     steps: str
 
@@ -61,10 +61,10 @@ class SplitPass(LoweredPass):
 
 @dataclass(frozen=True)
 class SplitRows(SplitPass):
-    """The rows are those of the first step's result along `axis`, `rows` of them at a time; see memory.streaming.region."""
+    """Stream `rows` rows of the first step's result along `axis` at a time; see memory.streaming.region."""
 
     name = "split-rows"
-    summary = "runs several kernels as one, a few rows at a time: what is between them is never whole"
+    summary = "stream several kernels as one, a few rows at a time: no intermediate is ever whole"
 
     axis: int = 2
     rows: int = 1
@@ -75,10 +75,10 @@ class SplitRows(SplitPass):
 
 @dataclass(frozen=True)
 class SplitChannels(SplitPass):
-    """By `channels` of the first step's result at a time; a convolution at the end takes them into its sum."""
+    """Stream `channels` channels of the first step's result at a time; a final convolution accumulates them."""
 
     name = "split-channels"
-    summary = "runs several kernels as one, a few channels at a time: what is between them is never whole"
+    summary = "stream several kernels as one, a few channels at a time: no intermediate is ever whole"
 
     channels: int = 1
 

@@ -1,0 +1,1 @@
+"""List, parse, store and replay pass sequences: `catalogue`, `sequence`, `replay`, `apply_program_passes`."""

@@ -14,10 +14,10 @@ def apply_program_passes(
     passes: Iterable[Pass],
     scheduled: Callable[[Lowered], tuple[Lowered, int]] = schedule_program,
 ) -> tuple[Lowered, int]:
-    """Apply the passes on lowered programs among `passes`, schedule the kernels, return both with the workspace.
+    """Apply the program passes of `passes` and schedule the kernels.
 
-    The largest workspace is in bytes. `scheduled` may plan schedules only, see `schedule_program.summarise_schedules`.
-    Raises SequenceError for a split or a layout of another program.
+    Returns the program and the largest workspace in bytes; skips module passes. `scheduled` may plan schedules only,
+    see `schedule_program.summarise_schedules`. Raises SequenceError for a split or a layout of another program.
     """
     workspace: int | None = None
     for each in passes:

@@ -1,4 +1,4 @@
-"""Every pass by name, and spec strings read back."""
+"""Catalogue of passes by name, and the parser of spec strings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..program.rematerialise import Rematerialise
 from ..program.share import Share
 from ..program.split import SplitChannels, SplitRows
 
-#: rises when a pass changes what it does, so that a sequence is known to be of another catalogue
+#: raised when a pass changes its effect, so that a sequence of another catalogue is recognised
 CATALOGUE_VERSION = "1"
 
 CATALOGUE: dict[str, type[Pass]] = {
@@ -37,7 +37,7 @@ _SPEC = re.compile(r"([a-z0-9-]+)(?:\{([^{}]*)\})?")
 
 
 def parse_spec(spec: str) -> Pass:
-    """The pass a spec string names. Raises SequenceError for an unknown pass, option or value."""
+    """Parse a spec string. Raises SequenceError for an unknown pass, option or value."""
     matched = _SPEC.fullmatch(spec.strip())
     if matched is None:
         raise SequenceError(f"'{spec}' is not a pass spec.", "Write it like `name` or `name{option=value}`.")
@@ -61,7 +61,7 @@ def parse_spec(spec: str) -> Pass:
 
 
 def _value(spec: str, option: str, text: str, kind: str) -> object:
-    """`kind` is the field's annotation, a string."""
+    """Convert the text of an option; `kind` is the field's annotation as a string."""
     if kind == "int":
         if not re.fullmatch(r"\d+", text):
             raise SequenceError(f"'{spec}': {option} is '{text}', not a whole number.", "See `passfit passes`.")

@@ -1,4 +1,4 @@
-"""Exceptions of a pass that cost one candidate."""
+"""List the exceptions of a pass that cost one candidate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tvm
 
 from ...errors import ModelError
 
-#: what a pass of TVM may raise on a graph it does not fit; each costs one candidate, never the search
+#: exceptions of a TVM pass on an unsuitable graph; each costs one candidate, never the search
 FAILURES = (
     tvm.error.InternalError, ModelError, ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError,
     TypeError, ValueError,

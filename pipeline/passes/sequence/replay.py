@@ -1,4 +1,4 @@
-"""Replay a sequence on an imported graph: the program to compile, with the ONNX nodes behind every kernel."""
+"""Replay a sequence on an imported graph; attribute each kernel to its ONNX nodes."""
 
 from __future__ import annotations
 
@@ -53,8 +53,11 @@ def lower_by_sequence(
     machine: Machine = Machine(),
     tuning: Tuning = Tuning(),
 ) -> Lowered:
-    """The program after the module passes of a sequence, in the order given, nothing shared, split, or scheduled yet."""
-    # nodes are told by the names of variables, which live until the first fusion
+    """Lower the result of a sequence's module passes, in the order given.
+
+    Nothing is shared, split or scheduled yet. Raises SequenceError for a pass that fails on this model.
+    """
+    # provenance reads variable names, which survive until the first fusion
     grouped, before, fused = module, module, False
     for each in sequence.passes:
         if not isinstance(each, ModulePass):

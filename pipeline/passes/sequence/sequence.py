@@ -1,4 +1,4 @@
-"""The ordered list of pass specs that turns an imported graph into the compiled one, and its file."""
+"""Ordered list of passes from the imported graph to the compiled program, and its file."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from ...support.text_files import decode, json_lines, read_text, write_text
 from ..base import Level, Pass
 from .catalogue import CATALOGUE_VERSION, parse_spec
 
-#: what `tvm.relax.backend.cpu_generic` does by default
+#: default pipeline of `tvm.relax.backend.cpu_generic`
 TVM_DEFAULT = ("legalize", "fold-constant", "fuse-operators")
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """Passes in an order that never goes back to a lower level. Replaying it gives the same bytes."""
+    """Passes by non-decreasing level. Replaying them gives the same bytes."""
 
     passes: tuple[Pass, ...]
 
     @classmethod
     def parse(cls, specs: Iterable[str]) -> Sequence:
-        """Raises SequenceError for an unknown pass, or one that stands where it cannot run."""
+        """Parse pass specs. Raises SequenceError for an unknown pass, or one out of its level."""
         passes = tuple(parse_spec(spec) for spec in specs)
         level = Level.GRAPH
         for each in passes:
-            if level >= Level.KERNELS:  # the module is lowered, and the kernels are scheduled, when that is asked for
+            if level >= Level.KERNELS:  # lowering and scheduling happen on demand, before the pass that needs them
                 level = min((possible for possible in each.levels if possible >= level), default=level)
             if level not in each.levels:
                 wanted = " or ".join(sorted(known.name.lower() for known in each.levels))
                 raise SequenceError(
-                    f"The pass '{each.spec}' works on the {wanted}, but stands where the {level.name.lower()} is at hand.",
+                    f"The pass '{each.spec}' works on the {wanted} level, "
+                    f"but stands at the {level.name.lower()} level.",
                     "Put passes on the graph before `legalize`, passes on kernels after it, then splits, then `share`.",
                 )
             level = each.level_after(level)
         if level == Level.GRAPH:
-            raise SequenceError("The sequence has no `legalize`, so nothing could be compiled.", "Add it.")
+            raise SequenceError("The sequence has no `legalize`, so it yields no kernels.", "Add `legalize`.")
         return cls(passes)
 
     @property
@@ -45,7 +46,7 @@ class Sequence:
         return specs_of(self.passes)
 
     def around_layout(self) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
-        """The passes before and after the place of a `layout`: kernels are what they will be, but not scheduled."""
+        """Split the passes at the place of a `layout`: after all lowered passes, before scheduling."""
         place = max(n for n, each in enumerate(self.passes) if max(each.levels) <= Level.LOWERED) + 1
         return self.passes[:place], self.passes[place:]
 
@@ -55,18 +56,18 @@ class Sequence:
 
 
 def specs_of(passes: Iterable[Pass]) -> tuple[str, ...]:
-    """The spec of each pass, in order."""
+    """Return the spec of each pass, in order."""
     return tuple(each.spec for each in passes)
 
 
 def write_sequence(sequence: Sequence, path: Path) -> None:
-    """Writes sequence.json. Raises OutputError."""
+    """Write sequence.json. Raises OutputError."""
     data = {"passes": list(sequence.specs), "exact": not sequence.lossy, "catalogue": CATALOGUE_VERSION}
     write_text(path, json_lines(data))
 
 
 def read_sequence(path: Path) -> Sequence:
-    """Reads sequence.json back. Raises ConfigError where it is malformed, SequenceError where it cannot be replayed."""
+    """Read sequence.json. Raises ConfigError for a malformed file, SequenceError for an invalid sequence."""
     hint = "Run `passfit optimize` to write it again."
     data = decode(dict, read_text(path, hint), str(path), hint)
     passes = data.get("passes")

@@ -1,14 +1,13 @@
-"""What each pass does to a model: alone (its explicit effect), and after another one (the implicit effect of that).
+"""Measure explicit effects of passes on a model, and implicit effects of pairs.
 
-The words are those of OPASS (ICSME 2024): beside what a pass changes itself, it may make other passes possible.
+Terms of OPASS (ICSME 2024): the explicit effect of a pass is its own; its implicit effect is on later passes.
 
     imported graph ── B ──► alone
           └── A ──► graph after A ── B ──► after A           implicit effect of A on B: "after A" less "alone"
 
-B is one more pass on the graph, or another way down from it to kernels in place of TVM's default (a tail of
-`actions.py`); A is a pass on the graph, since nothing comes after a way down. All footprints of graphs are taken
-through TVM's default way down. States are recognised by their key, so the table of pairs costs no more than the
-distinct states in it.
+B is a pass on the graph, or a tail other than TVM's default (TAILS in `evaluate/candidates.py`); A is a pass on the
+graph, since nothing follows a tail. Footprints of graphs are taken by TVM's default tail. States are recognised by
+their key, so the table of pairs costs no more than its distinct states.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from ..evaluate.candidates import TAILS, graph_passes
 from ..evaluate.evaluation import Evaluator
 from .relation import RELATIONS, Effect, relation
 
-#: what a pass can change; the code is known only once a library is built
+#: footprint fields a pass can change; the code is known only once a library is built
 FIELDS = ("ram", "arena", "workspace", "weights", "bound", "floor", "kernels", "sum")
 
 Progress = Callable[[str, int, int], None]
@@ -38,7 +37,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Action:
-    """One more pass on the graph or, where `down`, another way from the graph to kernels."""
+    """Action: a pass on the graph or, if `down`, a tail."""
 
     passes: tuple[Pass, ...]
     down: bool = False
@@ -48,7 +47,7 @@ class Action:
         return "; ".join(specs_of(self.passes))
 
     def after(self, prefix: tuple[Pass, ...]) -> tuple[Pass, ...]:
-        """The whole sequence: nothing is run in between, since it is single passes that are measured."""
+        """Return the whole sequence, without clean-up in between: single passes are measured."""
         return (*prefix, *self.passes) if self.down else (*prefix, *self.passes, *TAILS[0])
 
 
@@ -61,12 +60,12 @@ def effects(
     progress: Progress = lambda what, done, total: None,
     clock: dict[str, float] | None = None,
 ) -> dict:
-    """The object behind effects.json: every pass alone, and after every other one that changes the graph.
+    """Measure every pass alone, and after every other pass that changes the graph; return effects.json.
 
     `delta` is the change of each of FIELDS in its unit (bytes, or kernels); `changed` tells whether the graph changed
-    (for a way down: whether the kernels differ from those of TVM's), whatever the footprint does. A pass that fails
-    changes nothing, and is listed with why. Times are left out, since the same model gives the same bytes: `clock` is given
-    the seconds that each pass alone took, with the scoring of what it led to. Raises ModelError where TVM's default passes fail.
+    (for a tail: whether the kernels differ from TVM's), whatever the footprint does. A pass that fails changes nothing,
+    and is listed with the reason. Times are left out, since the same model gives the same bytes: `clock` receives the
+    seconds of each pass alone, including scoring. Raises ModelError if TVM's default passes fail.
     """
     evaluator = Evaluator(module, "profile", target, inputs, outputs)
     reference = evaluator.evaluate(TAILS[0])
@@ -118,7 +117,7 @@ def _all_pairs(evaluator: Evaluator, alone: _Alone, progress: Progress) -> _Pair
 
 
 def _effect(evaluator: Evaluator, prefix: tuple[Pass, ...], action: Action) -> Effect:
-    """What `action` does to the graph that `prefix` leads to, which can be compiled."""
+    """Measure the effect of `action` after `prefix`, whose graph compiles."""
     was, now = evaluator.evaluate((*prefix, *TAILS[0])), evaluator.evaluate(action.after(prefix))
     assert was.footprint is not None
     if now.footprint is None:

@@ -1,19 +1,19 @@
-"""How one pass bears on another: what a pass does after another one, against what it does alone. No TVM here."""
+"""Classify the implicit effect of one pass on another. No TVM here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: what a pass can do to a later one; "" is nothing
+#: implicit effects on a later pass; "" is none
 RELATIONS = ("enables", "disables", "strengthens", "weakens")
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a pass did to a graph: whether it changed it, and by how much each field of the footprint moved.
+    """Effect of a pass on a graph.
 
-    A pass that fails changes nothing; `failed` says why.
+    `delta` is the change of each footprint field. A pass that fails changes nothing; `failed` is the reason.
     """
 
     changed: bool
@@ -22,10 +22,10 @@ class Effect:
 
 
 def relation(alone: Effect, after: Effect) -> str:
-    """One of RELATIONS, or "": what the pass before did to this one, whose effects `alone` and `after` it are given.
+    """Classify the effect of an earlier pass on this one: one of RELATIONS, or "".
 
-    A pass is enabled where it changes nothing alone; it is strengthened where it leaves less ram than alone (with
-    equal ram: a smaller sum of tensors), both counted as changes.
+    `alone` is the effect of this pass alone, `after` its effect after the earlier pass. A pass is enabled if it changes
+    nothing alone. It is strengthened if it saves more ram than alone (with equal ram: more of the sum of tensors).
     """
     if alone.changed != after.changed:
         return "enables" if after.changed else "disables"
@@ -36,5 +36,5 @@ def relation(alone: Effect, after: Effect) -> str:
 
 
 def implicit(alone: Effect, after: Effect) -> tuple[int, int]:
-    """How many bytes of ram, and of the sum of tensors, a pass adds more than alone; negative is better."""
+    """Return the implicit change of ram and of the sum of tensors in bytes; negative is better."""
     return after.delta["ram"] - alone.delta["ram"], after.delta["sum"] - alone.delta["sum"]

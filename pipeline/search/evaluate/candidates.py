@@ -1,4 +1,4 @@
-"""Where a search starts, and what it can do next: candidates and the actions on them."""
+"""Search space: candidates, start points and actions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...passes.graph.stock import CanonicalizeBindings, DeadCodeElimination
 from ...passes.sequence.catalogue import CATALOGUE, parse_spec
 from ...passes.sequence.sequence import TVM_DEFAULT
 
-#: from a graph to the kernels that are scored: TVM's way first, then with wider fusion, less folding, less fusion
+#: tails, from a graph to scored kernels: TVM's default first, then wider fusion, less folding, less fusion
 TAILS: tuple[tuple[Pass, ...], ...] = (
     tuple(parse_spec(spec) for spec in TVM_DEFAULT),
     (Legalize(), FoldConstant(), FuseOperators(over="pooling")),
@@ -25,7 +25,7 @@ TAILS: tuple[tuple[Pass, ...], ...] = (
     (Legalize(), FoldConstant()),
 )
 
-#: orders of graph passes that are known to go well together
+#: orders of graph passes known to work well together
 STOCK_ORDERS: tuple[tuple[Pass, ...], ...] = tuple(
     tuple(parse_spec(spec) for spec in specs)
     for specs in (
@@ -36,14 +36,14 @@ STOCK_ORDERS: tuple[tuple[Pass, ...], ...] = tuple(
 )
 
 
-#: what never costs anything: trivial bindings and dead code go. It follows every graph pass of a candidate, so that
-#: graphs that differ in nothing else are one state; on a classifier of 230 operators that makes 6 states of 208.
+#: removal of trivial bindings and dead code, which never costs anything. It follows every graph pass of a candidate, so
+#: that graphs differing in nothing else are one state; on a classifier of 230 operators that makes 6 states of 208.
 CLEAN_UP: tuple[Pass, ...] = (CanonicalizeBindings(), DeadCodeElimination())
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A sequence as the search builds it: graph passes, each followed by CLEAN_UP, then a tail from graph to kernels."""
+    """Candidate sequence: graph passes, each followed by CLEAN_UP, then a tail to kernels."""
 
     prefix: tuple[Pass, ...] = ()
     tail: tuple[Pass, ...] = TAILS[0]
@@ -54,17 +54,17 @@ class Candidate:
 
 
 def cleaned(prefix: tuple[Pass, ...]) -> tuple[Pass, ...]:
-    """The graph passes as they are run: with CLEAN_UP after each, which is there once where it is all."""
+    """Return the graph passes with CLEAN_UP after each; passes of CLEAN_UP become a single CLEAN_UP."""
     return tuple(step for each in prefix for step in (CLEAN_UP if each in CLEAN_UP else (each, *CLEAN_UP)))
 
 
 def actions(*, lossy: bool = False) -> tuple[Pass, ...]:
-    """The graph passes a search may append: cleaning up by itself is one action."""
+    """Return the graph passes a search may append; CLEAN_UP alone is one action."""
     return (CLEAN_UP[0], *(each for each in graph_passes(lossy=lossy) if each not in CLEAN_UP))
 
 
 def graph_passes(*, lossy: bool = False) -> tuple[Pass, ...]:
-    """Every pass of the catalogue that works on graphs and stays there; the lossy ones only if they are admitted."""
+    """Return all catalogue passes from graph to graph; lossy ones only if admitted."""
     return tuple(
         each
         for kind in CATALOGUE.values()
@@ -77,7 +77,7 @@ def graph_passes(*, lossy: bool = False) -> tuple[Pass, ...]:
 
 
 def starts() -> Iterator[Candidate]:
-    """TVM's default first, then every tail, then the stock orders."""
+    """Yield TVM's default, then every other tail, then the stock orders."""
     for tail in TAILS:
         yield Candidate((), tail)
     for order in STOCK_ORDERS:
@@ -85,7 +85,7 @@ def starts() -> Iterator[Candidate]:
 
 
 def neighbours(candidate: Candidate, passes: tuple[Pass, ...]) -> Iterator[Candidate]:
-    """One more of the graph passes at the end of the prefix, or another tail."""
+    """Yield candidates with one more graph pass at the prefix's end, or another tail."""
     for each in passes:
         if not candidate.prefix or candidate.prefix[-1] != each:
             yield Candidate((*candidate.prefix, each), candidate.tail)

@@ -1,4 +1,4 @@
-"""A forked process that answers one request at a time, with a limit of time and of memory for each."""
+"""Forked process that answers one request at a time, within limits of time and memory."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from typing import NoReturn
 
 from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 
-#: signals that the parent has handlers of its own for
+#: signals handled by the parent
 _PARENTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 @dataclass(frozen=True)
 class CandidateLimits:
-    """What one candidate may take: wall time, and bytes on top of what the process held before it."""
+    """Limits of one candidate: wall time, and bytes beyond the process's size before it."""
 
     seconds: float = 120.0
     nbytes: int = 8 << 30
 
 
 class ChildDied(Exception):
-    """The child did not survive its request. `final`: by a limit of ours, so that trying again is no use."""
+    """Death of a child during a request. `final`: by a limit of ours, so a retry is pointless."""
 
     def __init__(self, reason: str, final: bool):
         super().__init__(reason)
@@ -36,31 +36,34 @@ class ChildDied(Exception):
 
 
 class _InChild(Exception):
-    """Where in the child an exception was raised: the cause of the one raised here."""
+    """Traceback of an exception in the child: the cause of the one raised here."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
 
 
 class Child:
-    """`request` is what it is working on; `backwards` is for the kernels of each state, see `Outlines`. `fileno` is
-    readable when there is an answer, or a death."""
+    """Serve requests in a forked process.
+
+    `request` is the one in progress, None if idle; `last` is the latest. `backwards` is the order in which it schedules
+    the kernels of each state, see `ScheduleSummaries`. `fileno` is readable on an answer or on its death.
+    """
 
     def __init__(self, scorer: Scorer, limits: CandidateLimits, backwards: bool = False):
         self.request: EvaluationRequest | WorkerTask | None = None
         self.last: EvaluationRequest | WorkerTask = EvaluationRequest(())
         self._limits = limits
         self._connection, theirs = Pipe()
-        # an interrupt between the fork and the child's own handlers would unwind the stack of the parent in the child
+        # an interrupt between the fork and the child's own handlers would unwind the parent's stack in the child
         signal.pthread_sigmask(signal.SIG_BLOCK, _PARENTS)
         try:
             with warnings.catch_warnings():
-                # Python 3.12 warns of threads that the fork leaves behind; none of them holds a lock of TVM's
+                # Python 3.12 warns of threads lost by the fork; none of them holds a lock of TVM's
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self._pid = os.fork()
             if self._pid == 0:
                 scorer.outlines.backwards = backwards
-                _live(theirs, scorer, limits)
+                _serve(theirs, scorer, limits)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _PARENTS)
         theirs.close()
@@ -73,10 +76,10 @@ class Child:
         try:
             self._connection.send((request, known))
         except OSError:
-            pass  # it is dead: its answer will say so
+            pass  # dead: `answer` raises
 
     def answer(self) -> EvaluationOutcome:
-        """Wait for the outcome of `request`. Raises ChildDied, and what is a bug in the child."""
+        """Wait for the outcome of `request`. Raises ChildDied, and re-raises a bug of the child."""
         try:
             answer = self._connection.recv()
         except (EOFError, OSError):
@@ -105,8 +108,8 @@ class Child:
         return ChildDied(f"its process died ({how})", final=False)
 
 
-def _live(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> NoReturn:
-    """The life of a child: quiet, deaf to Ctrl-C, which is the parent's to answer, and over when the parent is."""
+def _serve(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> NoReturn:
+    """Answer requests until the parent ends; silent, and deaf to Ctrl-C, which the parent handles."""
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -116,7 +119,7 @@ def _live(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> No
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, inside C++ too
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         shared = scorer.outlines.lines
-        _leave_files_to_the_parent(connection.fileno(), *([] if shared is None else [shared.fileno]))
+        _close_inherited_files(connection.fileno(), *([] if shared is None else [shared.fileno]))
         while True:
             request, known = connection.recv()
             connection.send(_answer(request, known, scorer, limits))
@@ -124,10 +127,10 @@ def _live(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> No
         os._exit(1)
 
 
-def _leave_files_to_the_parent(*kept: int) -> None:
-    """Close every descriptor but `kept`, and the standard ones, which lead nowhere.
+def _close_inherited_files(*kept: int) -> None:
+    """Close all descriptors except `kept`; redirect the standard ones to /dev/null.
 
-    A sibling's pipe or a socket that stayed open here would outlive the parent, and nobody would notice its end.
+    A sibling's pipe or a socket left open here would outlive the parent and hide its end from the other side.
     """
     for last, following in pairwise((2, *sorted(kept), os.sysconf("SC_OPEN_MAX"))):
         os.closerange(last + 1, following)
@@ -145,7 +148,7 @@ def _answer(
         outcome = scorer.outcome(request, known)
     except MemoryError:
         outcome = EvaluationOutcome(failure="MemoryError")
-    except Exception as error:  # a bug: raised where it is seen
+    except Exception as error:  # a bug: raised again in the parent
         return error, traceback.format_exc()
     finally:
         _limit_memory(resource.RLIM_INFINITY)
@@ -162,6 +165,6 @@ def _limit_memory(nbytes: int) -> None:
 
 
 def _data_bytes() -> int:
-    """What RLIMIT_DATA counts of this process: its private writable memory."""
+    """Return the private writable memory of this process in bytes, as RLIMIT_DATA counts it."""
     with open("/proc/self/statm", encoding="ascii") as statm:
         return int(statm.read().split()[5]) * resource.getpagesize()

@@ -1,4 +1,4 @@
-"""Workers on a Dask cluster, each guarding a forked child of its own, so that limits hold there as they do here."""
+"""Workers on a Dask cluster. Each forks a child of its own, so that limits hold there too."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .workers import Waiting, Workers
 if TYPE_CHECKING:
     from distributed import Client
 
-#: requests under way per worker: one worked on, one there already when it ends
+#: requests in flight per worker: one in progress, one queued
 AHEAD = 2
-#: seconds in which a scheduler must answer
+#: seconds until an unanswering scheduler counts as absent
 PATIENCE = 10
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a search is about, for a process that does not share this one's memory; `onnx` is the canonical model."""
+    """Search problem for processes without shared memory; `onnx` is the canonical model."""
 
     onnx: bytes
     name: str
@@ -47,8 +47,8 @@ class Problem:
         return Scorer(to_relax(model), self.name, self.target, *port_names(model))
 
 
-class _Desk:
-    """What a process of the cluster keeps between requests: the workers of the problem it saw last."""
+class _ProcessCache:
+    """Keep the workers of the last problem in a cluster process, between requests."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,7 +56,7 @@ class _Desk:
         self._workers: Forked | None = None
 
     def outcome(self, problem: Problem, request: EvaluationRequest | WorkerTask) -> EvaluationOutcome:
-        with self._lock:  # a worker of Dask's has as many threads as cores
+        with self._lock:  # a Dask worker has as many threads as cores
             if self._workers is None or problem != self._problem:
                 if self._workers is not None:
                     self._workers.close()
@@ -64,18 +64,19 @@ class _Desk:
             return next(self._workers.outcomes([request]))
 
 
-_DESK = _Desk()
+_CACHE = _ProcessCache()
 
 
 def evaluate(problem: Problem, request: EvaluationRequest | WorkerTask) -> EvaluationOutcome:
-    """The outcome of a request in whatever process this is called, which keeps its graph for the next one."""
-    return _DESK.outcome(problem, request)
+    """Evaluate a request in this process, which keeps its graph for the next one."""
+    return _CACHE.outcome(problem, request)
 
 
 class Executing(Workers):
-    """Any executor of concurrent.futures as workers; `problem` is what its `submit` turns into a Problem there.
+    """Use any concurrent.futures executor as workers.
 
-    `lost` are the exceptions that say that a candidate took the processes down which tried it.
+    `problem` is a Problem, or a handle its `submit` resolves to one. `lost` are the exceptions that tell of a candidate
+    that killed the processes evaluating it.
     """
 
     def __init__(
@@ -110,14 +111,14 @@ class Executing(Workers):
         except self._lost as error:
             return EvaluationOutcome(failure=f"its process died ({type(error).__name__})", died=True)
         except CancelledError as error:
-            raise ConfigError("The executor went away during the search.", "Start it and the search again.") from error
+            raise ConfigError("The executor ended during the search.", "Start it and the search again.") from error
 
 
 def on_cluster(address: str, problem: Problem) -> Callable[[Scorer], Workers]:
-    """The workers of the Dask cluster whose scheduler is at `address`, written `dask://HOST:PORT`.
+    """Use the Dask cluster with its scheduler at `address`, written `dask://HOST:PORT`.
 
-    What is returned raises ConfigError where the address is none, Dask is not installed, the scheduler does not
-    answer, there is no worker, or a worker has another passfit, TVM or Python than this process.
+    The function returned raises ConfigError for a malformed address, if Dask is not installed, if the scheduler does
+    not answer, without workers, or for a worker with another passfit, TVM, ONNX or Python than this process.
     """
     return lambda scorer: _connected(address, problem)
 
@@ -146,7 +147,7 @@ def _connected(address: str, problem: Problem) -> Workers:
 
 
 def _check_workers(client: Client) -> int:
-    """How many workers there are, all of them with the versions of this process."""
+    """Count the workers. Raises ConfigError unless all have the versions of this process."""
     ours = versions()
     try:
         found = client.run(versions)
@@ -164,7 +165,7 @@ def _check_workers(client: Client) -> int:
 
 
 def versions() -> dict[str, str]:
-    """What state keys and footprints depend on besides the problem."""
+    """Return the versions that state keys and footprints depend on."""
     packages = {each: importlib.metadata.version(each) for each in ("passfit", "apache-tvm", "onnx")}
     return {"python": ".".join(platform.python_version_tuple()[:2]), **packages}
 

@@ -1,4 +1,4 @@
-"""What a sequence of passes is worth: replay it, lower, order, plan, add up. Nothing is compiled."""
+"""Evaluate pass sequences: replay, lower, order, plan, account. Nothing is compiled."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from .child import CandidateLimits, Child, ChildDied
 from .scoring import Arrangement, EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 from .workers import InProcess, Workers
 
-#: what a search lowers: bytes of ram on the target, or the literature's sum of all tensors
+#: objectives of a search: bytes of ram on the target, or the literature's sum of all tensors
 OBJECTIVES = ("ram", "sum")
 
 
-#: seconds for what follows a search, where a candidate's limits were too low for it
-ERRAND_SECONDS = 900.0
+#: seconds for a task of the refinement that exceeded a candidate's limits
+TASK_SECONDS = 900.0
 _WITHOUT = "Leave kernels whole: --no-splits, or max-extra-compute: null in params.yaml."
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A candidate: its module passes, the order found for it, and its footprint; or why there is none.
+    """Candidate with footprint, or the reason of its failure.
 
-    `least` is a bound on its ram: no lever goes below, in bytes.
+    `passes` are its module passes, then the program passes found for it. `key` is the key of its state. `least` is a
+    lower bound on its ram in bytes, by any refinement.
     """
 
     passes: tuple[Pass, ...]
@@ -44,7 +45,7 @@ class Evaluation:
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        """Smaller is better: the objective first (of OBJECTIVES), then the others."""
+        """Return the cost, smaller is better: the objective first, then tie-breakers."""
         assert self.footprint is not None
         ram, total = self.footprint.ram, self.footprint.sum
         first = (ram, self.footprint.weights) if self.objective == "ram" else (total, ram)
@@ -52,12 +53,12 @@ class Evaluation:
 
     @property
     def score(self) -> tuple[int, int, int, int]:
-        """The cost, then the length of the sequence."""
+        """Return the cost, then the length of the sequence."""
         return (*self.cost, len(self.passes))
 
     @property
     def loss(self) -> tuple[str, ...]:
-        """The lossy passes among them."""
+        """Return the specs of its lossy passes."""
         return tuple(each.spec for each in self.passes if each.lossy)
 
     @property
@@ -70,10 +71,10 @@ class Evaluation:
 
 
 class Evaluator:
-    """Evaluates sequences on one graph for one target, by `workers`; counts the states and remembers the failures.
+    """Evaluate sequences on one graph for one target by `workers`; count states, record failures.
 
-    What it returns, counts and remembers does not depend on the workers: outcomes are taken in the order of the
-    candidates, and one that was worked out ahead but never taken counts for nothing.
+    Results, counts and failures do not depend on the workers: outcomes are taken in the order of the candidates, and an
+    outcome computed ahead but never taken is not counted.
     """
 
     def __init__(
@@ -94,49 +95,53 @@ class Evaluator:
         self.scorer = Scorer(module, name, target, inputs, outputs)
         self._workers = workers(self.scorer)
         self._counted: set[object] = set()
-        #: called after each candidate with how many there were so far, whatever for, and the least ram of all (bytes)
+        #: called after each candidate with their number so far, of any phase, and the least ram of all (bytes)
         self.watch: Callable[[int, int], None] = lambda tried, least: None
         self._tried, self._least = 0, 0
 
     @property
     def count(self) -> int:
-        """The states evaluated, and the sequences that cost a worker its life."""
+        """Count the states evaluated, and the sequences that killed a worker."""
         return len(self._counted)
 
     def evaluate(self, passes: Ordered[Pass], below: int | None = None) -> Evaluation:
-        """The footprint of the module passes, run in the best of the orders that cost next to nothing; none where
-        their floor says that no arena has fewer bytes than `below`, which is no evaluation."""
+        """Evaluate module passes in the best of the cheap orders.
+
+        Without a footprint if their floor rules out an arena `below` so many bytes, which does not count.
+        """
         return next(self.evaluate_all([passes], [below]))
 
     def evaluate_all(
         self, sequences: Iterable[Ordered[Pass]], below: Iterable[int | None] = repeat(None)
     ) -> Iterator[Evaluation]:
-        """`evaluate` of each, in order; the next ones are worked on meanwhile, which must not depend on the last."""
+        """Evaluate each sequence, in order; computes ahead, so none may depend on an earlier outcome."""
         return map(self._evaluation, *self._outcomes(sequences, True, below))
 
     def key(self, passes: Ordered[Pass]) -> int | None:
-        """The key of the state that `passes` lead to, None where one fails; it counts for nothing."""
+        """Return the key of the state after `passes`, None if one fails; not counted."""
         return next(self.keys([passes]))
 
     def keys(self, sequences: Iterable[Ordered[Pass]]) -> Iterator[int | None]:
-        """`key` of each, in order; the next ones are worked on meanwhile."""
+        """Yield the key of each sequence, in order; computes ahead."""
         return map(self._key, *self._outcomes(sequences, False))
 
     def with_order(self, evaluation: Evaluation, order: Order) -> Evaluation:
-        """The same candidate, sharing the same memory, in another order, or as it was where that fails."""
+        """Reorder a candidate with its sharing kept; return it unchanged if that fails."""
         arrangement = tuple(each for each in evaluation.passes if not isinstance(each, ModulePass))
         found = self.arranged(evaluation, (*arrangement[:-1], order))
         return evaluation if found.footprint is None else found
 
     def arranged(self, evaluation: Evaluation, arrangement: Arrangement) -> Evaluation:
-        """The same module passes, then others on the program; without a footprint where one fails."""
+        """Evaluate other program passes after the same module passes; no footprint if one fails."""
         return self.arranged_all([(evaluation, arrangement)])[0]
 
     def arranged_all(
         self, wanted: Iterable[tuple[Evaluation, Arrangement]], below: int | None = None
     ) -> list[Evaluation]:
-        """`arranged` of each, in order; several are worked on at once. None has a footprint whose bound says that its ram
-        is not `below` so many bytes."""
+        """Evaluate arrangements in order, several at once.
+
+        Without a footprint if the bound rules out a ram `below` so many bytes.
+        """
         asked = list(wanted)
         requests = [EvaluationRequest(specs_of(each.module_passes), True, arrangement, below) for each, arrangement in asked]
         outcomes = self._workers.outcomes(requests)
@@ -146,27 +151,27 @@ class Evaluator:
         ]
 
     def run(self, errands: Iterable[WorkerTask], then: Iterable[tuple[Evaluation, Arrangement]] = ()) -> list[object]:
-        """What each errand comes to. Workers that are free meanwhile begin with what is to be `arranged` then."""
-        errands = list(errands)
+        """Return the result of each task; idle workers meanwhile evaluate the arrangements of `then`."""
+        tasks = list(errands)
         ahead = [EvaluationRequest(specs_of(each.module_passes), order=arrangement) for each, arrangement in then]
-        found = list(self._workers.outcomes([*errands, *ahead]))
-        return [self._again(errand, each.failure) if each.died else each.result for errand, each in zip(errands, found)]
+        found = list(self._workers.outcomes([*tasks, *ahead]))
+        return [self._retry(task, each.failure) if each.died else each.result for task, each in zip(tasks, found)]
 
-    def _again(self, errand: WorkerTask, failure: str) -> object:
-        """What an errand comes to that took more than a candidate may, in more time. Raises ModelError."""
-        child = Child(self.scorer, CandidateLimits(ERRAND_SECONDS))
-        child.ask(errand, frozenset())
+    def _retry(self, task: WorkerTask, failure: str) -> object:
+        """Run a task again with more time, after it exceeded a candidate's limits. Raises ModelError."""
+        child = Child(self.scorer, CandidateLimits(TASK_SECONDS))
+        child.ask(task, frozenset())
         try:
             outcome = child.answer()
         except ChildDied as death:
-            raise ModelError(f"Looking for splits was given up: {failure}, then {death.reason}.", _WITHOUT) from None
+            raise ModelError(f"The search for splits failed: {failure}, then {death.reason}.", _WITHOUT) from None
         child.end()
         if outcome.died:
-            raise ModelError(f"Looking for splits was given up: {outcome.failure}.", _WITHOUT)
+            raise ModelError(f"The search for splits failed: {outcome.failure}.", _WITHOUT)
         return outcome.result
 
     def finest_order(self, finalists: Ordered[Evaluation]) -> Evaluation:
-        """The best of the finalists, each in the best order a search finds, unless its floor rules it out."""
+        """Search the best order of each finalist not ruled out by its floor; return the best."""
         best = finalists[0]
         for each in finalists:
             assert each.footprint is not None and best.footprint is not None

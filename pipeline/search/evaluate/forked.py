@@ -1,4 +1,4 @@
-"""Workers forked from this process: they share its graph, and none can take the search down."""
+"""Workers forked from this process: they share its graph, and the search survives their deaths."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .child import CandidateLimits, Child, ChildDied
 from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 from .workers import InProcess, Waiting, Workers
 
-#: requests to choose from, per worker: with fewer, neighbours land on different workers, and both replay their prefix
+#: requests to choose from, per worker: with fewer, neighbours go to different workers, and both replay their prefix
 AHEAD = 8
-#: seconds in which one worker is left alone: a search that ends so soon is slower with two, as each learns for itself
+#: seconds with one worker only: a search that ends so soon is slower with two, as each fills its own caches
 ALONE = 1.0
 
 
 def forked(count: int | None = None, limits: CandidateLimits = CandidateLimits()) -> Callable[[Scorer], Workers]:
-    """`count` processes, as many as there are cores to use if None; 0, or a system other than Linux: in this process.
+    """Fork `count` processes, by default one per usable core; 0: evaluate in this process.
 
-    Without a fork, `limits` cannot be held.
+    So do systems other than Linux. Without a fork, `limits` cannot be held.
     """
     if count == 0 or sys.platform != "linux":
         return InProcess
@@ -32,10 +32,10 @@ def forked(count: int | None = None, limits: CandidateLimits = CandidateLimits()
 
 
 class Forked(Workers):
-    """Up to `count` children, forked when there is something to do for them.
+    """Run up to `count` children, forked on demand.
 
-    A candidate whose child dies is tried once more, in a new one, since the cause may have been outside (a SIGKILL);
-    only that candidate: which one a child was at is known.
+    A candidate whose child dies is tried once more in a new one, since the cause may have been outside (a SIGKILL).
+    Only that candidate is retried: the request of each child is known.
     """
 
     def __init__(self, scorer: Scorer, count: int, limits: CandidateLimits):
@@ -63,7 +63,7 @@ class Forked(Workers):
             self._take(child, waiting)
 
     def _idle(self) -> Child | None:
-        """A child with nothing to do, forked now if there may be one more."""
+        """Return an idle child, forked now if allowed; None if all are busy."""
         for child in self._children:
             if child.request is None:
                 return child
@@ -90,7 +90,10 @@ class Forked(Workers):
 
 
 def _nearest(waiting: Waiting, child: Child, others: Sequence[Child]) -> EvaluationRequest | WorkerTask:
-    """The request that has most of its passes in common with what this child did last, and least with the others."""
+    """Choose the request with the longest prefix in common with the child's last one.
+
+    Prefixes in common with other children's last requests count against it.
+    """
 
     def gain(request: EvaluationRequest | WorkerTask) -> int:
         return _common(request, child.last) - max((_common(request, other.last) for other in others), default=0)

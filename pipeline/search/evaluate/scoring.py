@@ -1,4 +1,4 @@
-"""Replays a sequence on one graph and scores what it leads to, in this process. Nothing is compiled."""
+"""Replay sequences on one graph and score their states, in this process. Nothing is compiled."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from ...program import Program, Splits
 from ...targets import Target
 from .state_key import state_key
 
-# Ctrl-C in Python code that TVM called stays what it is: else it comes back as a RuntimeError, a failure like others.
+# Ctrl-C in Python code called by TVM stays a KeyboardInterrupt; else it returns as a RuntimeError, one of FAILURES.
 tvm_ffi.register_error("KeyboardInterrupt", KeyboardInterrupt)
 
 
 Specs = tuple[str, ...]
-#: what is done to a lowered program: splits, which buffers share memory, and the order of the kernels, which is last
+#: program passes of a candidate: splits, sharing, and last the order of the kernels
 Arrangement = tuple[Pass, ...]
 #: a module and its state key
 _Reached = tuple[IRModule, int]
 
 
 class EvaluationRequest(NamedTuple):
-    """The specs of module passes; whether more than the key of the state they lead to is asked for, and the passes on
-    the program that follow them.
+    """Request to evaluate a state.
 
-    Without `order`, these are the best of what costs next to nothing: see `arrangements`. With `below`, a state is left
-    alone whose floor says that no arena has fewer bytes than that; with an `order`, one whose bound says so of ram.
+    `specs` are its module passes. Without `score`, only the key of the state is asked for. `order` are the program
+    passes that follow; empty: the best of the cheap ones, see `arrangements`. `below`: skip a state if its floor rules
+    out an arena of fewer bytes or, with an `order`, if its bound rules out less ram.
     """
 
     specs: Specs
@@ -58,7 +58,7 @@ class EvaluationRequest(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WorkerTask:
-    """Something else to work out, where the module after `specs` may be known; `run` and what it returns can be pickled."""
+    """Task for a worker that may have cached the module after `specs`; `run` and its result are picklable."""
 
     specs: Specs
     run: Callable[[Scorer], object]
@@ -66,12 +66,12 @@ class WorkerTask:
 
 @dataclass(frozen=True)
 class EvaluationOutcome:
-    """What a request led to: small, picklable, and the same in every process.
+    """Outcome of a request: small, picklable, and the same in every process.
 
-    `key` is that of the state, None where no state was reached. `footprint` is None where it was not asked for, where
-    the state is known to the asker, and after a failure. `died`: the process that tried it did not survive. `hopeless`:
-    no arena is below what was asked for. `least` is a bound on the ram of all arrangements of the state, in bytes.
-    `result` is that of an errand.
+    `key` is the key of the state, None if no state was reached. `footprint` is None if not asked for, if the asker
+    knows the state, and after a failure. `died`: the process evaluating it did not survive. `hopeless`: a bound rules
+    out `below`. `least` is a lower bound on the ram of all arrangements of the state, in bytes. `result` is the result
+    of a WorkerTask.
     """
 
     key: int | None = None
@@ -85,7 +85,10 @@ class EvaluationOutcome:
 
 
 class Scorer:
-    """Modules of one graph by prefix and by transition, footprints by state; `outlines` of all kernels."""
+    """Score sequences on one graph, with modules cached by prefix and transition, footprints by state.
+
+    `outlines` are the schedule summaries of all kernels.
+    """
 
     def __init__(self, graph: IRModule, name: str, target: Target, inputs: Ordered[str], outputs: Ordered[str]):
         self._name, self._target, self._inputs, self._outputs = name, target, tuple(inputs), tuple(outputs)
@@ -96,8 +99,10 @@ class Scorer:
         self._splittable: dict[tuple[int, bool], tuple[Program, Mapping[str, Splits]]] = {}
 
     def outcome(self, request: EvaluationRequest | WorkerTask, known: frozenset[int] = frozenset()) -> EvaluationOutcome:
-        """Replay and, unless the state is one of `known`, score. What a pass raises is a failure, of FAILURES; what an
-        errand raises goes through."""
+        """Replay a request and score its state, unless it is one of `known`.
+
+        An exception of FAILURES in a pass is a failed outcome; exceptions of a WorkerTask propagate.
+        """
         if isinstance(request, WorkerTask):
             return EvaluationOutcome(result=request.run(self))
         key = None
@@ -117,19 +122,22 @@ class Scorer:
             return EvaluationOutcome(key, failure=f"{type(error).__name__}: {_last_line(error)}")
 
     def module(self, specs: Specs) -> IRModule:
-        """The module after the passes. What one raises goes through."""
+        """Return the module after the passes; exceptions of a pass propagate."""
         return self._module(specs)[0]
 
     def program(self, specs: Specs) -> Program:
-        """The program after the passes, in the order given, nothing shared."""
+        """Return the program after the passes, in the order given, nothing shared."""
         return self.planned(self.lowered(specs))[0].program
 
     def lowered(self, specs: Specs) -> Lowered:
-        """The program after the passes with its kernels, nothing scheduled yet. What a pass raises goes through."""
+        """Lower the module after the passes, nothing scheduled yet; exceptions of a pass propagate."""
         return self._lowered(self.module(specs))
 
     def splittable(self, specs: Specs, cut: bool) -> tuple[Program, Mapping[str, Splits]]:
-        """The program after the passes, with long sums cut where `cut` says so, and how its kernels can run in parts."""
+        """Return the program after the passes and the splits of its kernels.
+
+        With `cut`, sums are cut first, see `split_reductions`.
+        """
         module, key = self._module(specs)
         if (key, cut) not in self._splittable:
             lowered = self._lowered(module)
@@ -138,11 +146,11 @@ class Scorer:
         return self._splittable[key, cut]
 
     def planned(self, lowered: Lowered) -> tuple[Lowered, int]:
-        """See `lowering.planned`."""
+        """Summarise the schedules of all kernels, see `schedule_program.summarise_schedules`."""
         return summarise_schedules(lowered, self.outlines)
 
     def _module(self, specs: Specs) -> _Reached:
-        """The module after the passes, and its state key. What a pass raises goes through."""
+        """Return the module after the passes with its state key; exceptions of a pass propagate."""
         if specs not in self._modules:
             before, key = self._module(specs[:-1])
             edge = (key, specs[-1])
@@ -163,16 +171,16 @@ class Scorer:
         return EvaluationOutcome(key, self._account(lowered.program, workspace), order)
 
     def _copied(self, program: Program) -> int:
-        """The bytes of the weights that take ram."""
+        """Return the bytes of weights copied to ram."""
         return 0 if self._target.weights == "in-place" else program.weight_bytes
 
     def _score(self, program: Program, workspace: int, key: int) -> EvaluationOutcome:
-        """Arranged in the best way that costs next to nothing."""
+        """Score a program in the best of its cheap arrangements."""
         best: EvaluationOutcome | None = None
         bottom = ports_floor(program, self._target.alignment) + self._copied(program)
         for least, order, arranged_program in arrangements(program, self._target.alignment):
             if best is not None and least > best.footprint.arena:
-                break  # this one's arena would be larger still
+                break  # by increasing bound: no later arena is smaller
             outcome = EvaluationOutcome(key, self._account(arranged_program, workspace), order, least=bottom)
             if best is None or _size(outcome.footprint) < _size(best.footprint):
                 best = outcome
@@ -189,7 +197,7 @@ class Scorer:
 
 
 def _applied(spec: str, module: IRModule) -> _Reached | Exception:
-    """What the pass makes of the module, with its state key; or what it raises, which it would raise again."""
+    """Apply a pass; return the module with its state key, or the exception, which is cached too."""
     try:
         after = parse_spec(spec).apply(module)
         return after, state_key(after)
@@ -198,9 +206,9 @@ def _applied(spec: str, module: IRModule) -> _Reached | Exception:
 
 
 def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangement, Program]]:
-    """Ways to share memory that differ, none of it among them, each in the named order with the lowest bound.
+    """List distinct sharings, none included, each in the cheap order of lowest bound.
 
-    Bound, passes and program of each, the lowest bound first, of equal ones the one with fewer kernels.
+    Returns bound, passes and program of each, by increasing bound, then by number of kernels.
     """
     found: dict[Program, tuple[int, Arrangement, Program]] = {}
     ways = ((), (Share(copies=0),), (Share(),))
@@ -208,7 +216,7 @@ def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangemen
         shared = program if not sharing else sharing[0].rearrange(program)
         if shared in found:
             continue
-        graph = named = step_graph(shared)  # an order is told by its name, whatever the alignment
+        graph = named = step_graph(shared)  # the order of a name does not depend on the target's alignment
         if alignment != ALIGNMENT:
             graph = step_graph(shared, alignment)
         bounds = [(max(graph.alive(order)), name, order) for name, order in orders_of(named)]

@@ -1,4 +1,4 @@
-"""When are two modules the same to the search? When their structure is: the content of constants costs nothing."""
+"""Key of a search state: the module's structural hash, without contents of constants."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from tvm.ir import IRModule
 
 
 def state_key(module: IRModule) -> int:
-    """Equal for modules that differ only in the values of constants and the names of variables; stable across runs."""
+    """Hash a module up to values of constants and names of variables; stable across runs."""
     return tvm_ffi.structural_hash(module, skip_tensor_content=True)

@@ -1,4 +1,4 @@
-"""What the same model costs through TVM's own default CPU pipeline, counted by the same rules."""
+"""Baseline: the model through TVM's own default CPU pipeline, accounted by the same rules."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from ...tir.host import HOST
 
 
 def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs: Ordered[str]) -> Footprint:
-    """The footprint of `tvm-default`: the storages StaticPlanBlockMemory allocates + the outputs it leaves unplanned +
-    the inputs + the largest workspace of the kernels as TVM makes them; every block rounded up to the target's
-    alignment, as in an arena (TVM's allocator aligns to 64 too). `code`, `bound` and `floor` are 0: not known, so that
-    `flash` is that of the weights alone. See `baseline_code` for the code.
+    """Compute the footprint of `tvm-default`.
+
+    Its ram is the storages StaticPlanBlockMemory allocates + the outputs it leaves unplanned + the inputs + the largest
+    workspace of the kernels as TVM makes them (+ weights that are copied to ram). Every block is rounded up to the
+    target's alignment, as in an arena (TVM's allocator aligns to 64 too). `code`, `bound` and `floor` are 0: unknown,
+    so `flash` counts the weights alone. See `tvm_default_code` for the code.
     """
     host = tvm.target.Target(HOST)
     with host:
@@ -54,14 +56,14 @@ def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs:
 
 
 def lowered_default(module: IRModule, inputs: Ordered[str], outputs: Ordered[str]) -> Lowered:
-    """The program of `tvm-default`, its kernels as TVM makes them."""
+    """Return the program of `tvm-default`, its kernels as TVM makes them."""
     host = tvm.target.Target(HOST)
     with host:
         return lower(_legal(module, host), "baseline", inputs, outputs)
 
 
 def _legal(module: IRModule, host: tvm.target.Target) -> IRModule:
-    """The module in kernels, fused; `host` is the target in scope."""
+    """Legalize and fuse by TVM's pipeline; `host` is the target in scope."""
     legal = tvm.transform.Sequential(pipeline.library_dispatch_passes(host))(module)
     for each in pipeline.legalize_passes(host):
         legal = _faster(str(each.info.name), legal) or each(legal)
@@ -69,15 +71,14 @@ def _legal(module: IRModule, host: tvm.target.Target) -> IRModule:
 
 
 def _faster(name: str, module: IRModule) -> IRModule | None:
-    """What TVM's pass of that name makes of the module, by passfit's own where that makes the same and remembers what a
-    search needs again."""
+    """Apply passfit's memoising equivalent of TVM's pass `name`; None unless the results are equal."""
     if name == "LegalizeOps":
         return relax.transform.LegalizeOps(memoised_rules(module))(module)
     return fold_constants(module, may_grow=True) if name == "FoldConstant" and not folds_more(module) else None
 
 
 def _allocated(function: relax.Function) -> list[int]:
-    """The bytes of every storage, and of every tensor allocated outside of one."""
+    """List the bytes of every storage, and of every tensor allocated outside of one."""
     storage, tensor = Op.get("relax.memory.alloc_storage"), Op.get("relax.builtin.alloc_tensor")
     blocks = []
     for block in function.body.blocks:

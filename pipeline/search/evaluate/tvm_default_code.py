@@ -1,6 +1,6 @@
-"""The code of `tvm-default`: what LLVM makes of the kernels as TVM schedules them, for the target.
+"""Code size of `tvm-default`: its kernels as TVM schedules them, compiled by LLVM for the target.
 
-A process of its own does it: what LLVM cannot compile ends that process, and the rest of a compilation goes on beside it.
+A process of its own compiles them: a crash of LLVM ends only that process, and a compilation goes on beside it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ from .tvm_default import lowered_default
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-#: after so many seconds the code counts as unknown
+#: seconds after which the code counts as unknown
 MOST_SECONDS = 600.0
-#: of TVM's own way from kernels to LLVM
+#: name of TVM's own pipeline from kernels to LLVM
 _PIPELINE = "default"
 
 
 def default_code(module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> int:
-    """Bytes of text and read-only data of the kernels of `tvm-default`. Its weights, and the runtime that calls the
-    kernels, are left out. Raises what TVM raises where a kernel cannot be built."""
+    """Return the bytes of text and read-only data of the kernels of `tvm-default`.
+
+    Excludes its weights, and the runtime that calls the kernels. Raises TVM's error if a kernel cannot be built.
+    """
     kernels = lowered_default(module, inputs, outputs).kernels
     if not kernels:
         return 0
@@ -50,9 +52,10 @@ def default_code_aside(
     outputs: Sequence[str],
     seconds: float = MOST_SECONDS,
 ) -> Iterator[Callable[[], int | None]]:
-    """Start `default_code` in a forked process; the function given waits for it and returns the bytes.
+    """Start `default_code` in a forked process; the function yielded waits for its bytes.
 
-    None where it fails, dies, or takes longer than `seconds`: not known. The process ends with the context.
+    It returns None, for unknown, if the process fails, dies, or takes longer than `seconds`. The process ends with the
+    context.
     """
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
@@ -64,7 +67,7 @@ def default_code_aside(
             found.append(_received(ours, process, seconds))
         return found[0]
 
-    # an interrupt between the fork and the child's own handler would unwind the stack of the parent in the child
+    # an interrupt between the fork and the child's own handler would unwind the parent's stack in the child
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         process.start()
@@ -89,7 +92,7 @@ def _received(connection: Connection, process: BaseProcess, seconds: float) -> i
 
 
 def _child(connection: Connection, module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Quiet, and deaf to Ctrl-C, which is the parent's to answer."""
+    """Compute the code size in a child: silent, and deaf to Ctrl-C, which the parent handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (1, 2):

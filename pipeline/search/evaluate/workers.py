@@ -1,4 +1,7 @@
-"""Who works out the outcomes: this process, forked ones, or any executor. All give the same, in the same order."""
+"""Workers that compute outcomes, all with the same results in the same order.
+
+This process (here), forked ones (`forked`), or any executor (`cluster`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Waiting = dict[EvaluationRequest | WorkerTask, None]
 
 
 class Workers(ABC):
-    """Answers requests in their order, and works on up to `window` of them ahead of what is taken from it."""
+    """Answer requests in order; compute up to `window` of them ahead."""
 
     window = 1
 
@@ -23,7 +26,7 @@ class Workers(ABC):
         self._scored: dict[int, EvaluationOutcome] = {}
 
     def outcomes(self, requests: Iterable[EvaluationRequest | WorkerTask]) -> Iterator[EvaluationOutcome]:
-        """The outcome of each request, in order. What a caller turns away from is kept for when it is asked again."""
+        """Yield the outcome of each request, in order; outcomes not taken are cached for later requests."""
         requests = iter(requests)
         asked: deque[EvaluationRequest | WorkerTask] = deque()
         waiting: Waiting = {}
@@ -38,18 +41,18 @@ class Workers(ABC):
             yield self._outcomes[asked.popleft()]
 
     def close(self) -> None:
-        """End whatever works."""
+        """End all processes at work."""
 
     @abstractmethod
     def _advance(self, waiting: Waiting, known: frozenset[int]) -> None:
-        """Take some of `waiting` to work on, and `_keep` what is there; it is called until what is needed is.
+        """Start some requests of `waiting` and `_keep` finished outcomes; called until the next one is there.
 
         States of `known` need no scoring.
         """
 
     def _keep(self, request: EvaluationRequest | WorkerTask, outcome: EvaluationOutcome) -> None:
         if isinstance(request, WorkerTask) or request.order or outcome.hopeless:
-            pass  # not what the state is worth to the others
+            pass  # not the score of the state
         elif outcome.key is not None and (outcome.footprint or outcome.failure):
             self._scored[outcome.key] = outcome
         elif outcome.key is not None and request.score:
@@ -58,7 +61,7 @@ class Workers(ABC):
 
 
 class InProcess(Workers):
-    """One request at a time in this process: nothing to start, but a pass that hangs or crashes is not survived."""
+    """Answer requests one by one in this process: no start-up cost, but a crash or hang ends the search."""
 
     def __init__(self, scorer: Scorer):
         super().__init__()

@@ -1,6 +1,8 @@
-"""Knowledge that carries over between models: what was found on known ones, and what it lets expect of a new one.
+"""Transfer knowledge between models: a coreset of sequences and a cost predictor, from records of known models.
 
-    learn: explore a model ──► Record ──► knowledge.json          use: knowledge.json ──► coreset, ranking
+Public faces: `Knowledge`, `load_knowledge`, and `explore.explore` to learn.
+
+    learn: explore a model ──► ModelRecord ──► knowledge.json     use: knowledge.json ──► coreset, ranking
 """
 
 from .knowledge import Knowledge, load_knowledge

@@ -1,8 +1,8 @@
-"""A few sequences that together serve all known models best.
+"""Select a coreset: a few sequences that together serve all known models.
 
-Greedy selection, as in "Learning Compiler Pass Orders using Coreset and Normalized Value Prediction" (ICML 2023):
-each time the sequence is taken that lowers the mean over the models of (the best cost in the set ÷ the best known)
-most. That mean is submodular, so a greedy set of k reaches at least 1 - 1/e of what the best set of k does.
+Greedy selection, as in "Learning Compiler Pass Orders using Coreset and Normalized Value Prediction" (ICML 2023): each
+step takes the sequence that lowers the mean over the models of (the best cost in the set ÷ the best known) most. The
+reduction of that mean is submodular, so a greedy set of k reaches at least 1 - 1/e of the best set of k.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 def coreset(costs: Mapping[Name, Sequence[float]], start: Sequence[float], most: int, least: float = 0.0) -> list[Name]:
-    """At most `most` of the candidates in `costs`, the most valuable first; each lowers the mean by more than `least`.
+    """Select up to `most` candidates of `costs`, most valuable first; each lowers the mean by more than `least`.
 
-    `costs[name][m]` is what the candidate costs on model m, `start[m]` what is known to be reached without any,
-    both relative to the best known. Of equals the first in `costs` is taken.
+    `costs[name][m]` is the cost of the candidate on model m, `start[m]` the cost without any, both relative to the best
+    known. Of equals the first in `costs` is taken.
     """
     chosen: list[Name] = []
     reached = list(start)
@@ -32,5 +32,5 @@ def coreset(costs: Mapping[Name, Sequence[float]], start: Sequence[float], most:
 
 
 def _gain(row: Sequence[float], reached: Sequence[float]) -> float:
-    """What a candidate lowers the costs by, summed over the models."""
+    """Return the reduction of cost by a candidate, summed over the models."""
     return sum(old - new for old, new in zip(reached, row, strict=True) if new < old)

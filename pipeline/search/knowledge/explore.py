@@ -1,4 +1,4 @@
-"""Everything a search can find out about a model within its limits, as a record."""
+"""Explore a model within limits, into a record of its states and outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES = 24
 #: evaluated states of kernels, at most
 EVALUATIONS = 256
 
-#: digits of a relative cost that count
+#: significant decimals of a relative cost
 _DIGITS = 5
 
 
@@ -29,7 +29,7 @@ _Cell = tuple[int, int]
 
 @dataclass
 class _Table:
-    """The outcomes found so far: `numbers` by the key of the kernels, `cells` by state and tail."""
+    """Table of outcomes: `numbers` by the key of the kernels, `cells` by state and tail."""
 
     reference: Evaluation
     numbers: dict[int, int] = field(default_factory=dict)
@@ -82,9 +82,9 @@ def explore(
 
 
 def _groups(table: _Table, states: int) -> Iterator[list[_Cell]]:
-    """Every state and tail: all tails on the imported graph, then by the best of them all states, then the others.
+    """Yield all cells: every tail on the imported graph, every state by the best tail, then the others.
 
-    The cells of a group do not depend on each other; the next group does, on what was found in it.
+    Cells of a group are independent of each other; a group depends on the outcomes of those before it.
     """
     tails = range(len(TAILS))
     yield [(0, tail) for tail in tails]
@@ -95,7 +95,7 @@ def _groups(table: _Table, states: int) -> Iterator[list[_Cell]]:
 
 
 def _closure(evaluator: Evaluator) -> tuple[list[tuple[Pass, ...]], list[dict[str, int]]]:
-    """The shortest prefix to each of the first STATES graphs, breadth-first, and where every pass leads from it."""
+    """Enumerate the first STATES graphs breadth-first: the shortest prefix and the edges of each."""
     start = evaluator.key(())
     assert start is not None
     numbers = {start: 0}
@@ -110,7 +110,7 @@ def _closure(evaluator: Evaluator) -> tuple[list[tuple[Pass, ...]], list[dict[st
 def _after(
     evaluator: Evaluator, prefix: tuple[Pass, ...], numbers: dict[int, int], prefixes: list[tuple[Pass, ...]]
 ) -> int:
-    """The number of the state `prefix` leads to, which is a new one where there is room."""
+    """Number the state after `prefix`; BEYOND if it fails, or is new and beyond STATES."""
     key = evaluator.key(cleaned(prefix))
     if key is None:
         return BEYOND
@@ -131,7 +131,7 @@ def _relative(found: Evaluation, reference: Evaluation) -> KnownOutcome:
 
 
 def _ratio(ours: int, default: int) -> float:
-    """Never 0: costs are compared as ratios, and by their logarithms."""
+    """Return the relative cost, never 0: costs are compared as ratios, and by their logarithms."""
     return 1.0 if ours == default else max(10.0**-_DIGITS, round(ours / max(1, default), _DIGITS))
 
 
@@ -142,5 +142,5 @@ def _digest(evaluator: Evaluator) -> str:
 
 
 def features_of(evaluator: Evaluator) -> Callable[[tuple[Pass, ...]], tuple[float, ...]]:
-    """What `Knowledge.ranking` wants to know about the graphs of a search; each graph is looked at once."""
+    """Return the features of a search's graphs by prefix, for `Knowledge.ranking`; cached by prefix."""
     return cache(lambda prefix: graph_features(evaluator.scorer.module(specs_of(cleaned(prefix)))))

@@ -1,4 +1,4 @@
-"""What a graph looks like, as a list of numbers: what it is made of, where its bytes are, what its peak is like."""
+"""Feature vector of a graph: operator counts, distribution of bytes, peak and floor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: how an operator's result depends on its operands; the mapping types of DNNFusion (PLDI 2021), the heavy ones apart
+#: operator kinds by the mapping types of DNNFusion (PLDI 2021), with the heavy ones divided further
 KINDS = ("convolution", "matmul", "normalise", "pool", "reduce", "concat", "move", "gather", "element-wise", "other")
 
 #: the numbers of `features`, in their order
@@ -20,9 +20,10 @@ FEATURES = (
 
 @dataclass(frozen=True)
 class Operation:
-    """One operator of a graph: its kind (of KINDS), the numbers of the values it reads, and the bytes of its result.
+    """Operator of a graph.
 
-    Values are numbered: first the inputs of the graph, then the result of each operation.
+    `kind` is of KINDS, `reads` are the numbers of its operands, `nbytes` is the size of its result. Values are
+    numbered: first the inputs of the graph, then the result of each operation.
     """
 
     kind: str
@@ -33,7 +34,7 @@ class Operation:
 def features(
     inputs: Sequence[int], operations: Sequence[Operation], outputs: Sequence[int], weights: int
 ) -> tuple[float, ...]:
-    """The numbers FEATURES names: sizes and counts as log(1 + x), shares of the bytes of all values in 0 … 1.
+    """Compute FEATURES: sizes and counts as log(1 + x), shares of all values' bytes in 0 … 1.
 
     `inputs` are the bytes of the graph's inputs, `outputs` the numbers of the values it returns, `weights` the bytes
     of its constants. `peak` and `floor` are those of the operations in the order given, without fusion.
@@ -58,7 +59,7 @@ def features(
 
 
 def _peak(inputs: int, operations: Sequence[Operation], outputs: Sequence[int], sizes: Sequence[int]) -> int:
-    """The most bytes alive at one operation; an input is alive from the start, an output to the end."""
+    """Return the peak of bytes alive; inputs are alive from the start, outputs to the end."""
     last = dict.fromkeys(range(len(sizes)), -1)
     for step, each in enumerate(operations):
         last[inputs + step] = step

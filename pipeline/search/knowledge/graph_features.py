@@ -1,4 +1,4 @@
-"""The features of a Relax graph: its bindings read as operations, its operators sorted into kinds."""
+"""Features of a Relax graph: bindings as operations, operators sorted into kinds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KIND_OF = {
 
 
 def graph_features(module: IRModule) -> tuple[float, ...]:
-    """`search.knowledge.features` of the main function of an imported graph. A TIR call counts as "other"."""
+    """Compute the features of an imported graph's main function. A TIR call counts as "other"."""
     main = module["main"]
     values: dict[relax.Var, tuple[int, ...]] = {var: (number,) for number, var in enumerate(main.params)}
     inputs = [_nbytes(var.ty) for var in main.params]
@@ -56,7 +56,7 @@ def _kind(call: relax.Call, result: relax.Var) -> str:
 
 
 def _reads(value: object, values: dict[relax.Var, tuple[int, ...]]) -> tuple[int, ...]:
-    """The numbers of the values behind an expression; constants have none."""
+    """Return the numbers of the values in an expression; constants have none."""
     if isinstance(value, relax.Var):
         return values.get(value, ())
     if isinstance(value, relax.TupleGetItem):
@@ -67,7 +67,7 @@ def _reads(value: object, values: dict[relax.Var, tuple[int, ...]]) -> tuple[int
 
 
 def _constants(arguments: Iterable[object]) -> int:
-    """Bytes of the constants among the arguments of a call."""
+    """Sum the bytes of the constants among the arguments of a call."""
     return sum(
         _nbytes(each.ty) if isinstance(each, GenericConst) else _constants(each.fields)
         for each in arguments
@@ -76,7 +76,7 @@ def _constants(arguments: Iterable[object]) -> int:
 
 
 def _nbytes(kind: object) -> int:
-    """Bytes of what a type describes; 0 for what is no tensor of static shape (shapes, for one)."""
+    """Return the bytes of a tensor type of static shape; 0 for any other type (shapes, for one)."""
     if isinstance(kind, relax.TupleType):
         return sum(_nbytes(field) for field in kind.fields)
     if not isinstance(kind, relax.TensorType) or kind.shape is None:

@@ -1,4 +1,4 @@
-"""What is known of other models, as a search uses it: what to try first, and in which order to go on."""
+"""Knowledge of other models as a search uses it: a coreset to try first, and a ranking."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from .predictor import Features, Predictor, Query
 from .record import KnownSequence, ModelRecord
 from .store import SHIPPED, merged, read_records
 
-#: sequences in a coreset, at most; and what each must lower the mean relative cost by
+#: sequences in a coreset, at most; and the least reduction of the mean relative cost by each
 MOST, LEAST = 8, 0.001
 
-#: the features of the graph that the graph passes of a candidate lead to
+#: features of the graph after the graph passes of a candidate
 FeaturesOf = Callable[[tuple[Pass, ...]], Features]
 
-#: candidates, the promising ones first; a permutation that keeps the order of those it cannot tell apart
+#: stable sort of candidates, the promising ones first
 Ranking = Callable[[Sequence[Candidate]], list[Candidate]]
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The records of all known models. Without any, nothing is tried first and every order is kept."""
+    """Records of all known models. Without records, the coreset is empty and rankings keep the order."""
 
     records: tuple[ModelRecord, ...] = ()
 
     def coreset(self, objective: str, most: int = MOST) -> tuple[Candidate, ...]:
-        """The sequences that together serve the known models best, the most valuable first; see coreset.py."""
+        """Return the coreset of the known models, most valuable first; see coreset.py."""
         return tuple(map(_candidate, self.known_sequences(objective, most)))
 
     def known_sequences(self, objective: str, most: int = MOST) -> list[KnownSequence]:
-        """The coreset by its specs, chosen among the winners of all models and what the best of them make together.
+        """Select the coreset by specs, among all models' winners and joins of the best.
 
-        Passes that change nothing on a model cost nothing there, so one sequence can serve where two were needed.
+        Passes that change nothing on a model cost nothing there, so one joined sequence can replace two.
         """
         winners = {sequence for record in self.records for sequence in record.winners(objective)}
         chosen = self._chosen(winners, objective, most)
@@ -55,7 +55,7 @@ class Knowledge:
         return coreset(costs, [1 / least for least in best], most, LEAST)
 
     def ranking(self, objective: str, features_of: FeaturesOf) -> Ranking:
-        """Orders candidates on one graph by what the known models let expect of them; see predictor.py.
+        """Rank candidates on one graph by their predicted cost; see predictor.py.
 
         `features_of` is asked for the prefix of every candidate; see `explore.features_of`.
         """
@@ -75,12 +75,12 @@ class Knowledge:
 
 
 def load_knowledge(extra: Path | None = None) -> Knowledge:
-    """What ships with passfit, and what a model repo learnt. Raises ConfigError where a file cannot be used."""
+    """Load the shipped knowledge, merged with a model repo's. Raises ConfigError for an unusable file."""
     return Knowledge(merged(read_records(SHIPPED), read_records(extra) if extra is not None else ()))
 
 
 def _joined(first: KnownSequence, second: KnownSequence) -> Iterator[KnownSequence]:
-    """The graph passes of one, then those of the other that are new, by either tail."""
+    """Join two sequences: graph passes of one, then new ones of the other, by either tail."""
     prefix = (*first.prefix, *(spec for spec in second.prefix if spec not in first.prefix))
     yield KnownSequence(prefix, first.tail)
     yield KnownSequence(prefix, second.tail)

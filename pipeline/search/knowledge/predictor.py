@@ -1,4 +1,4 @@
-"""What a sequence will cost on a graph, predicted from the features of the graph by what was seen on known ones."""
+"""Predict the cost of a sequence from graph features, by regression over known models."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ if TYPE_CHECKING:
 
 Features = tuple[float, ...]
 
-#: of the ridge regression, on standardised features
+#: L2 penalty of the ridge regression, on standardised features
 REGULARISATION = 10.0
 
-#: digits of a prediction that count: the last bits of a least-squares solution depend on the machine
+#: decimals kept of a prediction: the last bits of a least-squares solution depend on the machine
 DIGITS = 6
 
 
 @dataclass(frozen=True)
 class Query:
-    """A sequence on a graph: the features of the imported graph and of what the graph passes made of it."""
+    """Sequence on a graph: features before and after the graph passes, and the tail."""
 
     start: Features
     state: Features
     tail: Specs
 
     def row(self, specs: Sequence[str]) -> list[float]:
-        """Both as they are, what the passes changed, and which of `specs` are in the tail."""
+        """Return the features after the passes, their change, and flags of `specs` in the tail."""
         change = [after - before for after, before in zip(self.state, self.start, strict=True)]
         return [*self.state, *change, *(float(spec in self.tail) for spec in specs)]
 
 
 class Predictor:
-    """A ridge regression of log(cost ÷ cost of tvm-default), each known model weighing the same."""
+    """Ridge regression of log(cost ÷ cost of tvm-default), with equal weight per known model."""
 
     def __init__(self, records: Iterable[ModelRecord], objective: str):
-        """`records` must not be empty."""
+        """Fit the regression; `records` must not be empty."""
         records = list(records)
         self._specs = sorted({spec for record in records for tail in record.tails for spec in tail})
         self._model = _fitted(records, objective, self._specs)
 
     def predict(self, queries: Sequence[Query]) -> list[float]:
-        """One number per query; smaller is better."""
+        """Predict one number per query; smaller is better."""
         if not queries:
             return []
         found = self._model.predict([query.row(self._specs) for query in queries])

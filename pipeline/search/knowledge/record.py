@@ -1,12 +1,12 @@
-"""What is known about one model: its graph states, how passes lead from one to another, and what each is worth.
+"""Record of one model: graph states, the passes between them, and outcomes.
 
     state 0 ──decompose-ops-for-inference──► state 1 ──eliminate-common-subexpr──► state 3
        │                                        │
        ▼ one outcome per tail                   ▼ one outcome per tail
 
-Explicit effects are the differences of outcomes along an edge, implicit ones the edges a state has and the one before
-it has not. A step along an edge includes the clean-up that follows every graph pass of a candidate (actions.CLEAN_UP).
-With the edges any sequence of the passes can be looked up, not only those that were evaluated.
+Explicit effects are the differences of outcomes along an edge, implicit ones the edges a state has and its predecessor
+has not. A step along an edge includes the clean-up that follows every graph pass of a candidate (candidates.CLEAN_UP).
+By the edges any sequence of the passes can be looked up, not only the evaluated ones.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 from .features import FEATURES
 
-#: what a sequence is taken to cost where it fails or where nobody knows: as much as TVM's default
+#: assumed cost of a sequence that fails or was never evaluated: as much as TVM's default
 UNKNOWN = 1.0
 
-#: in `State.edges`: the pass fails on this graph, or leads to a state that was not looked at
+#: in `KnownState.edges`: the pass fails on this graph, or leads to a state beyond the record
 BEYOND = -1
 
 Specs = tuple[str, ...]
@@ -28,7 +28,7 @@ Specs = tuple[str, ...]
 
 @dataclass(frozen=True)
 class KnownSequence:
-    """A sequence by its specs: graph passes, then a tail from the graph to kernels."""
+    """Sequence by its specs: graph passes, then a tail to kernels."""
 
     prefix: Specs
     tail: Specs
@@ -36,7 +36,7 @@ class KnownSequence:
 
 @dataclass(frozen=True)
 class KnownOutcome:
-    """What a sequence costs, by objective (of evaluation.OBJECTIVES), in parts of what `tvm-default` costs."""
+    """Cost of a sequence by objective, relative to `tvm-default`; see evaluation.OBJECTIVES."""
 
     ram: float
     sum: float
@@ -47,8 +47,11 @@ class KnownOutcome:
 
 @dataclass(frozen=True)
 class KnownState:
-    """A graph: its `features` (search/knowledge/features.py); `edges`, the numbers of the states that passes lead to, without the
-    passes that change nothing; and per tail of the record the number of its outcome, None where there is none."""
+    """Graph state of a record.
+
+    `features` are those of features.py. `edges` map specs to the numbers of the next states, without passes that change
+    nothing. `outcomes` are, per tail of the record, the number of its outcome, None if there is none.
+    """
 
     features: tuple[float, ...]
     edges: Mapping[str, int]
@@ -57,8 +60,11 @@ class KnownState:
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """One model on one target. State 0 is the imported graph, tail 0 TVM's default. `digest` is that of the structure
-    of the graph, without weights. Two tails have one outcome where they lead to the same kernels."""
+    """Record of one model on one target.
+
+    State 0 is the imported graph, tail 0 TVM's default. `digest` is a hash of the graph's structure, without weights.
+    Two tails have one outcome if they lead to the same kernels.
+    """
 
     model: str
     digest: str
@@ -69,11 +75,11 @@ class ModelRecord:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Records with one key tell of the same thing."""
+        """Return the identity of the record: graph structure and target."""
         return (self.digest, self.target)
 
     def cost(self, sequence: KnownSequence, objective: str) -> float:
-        """The cost of `sequence` on this model, 1 being `tvm-default`'s; UNKNOWN where it fails or was never tried."""
+        """Return the cost of `sequence` relative to `tvm-default`; UNKNOWN if it fails or was never tried."""
         number = self.state_after(sequence.prefix)
         if number is None or sequence.tail not in self.tails:
             return UNKNOWN
@@ -85,7 +91,7 @@ class ModelRecord:
         return None if outcome is None else self.outcomes[outcome].cost(objective)
 
     def state_after(self, prefix: Iterable[str]) -> int | None:
-        """The state the passes of `prefix` lead to; None where one fails or leads beyond what is known."""
+        """Return the state after the passes of `prefix`; None if one fails or leads beyond the record."""
         number = 0
         for spec in prefix:
             number = self.states[number].edges.get(spec, number)
@@ -94,7 +100,7 @@ class ModelRecord:
         return number
 
     def prefixes(self) -> dict[int, Specs]:
-        """The shortest prefix to every state, breadth-first; of equally short ones the first by name."""
+        """Find the shortest prefix to every state, breadth-first; ties are broken by name."""
         found: dict[int, Specs] = {0: ()}
         for number in (waiting := [0]):
             for spec, after in sorted(self.states[number].edges.items()):
@@ -104,11 +110,11 @@ class ModelRecord:
         return found
 
     def best(self, objective: str) -> float:
-        """The least cost of all sequences."""
+        """Return the least cost of all sequences."""
         return min(outcome.cost(objective) for outcome in self.outcomes)
 
     def winners(self, objective: str, within: float = 0.001) -> tuple[KnownSequence, ...]:
-        """For each tail by which the best cost is reached, up to `within` of it, the shortest sequence that does."""
+        """Return, per tail that reaches the best cost up to `within`, the shortest such sequence."""
         limit = self.best(objective) * (1 + within)
         found: dict[Specs, KnownSequence] = {}
         for state, prefix in self.prefixes().items():
@@ -120,20 +126,20 @@ class ModelRecord:
 
 
 def first_problem(record: ModelRecord) -> str | None:
-    """What makes a record useless, or None."""
+    """Describe the first defect of a record, or return None."""
     if not record.states or not record.tails or not record.outcomes:
         return "it has no states, tails or outcomes"
     if any(not math.isfinite(cost) or cost <= 0 for each in record.outcomes for cost in (each.ram, each.sum)):
-        return "an outcome is no positive number"
+        return "an outcome is not a positive number"
     for number, state in enumerate(record.states):
         if len(state.features) != len(FEATURES) or not all(map(math.isfinite, state.features)):
-            return f"state {number} has not the {len(FEATURES)} features of this version"
+            return f"state {number} lacks the {len(FEATURES)} features of this version"
         if not all(BEYOND <= after < len(record.states) for after in state.edges.values()):
             return f"an edge of state {number} leads nowhere"
         if len(state.outcomes) != len(record.tails):
-            return f"state {number} has not one outcome per tail"
+            return f"state {number} lacks an outcome per tail"
         if not all(each is None or 0 <= each < len(record.outcomes) for each in state.outcomes):
-            return f"state {number} names an outcome that is not there"
+            return f"state {number} names an unknown outcome"
     if record.states[0].outcomes[0] is None:
         return "it has no outcome of tvm-default"
     return None

@@ -1,4 +1,4 @@
-"""The knowledge file: records of models, versioned, sorted, the same bytes for the same records.
+"""Knowledge file: records of models, versioned and sorted; same records, same bytes.
 
     knowledge.json of the package  +  the file of a model repo  ──►  Knowledge
 """
@@ -17,7 +17,7 @@ from .record import ModelRecord, first_problem
 
 SHIPPED = Path(__file__).with_name("knowledge.json")
 
-#: rises when the shape of the file or the meaning of a field changes (the features, for one)
+#: raised when the shape of the file or the meaning of a field changes (the features, for one)
 SCHEMA = 1
 
 _HINT = "Remove it and run `passfit learn` again."
@@ -35,16 +35,16 @@ class _File(_Versions):
 
 
 def merged(older: Iterable[ModelRecord], newer: Iterable[ModelRecord]) -> tuple[ModelRecord, ...]:
-    """One record per key, the newer of two, in the order of names and keys."""
+    """Merge records by key, keeping the newer of two; sorted by name and key."""
     records = {record.key: record for record in (*older, *newer)}
     return tuple(sorted(records.values(), key=lambda record: (record.model, record.key)))
 
 
 def read_records(path: Path) -> tuple[ModelRecord, ...]:
-    """The records of a knowledge file.
+    """Read the records of a knowledge file.
 
-    Raises ConfigError where it cannot be read, is malformed, or was learnt with another catalogue of passes, whose
-    effects are no longer those of this one.
+    Raises ConfigError if it cannot be read, is malformed, or was learnt with another catalogue of passes, as their
+    effects may differ.
     """
     text = read_text(path, "Run `passfit learn` to make it.")
     versions = decode(_Versions, text, str(path), _HINT)
@@ -63,7 +63,7 @@ def read_records(path: Path) -> tuple[ModelRecord, ...]:
 
 
 def _unknown_spec(record: ModelRecord) -> str | None:
-    """What is wrong with the passes of a record, which are graph passes on edges and end in kernels in tails."""
+    """Describe the first invalid pass of a record: edges are graph passes, tails end in kernels."""
     specs = dict.fromkeys(spec for state in record.states for spec in state.edges)
     try:
         for sequence in (*record.tails, *((spec, *record.tails[0]) for spec in specs)):
@@ -74,6 +74,6 @@ def _unknown_spec(record: ModelRecord) -> str | None:
 
 
 def write_records(records: Iterable[ModelRecord], path: Path) -> None:
-    """Writes a knowledge file. Raises OutputError."""
+    """Write a knowledge file. Raises OutputError."""
     models = [asdict(record) for record in merged((), records)]
     write_text(path, json_lines({"schema": SCHEMA, "catalogue": CATALOGUE_VERSION, "models": models}))

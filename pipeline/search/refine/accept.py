@@ -1,4 +1,4 @@
-"""The candidate that a search hands back: the lowest with all levers pulled, as short as it can be, and accepted."""
+"""Choose the result of a search: lowest after refinement, minimal in length, accepted if lossy."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from .levers import Refinement, refine
 from .minimise import Worth, minimise
 from .splitting import Splitter
 
-#: states whose order is searched for where the sum counts, which no order changes
+#: states with a searched order if the objective is the sum, which no order changes
 ORDERED = 8
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """The candidate with its levers, what each of its passes is worth, and the lossy sequences that were refused.
+    """Refined winner of a search.
 
-    `complete`: no state the search evaluated leads to anything lower.
+    `ablation` is the worth of each of its passes, `rejected` the refused lossy sequences with the reason. `complete`:
+    no evaluated state can be refined to less.
     """
 
     pulled: Refinement
@@ -35,7 +36,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class _Choice:
-    """The best state with the same lossy passes, and the objective in bytes that its levers lead to."""
+    """Best state of one set of lossy passes, with its objective in bytes after refinement."""
 
     found: Evaluation
     reached: int
@@ -48,7 +49,7 @@ class _Choice:
 def accepted(
     trace: Trace, refuse: Callable[[Sequence], str], extra_compute: float | None, rungs: Ordered[float]
 ) -> Accepted:
-    """The best candidate that is exact or not refused. Raises ModelError where all are refused."""
+    """Return the best exact or accepted candidate. Raises ModelError if all are refused."""
     rejected: dict[str, str] = {}
     failures: dict[str, str] = {}
     evaluator, splitter = trace.evaluator, Splitter(trace.evaluator)
@@ -68,7 +69,10 @@ def accepted(
 
 
 def _by_ram(trace: Trace, splitter: Splitter, extra_compute: float | None) -> tuple[list[_Choice], bool]:
-    """The lowest of the exact states, and of each kind of lossy ones where that is lower; whether none was left out."""
+    """Choose the lowest exact state and, per set of lossy passes, any lower one.
+
+    The flag tells whether no finalist was left out.
+    """
     choices: list[_Choice] = []
     complete = True
     exact: int | None = None
@@ -85,10 +89,10 @@ def _by_ram(trace: Trace, splitter: Splitter, extra_compute: float | None) -> tu
 def _shortest(
     evaluator: Evaluator, splitter: Splitter, choice: _Choice, extra_compute: float | None, rungs: Ordered[float]
 ) -> tuple[Refinement, tuple[Worth, ...]]:
-    """As short as it can be, with all levers pulled, at the objective that was reached."""
+    """Minimise and refine a choice, at the objective that was reached."""
     pulled, ablation = _minimised(evaluator, splitter, choice, extra_compute, rungs)
     if pulled.best.key != choice.found.key and pulled.best.cost[0] != choice.reached:
-        # the search compares its own states: another one replaces them only where it leads to the same
+        # the search compares its own states: a shorter sequence to another state must reach the same objective
         pulled, ablation = _minimised(evaluator, splitter, choice, extra_compute, rungs, same_state=True)
     return pulled, ablation
 

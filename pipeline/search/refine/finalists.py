@@ -1,9 +1,9 @@
-"""The finalist that is lowest once every lever is pulled, found without pulling every lever of each.
+"""Find the finalist of lowest ram after refinement, without refining each fully.
 
-    in parts ──► in the best order ──► with steps run again
+    split ──► reorder ──► repeat
 
-A finalist goes on as long as its bound is below the best so far: a state that whole kernels make look bad may be the
-lowest in parts. Bounds alone rule a finalist out, or the effort allowed, which is told.
+Branch and bound: a finalist stays as long as its bound is below the best so far, since a state that is bad with whole
+kernels may be the lowest with splits. Only bounds rule a finalist out, or the effort allowed, which clears `complete`.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from ..evaluate.scoring import Arrangement
 from .split_plan import SplitPlan, lowest
 from .splitting import Splitter
 
-#: finalists worked on at once; the same for any number of workers, so that the result is
+#: finalists refined at once; the same for any number of workers, and so the result
 WAVE = 4
-#: kernels of finalists looked at in parts until no wave is begun; or a part of all kernels that the search evaluated, so
-#: that the time grows by a fraction of what it took
+#: kernels of split finalists after which no wave is begun; or one in PART of all kernels that the search evaluated, so
+#: that the time grows by a fraction of the search's
 KERNELS, PART = 300, 4
-#: steps of programs that repeats are tried on for each of these kernels
+#: steps on which repeats are tried, for each of these kernels
 STEPS = 10
 
 _Item = TypeVar("_Item")
-#: a finalist, and the ways to run it in parts
+#: a finalist and its split plans
 _Looked = tuple[Evaluation, tuple[SplitPlan, ...]]
 
 
 @dataclass(frozen=True)
 class Lowest:
-    """A finalist, its kernels whole, and the ram in bytes that its levers lead to; None where none is low enough.
+    """Lowest finalist, with whole kernels, and its ram in bytes after refinement; None if none is low enough.
 
-    `complete`: no finalist was left out, but for those whose bound is no lower.
+    `complete`: only finalists whose bound is no lower were left out.
     """
 
     found: Evaluation | None
@@ -54,9 +54,9 @@ def lowest_finalist(
     first: int | None = None,
     below: int | None = None,
 ) -> Lowest:
-    """The finalist that all levers make lowest, and `below` so many bytes of ram.
+    """Find the finalist of lowest ram after refinement, if `below` so many bytes.
 
-    `finalists` are the states in the order of their score, `first` is the key of one that is never left out for effort.
+    `finalists` are the states in the order of their score, `first` is the key of a state never left out for effort.
     `extra_compute` as in `levers.refine`: None leaves kernels whole.
     """
     race = _Race(evaluator, splitter, finalists, below)
@@ -65,7 +65,7 @@ def lowest_finalist(
     if extra_compute is None:
         race.reorder(finalists)
         return race.lowest()
-    # the cheapest first: each bound the later ones have to get below is lower for it
+    # the cheap steps first: they lower the incumbent that the later ones are bounded by
     looked_at = race.split(sorted(finalists, key=lambda each: each.key != first))
     race.reorder(finalists)
     race.repeat(sorted(looked_at, key=lambda one: one[0].key != first), extra_compute)
@@ -73,7 +73,7 @@ def lowest_finalist(
 
 
 class _Race:
-    """The best so far."""
+    """Branch and bound over finalists, keeping the best so far."""
 
     def __init__(
         self, evaluator: Evaluator, splitter: Splitter, finalists: Sequence[Evaluation], below: int | None
@@ -84,7 +84,7 @@ class _Race:
         self._kernels = max(KERNELS, sum(_footprint(each).kernels for each in finalists) // PART)
 
     def take(self, finalist: Evaluation, tried: Iterable[Evaluation]) -> None:
-        """Remember what some of the levers of a finalist led to."""
+        """Record refinements of a finalist, if better than the best so far."""
         for each in tried:
             if each.footprint is None:
                 continue
@@ -93,7 +93,7 @@ class _Race:
 
     @property
     def limit(self) -> float:
-        """The ram to get below, in bytes."""
+        """Return the ram in bytes to get below."""
         if self._best is not None:
             return _footprint(self._best[1]).ram
         return math.inf if self._below is None else self._below
@@ -105,7 +105,7 @@ class _Race:
         return Lowest(self._best[0], _footprint(self._best[1]).ram, complete)
 
     def reorder(self, finalists: Sequence[Evaluation]) -> None:
-        """Whole kernels in the best order that search finds, sharing memory as they do or not at all."""
+        """Reorder whole kernels by search, with their sharing and without any."""
         for wave in _waves(finalists):
             wanted = [(each, order) for each in wave for order in self._orders(each)]
             limit = None if math.isinf(self.limit) else int(self.limit)
@@ -121,7 +121,7 @@ class _Race:
             yield (Order(by="best"),)
 
     def split(self, finalists: Sequence[Evaluation]) -> list[_Looked]:
-        """In parts, as far as effort goes, then whole in the best order; those that were looked at and their ways."""
+        """Split finalists within the effort allowed, and reorder them; return each with its split plans."""
         looked_at: list[_Looked] = []
         for wave in _waves(finalists):
             going = self._going(wave)
@@ -136,7 +136,7 @@ class _Race:
         return sorted(looked_at, key=_needed)
 
     def repeat(self, looked_at: Sequence[_Looked], extra_compute: float) -> None:
-        """In parts with steps run again, as far as effort goes."""
+        """Split finalists with rematerialised steps, within the effort allowed."""
         steps = 0
         for wave in _waves(looked_at):
             going = self._going([each for each, _ in wave])
@@ -149,7 +149,7 @@ class _Race:
                 self._try(each, way)
 
     def _going(self, finalists: Iterable[Evaluation]) -> list[Evaluation]:
-        """Those whose bound allows them to get below the best."""
+        """Filter finalists by bound: it must be below the best so far."""
         return [each for each in finalists if each.least < self.limit]
 
     def _try(self, finalist: Evaluation, way: SplitPlan) -> None:
@@ -161,7 +161,7 @@ class _Race:
 
 
 def _needed(looked_at: _Looked) -> int:
-    """About the ram it needs in parts, before memory is shared."""
+    """Estimate the ram of a finalist with splits, before memory is shared."""
     finalist, ways = looked_at
     whole = _footprint(finalist)
     return min(way.nbytes for way in ways) + whole.ram - whole.arena

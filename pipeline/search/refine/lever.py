@@ -1,4 +1,4 @@
-"""What a lever on the arena of a winner led to, as search.json keeps it."""
+"""One refinement step of a winner, as stored in search.json."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Lever:
-    """The arena in bytes that a lever leads to, on top of those before it, with its passes on the program.
+    """Refinement step, on top of the earlier ones.
 
-    `extra_compute` is what is run again, as a fraction of the arithmetic there is.
+    `arena` is in bytes, `passes` are the specs of the program passes. `extra_compute` is recomputation as a fraction of
+    the original arithmetic.
     """
 
     lever: str

@@ -1,7 +1,7 @@
-"""What lowers the arena of a winner: the order, sharing, splits, and what is run again; one lever after the other.
+"""Refine the arena of a winner step by step: order, sharing, splits, rematerialisation.
 
-    given ─► order ─► share ─► split ─► repeat ─► next: what twice the extra compute would give
-                                 └─► rungs: with less and less of the splits, for whom speed matters too
+    given ─► order ─► share ─► split ─► repeat ─► next: with twice the extra compute
+                                 └─► rungs: with coarser and coarser splits, if latency matters too
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from .splitting import Splitter
 
 @dataclass(frozen=True)
 class Refinement:
-    """The best candidate with all levers that are allowed, what each of them gave, and what failed.
+    """Best candidate after all allowed steps.
 
-    `tried` are the candidates behind them, with what they run again. `next` says why the lever `next` was not tried; it is empty where it was.
+    `levers` are the steps in order, `failures` the reasons of failed sequences by their specs. `tried` are the
+    candidates of all steps. `next` is the reason why the step `next` was not tried; empty if it was.
     """
 
     best: Evaluation
@@ -37,12 +38,12 @@ class Refinement:
 
     @property
     def ram(self) -> int:
-        """Bytes."""
+        """Return the ram in bytes."""
         return _footprint(self.best).ram
 
 
 class Attempt(NamedTuple):
-    """A candidate with a footprint, by which lever it was reached, and what it runs again, as a fraction."""
+    """Candidate with a footprint, its refinement step, and its recomputation as a fraction."""
 
     lever: str
     evaluation: Evaluation
@@ -52,46 +53,47 @@ class Attempt(NamedTuple):
 def refine(
     evaluator: Evaluator, splitter: Splitter, found: Evaluation, max_extra_compute: float | None, rungs: Iterable[float] = ()
 ) -> Refinement:
-    """All levers on the module passes of `found`, whose kernels are whole. None as limit leaves them whole.
+    """Refine `found`, whose kernels are whole, by all steps; a limit of None leaves kernels whole.
 
-    Only a bound keeps a lever from being tried, so no lever missed here could lower the result.
-
-    `rungs` say which ways between whole kernels and splits are tried as well, as in `Splitter.rungs`; they are among
-    `tried`, and not the best.
+    Only a bound keeps a step from being tried, so no step left out could lower the result. `rungs` add candidates
+    between whole kernels and splits, as in `Splitter.rungs`; they are among `tried`, never `best`.
     """
-    pulling = _Refiner(evaluator, splitter, found)
-    pulling.pull("given", evaluator.arranged(found, (Order(by="given"),)))
-    pulling.pull("order", evaluator.arranged(found, (Order(by="best"),)))
-    pulling.pull("share", evaluator.finest_order([found]))
+    refiner = _Refiner(evaluator, splitter, found)
+    refiner.pull("given", evaluator.arranged(found, (Order(by="given"),)))
+    refiner.pull("order", evaluator.arranged(found, (Order(by="best"),)))
+    refiner.pull("share", evaluator.finest_order([found]))
     if max_extra_compute is None:
-        return pulling.result("kernels were to be left whole, or what was asked for fits already")
+        return refiner.result("splits are off, or the budget is met already")
     known = splitter.ways(found)
-    splitter.look_ahead(found, known, max_extra_compute, pulling.ram)
-    pulling.split("split", lowest(known))
+    splitter.look_ahead(found, known, max_extra_compute, refiner.ram)
+    refiner.split("split", lowest(known))
     repeating = splitter.lowest(found, known, max_extra_compute)
-    pulling.split("repeat", repeating)
+    refiner.split("repeat", repeating)
     for way in splitter.rungs(lowest(known), rungs):
-        pulling.rung(way)
-    reason = _no_next(pulling, repeating, max_extra_compute)
-    result = pulling.result(reason)
+        refiner.rung(way)
+    reason = _no_next(refiner, repeating, max_extra_compute)
+    result = refiner.result(reason)
     if not reason:
-        pulling.split("next", splitter.lowest(found, known, 2 * max_extra_compute, GLANCED_STEPS))
-    return replace(result, levers=tuple(pulling.levers), failures=pulling.failures)
+        refiner.split("next", splitter.lowest(found, known, 2 * max_extra_compute, GLANCED_STEPS))
+    return replace(result, levers=tuple(refiner.levers), failures=refiner.failures)
 
 
-def _no_next(pulling: _Refiner, way: SplitPlan, limit: float) -> str:
-    """Why it is no use, or not worth the time, to try twice the limit."""
+def _no_next(refiner: _Refiner, way: SplitPlan, limit: float) -> str:
+    """Return why twice the limit is not tried; empty if it is worth trying."""
     if limit == 0:
         return "nothing may be run again"
-    if pulling.arena <= way.unavoidable:
+    if refiner.arena <= way.unavoidable:
         return "the inputs or the outputs of the model alone take as much"
     if not way.refused:
-        return f"nothing was left out for want of the {limit:.0%} allowed"
+        return f"the limit of {limit:.0%} extra compute excluded nothing"
     return ""
 
 
 class _Refiner:
-    """The best so far: what a lever leads to counts where its ram is lower, and what was found if it is no higher."""
+    """Apply steps, keeping the best so far.
+
+    A step counts if its ram is lower; the step `share`, which is the search's own candidate, also if it is equal.
+    """
 
     def __init__(self, evaluator: Evaluator, splitter: Splitter, found: Evaluation):
         self.levers: list[Lever] = []
@@ -126,7 +128,7 @@ class _Refiner:
         self.tried += [Attempt("rung", each, way.extra_compute) for each in self._worked(way)[:1]]
 
     def _worked(self, way: SplitPlan) -> list[Evaluation]:
-        """What a way leads to, the best first."""
+        """Evaluate a split plan; return the candidates that succeed, best first."""
         tried = self._splitter.evaluations(self._found, way)
         worked = [each for each in tried if each.footprint is not None]
         self.failures |= {"; ".join(specs_of(each.passes)): each.failure for each in tried if each not in worked}

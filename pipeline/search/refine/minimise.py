@@ -1,4 +1,4 @@
-"""Make a sequence as short as it can be at the same cost, and say what each pass that is left is worth."""
+"""Minimise a sequence at equal cost, then ablate: measure the worth of each pass left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from ..evaluate.evaluation import Evaluation, Evaluator
 
 @dataclass(frozen=True)
 class Worth:
-    """What leaving a pass out would cost: bytes, and kernels. None where nothing could be compiled without it."""
+    """Cost of leaving a pass out, in bytes and kernels.
+
+    None if nothing compiles without it.
+    """
 
     spec: str
     ram: int | None
@@ -24,9 +27,9 @@ class Worth:
 def minimise(
     evaluator: Evaluator, best: Evaluation, same_state: bool = False
 ) -> tuple[Evaluation, tuple[Worth, ...]]:
-    """`best` without the passes whose removal costs nothing, last ones first; and what each one left is worth.
+    """Remove passes of `best` that cost nothing, last ones first; return it with the worth of the others.
 
-    With `same_state` only passes are removed that the state does not depend on.
+    With `same_state`, only passes are removed that do not change the state.
     """
     best = _without_idle(evaluator, best)
     while (shorter := _shorter(evaluator, best, same_state)) is not None:
@@ -37,7 +40,7 @@ def minimise(
 
 
 def _shorter(evaluator: Evaluator, best: Evaluation, same_state: bool) -> Evaluation | None:
-    """`best` with a pass less, or with less of a pass, at no higher cost; None where there is no such sequence."""
+    """Find a sequence with one pass less, or a simpler pass, at no higher cost; None if there is none."""
     passes = best.module_passes
     less = [passes[:place] + passes[place + 1 :] for place in reversed(_optional(best))]
     less += [
@@ -52,9 +55,9 @@ def _shorter(evaluator: Evaluator, best: Evaluation, same_state: bool) -> Evalua
 
 
 def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
-    """`best` without the passes that leave the module as it was: nothing needs to be evaluated for that.
+    """Remove passes that do not change the module, by state keys only.
 
-    `legalize` stays where the import made kernels already: a sequence needs it.
+    `legalize` stays even if the import made kernels already: a sequence needs it.
     """
     passes = best.module_passes
     keys = list(evaluator.keys(passes[:end] for end in range(len(passes) + 1)))
@@ -63,7 +66,7 @@ def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
 
 
 def _optional(evaluation: Evaluation) -> list[int]:
-    """The places of its module passes, but for `legalize`, without which there are no kernels."""
+    """List the positions of module passes except `legalize`, which makes the kernels."""
     return [place for place, each in enumerate(evaluation.module_passes) if not _leaves_graph(each)]
 
 
@@ -74,7 +77,10 @@ def _leaves_graph(each: ModulePass) -> bool:
 def _tried(
     evaluator: Evaluator, best: Evaluation, sequences: Iterable[tuple[ModulePass, ...]]
 ) -> Iterator[Evaluation | None]:
-    """Other module passes, each in the better of the order of `best` and the named ones; None where they fail."""
+    """Evaluate other module passes, None if they fail.
+
+    Each is in the order of `best` or in the best of the cheap ones, whichever is better.
+    """
     order = best.passes[-1]
     for tried in evaluator.evaluate_all(sequences):
         if tried.footprint is None:
@@ -86,7 +92,7 @@ def _tried(
 
 
 def _worth(spec: str, best: Evaluation, without: Evaluation | None) -> Worth:
-    """`best` beside what it is without a pass."""
+    """Compare `best` with the evaluation without the pass `spec`."""
     if without is None or without.footprint is None or best.footprint is None:
         return Worth(spec, None, None, None, None)
     less, full = without.footprint, best.footprint

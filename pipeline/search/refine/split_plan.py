@@ -1,4 +1,4 @@
-"""A way to run a program in parts: cut or not, its order, what is run again, and which steps run as one."""
+"""Split plan of a program: cut sums, order, repeats and streaming regions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from ..evaluate.scoring import Arrangement, arrangements
 
 
 def lowest(ways: Iterable[SplitPlan]) -> SplitPlan:
-    """The way with the least bound."""
-    # how memory is shared takes longest: only for those that need least before it is
+    """Return the plan of least bound, among the two of least bytes before sharing."""
+    # sharing takes longest: only for the plans that need least without it
     return min(sorted(ways, key=lambda way: way.nbytes)[:2], key=lambda way: way.bound)
 
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """A program, cut and ordered by `before`; the repeats that follow, and the segments that run as one after them."""
+    """Plan to split a program that `before` has cut and ordered.
+
+    `repeats` are applied first; `segments` are the steps of the repeated program that are streamed as one.
+    """
 
     before: Arrangement
     program: Program
@@ -32,9 +35,9 @@ class SplitPlan:
     alignment: int
     repeats: tuple[Repeat, ...] = ()
     segments: tuple[StreamedSteps, ...] = ()
-    #: alive at the fullest step before memory is shared
+    #: bytes alive at the fullest step before memory is shared
     nbytes: int = 0
-    #: repeats were left out for the arithmetic they take
+    #: the limit of extra compute excluded repeats
     refused: bool = False
 
     @cached_property
@@ -46,7 +49,7 @@ class SplitPlan:
 
     @cached_property
     def arrangements(self) -> list[tuple[int, Arrangement, Program]]:
-        """How memory is shared then, the lowest bound first."""
+        """Return the sharings of the split program, by increasing bound."""
         return arrangements(apply_partition(self.repeated, self.splits, self.segments, self.alignment), self.alignment)
 
     @property
@@ -55,17 +58,19 @@ class SplitPlan:
 
     @cached_property
     def fewest(self) -> SplitPlan:
-        """With no more segments than it needs."""
+        """Return this plan without redundant segments."""
         return _as_few_as_needed(self)
 
     @property
     def shared(self) -> list[Arrangement]:
-        """With no more segments than it needs, memory shared in the two most promising ways."""
+        """Return the passes of `fewest` with each of its two most promising sharings."""
         return [(*self.fewest.passes, *after) for _, after, _ in self.fewest.arrangements[:2]]
 
     def promises(self, found: Evaluation, ram: float) -> bool:
-        """Whether it can lower the arena of `found`, whose kernels are whole, and lead to less than `ram` in the best
-        order a search finds. Bounds alone say no."""
+        """Tell whether bounds allow less than `ram`, and a smaller arena than `found`.
+
+        The kernels of `found` are whole, `ram` is in bytes. The order is searched if the floor leaves it open.
+        """
         assert found.footprint is not None
         whole = found.footprint
         allowed = ram - (whole.ram - whole.arena - whole.workspace)
@@ -80,23 +85,23 @@ class SplitPlan:
 
     @property
     def unavoidable(self) -> int:
-        """What the inputs of the model alone take, or its outputs, in bytes."""
+        """Return the bytes of the model's inputs, or of its outputs, alone: no plan needs less."""
         return Partitioner(self.program, self.splits, self.alignment).unavoidable
 
     @property
     def extra_compute(self) -> float:
-        """What is run again, as a fraction of the arithmetic there is."""
+        """Return the recomputation as a fraction of the original arithmetic."""
         return work_of(self.repeated, self.splits) / work_of(self.program, self.splits) - 1 if self.repeats else 0.0
 
     @property
     def passes(self) -> Arrangement:
-        """The last segment first, so that the numbers of the others stay."""
+        """Return the plan as passes; the last segment first, so that the step numbers of the others stay."""
         repeats = (Rematerialise("+".join(map(str, each.steps)), each.before) for each in self.repeats)
         return (*self.before, *repeats, *(_pass(self.repeated, segment) for segment in reversed(self.segments)))
 
 
 def _as_few_as_needed(way: SplitPlan) -> SplitPlan:
-    """Without the segments that are not needed once memory is shared, the longest tried first."""
+    """Remove segments that are redundant once memory is shared, trying the longest first."""
     for segment in sorted(way.segments, key=lambda each: (each.first - each.last, each.first)):
         fewer = replace(way, segments=tuple(each for each in way.segments if each is not segment))
         if fewer.bound <= way.bound:

@@ -1,8 +1,8 @@
-"""Below the floor of one kernel: which steps to run as one, a few rows or channels at a time, and which to run again.
+"""Search split plans below the floor of whole kernels: streaming regions and repeats.
 
-    cut or not ─► order ─► repeats ─► the path whose fullest edge is least ─► what turns out not to be needed goes
+    cut or not ─► order ─► repeats ─► path of least fullest edge (a partition) ─► redundant segments removed
 
-Everything is judged on programs without kernels: what is joined is made only for the footprint of the result.
+Plans are compared on programs without kernels: a streamed kernel is made only for the footprint of the result.
 """
 
 from __future__ import annotations
@@ -25,36 +25,40 @@ from .split_plan import SplitPlan, lowest
 
 
 class Splitter:
-    """Looks at the candidates of one search in parts; what it finds for one it remembers."""
+    """Plan splits for the candidates of one search, with cached results."""
 
     def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator
-        #: by form, see `_form`: segments, and for each fraction of more arithmetic what repeats lead to
+        #: by form, see `_form`: the best partition, and the best repeats by limit of extra compute and of steps
         self._paths: dict[_Form, Partition] = {}
         self._repeating: dict[tuple[_Form, float, int], RepeatResult] = {}
 
     def ways(self, found: Evaluation) -> tuple[SplitPlan, ...]:
-        """The best segments of the kernels of `found` in each order worth a look, as they are and cut."""
+        """Return the best plan of `found` per distinct order, with whole and with cut sums."""
         (ways,) = self.ways_of([found])
         return ways
 
     def look_ahead(self, found: Evaluation, ways: Iterable[SplitPlan], extra_compute: float, ram: int) -> None:
-        """Work out at once what `lowest` with so much extra arithmetic will be asked for, and the `evaluations` of the
-        lowest way without any, where it may lead to less `ram`."""
+        """Compute ahead, in parallel, for `lowest` with this limit and `evaluations` of the lowest plan.
+
+        The latter only if that plan, without repeats, may lead to less `ram`.
+        """
         way = lowest(ways)
         arranged = [(found, each) for each in way.shared] if way.promises(found, ram) else []
         self._repeat([(found, ways)], extra_compute, arranged)
 
     def lowest(self, found: Evaluation, ways: Iterable[SplitPlan], extra_compute: float, steps: int = TRIED_STEPS) -> SplitPlan:
-        """The way with the least bound, where there may be more arithmetic by this fraction of what there is; `steps` as
-        in memory.streaming.rematerialise."""
+        """Return the plan of least bound with up to this fraction of extra arithmetic.
+
+        `steps` as in memory.streaming.rematerialise.
+        """
         (way,) = self.lowest_of([(found, ways)], extra_compute, steps)
         return way
 
     def lowest_of(
         self, asked: Sequence[tuple[Evaluation, Iterable[SplitPlan]]], extra_compute: float, steps: int = TRIED_STEPS
     ) -> list[SplitPlan]:
-        """`lowest` of each candidate and its ways; several are worked on at once."""
+        """Return `lowest` of each candidate and its plans; several are computed at once."""
         found = []
         for (_, ways), repeating in zip(asked, self._repeat(asked, extra_compute, steps=steps)):
             best = min([lowest(ways), *repeating], key=lambda way: way.bound)
@@ -62,7 +66,7 @@ class Splitter:
         return found
 
     def tried(self, ways: Iterable[SplitPlan], extra_compute: float, steps: int = TRIED_STEPS) -> int:
-        """How many steps repeats were tried on for these ways."""
+        """Count the steps on which repeats were tried for these plans."""
         places = {(_form(way), extra_compute, steps) for way in _different(ways)}
         return sum(self._repeating[place].tried for place in places if place in self._repeating)
 
@@ -73,7 +77,7 @@ class Splitter:
         then: Iterable[tuple[Evaluation, Arrangement]] = (),
         steps: int = TRIED_STEPS,
     ) -> list[list[SplitPlan]]:
-        """The different ways of each, with repeats that take no more than this fraction of the arithmetic there is."""
+        """Add repeats to the distinct plans of each candidate, within this fraction of extra arithmetic."""
         if extra_compute <= 0:
             return [[] for _ in asked]
         different = [list(_different(ways)) for _, ways in asked]
@@ -88,13 +92,17 @@ class Splitter:
         return [[_with_repeats(way, self._repeating[_form(way), extra_compute, steps]) for way in ways] for ways in different]
 
     def evaluations(self, found: Evaluation, way: SplitPlan) -> list[Evaluation]:
-        """The module passes of `found`, then this way with no more segments than it needs; memory shared in the two
-        most promising ways. Where one fails, it has no footprint."""
+        """Evaluate a plan after the module passes of `found`, without redundant segments.
+
+        One evaluation for each of the two most promising sharings; no footprint if one fails.
+        """
         return [self._evaluator.arranged(found, each) for each in way.shared]
 
     def rungs(self, way: SplitPlan, fractions: Iterable[float]) -> list[SplitPlan]:
-        """Ways between this one and whole kernels, which join less and more rows at a time: a fraction of 0.1 allows a
-        tenth of the bytes between the two."""
+        """Coarsen a plan towards whole kernels: fewer steps streamed, more rows at a time.
+
+        A fraction of 0.1 allows a tenth of the bytes between the plan and whole kernels on top of the plan's.
+        """
         paths = Partitioner(way.repeated, way.splits, way.alignment)
         whole = max(paths.alone, default=way.nbytes)
         found: dict[tuple[StreamedSteps, ...], SplitPlan] = {}
@@ -105,33 +113,33 @@ class Splitter:
         return list(found.values())
 
     def ways_of(self, founds: Sequence[Evaluation]) -> list[tuple[SplitPlan, ...]]:
-        """`ways` of each candidate; several are worked on at once."""
+        """Return `ways` of each candidate; several are computed at once."""
         alignment = self._evaluator.target.alignment
         orders = tuple(Order(by=name) for name in (*CHEAP_ORDERS, "best"))
-        errands = []
+        tasks = []
         for each in founds:
             specs = specs_of(each.module_passes)
-            errands += [WorkerTask(specs, partial(_ordered, specs=specs, cut=cut, orders=orders)) for cut in (False, True)]
-        ordered = self._evaluator.run(errands)
+            tasks += [WorkerTask(specs, partial(_ordered, specs=specs, cut=cut, orders=orders)) for cut in (False, True)]
+        ordered = self._evaluator.run(tasks)
         programs = [(*plain, *cut) for plain, cut in zip(ordered[::2], ordered[1::2])]
         new: dict[_Form, WorkerTask] = {}
-        for errand, of_one in zip(errands[::2], programs):
+        for task, of_one in zip(tasks[::2], programs):
             for one in of_one:
                 if _form(one) not in self._paths:
-                    new.setdefault(_form(one), WorkerTask(errand.specs, partial(_path, ordered=one, alignment=alignment)))
+                    new.setdefault(_form(one), WorkerTask(task.specs, partial(_path, ordered=one, alignment=alignment)))
         self._paths |= zip(new, self._evaluator.run(new.values()))
         return [tuple(_way(one, self._paths[_form(one)], alignment) for one in of_one) for of_one in programs]
 
 
 class _Ordered(NamedTuple):
-    """A program in the order that `before` ends with, and how its kernels can run in parts."""
+    """Program in the order `before` ends with, and the splits of its kernels."""
 
     before: Arrangement
     program: Program
     splits: Mapping[str, Splits]
 
 
-#: a program without names, and how each of its steps can run in parts: what segments and repeats hang on
+#: a program without names and the splits of its steps: segments and repeats depend on nothing else
 _Form = tuple[Program, tuple[Splits, ...]]
 
 
@@ -150,7 +158,7 @@ def _form(of: _Ordered | SplitPlan) -> _Form:
 
 
 def _ordered(scorer: Scorer, specs: Specs, cut: bool, orders: Sequence[Order]) -> list[_Ordered]:
-    """The program after `specs` in different orders; with sums cut, none where there are none to cut."""
+    """Return the program after `specs` in distinct orders; with `cut`, nothing if there are no sums to cut."""
     program, splits = scorer.splittable(specs, cut)
     if cut and program == scorer.splittable(specs, False)[0]:
         return []
@@ -170,7 +178,7 @@ def _way(ordered: _Ordered, path: Partition, alignment: int) -> SplitPlan:
 
 
 def _different(ways: Iterable[SplitPlan]) -> Iterator[SplitPlan]:
-    """The best order of the kernels as they are, and of those that are cut."""
+    """Yield the best plan with whole sums, and the best with cut sums."""
     ways = tuple(ways)
     for cut in (False, True):
         of_kind = [way for way in ways if (CutSums() in way.before) == cut]

@@ -1,6 +1,6 @@
-"""The strategies by name: ours, and those of the literature it is compared with.
+"""Search strategies by name, in STRATEGIES: ours, and the literature's for comparison.
 
-Each starts from `tvm-default`, so none returns anything worse.
+Each starts from `tvm-default`, so none returns anything worse. `trace.Trace` keeps the best state of a search.
 """
 
 from .annealing import annealing

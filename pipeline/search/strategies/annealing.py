@@ -1,4 +1,4 @@
-"""`annealing`: simulated annealing over sequences, 10 temperatures of 20 steps, as OPASS's authors compare with."""
+"""`annealing`: simulated annealing over sequences, 10 temperatures of 20 steps: a baseline of OPASS."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def annealing(trace: Trace, seed: int) -> None:
 
 
 def _change(trace: Trace, candidate: Candidate, choice: random.Random) -> Candidate:
-    """A pass more, another tail, or, one time in four, a pass less."""
+    """Draw a neighbour: one pass more or another tail; with probability 1/4 one pass less."""
     if candidate.prefix and choice.random() < 0.25:
         place = choice.randrange(len(candidate.prefix))
         return Candidate(candidate.prefix[:place] + candidate.prefix[place + 1 :], candidate.tail)

@@ -1,7 +1,7 @@
-"""Parametric actions around the peak: calls worth keeping out of the kernels that hold it up.
+"""Propose fusion barriers around the peak: calls to keep out of kernels that extend lifetimes.
 
-A fused kernel keeps everything its parts read alive until it runs. So the kernels to look into are the one that runs at
-the peak, and those that what is alive there waits for.
+A fused kernel keeps the operands of all its parts alive until it runs. Candidates are the kernel at the peak, and the
+last readers of the buffers alive there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from ..evaluate.scoring import Scorer
 
 
 def around_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> Iterator[Candidate]:
-    """`candidate` with one more call kept apart, for each call in a kernel that holds the peak of `found` up."""
+    """Yield `candidate` with one fusion barrier more, per call in a kernel holding the peak.
+
+    `found` is the evaluation of `candidate`.
+    """
     *before, fuse = candidate.tail
     if not isinstance(fuse, FuseOperators) or found.footprint is None:
         return
@@ -35,7 +38,7 @@ def _calls_at_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> l
     assert isinstance(fuse, FuseOperators)
     members = groups(scorer.module(specs_of(before)), fuse.group)
     program = scorer.program(specs_of(candidate.passes))
-    if len(members) != len(program.steps):  # a call whose result nobody needs has no step
+    if len(members) != len(program.steps):  # a dead call has no step
         return []
     ordered = program
     for each in found.passes:
@@ -46,9 +49,9 @@ def _calls_at_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> l
 
 
 def _holding(program: Program) -> list[int]:
-    """The step at which most bytes are alive, then the last readers of what is alive there and read later.
+    """Return the peak step, then the later last readers of buffers alive there.
 
-    A program whose copies all went away has no steps.
+    A program all of whose copies were removed has no steps.
     """
     if not program.steps:
         return []

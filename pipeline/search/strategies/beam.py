@@ -1,4 +1,4 @@
-"""`beam`: the best few states of each length, as OPASS's authors compare with (width 3)."""
+"""`beam`: beam search of width 3 over sequences by length, a baseline of OPASS."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from ..evaluate.candidates import Candidate, neighbours
 from .trace import Trace
 
 WIDTH = 3
-#: rounds without a better state before it gives up
+#: rounds without a better state before it ends
 PATIENCE = 2
 
 
 def beam(trace: Trace, seed: int) -> None:
-    """`seed` is not used: ties are broken by the order of the catalogue."""
+    """Search by beam; `seed` is unused: ties are broken by the order of the catalogue."""
     trace.evaluate(Candidate())
     frontier, seen, idle = [Candidate()], set(), 0
     while idle < PATIENCE and frontier:

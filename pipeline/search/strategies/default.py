@@ -1,4 +1,4 @@
-"""`tvm-default`: TVM's own sequence and nothing else, planned and scheduled by passfit."""
+"""`tvm-default`: TVM's own sequence only, planned and scheduled by passfit."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from .trace import Trace
 
 
 def tvm_default(trace: Trace, seed: int) -> None:
-    """`seed` is not used."""
+    """Evaluate TVM's default; `seed` is unused."""
     trace.evaluate(Candidate())

@@ -1,6 +1,6 @@
-"""`explicit`: `orchestrated` without implicit effects. A pass is kept only where it gains by itself.
+"""`explicit`: `orchestrated` without implicit effects; a pass is kept only if it gains by itself.
 
-It is there to be compared with: what passes make possible for others is worth the difference.
+An ablation: its distance to `orchestrated` is the worth of implicit effects.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .trace import Trace
 
 
 def explicit(trace: Trace, seed: int) -> None:
-    """`seed` is not used: nothing is left to chance."""
+    """Append each pass that lowers the cost by itself; deterministic, `seed` is unused."""
     if trace.evaluate_all(starts()):
         return
     tail = trace.best_candidate.tail

@@ -1,4 +1,4 @@
-"""`greedy`: the best stock order, then the best single change, again and again until none helps."""
+"""`greedy`: hill climbing from the best stock order by the best single change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .trace import Trace
 
 
 def greedy(trace: Trace, seed: int) -> None:
-    """`seed` is not used: nothing is left to chance."""
+    """Climb from the best start until no neighbour is better; deterministic, `seed` is unused."""
     if trace.evaluate_all(starts()):
         return
     improved = True

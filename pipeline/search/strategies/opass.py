@@ -1,8 +1,8 @@
-"""`opass`: the transfer graph of OPASS (ICSME 2024), with real state keys in place of (inputs, outputs, ops, bytes).
+"""`opass`: transfer graph of OPASS (ICSME 2024), with structural state keys.
 
-States keep opportunities: actions believed to change them. A child inherits its parent's; with a small probability
-all actions are tried on it again, and what is found is propagated to its ancestors (after a check) and descendants
-(without one).
+The paper keys states by (inputs, outputs, ops, bytes). States keep opportunities: actions believed to change them. A
+child inherits its parent's; with a small probability all actions are tried on it again, and the findings are propagated
+to its ancestors (after a check) and descendants (without one).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .trace import Trace
 ROUNDS = 200
 REDETECTION = 0.03
 
-#: a graph pass to append, or a tail to go down by
+#: a graph pass to append, or a tail to lower by
 _Action = Pass | tuple[Pass, ...]
 
 
@@ -55,7 +55,7 @@ class _TransferGraph:
         self.start = self._visit(Candidate(), None)
 
     def step(self) -> bool:
-        """Pick a state by rank, an untried opportunity of it uniformly, and apply it; False when nothing is left."""
+        """Apply a random untried opportunity of a state drawn by rank; False if none is left."""
         open_states = [(key, state) for key, state in self.states.items() if state.untried()]
         if not open_states:
             return False
@@ -71,7 +71,7 @@ class _TransferGraph:
         return True
 
     def detect(self, key: int) -> None:
-        """Try every action on a state; those that change it become opportunities, here and along the graph."""
+        """Try all actions on a state; record effective ones as opportunities, here and along the graph."""
         for action in (*self.trace.passes, *TAILS):
             if self.trace.finished:
                 return
@@ -89,7 +89,7 @@ class _TransferGraph:
         return found.footprint is not None and found.key != key
 
     def _visit(self, candidate: Candidate, parent: int | None) -> int | None:
-        """The key of the state `candidate` leads to, or None where it fails."""
+        """Evaluate `candidate` and link its state to `parent`; return the key, None if it fails."""
         self.trace.evaluate(candidate)
         found = self.trace.evaluator.evaluate(candidate.passes)
         if found.footprint is None:
@@ -103,7 +103,7 @@ class _TransferGraph:
         return found.key
 
     def _reach(self, key: int, side: str) -> list[int]:
-        """Every state above (`parents`) or below (`children`) in the order of discovery."""
+        """Collect all ancestors (`parents`) or descendants (`children`), breadth-first."""
         seen: dict[int, None] = {}
         waiting = sorted(getattr(self.states[key], side))
         while waiting:

@@ -1,10 +1,10 @@
-"""`orchestrated`: what served other models first, then every graph that can be reached, each by every way down.
+"""`orchestrated`: evaluate a coreset of other models, then every tail on the closure of graph states.
 
     coreset, starts ──► closure over graph states ──► every tail on every state, promising ones first ──► around the peak
 
 Sequences collapse: most passes change nothing on a given graph, and many orders lead to the same one. So graphs are
-enumerated breadth-first with a transposition table keyed by structural hash; where that ends within the limits, and
-every tail has been tried on every graph, the result is proved to be the best of these actions (`closed`).
+enumerated breadth-first with a transposition table keyed by structural hash. If that ends within the limits, and every
+tail was tried on every graph, the result is proved to be the best of these actions (`closed`).
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ..knowledge.explore import features_of
 from .around_peak import around_peak
 from .trace import Trace
 
-#: candidates that are worth the seconds it takes to load what predicts their gain
+#: candidates from which on loading the predictor pays, which takes seconds
 RANKED = 64
-#: candidates kept from one change at the peak to the next
+#: beam width of the changes around the peak
 WIDTH = 3
-#: graph states looked at, at most: a safety net for graphs on which passes undo each other
+#: graph states at most: a safety net for graphs on which passes undo each other
 STATES = 400
 
 _Prefix = tuple[Pass, ...]
 
 
 def orchestrated(trace: Trace, seed: int) -> None:
-    """`seed` is not used: nothing is left to chance."""
+    """Search the closure of graph states by all tails; deterministic, `seed` is unused."""
     objective = trace.evaluator.objective
     trace.evaluate(Candidate())
     if trace.evaluate_all((*trace.knowledge.coreset(objective), *starts())):
         return
     states, complete = _closure(trace)
-    # A graph that is good by one way down is likely to be good by others, and a way down that wins on one graph wins
-    # on others: the incumbent's tail first, then the states in the order of what that tail made of them.
+    # A graph that is good by one tail is likely to be good by others, and a tail that wins on one graph wins on
+    # others: the incumbent's tail first, then the states in the order of their score by that tail.
     first = trace.best_candidate.tail
     if trace.evaluate_all(Candidate(prefix, first) for prefix in states):
         return
@@ -50,7 +50,7 @@ def orchestrated(trace: Trace, seed: int) -> None:
 
 
 def _around_peak(trace: Trace) -> None:
-    """A beam over what can be changed at the peak of the best so far, as long as that lowers it."""
+    """Beam-search fusion barriers around the peak of the best state while they improve it."""
     if trace.best is None or _is_least(trace):
         return
     frontier, before = [trace.best_candidate], None
@@ -61,13 +61,13 @@ def _around_peak(trace: Trace) -> None:
             found = trace.evaluator.evaluate(parent.passes)
             for child in around_peak(trace.evaluator.scorer, parent, found):
                 arenas[child] = max(found.footprint.arena, arenas.get(child, 0))
-        # nothing is worked out of a child whose arena can be no smaller than its parent's
+        # a child is not planned if its floor rules out a smaller arena than its parent's
         trace.evaluate_all(arenas, arenas.values())
         frontier = sorted(arenas, key=lambda child: _score(trace, child, arenas[child]))[:WIDTH]
 
 
 def _is_least(trace: Trace) -> bool:
-    """Whether the best is no larger than the inputs of the model alone, or the outputs: other kernels change nothing."""
+    """Tell whether the best arena equals the inputs, or the outputs, alone: no kernels are smaller."""
     assert trace.best is not None and trace.best.footprint is not None
     program = trace.evaluator.scorer.program(specs_of(trace.best.module_passes))
     least = max(
@@ -78,13 +78,13 @@ def _is_least(trace: Trace) -> bool:
 
 
 def _closure(trace: Trace) -> tuple[list[_Prefix], bool]:
-    """The shortest prefix to every graph that can be reached, breadth-first; and whether these are all."""
+    """Enumerate reachable graphs breadth-first by shortest prefix; tell whether the closure is complete."""
     start = trace.evaluator.key(())
     assert start is not None
     states: dict[int, _Prefix] = {start: ()}
     layer: list[_Prefix] = [()]
     while layer:
-        # once is loss enough, and each time would be another graph
+        # a lossy pass runs once: each repetition would be a new graph
         longer = [
             (*prefix, each) for prefix in layer for each in trace.passes if not (each.lossy and each in prefix)
         ]

@@ -12,7 +12,7 @@ LENGTH = 8
 
 
 def random_walk(trace: Trace, seed: int) -> None:
-    """Every state on a walk is a candidate; walks go on until the limits, or until whole walks find nothing new."""
+    """Evaluate all states on random walks until the limits, or LENGTH walks find none."""
     choice = random.Random(seed)
     trace.evaluate(Candidate())
     stale = 0

@@ -1,4 +1,4 @@
-"""What every search strategy takes and returns."""
+"""Interface of search strategies: limits, trace of evaluated states, protocol."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from ..evaluate.candidates import Candidate, actions
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..knowledge.knowledge import Knowledge
 
-#: kernels of all states evaluated, where no number of states is asked for: half a minute's work on two cores …
+#: kernels of all states evaluated, if no number of states is given: half a minute's work on two cores …
 KERNELS = 3000
-#: operators that take as long as one of them, however they are fused
+#: operators that take as long as one kernel, however they are fused
 OPERATORS_A_KERNEL = 8
-#: … in at least so many states, which begin with what served other models, and at most so many
+#: … in at least so many states, which begin with the coreset of other models, and at most so many
 AT_LEAST, AT_MOST = 12, 256
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: after so many evaluated states (None: as many as the size of the graph allows, see KERNELS), or so
-    many seconds. `seconds` is a safety net: it makes results depend on the machine, so it is generous by default. `goal`
-    is what is good enough (of `flash`, the weights are looked at); None goes on to the least that can be found."""
+    """Limits of a search.
+
+    `evaluations` limits the states evaluated (None: by the size of the graph, see KERNELS). `seconds` is a safety net:
+    it makes results depend on the machine, so it is generous by default. `goal` is a sufficient footprint (its `flash`
+    is compared with the weights); None searches the minimum.
+    """
 
     evaluations: int | None = None
     seconds: float = 600.0
@@ -35,34 +38,34 @@ class Limits:
 
 @dataclass
 class Trace:
-    """The best so far. Every candidate passes through `consider`, which says whether to go on."""
+    """Record the states of a search and the best so far; `finished` tells when to stop."""
 
     limits: Limits
     evaluator: Evaluator
-    #: what is known of other models
+    #: records of other models
     knowledge: Knowledge = Knowledge()
     #: the graph passes a strategy may use
     passes: tuple[Pass, ...] = field(default_factory=actions)
     best: Evaluation | None = None
-    #: by set of lossy passes and by key, every state with the best sequence that leads to it
+    #: by set of lossy passes and by key: each state with the best sequence that leads to it
     states: dict[tuple[str, ...], dict[int, Evaluation]] = field(default_factory=dict)
     best_candidate: Candidate = Candidate()
     trajectory: list[dict[str, int]] = field(default_factory=list)
-    #: set by a strategy that has evaluated every state its actions can reach
+    #: set by a strategy that has evaluated every state in reach of its actions
     closed: bool = False
-    #: of the first state, or as many as its operators are worth
+    #: kernels of the first state, or the equivalent of its operators, if more
     _kernels: int = 0
     _started: float = field(default_factory=time.monotonic)
 
     def evaluate(self, candidate: Candidate) -> bool:
-        """Evaluate `candidate`; returns whether it is the best so far. A failure is only remembered."""
+        """Evaluate `candidate`; return whether it is the best so far. A failure is only recorded."""
         return self._consider_as(candidate, self.evaluator.evaluate(candidate.passes))
 
     def evaluate_all(self, candidates: Iterable[Candidate], below: Iterable[int | None] = repeat(None)) -> bool:
-        """Evaluate candidates in this order, each where it may be `below`; returns whether the limits are reached.
+        """Evaluate candidates in order; return whether the limits are reached.
 
-        The next ones are worked on ahead of time, so none may depend on what came of another. What comes of all of
-        them is the same as one by one.
+        A candidate is skipped if its floor rules out an arena `below` so many bytes. Candidates are evaluated ahead of
+        time, so none may depend on the outcome of another. Results are the same as one by one.
         """
         if self.finished:
             return True
@@ -80,7 +83,7 @@ class Trace:
         return better
 
     def consider(self, candidate: Evaluation) -> bool:
-        """Remember `candidate` if it is the best; returns whether it is."""
+        """Record an evaluation; return whether it is the best so far."""
         if candidate.footprint is None:
             return False
         self._kernels = self._kernels or max(candidate.footprint.kernels, self.evaluator.operators // OPERATORS_A_KERNEL)
@@ -98,30 +101,31 @@ class Trace:
             states[candidate.key] = candidate
 
     def finalists(self) -> list[list[Evaluation]]:
-        """The states of each set of lossy passes, the best first; the exact ones, then those with the best state."""
+        """Return the states of each set of lossy passes, best first; exact states, then sets by best state."""
         groups = [sorted(states.values(), key=lambda each: each.score) for states in self.states.values()]
         return sorted(groups, key=lambda group: (bool(group[0].loss), group[0].score))
 
     @property
     def finished(self) -> bool:
+        """Tell whether the limits are reached or the goal is met."""
         if self.evaluator.count >= self._most or time.monotonic() - self._started > self.limits.seconds:
             return True
         return self.fits
 
     def may_end_before(self, candidates: int) -> bool:
-        """Whether the search may be over before so many more are evaluated, so that their order counts."""
+        """Tell whether the search may end within so many candidates, so that their order matters."""
         return self.limits.goal is not None or self.evaluator.count + candidates > self._most
 
     @property
     def _most(self) -> int:
-        """Evaluations."""
+        """Return the limit of evaluations."""
         if self.limits.evaluations is not None:
             return self.limits.evaluations
         return min(AT_MOST, max(AT_LEAST, KERNELS // max(1, self._kernels)))
 
     @property
     def fits(self) -> bool:
-        """Whether the best so far is as good as was asked for."""
+        """Tell whether the best so far meets the goal."""
         if self.limits.goal is None or self.best is None or self.best.footprint is None:
             return False
         found, goal = self.best.footprint, self.limits.goal
@@ -129,6 +133,6 @@ class Trace:
 
 
 class Strategy(Protocol):
-    """Searches through `trace.evaluator`, handing every candidate to `trace.consider` until `trace.finished`."""
+    """Strategy: evaluates candidates through `trace` until `trace.finished`."""
 
     def __call__(self, trace: Trace, seed: int) -> None: ...

@@ -1,4 +1,4 @@
-"""Groups of element-wise operators, fused: no expression is larger than it may be, and none is computed otherwise."""
+"""Fused element-wise groups stay within the limit of expression size, with the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph divided into parts of one result: against what each part reads, needs and costs."""
+"""Check the division into single-result parts by the reads, needs and cost of each part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel that reads each element of its input at most once: against a count of the reads, form by form."""
+"""Compare the detection of read-once reductions with a count of the reads, form by form."""
 
 from __future__ import annotations
 

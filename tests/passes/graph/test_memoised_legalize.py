@@ -1,4 +1,4 @@
-"""What a rule remembers is what TVM's own rule makes, whatever was legalized before."""
+"""Memoised rules give the kernels of TVM's own rules, whatever was legalized before."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`split-rows`, `split-channels`, `cut-sums` and `rematerialise`: their specs, their place, what they do to steps."""
+"""`split-rows`, `split-channels`, `cut-sums`, `rematerialise`: specs, levels and effect on steps."""
 
 import pytest
 

@@ -54,16 +54,16 @@ def test_two_graphs_ways_down_are_no_sequence(one: tuple[Pass, ...], other: tupl
     "specs, said",
     [
         ([], "no `legalize`"),
-        (["order"], "'order' works on the lowered or program, but stands where the graph is at hand"),
+        (["order"], "'order' works on the lowered or program level, but stands at the graph level"),
         (
             ["fuse-operators", "legalize"],
-            "'fuse-operators' works on the kernels, but stands where the graph is at hand",
+            "'fuse-operators' works on the kernels level, but stands at the graph level",
         ),
         (["legalize", "canonicalize-bindings"], "'canonicalize-bindings' works on the graph"),
-        (["legalize", "legalize"], "'legalize' works on the graph, but stands where the kernels is at hand"),
+        (["legalize", "legalize"], "'legalize' works on the graph level, but stands at the kernels level"),
         (
             ["legalize", "order", "fuse-operators"],
-            "'fuse-operators' works on the kernels, but stands where the lowered is at hand",
+            "'fuse-operators' works on the kernels level, but stands at the lowered level",
         ),
     ],
 )

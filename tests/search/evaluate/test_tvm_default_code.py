@@ -1,4 +1,4 @@
-"""The code of tvm-default, built aside."""
+"""Code size of tvm-default, computed in a process aside."""
 
 import os
 import signal

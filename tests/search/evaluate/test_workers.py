@@ -1,4 +1,4 @@
-"""Who works does not show in what comes of it; a candidate that takes its process down costs one candidate."""
+"""Results do not depend on the workers; a candidate that kills its process costs one candidate."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What exploring a model writes down is what a search would find, and can be relied on."""
+"""Records of explored models agree with a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of what a search is told: what to try first, and in which order to go on."""
+"""Laws of the coreset and the ranking."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

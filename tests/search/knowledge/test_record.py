@@ -1,4 +1,4 @@
-"""Laws of what is known about one model."""
+"""Laws of a model's record."""
 
 from dataclasses import replace
 

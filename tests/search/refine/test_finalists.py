@@ -1,4 +1,4 @@
-"""The lowest finalist is the one that pulling every lever of each would find; what is left out is told."""
+"""Compare the lowest finalist with full refinement of each; finalists left out are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each lever gives: no more than the one before it, and what its passes replay to."""
+"""Laws of refinement steps: none is worse than the one before, and its passes replay to its arena."""
 
 from functools import cache
 

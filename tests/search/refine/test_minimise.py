@@ -1,4 +1,4 @@
-"""Minimising: what is left out costs nothing, what is left in is worth something."""
+"""Laws of minimisation: passes removed cost nothing, passes kept are worth something."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Actions around the peak: a call kept out of its kernel lets go of what the kernel holds."""
+"""Fusion barriers around the peak end lifetimes that the fused kernel extended."""
 
 import numpy as np
 import pytest
