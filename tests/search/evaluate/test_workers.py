@@ -205,11 +205,11 @@ def test_killing_a_worker_changes_nothing():
 SCRIPT = """
 import time
 from passfit.frontend.relax.to_relax import to_relax
-from passfit.passes.sequence.sequence.catalogue import CATALOGUE
+from passfit.passes.sequence.catalogue import CATALOGUE
 from passfit.search.evaluate.child import CandidateLimits
-from passfit.search import forked as processes
+from passfit.search.evaluate import forked as processes
 from passfit.search.evaluate.forked import forked
-from passfit.passes.sequence.replay import port_names
+from passfit.frontend.imported_model import port_names
 from passfit.search.search import search
 from passfit.targets import get_target
 from tests.search.test_search import network
@@ -231,7 +231,7 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_child_outlives_the_search(how):
     parent = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], cwd=Path(__file__).parents[2], start_new_session=True,
+        [sys.executable, "-c", SCRIPT], cwd=Path(__file__).parents[3], start_new_session=True,
         preexec_fn=hear_interrupts, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     children = _wait_for(lambda: len(pids := _children(parent.pid)) == 2 and pids)
