@@ -49,7 +49,7 @@ def build_and_run(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from . import with_plain_sums
+    from .cases import with_plain_sums
     from .cases import choose_cases
     from .run import verify_library
 
