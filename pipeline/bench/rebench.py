@@ -116,7 +116,7 @@ def rebench(
 ) -> Comparison:
     """Every graph of `folder`, by name; one that cannot be compared is told with the reason. Raises ModelError where there
     is none."""
-    from ..passes.sequence.failures import FAILURES
+    from ..passes.sequence.failures import failure_of
 
     files = sorted(folder.glob("*.onnx"))
     if not files:
@@ -127,7 +127,9 @@ def rebench(
         progress(file.name, done, len(files))
         try:
             graphs.append(_graph(file, target, evaluations, seeds, check, published.get(file.stem, {})))
-        except (PassfitError, *FAILURES) as error:
+        except Exception as error:
+            if not isinstance(error, PassfitError) and failure_of(error) is None:
+                raise
             refused.append(Refused(file.stem, reason_of(error)))
     return Comparison(tuple(graphs), tuple(refused))
 

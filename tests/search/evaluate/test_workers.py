@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("tvm")
 
 from hypothesis import given, settings
+from tvm.error import InternalError
 
 from passfit.errors import ConfigError, PlanError
 from passfit.frontend.imported_model import port_names
@@ -97,6 +98,14 @@ def test_a_bug_in_an_errand_is_raised_where_it_was_asked_for():
     evaluator.close()
 
 
+@pytest.mark.parametrize("workers", [InProcess, forked(1)])
+def test_a_bug_in_a_pass_ends_the_search(monkeypatch, workers):
+    monkeypatch.setattr(CATALOGUE[VICTIM], "apply", lambda self, module: module.no_such_attribute)
+    with pytest.raises(AttributeError, match="no_such_attribute"):
+        found(network(["conv", "Relu"]), workers, "greedy")
+    assert _children() == []
+
+
 def test_no_more_is_asked_for_than_a_window_ahead():
     model = network(["conv", "Relu"])
     evaluator = Evaluator(to_relax(model), "small", TARGET, *port_names(model), workers=forked(2))
@@ -114,7 +123,7 @@ def test_no_more_is_asked_for_than_a_window_ahead():
 
 
 def raises(self, module):
-    raise RuntimeError("boom")
+    raise InternalError("boom")
 
 
 def sleeps(self, module):
@@ -205,9 +214,9 @@ def test_killing_a_worker_changes_nothing():
 SCRIPT = """
 import time
 from passfit.frontend.relax.to_relax import to_relax
-from passfit.passes.sequence.sequence.catalogue import CATALOGUE
+from passfit.passes.sequence.catalogue import CATALOGUE
 from passfit.search.evaluate.child import CandidateLimits
-from passfit.search import forked as processes
+from passfit.search.evaluate import forked as processes
 from passfit.search.evaluate.forked import forked
 from passfit.passes.sequence.replay import port_names
 from passfit.search.search import search
@@ -231,7 +240,7 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_child_outlives_the_search(how):
     parent = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], cwd=Path(__file__).parents[2], start_new_session=True,
+        [sys.executable, "-c", SCRIPT], cwd=Path(__file__).parents[3], start_new_session=True,
         preexec_fn=hear_interrupts, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     children = _wait_for(lambda: len(pids := _children(parent.pid)) == 2 and pids)
