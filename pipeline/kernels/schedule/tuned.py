@@ -6,7 +6,6 @@ more workspace than the program has. So no tuning costs ram.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -38,13 +37,12 @@ class ScheduleRequest:
     @property
     def fingerprint(self) -> str:
         """The same in every process, whatever the names, for kernels of one structure that are scheduled alike."""
-        import tvm_ffi
+        from ...tir.structural_key import structural_key
 
         kernel = self.kernel
         if kernel.attrs and "global_symbol" in kernel.attrs:
             kernel = kernel.without_attr("global_symbol")
-        parts = (tvm_ffi.structural_hash(kernel), *map(str, operand_types(kernel)), sorted(self.repackable), self.fixed_shapes)
-        return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:32]
+        return structural_key(kernel, operand_types(kernel), sorted(self.repackable), self.fixed_shapes)
 
     def scheduled(self, spec: str) -> Schedule | None:
         """The kernel as a choice says, for the threads of the machine; None where it cannot be. Raises ConfigError where
