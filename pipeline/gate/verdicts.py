@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ..artifacts.places import REMAKE, Result, compile_dir
-from ..memory.footprint import Footprint
+from ..artifacts.places import REMAKE, compile_dir
+from ..memory.footprint import Footprint, FootprintReport
 from ..params.params import Params, declared
 from ..support.sizes import format_bytes
 from .growth import Growth
@@ -67,9 +67,9 @@ class Verdict:
 
 def judge(
     params: Params,
-    results: Mapping[Pair, Result],
+    results: Mapping[Pair, FootprintReport],
     capacities: Mapping[str, Capacity],
-    previous: Mapping[Pair, Result] | None = None,
+    previous: Mapping[Pair, FootprintReport] | None = None,
     growth: Growth | None = None,
     broken: Mapping[Pair, Verdict] | None = None,
     pastless: Mapping[Pair, str] | None = None,
@@ -98,8 +98,8 @@ def judge(
     return verdicts
 
 
-def remarks(results: Mapping[Pair, Result]) -> list[str]:
-    """List remarks without failure: libraries compiled but not executed, and lossy ones."""
+def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
+    """What does not fail, and should be known: libraries that were compiled and never run, and lossy ones."""
     return [
         f"{model} @ {target}: {remark}"
         for (model, target), result in results.items()
@@ -110,7 +110,7 @@ def remarks(results: Mapping[Pair, Result]) -> list[str]:
     ]
 
 
-def _error(result: Result) -> str:
+def _error(result: FootprintReport) -> str:
     error = result.measured.max_rel_error
     return "its error was not measured" if error is None else f"max error {error:.1e} of the range"
 
@@ -125,7 +125,7 @@ def unchecked(model: str, target: str, kind: LimitKind, why: str) -> Verdict:
     return Verdict(model, target, "result", kind, None, None, False, why)
 
 
-def _limits(params: Params, result: Result, capacity: Capacity) -> Iterator[Verdict]:
+def _limits(params: Params, result: FootprintReport, capacity: Capacity) -> Iterator[Verdict]:
     budget = params.budget(result.model, result.target)
     for quantity in QUANTITIES:
         used = getattr(result.best, quantity)
@@ -135,7 +135,7 @@ def _limits(params: Params, result: Result, capacity: Capacity) -> Iterator[Verd
         yield _compare(result, quantity, "capacity", used, getattr(capacity, quantity), "the device's capacity")
 
 
-def _measured(result: Result) -> Iterator[Verdict]:
+def _measured(result: FootprintReport) -> Iterator[Verdict]:
     if result.measured.ran and result.measured.ram is not None:
         limit = _agreement(result.best, result.measured.page or _PAGE)
         what = f"the predicted {format_bytes(result.best.ram)} and its tolerance"
@@ -147,14 +147,16 @@ def _agreement(best: Footprint, page: int) -> int:
     return best.ram + best.ram * 2 // 100 + 2 * page
 
 
-def _growth(result: Result, before: Result, growth: Growth) -> Iterator[Verdict]:
+def _growth(result: FootprintReport, before: FootprintReport, growth: Growth) -> Iterator[Verdict]:
     for quantity in QUANTITIES:
         base = getattr(before.best, quantity)
         what = f"{format_bytes(base)} + {growth.text}"
         yield _compare(result, quantity, "growth", getattr(result.best, quantity), growth.limit(base), what)
 
 
-def _compare(result: Result, quantity: Quantity, kind: LimitKind, used: int, limit: int, what: str) -> Verdict:
+def _compare(
+    result: FootprintReport, quantity: Quantity, kind: LimitKind, used: int, limit: int, what: str
+) -> Verdict:
     ok = used <= limit
     distance = f"{format_bytes(limit - used)} below {what}" if ok else f"over {what} by {format_bytes(used - limit)}"
     measured = "measured " if kind == "measured" else ""

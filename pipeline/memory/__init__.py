@@ -5,11 +5,11 @@ Public faces: the names in `__all__`; `streaming` is imported by its modules.
 
 from .files.footprint_file import read_report, write_report
 from .files.plan_file import SavedPlan, read_plan, write_plan
-from .footprint import Budget, Footprint, FootprintReport, Measured, Start
+from .footprint import Baseline, Budget, Footprint, FootprintReport, Measured, Start, fits
 from .liveness import ALIGNMENT, Lifetime, Parts, alive_bytes, bound, floor, lifetimes, ports_floor, shared_floor
 from .order.best_order import CHEAP_ORDERS, FoundOrder, best_order, orders
 from .order.step_graph import check_order
-from .placement.account import account, fits, sum_of_tensors
+from .placement.account import account, sum_of_tensors
 from .placement.plan_arena import ArenaPlan, plan_arena
 from .sharing.share import share
 from .validation.validate_plan import validate_plan
@@ -18,6 +18,7 @@ __all__ = [
     "ALIGNMENT",
     "CHEAP_ORDERS",
     "ArenaPlan",
+    "Baseline",
     "Budget",
     "Footprint",
     "FootprintReport",

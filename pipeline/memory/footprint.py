@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -74,39 +74,63 @@ class Budget:
     flash: int | None = None
 
 
+def fits(ram: int, flash: int, budget: Budget, capacity_ram: int, capacity_flash: int) -> bool:
+    """Tell whether `ram` and `flash` are within the budget, or within the target's capacity where no budget is set."""
+    ram_limit = capacity_ram if budget.ram is None else budget.ram
+    flash_limit = capacity_flash if budget.flash is None else budget.flash
+    return ram <= ram_limit and flash <= flash_limit
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Hold the same model through TVM's own pipeline. `code` is the text and read-only data of its kernels.
+
+    `flash` is weights + code; both are None where the kernels were not built.
+    """
+
+    name: str
+    ram: int
+    flash: int | None
+    arena: int
+    workspace: int
+    weights: int
+    code: int | None = field(default=None, kw_only=True)
+    kernels: int
+    sum: int
+
+    @classmethod
+    def of(cls, footprint: Footprint, code: int | None = None) -> Baseline:
+        """Name the footprint of TVM's default, and leave out its bound, floor and proof, which TVM does not tell."""
+        flash = None if code is None else footprint.weights + code
+        arena, workspace = footprint.arena, footprint.workspace
+        return cls(
+            "tvm-default", footprint.ram, flash, arena, workspace, footprint.weights, footprint.kernels, footprint.sum,
+            code=code,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class FootprintReport:
-    """One model on one target: the content of footprint.json.
-
-    `fits` is against the budget, and against the target's capacity where no budget is set. `exact` is false if the
-    sequence has a lossy pass. `baseline_code` is the text and read-only data of the baseline's kernels. It is None
-    where they were not built: the baseline's flash is unknown then.
-    """
+    """One model on one target: footprint.json. `fits` is against the budget, and against the target's capacity
+    where no budget is set. `exact` is false where the sequence has a lossy pass."""
 
     model: str
     target: str
     start: Start
     best: Footprint
-    baseline: Footprint
+    baseline: Baseline
     measured: Measured
     budget: Budget = field(default_factory=Budget)
     fits: bool = True
     exact: bool = True
-    baseline_code: int | None = None
 
-    @property
-    def baseline_flash(self) -> int | None:
-        """Return weights and code of the baseline, in bytes; None if its code is unknown."""
-        return None if self.baseline_code is None else self.baseline.weights + self.baseline_code
+    def within(self, budget: Budget, ram: int, flash: int) -> FootprintReport:
+        """Return the report with a budget, and whether it fits; `ram` and `flash` are the target's capacities in bytes.
+
+        Compilation reads no budget, so that a new one reruns none: `budget` and `fits` are filled in afterwards.
+        """
+        return replace(self, budget=budget, fits=fits(self.best.ram, self.best.flash, budget, ram, flash))
 
     def to_json(self) -> dict:
-        """Return the object of footprint.json.
-
-        The baseline is named, and leaves out the fields that TVM does not tell.
-        """
-        data = asdict(self)
-        code = data.pop("baseline_code")
-        baseline = {"name": "tvm-default", **data["baseline"], "flash": self.baseline_flash, "code": code}
-        for unknown in ("bound", "floor", "proved"):
-            del baseline[unknown]
-        return data | {"baseline": baseline}
+        """Return the object written to footprint.json."""
+        return asdict(self)

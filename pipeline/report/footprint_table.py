@@ -21,8 +21,6 @@ def footprint_table(report: FootprintReport) -> RenderableType:
         table.add_column(column, justify=justify)
     for field in _FIELDS:
         ours, theirs = getattr(report.best, field), getattr(report.baseline, field)
-        if field == "flash":
-            theirs = report.baseline_flash
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
         table.add_row(field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio)
     table.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Ordered
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 
 from tvm.ir import IRModule
@@ -12,7 +12,7 @@ from tvm.ir import IRModule
 from ..errors import ConfigError, ModelError, did_you_mean
 from ..memory import Footprint
 from ..passes.program.order import Order
-from ..passes.sequence.failures import FAILURES
+from ..passes.sequence.failures import failure_of
 from ..passes.sequence.sequence import TVM_DEFAULT, Sequence
 from ..targets import Target
 from .evaluate.candidates import actions
@@ -95,9 +95,11 @@ def search(
     if objective not in OBJECTIVES:
         raise ConfigError(f"There is no objective '{objective}'.", did_you_mean(objective, OBJECTIVES))
     if baseline is None:
-        with suppress(*FAILURES):  # raised again below, unless no candidate compiles, which is reported first
-            # before the fork, so that workers inherit its caches
+        try:  # first, since workers that are forked then know what it took to find it
             baseline = tvm_default(module, target, inputs, outputs)
+        except Exception as error:  # raised below, unless it is known by then what no candidate survives
+            if failure_of(error) is None:
+                raise
     evaluator = Evaluator(module, name, target, inputs, outputs, objective, workers)
     with closing(evaluator):
         shown = progress or (lambda what, done, best: None)

@@ -61,7 +61,7 @@ def _problem(error: ValidationError) -> str:
     field = ".".join(map(str, first["loc"])) or "the content"
     if first["type"] == "missing":
         return f"{field} is missing"
-    return f"{field}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+    return f"{field} {first['msg'].replace('Input should', 'should', 1)}"
 
 
 def json_lines(data: dict) -> str:

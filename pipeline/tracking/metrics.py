@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..artifacts.places import Result
+from ..memory.footprint import FootprintReport
 
 
-def metrics(result: Result, trajectory: Sequence[tuple[int, int]]) -> Iterator[tuple[str, float]]:
+def metrics(result: FootprintReport, trajectory: Sequence[tuple[int, int]]) -> Iterator[tuple[str, float]]:
     """Name and value, `memory/ram` first: MLflow compares runs by the metric logged first. Sizes in bytes.
 
     `trajectory` is (evaluation, best ram so far) of the search; its last point, one step later, is the ram of what was

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..artifacts.places import Result
+from ..memory.footprint import FootprintReport
 from ..support.sizes import format_bytes
 
 
-def note(result: Result) -> str:
+def note(result: FootprintReport) -> str:
     """The run's description in Markdown: a table of what the model costs, against the baseline."""
     best, before = result.best, result.baseline
     rows = [
@@ -37,7 +37,7 @@ def _bytes(value: int | None) -> str:
     return "–" if value is None else format_bytes(value)
 
 
-def _budget_line(result: Result) -> str:
+def _budget_line(result: FootprintReport) -> str:
     limit = result.budget.ram
     if limit is None:
         return "no ram budget" if result.fits else "does not fit"

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..artifacts.places import REMAKE, Result, compile_dir, judged_text, optimize_dir, profile_dir, read_result, within
+from ..artifacts.places import REMAKE, compile_dir, optimize_dir, profile_dir, read_result
 from ..errors import PassfitError
+from ..memory.files.footprint_file import report_text
+from ..memory.footprint import FootprintReport
 from ..params.params import Params
 from ..targets.catalogue import get_target
 from .metrics import metrics
@@ -62,7 +64,7 @@ class RunRecord:
     `metrics` are in the order in which MLflow shall show them; `trajectory` is (evaluation, best ram in bytes).
     """
 
-    result: Result
+    result: FootprintReport
     content: str
     footprint: str
     params: dict[str, str]
@@ -83,9 +85,9 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecor
     result = read_result(repo, model, target)
     if result is None:
         return None
-    place, device = repo / compile_dir(model, target) / _FOOTPRINT, get_target(target, repo)
-    result = within(result, params.budget(model, target), device.ram, device.flash)
-    footprint = judged_text(place.read_text(encoding="utf-8"), result)
+    device = get_target(target, repo)
+    result = result.within(params.budget(model, target), device.ram, device.flash)
+    footprint = report_text(result)
     artifacts = tuple(_artifacts(repo, model, target))
     digests = {path.name: _digest(path) for path in artifacts}
     settings = {"strategy": params.search.strategy, "max-extra-compute": str(params.search.max_extra_compute)}

@@ -2,7 +2,7 @@
 
 It needs no TVM, so an empty file takes no time.
 
-    {"format": 3, "target": "x86-64", "device": {…}, "tvm": "0.27.0.post1", "how": "native, caches warm", "unit": "ns",
+    {"format": 4, "target": "x86-64", "device": {…}, "tvm": "0.27.0.post1", "how": "native, caches warm", "unit": "ns",
      "seed": 0, "layout": {"spec": "layout{steps=0+3,program=…}", "before": 9, "after": 8, "tried": 12, "proved": true,
      "taken": true, "whole": {"unit": "ms", "before": 2.4, "after": 2.3, "taken": true}, "note": ""},
      "whole": {"unit": "ms", "before": 2.3, "after": 1.9, "taken": true},
@@ -27,9 +27,9 @@ from ..passes.sequence.catalogue import parse_spec
 from ..support.text_files import decode, json_lines, read_text, write_text
 from ..targets import Target
 
-#: version of the file's meaning
-FORMAT = 3
-#: choice of a kernel that keeps the rules' schedule
+#: rises when a file means something else
+FORMAT = 4
+#: the choice of a kernel that keeps the rules' schedule
 RULES = "rules"
 _AGAIN = "Run `passfit tune` again."
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from passfit.artifacts import origin
 from passfit.frontend.source.model_record import model_record
-from passfit.memory.footprint import Footprint, FootprintReport, Measured, Start
+from passfit.memory.footprint import Baseline, Footprint, FootprintReport, Measured, Start
 from passfit.params.params import load_params
 from passfit.targets.catalogue import get_target
 
@@ -29,7 +29,7 @@ def footprint(model: str = "a", target: str = "x86-64", ram: int = 500 * KIB, fl
         kernels=3, sum=ram,
     )  # fmt: skip
     ran = replace(Measured(True, "native", None, 1.5, 0.0, 0.0), **measured)
-    return FootprintReport(model, target, Start(2 * ram, 5), best, best, ran).to_json()
+    return FootprintReport(model, target, Start(2 * ram, 5), best, Baseline.of(best), ran).to_json()
 
 
 def made_from(repo: Path, model: str, target: str) -> tuple[dict, dict]:

@@ -83,7 +83,7 @@ def test_a_malformed_footprint_is_refused(repo, text, said):
     repo.footprint().write_text(text)
     result = run_gate(repo.path)
     assert result.exit_code == 2
-    assert "ERROR a @ x86-64: out/compile/a/x86-64/footprint.json: " in result.text and said in result.text
+    assert "ERROR a @ x86-64: 'out/compile/a/x86-64/footprint.json': " in result.text and said in result.text
 
 
 def test_a_footprint_of_something_else_is_stale(repo):

@@ -8,7 +8,7 @@ import pytest
 
 from passfit.artifacts.places import compile_dir, kept_footprint
 from passfit.errors import ConfigError
-from passfit.memory.footprint import Footprint, FootprintReport, Measured, Start
+from passfit.memory.footprint import Baseline, Footprint, FootprintReport, Measured, Start
 from passfit.params.params import load_params
 from passfit.stages.footprint import footprint
 
@@ -23,7 +23,8 @@ def in_a_repo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     place = compile_dir("ocr", "rpi4") / "footprint.json"
     place.parent.mkdir(parents=True)
-    report = FootprintReport("ocr", "rpi4", Start(9, 1), BEST, BEST, Measured(True, "native", None, 1.0, 0.0, 0.0))
+    ran = Measured(True, "native", None, 1.0, 0.0, 0.0)
+    report = FootprintReport("ocr", "rpi4", Start(9, 1), BEST, Baseline.of(BEST), ran)
     place.write_text(json.dumps(report.to_json()))
 
 

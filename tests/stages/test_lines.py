@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from passfit.memory.footprint import Footprint, FootprintReport, Measured, Start
+from passfit.memory.footprint import Baseline, Footprint, FootprintReport, Measured, Start
 from passfit.stages._lines import compile_line, optimize_line, profile_line
 
 BEST = Footprint(
@@ -12,8 +12,9 @@ BEST = Footprint(
     kernels=3, sum=4000,
 )  # fmt: skip
 REPORT = FootprintReport(
-    "ocr", "rpi4", Start(9, 1), BEST, replace(BEST, ram=1 << 19), Measured(True, "native", 270000, 1.5, 1e-6, 2e-6)
-)
+    "ocr", "rpi4", Start(9, 1), BEST, Baseline.of(replace(BEST, ram=1 << 19)),
+    Measured(True, "native", 270000, 1.5, 1e-6, 2e-6),
+)  # fmt: skip
 
 
 def test_a_search_says_ram_ratio_and_states():

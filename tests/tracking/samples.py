@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from passfit.memory.footprint import Footprint, FootprintReport, Measured, Start
+from passfit.memory.footprint import Baseline, Footprint, FootprintReport, Measured, Start
 from passfit.params.params import Params, load_params
 
 PARAMS = """
@@ -78,7 +78,7 @@ class Repo:
         """What the stages leave for one model on one target."""
         measured = Measured(True, "native", 700, 1.5, 1e-6, 2e-6)
         best = replace(BEST, ram=ram)
-        baseline = replace(BEST, ram=2 * BEST.ram)
+        baseline = Baseline.of(replace(BEST, ram=2 * BEST.ram))
         report = FootprintReport(model, target, Start(9000, 5), best, baseline, measured)  # the budget is params.yaml's
         folder = f"compile/{model}/{target}"
         self.write(f"{folder}/footprint.json", report.to_json())

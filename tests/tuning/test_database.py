@@ -80,7 +80,7 @@ def test_an_empty_one_is_valid_on_its_target_alone(tmp_path: Path, name: str):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 2}, "format 2, not 3"),
+        ({"format": 3}, "format 3, not 4"),
         ({"tvm": "0.20.0"}, "tvm 0.20.0"),
         ({"device": {"cpu": "x86-64-v4"}}, "device"),
         ({"target": None}, "target null"),
@@ -100,7 +100,7 @@ def test_what_is_of_something_else_is_refused(tmp_path: Path, change: dict, said
     assert "passfit tune" in refused.value.hint
 
 
-@pytest.mark.parametrize("content", ["", "no json", "[]", "{}", '{"format": 3}'])
+@pytest.mark.parametrize("content", ["", "no json", "[]", "{}", '{"format": 4}'])
 def test_what_is_no_database_is_refused(tmp_path: Path, content: str):
     (tmp_path / "t.json").write_text(content)
     with pytest.raises(ConfigError, match="t.json"):

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
-import tvm_ffi
-from tvm.tirx import IntImm, PrimFunc
+from tvm.tirx import PrimFunc
 
 from ...program import Overlay
 from ...targets import Machine
 from ...tir.in_place_analysis import Sharing
+from ...tir.structural_key import structural_key
 from .candidates import Schedule, Schedules, fits, largest_default, schedules
 from .shared_log import SharedLog
 
@@ -45,7 +44,7 @@ class ScheduleSummaries:
     ) -> dict[str, ScheduleSummary]:
         """Summarise the schedule `schedule_program` would choose by rule for each kernel of a program."""
         asked = [
-            (name, _key(kernels[name], private[name], machine), lambda name=name: schedules(kernels[name], private[name], machine))
+            (name, structural_key(kernels[name], sorted(private[name]), machine), lambda name=name: schedules(kernels[name], private[name], machine))
             for name in sorted(kernels, reverse=self.backwards)
         ]
         most = largest_default(
@@ -74,17 +73,6 @@ class ScheduleSummaries:
             if self.lines is not None:
                 self.lines.append(json.dumps([key, self._known[key]]))
         return self._known[key]
-
-
-def _key(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> str:
-    """Hash a kernel's structure: equal in every process, whatever the names.
-
-    TVM's hash alone is equal for many kernels that differ only in a few extents or offsets.
-    """
-    numbers: list[int] = []
-    tvm_ffi.structural_walk(kernel, (IntImm, lambda each: numbers.append(each.value)))
-    parts = (tvm_ffi.structural_hash(kernel), numbers, sorted(repackable), machine)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
 def _written(schedule: Schedule) -> list:

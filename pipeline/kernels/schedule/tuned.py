@@ -6,7 +6,6 @@ more workspace than the program has. So no tuning costs ram.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -37,14 +36,13 @@ class ScheduleRequest:
 
     @property
     def fingerprint(self) -> str:
-        """Hash the request: equal in every process, whatever the names, for kernels of one structure and options."""
-        import tvm_ffi
+        """The same in every process, whatever the names, for kernels of one structure that are scheduled alike."""
+        from ...tir.structural_key import structural_key
 
         kernel = self.kernel
         if kernel.attrs and "global_symbol" in kernel.attrs:
             kernel = kernel.without_attr("global_symbol")
-        parts = (tvm_ffi.structural_hash(kernel), *map(str, operand_types(kernel)), sorted(self.repackable), self.fixed_shapes)
-        return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:32]
+        return structural_key(kernel, operand_types(kernel), sorted(self.repackable), self.fixed_shapes)
 
     def scheduled(self, spec: str) -> Schedule | None:
         """Schedule the kernel by a spec, for the threads of the machine; None if it does not fit.

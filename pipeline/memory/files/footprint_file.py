@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
-from ...errors import ConfigError
 from ...support.text_files import decode, read_text, write_text
 from ..footprint import FootprintReport
 
@@ -13,20 +13,26 @@ _HINT = "Run the compilation that writes it again."
 
 
 def write_report(report: FootprintReport, path: Path) -> None:
-    """Write footprint.json, the same bytes for the same report. Raises OutputError."""
-    write_text(path, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
+    """Writes footprint.json, the same bytes for the same report. Raises OutputError."""
+    write_text(path, report_text(report))
+
+
+def report_text(report: FootprintReport) -> str:
+    """Return the content of footprint.json, the same text for the same report."""
+    return json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
 
 
 def read_report(path: Path) -> FootprintReport:
-    """Read footprint.json. Raises ConfigError naming the file and its problem.
+    """Reads footprint.json back. Raises ConfigError that names the file and what is wrong with it."""
+    return parse_report(read_text(path, _HINT), str(path))
 
-    The file leaves out the baseline's bound and floor: they are 0 here, and its flash is that of its weights.
+
+def parse_report(text: str, where: str, hint: str = _HINT) -> FootprintReport:
+    """Return the report in `text`; messages call the file `where` and give `hint` as the next step.
+
+    Raises ConfigError for text that is not JSON, and for a field that is missing or of the wrong type.
     """
-    data = decode(dict, read_text(path, _HINT), str(path), _HINT)
-    baseline = data.get("baseline")
-    if not isinstance(baseline, dict):
-        raise ConfigError(f"'{path}': baseline is missing.", _HINT)
-    data["baseline_code"] = baseline.get("code")
-    known = {"code": 0, "flash": baseline.get("weights"), "bound": 0, "floor": 0, "proved": False}
-    data["baseline"] = baseline | known
-    return decode(FootprintReport, json.dumps(data), str(path), _HINT)
+    report = decode(FootprintReport, text, where, hint)
+    if report.baseline.code is None:  # before it was known, the flash was that of the weights alone
+        return replace(report, baseline=replace(report.baseline, flash=None))
+    return report

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...program import Program
 from ...targets import Target
-from ..footprint import Budget, Footprint
+from ..footprint import Footprint
 from .plan_arena import ArenaPlan
 
 if TYPE_CHECKING:
@@ -52,13 +52,6 @@ def sum_of_tensors(program: Program) -> int:
     inputs = [port.tensor for port in program.inputs if program.tensors[port.tensor].buffer in read]
     tensors = sum(program.tensors[tensor].nbytes for tensor in dict.fromkeys((*inputs, *writes)))
     return tensors + sum(weight.nbytes for weight in program.weights)
-
-
-def fits(ram: int, flash: int, budget: Budget, capacity_ram: int, capacity_flash: int) -> bool:
-    """Tell whether `ram` and `flash` keep the budget, or the capacity without one."""
-    ram_limit = capacity_ram if budget.ram is None else budget.ram
-    flash_limit = capacity_flash if budget.flash is None else budget.flash
-    return ram <= ram_limit and flash <= flash_limit
 
 
 def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target) -> Footprint:

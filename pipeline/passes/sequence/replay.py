@@ -17,7 +17,7 @@ from ..base import ModulePass
 from ..graph.fuse_operators import FuseOperators
 from ..program.layout import Layout
 from .apply import apply_program_passes
-from .failures import FAILURES
+from .failures import failure_of
 from .sequence import Sequence
 
 
@@ -68,7 +68,9 @@ def lower_by_sequence(
             module = each.apply(module)
             if not fused:
                 before = grouped = module
-        except FAILURES as error:
+        except Exception as error:
+            if failure_of(error) is None:
+                raise
             raise SequenceError(
                 f"The pass '{each.spec}' fails on this model ({type(error).__name__}).",
                 "Leave it out, or let `passfit optimize` choose the sequence.",

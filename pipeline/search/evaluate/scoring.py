@@ -7,12 +7,8 @@ from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import tvm_ffi
 from tvm.ir import IRModule
 
-from passfit.passes.sequence.failures import FAILURES
-
-from ...errors import SequenceError
 from ...kernels.lower.lower import Lowered, lower
 from ...kernels.lower.schedule_program import summarise_schedules
 from ...kernels.rewrite.split_reductions import split_reductions
@@ -27,13 +23,10 @@ from ...passes.program.order import Order
 from ...passes.program.share import Share
 from ...passes.sequence.apply import apply_program_passes
 from ...passes.sequence.catalogue import parse_spec
+from ...passes.sequence.failures import PassFailure, failure_of
 from ...program import Program, Splits
 from ...targets import Target
 from .state_key import state_key
-
-# Ctrl-C in Python code called by TVM stays a KeyboardInterrupt; else it returns as a RuntimeError, one of FAILURES.
-tvm_ffi.register_error("KeyboardInterrupt", KeyboardInterrupt)
-
 
 Specs = tuple[str, ...]
 #: program passes of a candidate: splits, sharing, and last the order of the kernels
@@ -94,15 +87,12 @@ class Scorer:
         self._name, self._target, self._inputs, self._outputs = name, target, tuple(inputs), tuple(outputs)
         self.outlines = ScheduleSummaries()
         self._modules: dict[Specs, _Reached] = {(): (graph, state_key(graph))}
-        self._transitions: dict[tuple[int, str], _Reached | Exception] = {}
+        self._transitions: dict[tuple[int, str], _Reached | PassFailure] = {}
         self._scored: dict[int, EvaluationOutcome] = {}
         self._splittable: dict[tuple[int, bool], tuple[Program, Mapping[str, Splits]]] = {}
 
     def outcome(self, request: EvaluationRequest | WorkerTask, known: frozenset[int] = frozenset()) -> EvaluationOutcome:
-        """Replay a request and score its state, unless it is one of `known`.
-
-        An exception of FAILURES in a pass is a failed outcome; exceptions of a WorkerTask propagate.
-        """
+        """Replay and, unless the state is one of `known`, score. Let bugs through, and errors of an errand."""
         if isinstance(request, WorkerTask):
             return EvaluationOutcome(result=request.run(self))
         key = None
@@ -118,8 +108,11 @@ class Scorer:
                     return EvaluationOutcome(key, hopeless=True)
                 self._scored[key] = self._score(lowered.program, workspace, key)
             return self._scored[key]
-        except (*FAILURES, SequenceError) as error:
-            return EvaluationOutcome(key, failure=f"{type(error).__name__}: {_last_line(error)}")
+        except Exception as error:
+            failure = failure_of(error)
+            if failure is None:
+                raise
+            return EvaluationOutcome(key, failure=failure.reason)
 
     def module(self, specs: Specs) -> IRModule:
         """Return the module after the passes; exceptions of a pass propagate."""
@@ -157,7 +150,7 @@ class Scorer:
             if edge not in self._transitions:
                 self._transitions[edge] = _applied(specs[-1], before)
             reached = self._transitions[edge]
-            if isinstance(reached, Exception):
+            if isinstance(reached, PassFailure):
                 raise reached
             self._modules[specs] = reached
         return self._modules[specs]
@@ -196,13 +189,16 @@ class Scorer:
         return account(program, plan, workspace=workspace, code=0, weights_in_place=in_place)
 
 
-def _applied(spec: str, module: IRModule) -> _Reached | Exception:
-    """Apply a pass; return the module with its state key, or the exception, which is cached too."""
+def _applied(spec: str, module: IRModule) -> _Reached | PassFailure:
+    """Return the module after the pass, with its state key; or the failure, which would come again. Bugs go through."""
     try:
         after = parse_spec(spec).apply(module)
         return after, state_key(after)
-    except FAILURES as error:
-        return error.with_traceback(None)
+    except Exception as error:
+        failure = failure_of(error)
+        if failure is None:
+            raise
+        return failure
 
 
 def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangement, Program]]:
@@ -227,8 +223,3 @@ def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangemen
 
 def _size(footprint: Footprint) -> tuple[int, int]:
     return footprint.ram, footprint.kernels
-
-
-def _last_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

@@ -10,6 +10,7 @@ from ...errors import ModelError
 from ...passes.base import Pass
 from ...passes.sequence.sequence import specs_of
 from ..evaluate.candidates import TAILS, Candidate, actions, cleaned
+from ..evaluate.closure import Closure, Prefix
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .graph_features import graph_features
 from .record import BEYOND, KnownOutcome, KnownState, ModelRecord
@@ -94,30 +95,18 @@ def _groups(table: _Table, states: int) -> Iterator[list[_Cell]]:
     yield [(state, tail) for state in promising for tail in tails]
 
 
-def _closure(evaluator: Evaluator) -> tuple[list[tuple[Pass, ...]], list[dict[str, int]]]:
-    """Enumerate the first STATES graphs breadth-first: the shortest prefix and the edges of each."""
-    start = evaluator.key(())
-    assert start is not None
-    numbers = {start: 0}
-    prefixes: list[tuple[Pass, ...]] = [()]
-    edges: list[dict[str, int]] = []
-    for number, prefix in enumerate(prefixes):
-        found = {each.spec: _after(evaluator, (*prefix, each), numbers, prefixes) for each in actions()}
-        edges.append({spec: after for spec, after in sorted(found.items()) if after != number})
-    return prefixes, edges
-
-
-def _after(
-    evaluator: Evaluator, prefix: tuple[Pass, ...], numbers: dict[int, int], prefixes: list[tuple[Pass, ...]]
-) -> int:
-    """Number the state after `prefix`; BEYOND if it fails, or is new and beyond STATES."""
-    key = evaluator.key(cleaned(prefix))
-    if key is None:
-        return BEYOND
-    if key not in numbers and len(prefixes) < STATES:
-        numbers[key] = len(prefixes)
-        prefixes.append(prefix)
-    return numbers.get(key, BEYOND)
+def _closure(evaluator: Evaluator) -> tuple[list[Prefix], list[dict[str, int]]]:
+    """Return the shortest prefix to each of the first STATES graphs, and the state after every pass on each."""
+    closure = Closure(evaluator, actions(), STATES)
+    found: dict[int, dict[str, int]] = {}
+    for edge in closure.edges():
+        after = BEYOND if edge.after is None else edge.after
+        found.setdefault(edge.before, {})[edge.each.spec] = after
+    edges = [
+        {spec: after for spec, after in sorted(found.get(number, {}).items()) if after != number}
+        for number in range(len(closure.prefixes))
+    ]
+    return closure.prefixes, edges
 
 
 def _row(table: _Table, state: int) -> tuple[int | None, ...]:

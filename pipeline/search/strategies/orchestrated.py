@@ -9,9 +9,9 @@ tail was tried on every graph, the result is proved to be the best of these acti
 
 from __future__ import annotations
 
-from ...passes.base import Pass
 from ...passes.sequence.sequence import specs_of
-from ..evaluate.candidates import TAILS, Candidate, cleaned, starts
+from ..evaluate.candidates import TAILS, Candidate, starts
+from ..evaluate.closure import Closure, Prefix
 from ..knowledge.explore import features_of
 from .around_peak import around_peak
 from .trace import Trace
@@ -22,8 +22,6 @@ RANKED = 64
 WIDTH = 3
 #: graph states at most: a safety net for graphs on which passes undo each other
 STATES = 400
-
-_Prefix = tuple[Pass, ...]
 
 
 def orchestrated(trace: Trace, seed: int) -> None:
@@ -77,28 +75,13 @@ def _is_least(trace: Trace) -> bool:
     return trace.best.footprint.arena <= least and not trace.best.footprint.workspace
 
 
-def _closure(trace: Trace) -> tuple[list[_Prefix], bool]:
-    """Enumerate reachable graphs breadth-first by shortest prefix; tell whether the closure is complete."""
-    start = trace.evaluator.key(())
-    assert start is not None
-    states: dict[int, _Prefix] = {start: ()}
-    layer: list[_Prefix] = [()]
-    while layer:
-        # a lossy pass runs once: each repetition would be a new graph
-        longer = [
-            (*prefix, each) for prefix in layer for each in trace.passes if not (each.lossy and each in prefix)
-        ]
-        layer = []
-        for prefix, key in zip(longer, trace.evaluator.keys(map(cleaned, longer))):
-            if trace.finished:
-                return list(states.values()), False
-            if key is None or key in states:
-                continue
-            if len(states) == STATES:
-                return list(states.values()), False
-            states[key] = prefix
-            layer.append(prefix)
-    return list(states.values()), True
+def _closure(trace: Trace) -> tuple[list[Prefix], bool]:
+    """Return the shortest prefix to every graph that can be reached; and whether these are all."""
+    closure = Closure(trace.evaluator, trace.passes, STATES)
+    for edge in closure.edges():
+        if trace.finished or edge.beyond:
+            return closure.prefixes, False
+    return closure.prefixes, True
 
 
 def _score(trace: Trace, candidate: Candidate, below: int | None = None) -> tuple[int, ...]:

@@ -11,8 +11,9 @@ from tvm import relax
 from passfit.kernels.lower.schedule_program import schedule_program, summarise_schedules
 from passfit.kernels.schedule import summaries
 from passfit.kernels.schedule.shared_log import SharedLog
-from passfit.kernels.schedule.summaries import ScheduleSummaries, _key
+from passfit.kernels.schedule.summaries import ScheduleSummaries
 from passfit.targets import get_target
+from passfit.tir.structural_key import structural_key
 
 from ..programs import lowered, weight
 
@@ -76,5 +77,5 @@ def test_kernels_of_one_hash_are_told_apart():
         begin, end = [row, column], [row + 1, column + 1]
         program = lowered([(2, 128)], lambda x: relax.op.strided_slice(x, [0, 1], begin, end), ("legalize",))
         (kernel,) = program.kernels.values()
-        found.append(_key(kernel, frozenset(), machine))
+        found.append(structural_key(kernel, [], machine))
     assert found[0] != found[1]

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("tvm")
 
 from hypothesis import given, settings
+from tvm.error import InternalError
 
 from passfit.errors import ConfigError, PlanError
 from passfit.frontend.imported_model import port_names
@@ -97,6 +98,14 @@ def test_a_bug_in_an_errand_is_raised_where_it_was_asked_for():
     evaluator.close()
 
 
+@pytest.mark.parametrize("workers", [InProcess, forked(1)])
+def test_a_bug_in_a_pass_ends_the_search(monkeypatch, workers):
+    monkeypatch.setattr(CATALOGUE[VICTIM], "apply", lambda self, module: module.no_such_attribute)
+    with pytest.raises(AttributeError, match="no_such_attribute"):
+        found(network(["conv", "Relu"]), workers, "greedy")
+    assert _children() == []
+
+
 def test_no_more_is_asked_for_than_a_window_ahead():
     model = network(["conv", "Relu"])
     evaluator = Evaluator(to_relax(model), "small", TARGET, *port_names(model), workers=forked(2))
@@ -114,7 +123,7 @@ def test_no_more_is_asked_for_than_a_window_ahead():
 
 
 def raises(self, module):
-    raise RuntimeError("boom")
+    raise InternalError("boom")
 
 
 def sleeps(self, module):

@@ -9,6 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 pytest.importorskip("tvm")
 
+from tvm.error import InternalError
+
 from passfit.frontend.canonical.canonicalise import canonicalize
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
@@ -105,7 +107,7 @@ def test_twice_the_limit_is_not_tried_where_little_of_it_is_used():
 
 def test_a_split_that_fails_is_a_recorded_failure(monkeypatch):
     def broken(*_: object) -> None:
-        raise RuntimeError("no such window")
+        raise InternalError("no such window")
 
     monkeypatch.setattr(stream_region, "stream_region", broken)
     result = found.__wrapped__(0.0)

@@ -1,0 +1,127 @@
+"""Options that several commands share, each group a dataclass that a command takes as one parameter."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
+
+import typer
+
+from ..search.settings import SearchSettings
+from . import options
+
+if TYPE_CHECKING:
+    from ..memory.footprint import Budget
+    from ..targets import Target
+
+
+TargetName = Annotated[str, typer.Option("--target", help="a device: see `passfit targets`")]
+ShapeOption = Annotated[Optional[list[str]], typer.Option("--shape", help="INPUT=1x3x320x320, for dynamic inputs")]
+NameOption = Annotated[Optional[str], typer.Option("--name", help="what the model is called; its file by default")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever a strategy leaves to chance")]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter that is a group by the options in it, for typer to read."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            parameters += inspect.signature(groups[name], eval_str=True).parameters.values()
+        else:
+            parameters.append(parameter.replace(annotation=hints[name]))
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+
+    @wraps(command)
+    def ungrouped(**given: Any) -> None:
+        made = {name: kind(**{each.name: given.pop(each.name) for each in fields(kind)}) for name, kind in groups.items()}
+        command(**given, **made)
+
+    ungrouped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    ungrouped.__annotations__ = {each.name: each.annotation for each in parameters}
+    return ungrouped
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Hold what is said of models beside their source."""
+
+    shape: ShapeOption = None
+    fix: Annotated[Optional[list[str]], typer.Option("--fix", help="INPUT=VALUE: freeze an input to a number")] = None
+    name: NameOption = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the arguments of the api functions. Raises ConfigError."""
+        return {"name": self.name, "shapes": options.shapes(self.shape), "fix": options.fixed(self.fix)}
+
+
+@dataclass(frozen=True)
+class DeviceOptions:
+    """Hold the target of a library, and its limits."""
+
+    target: TargetName
+    budget: Annotated[Optional[list[str]], typer.Option("--budget", help="ram=8MiB or flash=16MiB")] = None
+    threads: Annotated[int, typer.Option("--threads", help="how many run the library; 1 by default")] = 1
+
+    def device(self) -> Target:
+        """Return the target of that name, here. Raises TargetError."""
+        from ..targets.catalogue import get_target
+
+        return get_target(self.target, Path()).with_threads(self.threads)
+
+    def limits(self) -> Budget:
+        """Return the budget in bytes. Raises ConfigError."""
+        return options.budget(self.budget)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Hold the options of a search; their defaults are those of SearchSettings."""
+
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="orchestrated, or one of the literature's to compare with")
+    ] = SearchSettings.strategy
+    evaluations: Annotated[
+        Optional[int],
+        typer.Option("--evaluations", min=1, help="candidates the search may evaluate; as many as the model's size allows"),
+    ] = SearchSettings.evaluations
+    until: Annotated[
+        str, typer.Option("--until", help="minimum, or fits: stop at the first sequence that does")
+    ] = SearchSettings.until
+    allow_lossy: Annotated[bool, typer.Option("--allow-lossy", help="admit float16 and fast math")] = SearchSettings.lossy
+    max_error: Annotated[
+        float, typer.Option("--max-error", min=0.0, help="of lossy results, relative to an output's range")
+    ] = SearchSettings.max_error
+    max_extra_compute: Annotated[
+        float,
+        typer.Option("--max-extra-compute", min=0.0, help="how much more arithmetic for less ram, as a fraction"),
+    ] = SearchSettings.max_extra_compute  # type: ignore[assignment]
+    no_splits: Annotated[bool, typer.Option("--no-splits", help="leave kernels whole: none is split or run again")] = False
+    max_latency: Annotated[
+        Optional[str],
+        typer.Option("--max-latency", help="20ms, or 1.5x what tvm-default's kernels take: the least ram within that"),
+    ] = None
+    knowledge: Annotated[
+        Optional[Path], typer.Option("--knowledge", help="a file of `passfit learn`, on top of passfit's own")
+    ] = SearchSettings.knowledge
+    seed: Seed = SearchSettings.seed
+    workers: Annotated[
+        Optional[int], typer.Option("--workers", min=0, help="processes; every core by default")
+    ] = SearchSettings.workers
+    executor: Annotated[
+        Optional[str], typer.Option("--executor", help="dask://HOST:PORT, to search on a cluster")
+    ] = SearchSettings.executor
+
+    def settings(self) -> SearchSettings:
+        """Return the settings of the search. Raises ConfigError."""
+        return SearchSettings(
+            self.strategy, self.evaluations, seed=self.seed, until=self.until, lossy=self.allow_lossy,
+            max_error=self.max_error, max_extra_compute=None if self.no_splits else self.max_extra_compute,
+            max_latency=options.latency(self.max_latency), knowledge=self.knowledge, workers=self.workers,
+            executor=self.executor,
+        )  # fmt: skip
