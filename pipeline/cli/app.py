@@ -302,6 +302,7 @@ def explain(
     folder: Annotated[Path, typer.Argument(help="a folder `passfit compile` wrote", metavar="DIR")],
     minimalloc: Annotated[Optional[Path], typer.Option("--minimalloc", help="write the buffers as MiniMalloc's CSV")] = None,
     solution: Annotated[Optional[Path], typer.Option("--solution", help="explain this solution of it instead")] = None,
+    wide: Annotated[bool, typer.Option("--wide", help="whole names, every buffer and ONNX node; 100 columns else")] = False,
 ) -> None:
     """What is alive at the peak, which ONNX nodes it comes from, what lowered it and what would."""
     from ..artifacts.places import search_file
@@ -317,7 +318,7 @@ def explain(
     if solution is not None:
         saved = read_minimalloc(saved, solution)
     levers = read_levers(search_file(folder), saved.plan.arena)
-    _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers)))
+    _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers), wide))
 
 
 @bench.command()

@@ -11,8 +11,9 @@ from typing import Literal
 
 from ..memory import ALIGNMENT, ArenaPlan, Lifetime, alive_bytes, lifetimes
 from ..memory.liveness import Parts, aligned
-from ..program import Program, Step
+from ..program import Program
 from ..support.sizes import format_bytes
+from .kernel_names import is_region, kernel_label
 from .levers import LeversFound, percent
 
 #: what holds the arena up: the placement, the order of the steps, one kernel, or the inputs or outputs of the model
@@ -20,16 +21,15 @@ Lever = Literal["planner", "order", "kernel", "ports"]
 
 #: a ring is what a region, steps run as one, keeps of a tensor between two of its steps
 Role = Literal["input", "output", "result", "ring"]
-#: what the names of regions begin with; see memory.streaming.region
-_REGION = "banded_"
 
 
 @dataclass(frozen=True)
 class Alive:
     """One buffer at the peak. `start` and `end` are its lifetime, half-open in steps; `offset` is in bytes.
 
-    `producer` is the kernel that writes it first and `nodes` that kernel's ONNX nodes: None and empty for an input.
-    `needed_by` is the kernel that reads it last, None where the caller does.
+    `producer` is the kernel that writes it first, `nodes` that kernel's ONNX nodes: None and empty for an input.
+    `needed_by` is the kernel that reads it last, None where the caller does. `made_at` and `needed_at` are the steps
+    of the two; -1 where there is no kernel.
     """
 
     name: str
@@ -41,6 +41,8 @@ class Alive:
     producer: str | None
     nodes: tuple[str, ...]
     needed_by: str | None
+    made_at: int = -1
+    needed_at: int = -1
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Kernel:
     @property
     def region(self) -> bool:
         """Whether it is several steps run as one."""
-        return self.kernel.startswith(_REGION)
+        return is_region(self.kernel)
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def _is_ring(program: Program, buffer: int) -> bool:
     if buffer in program.output_buffers() or any(buffer in program.buffers_of(step.reads) for step in program.steps):
         return False
     writers = [step for step in program.steps if buffer in program.buffers_of(step.writes)]
-    return bool(writers) and all(step.kernel.startswith(_REGION) for step in writers)
+    return bool(writers) and all(is_region(step.kernel) for step in writers)
 
 
 def _nbytes(program: Program, buffers: frozenset[int], alignment: int) -> int:
@@ -161,10 +163,11 @@ def _nbytes(program: Program, buffers: frozenset[int], alignment: int) -> int:
 def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], number: int, nbytes: int) -> Alive:
     buffer, life = program.buffers[number], lives[number]
     is_input, is_output = number in program.input_buffers(), number in program.output_buffers()
-    producer: Step | None = None
-    if not is_input:
-        producer = next((s for s in program.steps if number in program.buffers_of(s.writes)), None)
-    readers = [step.kernel for step in program.steps if number in program.buffers_of(step.reads)]
+    steps = list(enumerate(program.steps))
+    writers = () if is_input else (each for each in steps if number in program.buffers_of(each[1].writes))
+    made_at, producer = next(iter(writers), (-1, None))
+    readers = () if is_output else [each for each in steps if number in program.buffers_of(each[1].reads)]
+    needed_at, reader = readers[-1] if readers else (-1, None)
     return Alive(
         name=buffer.name,
         nbytes=nbytes,
@@ -174,7 +177,9 @@ def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], numbe
         end=life.end,
         producer=producer.kernel if producer else None,
         nodes=producer.nodes if producer else (),
-        needed_by=None if is_output or not readers else readers[-1],
+        needed_by=reader.kernel if reader else None,
+        made_at=made_at,
+        needed_at=needed_at,
     )
 
 
@@ -195,7 +200,7 @@ def _lever(plan: ArenaPlan, ports: int, held_by: Kernel | None) -> tuple[Lever, 
         )
     if held_by is not None and held_by.region:
         return "kernel", (
-            f"Steps run as one, {held_by.kernel}, work on all that is alive: {format_bytes(held_by.rings)} of rings, "
+            f"Steps run as one, {kernel_label(held_by.step, held_by.kernel)}, work on all that is alive: {format_bytes(held_by.rings)} of rings, "
             f"{format_bytes(held_by.nbytes - held_by.rings)} of whole operands and results. "
             "No order and no placement can lower it."
         )
