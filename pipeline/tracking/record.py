@@ -14,11 +14,11 @@ from ..artifacts.places import REMAKE, Result, compile_dir, judged_text, optimiz
 from ..errors import PassfitError
 from ..params.params import Params
 from ..targets.catalogue import get_target
-from .metrics import metrics
+from .metrics import Figure, TimedFront, figures
 from .note import note
 
 #: goes into the content hash: raise it when runs are logged in another way, so that they are logged again
-FORMAT = "3"
+FORMAT = "4"
 _FOOTPRINT = "footprint.json"
 
 
@@ -59,7 +59,7 @@ class RunRecord:
 
     `footprint` is the text of footprint.json as it is logged: with the budget of params.yaml, and whether that fits.
 
-    `metrics` are in the order in which MLflow shall show them; `trajectory` is (evaluation, best ram in bytes).
+    `figures` are in the order in which they are logged; the bytes of everything are in `footprint`.
     """
 
     result: Result
@@ -67,9 +67,8 @@ class RunRecord:
     footprint: str
     params: dict[str, str]
     tags: dict[str, str]
-    metrics: dict[str, float]
+    figures: tuple[Figure, ...]
     note: str
-    trajectory: tuple[tuple[int, int], ...]
     artifacts: tuple[Path, ...]
     servable: Servable | None
 
@@ -100,9 +99,8 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecor
         params={"model": model, "target": target, **settings},
         tags={f"passfit.{Path(name).stem}": digests[name][:12] for name in ("sequence.json",) if name in digests}
         | {"passfit.exact": str(result.exact).lower()},
-        metrics=dict(metrics(result, trajectory)),
+        figures=tuple(figures(result, trajectory, _front(repo, model, target))),
         note=note(result),
-        trajectory=trajectory,
         artifacts=artifacts,
         servable=_servable(repo, model, target),
     )
@@ -142,6 +140,20 @@ def _trajectory(repo: Path, model: str, target: str) -> Iterator[tuple[int, int]
         if not (isinstance(point, dict) and _is_int(point.get("evaluation")) and _is_int(point.get("ram"))):
             raise PassfitError(f"{place}: a point needs `evaluation` and `ram`, not {point!r}.", REMAKE)
         yield point["evaluation"], point["ram"]
+
+
+def _front(repo: Path, model: str, target: str) -> TimedFront | None:
+    """Read front.json, which a search with a limit of latency leaves."""
+    path = repo / optimize_dir(model, target) / "front.json"
+    if not path.is_file():
+        return None
+    place = path.relative_to(repo)
+    front = _read_json(path, place)
+    try:
+        return TypeAdapter(TimedFront).validate_json(json.dumps(front))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise PassfitError(f"{place}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}.", REMAKE) from None
 
 
 def _is_int(value: object) -> bool:

@@ -73,11 +73,10 @@ def _log_figures(client: MlflowClient, run_id: str, record: RunRecord) -> None:
     now = int(time.time() * 1000)
     client.log_batch(
         run_id,
-        metrics=[Metric(name, value, now, 0) for name, value in record.metrics.items()],
         params=[Param(name, value) for name, value in record.params.items()],
         tags=[RunTag(name, value) for name, value in {**record.tags, MLFLOW_RUN_NOTE: record.note}.items()],
     )
-    points = iter(Metric("search/best_ram", ram, now, evaluation) for evaluation, ram in record.trajectory)
+    points = iter(Metric(each.name, each.value, now, each.step) for each in record.figures)
     while batch := list(islice(points, BATCH)):
         client.log_batch(run_id, metrics=batch)
 
