@@ -1,4 +1,4 @@
-"""Tables and sentences of at most 100 columns: names give way, numbers stay."""
+"""Fit tables and sentences into 100 columns: names give way, numbers stay."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_PRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Name:
-    """A cell that shortens from the middle what its column has no room for."""
+    """Cell of a name, shortened from the middle to the width of its column."""
 
     def __init__(self, text: str):
         self.text = _NOT_PRINTABLE.sub("\ufffd", text)
@@ -39,7 +39,7 @@ class Name:
 
 
 class Nodes(Name):
-    """A cell of ONNX nodes: the first, the last and their number, or with `wide` all of them."""
+    """Cell of ONNX nodes: the first, the last and their number, or with `wide` all of them."""
 
     def __init__(self, nodes: Iterable[str], wide: bool = False):
         self.nodes, self.wide = tuple(nodes), wide
@@ -83,7 +83,7 @@ def _longest(text: str, room: int) -> str:
 
 
 def table(title: str, *columns: str) -> Table:
-    """Return a table whose columns are `<name` to the left or `>name` to the right; numbers, to the right, stay whole."""
+    """Make a table with columns `<name` to the left, or `>name` to the right, which stay whole."""
     made = Table(title=_folding(title, "bold") if title else None, title_justify="left")
     for column in columns:
         right = column.startswith(">")
@@ -98,6 +98,6 @@ def fitted(*parts: RenderableType, wide: bool = False) -> RenderableType:
 
 
 def _folding(text: str, style: str = "") -> Text:
-    """Return text that is folded even where the console keeps long lines, as it does in logs."""
+    """Make text that folds even on a console that keeps long lines, as for logs."""
     lines = "\n".join(_NOT_PRINTABLE.sub("\ufffd", line) for line in text.split("\n"))
     return Text(lines, style=style, no_wrap=False, overflow="fold")

@@ -1,4 +1,4 @@
-"""Short names of kernels, such as `k07 conv2d+relu`, for tables and pictures; the long one stands beside or behind it."""
+"""Name kernels in short, as `k07 conv2d+relu`, for tables and pictures that tell the long name beside it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPERATORS = frozenset({
 _LONGEST = max(each.count("_") for each in _OPERATORS) + 1
 #: of kernels made for other places of their operands, and of kernels whose name another one had
 _SUFFIX = re.compile(r"(_in_place(_\d+)+)?_*$")
-#: what the names of regions begin with; see memory/streaming/region.py
+#: prefix of the names of regions; see memory/streaming/region.py
 REGION = "banded_"
 #: operators shown; of more only the first and the last
 PARTS = 3

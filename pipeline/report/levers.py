@@ -38,7 +38,7 @@ class LeversFound:
 
     @property
     def further(self) -> Lever | None:
-        """Return the result of twice the limit, or None where that was not tried."""
+        """Return the result of twice the limit, or None if that was not tried."""
         return next((each for each in self.levers if each.lever == "next"), None)
 
 

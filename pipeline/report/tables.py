@@ -20,7 +20,7 @@ _ROOM, _KERNEL = 80, 28
 
 
 def explanation_table(explanation: Explanation, wide: bool = False) -> RenderableType:
-    """Show the sizes, the kernels behind them, the buffers alive at the peak, and the levers.
+    """Show sizes with their kernels, the buffers alive at the peak, and the levers.
 
     Fits 100 columns; with `wide` every name is whole, and every ONNX node and buffer is listed.
     """

@@ -21,7 +21,7 @@ SEARCH = "search/best_ram_kib"
 
 @dataclass(frozen=True)
 class Figure:
-    """One value of a metric; `step` is 0 but for a value that stands beside another."""
+    """Value of a metric; `step` is 0 but for a value that stands beside another."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class TimedPoint:
-    """One point of a front; `latency` is in the front's unit."""
+    """Point of a front; `latency` is in the front's unit."""
 
     lever: str
     latency: float
@@ -77,7 +77,7 @@ def figures(result: Result, trajectory: Sequence[tuple[int, int]], front: TimedF
 
 
 def _baseline_latency(front: TimedFront | None) -> float | None:
-    """Return the latency of tvm-default's kernels in ms, or None where it was not timed."""
+    """Return the latency of tvm-default's kernels in ms, or None if it was not timed."""
     if front is None or front.unit != "ms":
         return None
     return next((point.latency for point in front.points if point.lever == "tvm-default"), None)

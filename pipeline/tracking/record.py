@@ -1,4 +1,4 @@
-"""What one MLflow run holds, put together from the files on disk. No MLflow here."""
+"""Collect the contents of an MLflow run from the files on disk. No MLflow here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FOOTPRINT = "footprint.json"
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of a library: its name in the model, static shape, and NumPy dtype."""
+    """Input or output of a library: its name in the model, static shape, and NumPy dtype."""
 
     name: str
     shape: list[int]
@@ -42,14 +42,14 @@ class Io:
 
 @dataclass(frozen=True)
 class Servable:
-    """A library this machine can load, and how to talk to it."""
+    """Library this machine can load, with its inputs and outputs."""
 
     library: Path
     io: Io
 
     @property
     def content(self) -> str:
-        """sha256 over the library and its inputs and outputs: what decides whether it is another model version."""
+        """Hash (sha256) the library, its inputs and outputs: another hash is another model version."""
         return _sha256(_digest(self.library), json.dumps(asdict(self.io), sort_keys=True))
 
 
@@ -78,7 +78,7 @@ class RunRecord:
 
 
 def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecord | None:
-    """The record of `model` on `target`, or None where nothing was compiled. Raises PassfitError for a malformed file."""
+    """Read the record of `model` on `target`, or None if nothing was compiled. Raises PassfitError for a malformed file."""
     result = read_result(repo, model, target)
     if result is None:
         return None
@@ -107,7 +107,10 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecor
 
 
 def _artifacts(repo: Path, model: str, target: str) -> Iterator[Path]:
-    """Every file of the compile folder but the footprint, the search's files beside them, and the model's effects; sorted by folder."""
+    """Yield the artifacts, folder by folder: compiled files, the search's, the model's effects.
+
+    The footprint is not among them: it is logged as it is judged.
+    """
     compiled = sorted(path for path in (repo / compile_dir(model, target)).iterdir() if _is_result(path))
     yield from compiled
     seen = {path.name for path in compiled}
@@ -161,7 +164,7 @@ def _is_int(value: object) -> bool:
 
 
 def _servable(repo: Path, model: str, target: str) -> Servable | None:
-    """The shared library and its manifest, which only the host's target has."""
+    """Find the shared library and its manifest, which only the host's target has."""
     folder = repo / compile_dir(model, target)
     libraries = sorted(folder.glob("lib*.so"))
     if not libraries:

@@ -1,4 +1,4 @@
-"""One MLflow run for each record, logged once: a run counts when it is finished and carries the record's content."""
+"""Log one MLflow run per record, once: it counts when finished and tagged with the content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BATCH = 1000
 
 
 def finished_run(client: MlflowClient, experiment_id: str, content: str) -> str | None:
-    """The id of the run that already holds `content`; a run that was cut short carries no content tag."""
+    """Find the id of the run with this `content`; a run that was cut short carries no content tag."""
     runs = client.search_runs(
         [experiment_id],
         f"tags.`{CONTENT}` = '{content}' and attributes.status = 'FINISHED'",
@@ -90,7 +90,7 @@ def _give_up(client: MlflowClient, run_id: str) -> None:
 
 
 def _context(repo: Path) -> dict[str, str]:
-    """The tags MLflow shows as user, source and version."""
+    """Return the tags MLflow shows as user, source and version."""
     tags = {MLFLOW_SOURCE_NAME: "passfit track", MLFLOW_SOURCE_TYPE: "LOCAL"} | _user()
     if os.environ.get("DVC_EXP_NAME"):
         tags["dvc.experiment"] = os.environ["DVC_EXP_NAME"]

@@ -128,7 +128,7 @@ def _whole_call(program: Program, step: int) -> str:
 
 
 def _colour(number: int) -> str:
-    """Pick a hue from orange to red-violet, far from those of neighbouring numbers (golden angle)."""
+    """Pick a hue from orange to red-violet, far from that of a neighbour (golden angle)."""
     hue = (0.80 + 0.38 * (number * 0.6180339887 % 1)) % 1
     red, green, blue = colorsys.hls_to_rgb(hue, 0.60 + 0.08 * (number % 3 - 1), 0.50)
     return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
@@ -185,7 +185,7 @@ def _axes(program: Program, scale: Scale) -> Iterator[str]:
 
 
 def _ticks(arena: int) -> list[int]:
-    """Return four to nine round offsets, in powers of two, from 0 to the end of the arena."""
+    """Return four to nine round offsets, multiples of a power of two, up to the arena's end."""
     if arena <= 0:
         return [0]
     step = max(1, 1 << max(0, (arena // 5).bit_length()))
@@ -206,7 +206,7 @@ def _peak(program: Program, peak: int, alive: int, scale: Scale) -> Iterator[str
 
 
 def _list(program: Program, largest: list[Block]) -> Iterator[str]:
-    """Write the key of colours, and the largest buffers at the peak with their sizes and kernels, on the right."""
+    """List colours, and the largest buffers at the peak with size and kernel, on the right."""
     for shift, colour, word in ((0, INPUT, "input"), (62, OUTPUT, "output"), (132, _colour(0), "between")):
         yield swatch(LIST + shift, 20, colour)
         yield label(LIST + shift + 15, 20, word)

@@ -38,7 +38,7 @@ def line(x1: float, y1: float, x2: float, y2: float, more: str = "") -> str:
 
 
 def label(x: float, y: float, text: str, more: str = "", tip: str = "") -> str:
-    """Write text at (x, y), with a tooltip where it has one."""
+    """Write text at (x, y), with an optional tooltip."""
     tooltip = f"<title>{xml(tip)}</title>" if tip else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{xml(text)}{tooltip}</text>'.replace('" >', '">')
 
