@@ -47,7 +47,10 @@ class Alive:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One step and its working set in bytes: the distinct buffers it reads and writes, `rings` of them rings."""
+    """Step with its working set in bytes: the distinct buffers it reads and writes.
+
+    `rings` of these bytes are in rings.
+    """
 
     step: int
     kernel: str
@@ -67,8 +70,8 @@ class Explanation:
 
     `peak` is the step at which the highest byte of the arena is in use, `bound_at` the first at which most bytes are
     alive, `floor_at` the step with the largest working set; each None where the program has no steps. `ports` is
-    the size of the model's inputs alone, or of its outputs, whichever is more: nothing gets below. `levers` are those of the
-    search, None where it is not known; `advice` is in sentences.
+    the size of the model's inputs alone, or of its outputs, whichever is more: nothing gets below. `levers` are
+    those of the search, None where it is not known; `advice` is in sentences.
     """
 
     name: str
@@ -204,8 +207,9 @@ def _lever(plan: ArenaPlan, ports: int, held_by: Kernel | None) -> tuple[Lever, 
             "running the steps in another order, or again what waits for long, can lower it."
         )
     if held_by is not None and held_by.region:
+        called = kernel_label(held_by.step, held_by.kernel)
         return "kernel", (
-            f"Steps run as one, {kernel_label(held_by.step, held_by.kernel)}, work on all that is alive: {format_bytes(held_by.rings)} of rings, "
+            f"Steps run as one, {called}, work on all that is alive: {format_bytes(held_by.rings)} of rings, "
             f"{format_bytes(held_by.nbytes - held_by.rings)} of whole operands and results. "
             "No order and no placement can lower it."
         )

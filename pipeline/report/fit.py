@@ -83,7 +83,7 @@ def _longest(text: str, room: int) -> str:
 
 
 def table(title: str, *columns: str) -> Table:
-    """Make a table with columns `<name` to the left, or `>name` to the right, which stay whole."""
+    """Make a table of columns: `<name` to the left, `>name` to the right and never shortened."""
     made = Table(title=_folding(title, "bold") if title else None, title_justify="left")
     for column in columns:
         right = column.startswith(">")

@@ -1,4 +1,4 @@
-"""Name kernels in short, as `k07 conv2d+relu`, for tables and pictures that tell the long name beside it."""
+"""Name kernels in short for tables and pictures: `k07 conv2d+relu`."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def said(what: str, done: int, total: int, found: str) -> str:
 
 
 class PlainLines:
-    """Write the last report as a line with its seconds, at most once in EVERY seconds."""
+    """Write the last report and its time as a line, once in EVERY seconds."""
 
     def __init__(self, write: Callable[[str], object], clock: Callable[[], float] = time.monotonic):
         self._write, self._clock = write, clock

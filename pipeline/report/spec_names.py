@@ -6,7 +6,7 @@ from ..passes.sequence.sequence import TVM_DEFAULT
 
 
 def shown(spec: str) -> str:
-    """Name a pass by its spec, and a whole lowering by its difference from TVM's default."""
+    """Name a pass by its spec, a whole lowering by its difference from TVM's default."""
     passes = spec.split("; ")
     if len(passes) == 1:
         return spec

@@ -16,17 +16,17 @@ def tuning_table(database: Database) -> RenderableType:
     unit, scale, digits = _SHOWN[database.unit]
     before = sum(each.calls * each.before for each in database.kernels) / scale
     after = sum(each.calls * each.after for each in database.kernels) / scale
-    title = f"kernels for {database.target}, {database.how}: {before:,.{digits}f} {unit} a run, tuned {after:,.{digits}f}"
+    amounts = f"{before:,.{digits}f} {unit} a run, tuned {after:,.{digits}f}"
+    title = f"kernels for {database.target}, {database.how}: {amounts}"
     columns = "<kernel", "<operands", "<choice", "<tried", ">calls", f">{unit}\nby rules", f">{unit}\ntuned"
     made = table(title, *columns)
     for each in sorted(database.kernels, key=lambda each: (-each.calls * each.before, each.fingerprint)):
         spec = "a trace of MetaSchedule" if isinstance(each.choice, list) else each.choice
         tried = ", ".join(f"{count} {kind}" for kind, count in each.tried.items()) or "nothing"
         choice = "as by rules" if spec == RULES else spec
-        made.add_row(
-            each.fingerprint[:8], Name(", ".join(each.operands)), Name(choice), Name(tried), str(each.calls), f"{each.before / scale:,.{digits}f}",
-            f"{each.after / scale:,.{digits}f}",
-        )  # fmt: skip
+        times = (f"{amount / scale:,.{digits}f}" for amount in (each.before, each.after))
+        names = (Name(name) for name in (", ".join(each.operands), choice, tried))
+        made.add_row(each.fingerprint[:8], *names, str(each.calls), *times)
     return fitted(made, *filter(None, (_of_layout(database), _of_kernels(database))))
 
 

@@ -55,7 +55,7 @@ class Servable:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One model on one target. `content` is a sha256 over everything that is logged.
+    """Contents of a run: one model on one target. `content` is a sha256 over everything that is logged.
 
     `footprint` is the text of footprint.json as it is logged: with the budget of params.yaml, and whether that fits.
 
@@ -78,7 +78,10 @@ class RunRecord:
 
 
 def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecord | None:
-    """Read the record of `model` on `target`, or None if nothing was compiled. Raises PassfitError for a malformed file."""
+    """Read the record of `model` on `target`, or None if nothing was compiled.
+
+    Raises PassfitError for a malformed file.
+    """
     result = read_result(repo, model, target)
     if result is None:
         return None

@@ -44,7 +44,10 @@ def finished_run(client: MlflowClient, experiment_id: str, content: str) -> str 
 
 
 def log_run(client: MlflowClient, experiment_id: str, record: RunRecord, repo: Path) -> str:
-    """Log everything, then mark the run as complete. Returns its id. Raises what MLflow raises; the run is FAILED then."""
+    """Log everything, mark the run as complete, and return its id.
+
+    Raises the errors of MLflow; the run is FAILED then.
+    """
     run = client.create_run(experiment_id, run_name=record.name, tags=_context(repo) | {STARTED: record.content})
     run_id = run.info.run_id
     try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def name_buffers(program: Program, nodes: Mapping[str, tuple[str, ...]], model: onnx.ModelProto) -> Program:
-    """Rename the buffers of a freshly lowered `program`, where no two results share one yet.
+    """Rename the buffers of a lowered `program`, before any results share one.
 
     `nodes` gives the ONNX nodes behind a Relax variable, in the model's order, as `provenance` does. A port's buffer
     has the port's name. A result has the name of the last node's output. Of several results of one node, only the last

@@ -46,7 +46,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Block:
-    """One rectangle: a buffer, or a part of it with a lifetime of its own.
+    """Rectangle: a buffer, or a part of it with a lifetime of its own.
 
     `made_by` is the step that writes the buffer first, None where the caller does.
     """
@@ -76,7 +76,8 @@ def arena_svg(
     blocks = _blocks(program, plan, peak, alignment)
     largest = sorted((b for b in blocks if b.at_peak), key=lambda b: (-b.nbytes, b.offset, b.number))
     proof = "equal to its bound" if plan.proved else f"bound {format_bytes(plan.bound)}"
-    said = f"arena {format_bytes(plan.arena)}, {proof}; {len({b.number for b in blocks})} buffers, {len(program.steps)} kernels"
+    counts = f"{len({b.number for b in blocks})} buffers, {len(program.steps)} kernels"
+    said = f"arena {format_bytes(plan.arena)}, {proof}; {counts}"
     shapes = [
         heading(LEFT, 20, title, LIST - LEFT - 12),
         label(LEFT, 36, said),
@@ -128,7 +129,7 @@ def _whole_call(program: Program, step: int) -> str:
 
 
 def _colour(number: int) -> str:
-    """Pick a hue from orange to red-violet, far from that of a neighbour (golden angle)."""
+    """Pick a hue from orange to red-violet, far from neighbours (golden angle)."""
     hue = (0.80 + 0.38 * (number * 0.6180339887 % 1)) % 1
     red, green, blue = colorsys.hls_to_rgb(hue, 0.60 + 0.08 * (number % 3 - 1), 0.50)
     return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
@@ -185,7 +186,7 @@ def _axes(program: Program, scale: Scale) -> Iterator[str]:
 
 
 def _ticks(arena: int) -> list[int]:
-    """Return four to nine round offsets, multiples of a power of two, up to the arena's end."""
+    """Return four to nine multiples of a power of two within the arena."""
     if arena <= 0:
         return [0]
     step = max(1, 1 << max(0, (arena // 5).bit_length()))
@@ -206,7 +207,7 @@ def _peak(program: Program, peak: int, alive: int, scale: Scale) -> Iterator[str
 
 
 def _list(program: Program, largest: list[Block]) -> Iterator[str]:
-    """List colours, and the largest buffers at the peak with size and kernel, on the right."""
+    """List the largest buffers at the peak, with size and kernel, below the key."""
     for shift, colour, word in ((0, INPUT, "input"), (62, OUTPUT, "output"), (132, _colour(0), "between")):
         yield swatch(LIST + shift, 20, colour)
         yield label(LIST + shift + 15, 20, word)

@@ -45,7 +45,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Cell:
-    """A pair of passes: its effect (of effects.json), and the implicit change of ram and sum in bytes."""
+    """Pair of passes: its effect (of effects.json), and the implicit change of ram and sum in bytes."""
 
     effect: str
     ram: int
