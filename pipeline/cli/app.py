@@ -249,6 +249,7 @@ def explain(
     solution: Annotated[
         Optional[Path], typer.Option("--solution", help="explain this MiniMalloc solution instead of passfit's plan")
     ] = None,
+    wide: Annotated[bool, typer.Option("--wide", help="show whole names, every buffer and ONNX node")] = False,
 ) -> None:
     """Explain the peak: live buffers, their ONNX nodes, levers used and left."""
     from ..artifacts.places import search_file
@@ -264,7 +265,7 @@ def explain(
     if solution is not None:
         saved = read_minimalloc(saved, solution)
     levers = read_levers(search_file(folder), saved.plan.arena)
-    _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers)))
+    _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers), wide))
 
 
 @bench.command()

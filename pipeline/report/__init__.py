@@ -1,1 +1,1 @@
-"""What people look at: sizes at the peak, the arena over time."""
+"""Tables, pictures and progress for people: explanations, footprints, searches, the arena over time."""

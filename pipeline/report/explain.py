@@ -1,6 +1,6 @@
-"""Why a model needs the ram it needs: what is alive at the peak, where it comes from, and what would lower it.
+"""Explain a model's arena: the buffers alive at the peak, their ONNX nodes, and the levers.
 
-    arena > bound > floor > ports        the lever is where the first of these is above the next
+    arena > bound > floor > ports        the lever lies between the first two of these that differ
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import Literal
 
 from ..memory import ALIGNMENT, ArenaPlan, Lifetime, alive_bytes, lifetimes
 from ..memory.liveness import Parts, aligned
-from ..program import Program, Step
+from ..program import Program
 from ..support.sizes import format_bytes
+from .kernel_names import is_region, kernel_label
 from .levers import LeversFound, percent
 
-#: what holds the arena up: the placement, the order of the steps, one kernel, or the inputs or outputs of the model
+#: cause of the arena's size: the placement, the order of the steps, one kernel, or the model's inputs or outputs
 Lever = Literal["planner", "order", "kernel", "ports"]
 
-#: a ring is what a region, steps run as one, keeps of a tensor between two of its steps
+#: a ring holds the part of a tensor that a region, steps run as one, keeps between two of its steps
 Role = Literal["input", "output", "result", "ring"]
-#: what the names of regions begin with; see memory.streaming.region
-_REGION = "banded_"
 
 
 @dataclass(frozen=True)
 class Alive:
-    """One buffer at the peak. `start` and `end` are its lifetime, half-open in steps; `offset` is in bytes.
+    """Buffer alive at the peak. `start` and `end` are its lifetime, half-open in steps; `offset` is in bytes.
 
-    `producer` is the kernel that writes it first and `nodes` that kernel's ONNX nodes: None and empty for an input.
-    `needed_by` is the kernel that reads it last, None where the caller does.
+    `producer` is the kernel that writes it first, `nodes` that kernel's ONNX nodes: None and empty for an input.
+    `needed_by` is the kernel that reads it last, None where the caller does. `made_at` and `needed_at` are the steps
+    of the two; -1 where there is no kernel.
     """
 
     name: str
@@ -41,11 +41,16 @@ class Alive:
     producer: str | None
     nodes: tuple[str, ...]
     needed_by: str | None
+    made_at: int = -1
+    needed_at: int = -1
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One step and the bytes of its working set: the distinct buffers it reads and writes; `rings` of them in rings."""
+    """Step with its working set in bytes: the distinct buffers it reads and writes.
+
+    `rings` of these bytes are in rings.
+    """
 
     step: int
     kernel: str
@@ -55,18 +60,18 @@ class Kernel:
 
     @property
     def region(self) -> bool:
-        """Whether it is several steps run as one."""
-        return self.kernel.startswith(_REGION)
+        """Tell whether it is several steps run as one."""
+        return is_region(self.kernel)
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the arena of one model is made of. Sizes are bytes; `alive` is what is alive at the peak, largest first.
+    """Composition of a model's arena. Sizes are bytes; `alive` holds the buffers alive at the peak, largest first.
 
     `peak` is the step at which the highest byte of the arena is in use, `bound_at` the first at which most bytes are
-    alive, `floor_at` the step with the largest working set; each None where the program has no steps. `ports` is what
-    the inputs of the model alone take, or its outputs, whichever is more: nothing gets below. `levers` are those of the
-    search, None where it is not known; `advice` is in sentences.
+    alive, `floor_at` the step with the largest working set; each None where the program has no steps. `ports` is
+    the size of the model's inputs alone, or of its outputs, whichever is more: nothing gets below. `levers` are
+    those of the search, None where it is not known; `advice` is in sentences.
     """
 
     name: str
@@ -87,8 +92,10 @@ class Explanation:
 def explain(
     program: Program, plan: ArenaPlan, alignment: int = ALIGNMENT, levers: LeversFound | None = None
 ) -> Explanation:
-    """Explains the arena that `plan` gives `program`; `alignment` is the one it was planned with, `levers` are what the
-    search that led to it found."""
+    """Explain the arena of a plan of `program`.
+
+    `alignment` is the plan's; `levers` are those of the search that led to it.
+    """
     lives = lifetimes(program)
     parts = Parts(program, alignment)
     totals = parts.alive_bytes()
@@ -120,7 +127,10 @@ def explain(
 
 
 def peak_step(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], alignment: int = ALIGNMENT) -> int:
-    """The step with most bytes alive among those at which the arena is used up to its end; the first of equal ones."""
+    """Find the peak: of the steps that use the arena to its end, the one with most bytes alive.
+
+    The first of equal ones.
+    """
     totals = alive_bytes(program, alignment)
     at_top: set[int] = set()
     for buffer, life, offset in zip(program.buffers, lives, plan.offsets, strict=True):
@@ -130,7 +140,7 @@ def peak_step(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], al
 
 
 def _held(program: Program, parts: Parts, step: int) -> dict[int, int]:
-    """The bytes of each buffer that are alive at a step: all of it, or of some parts."""
+    """Count the bytes of each buffer alive at a step: of all of it, or of some parts."""
     found: dict[int, int] = {}
     for buffer, size, life in zip(parts.buffers, parts.sizes, parts.lives, strict=True):
         if life.start <= step < life.end:
@@ -147,11 +157,11 @@ def _kernel(program: Program, step: int, sets: Sequence[int], alignment: int) ->
 
 
 def _is_ring(program: Program, buffer: int) -> bool:
-    """Whether only a region writes it, and nobody reads it."""
+    """Tell whether only a region writes it, and nobody reads it."""
     if buffer in program.output_buffers() or any(buffer in program.buffers_of(step.reads) for step in program.steps):
         return False
     writers = [step for step in program.steps if buffer in program.buffers_of(step.writes)]
-    return bool(writers) and all(step.kernel.startswith(_REGION) for step in writers)
+    return bool(writers) and all(is_region(step.kernel) for step in writers)
 
 
 def _nbytes(program: Program, buffers: frozenset[int], alignment: int) -> int:
@@ -161,10 +171,11 @@ def _nbytes(program: Program, buffers: frozenset[int], alignment: int) -> int:
 def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], number: int, nbytes: int) -> Alive:
     buffer, life = program.buffers[number], lives[number]
     is_input, is_output = number in program.input_buffers(), number in program.output_buffers()
-    producer: Step | None = None
-    if not is_input:
-        producer = next((s for s in program.steps if number in program.buffers_of(s.writes)), None)
-    readers = [step.kernel for step in program.steps if number in program.buffers_of(step.reads)]
+    steps = list(enumerate(program.steps))
+    writers = () if is_input else (each for each in steps if number in program.buffers_of(each[1].writes))
+    made_at, producer = next(iter(writers), (-1, None))
+    readers = () if is_output else [each for each in steps if number in program.buffers_of(each[1].reads)]
+    needed_at, reader = readers[-1] if readers else (-1, None)
     return Alive(
         name=buffer.name,
         nbytes=nbytes,
@@ -174,7 +185,9 @@ def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], numbe
         end=life.end,
         producer=producer.kernel if producer else None,
         nodes=producer.nodes if producer else (),
-        needed_by=None if is_output or not readers else readers[-1],
+        needed_by=reader.kernel if reader else None,
+        made_at=made_at,
+        needed_at=needed_at,
     )
 
 
@@ -194,8 +207,9 @@ def _lever(plan: ArenaPlan, ports: int, held_by: Kernel | None) -> tuple[Lever, 
             "running the steps in another order, or again what waits for long, can lower it."
         )
     if held_by is not None and held_by.region:
+        called = kernel_label(held_by.step, held_by.kernel)
         return "kernel", (
-            f"Steps run as one, {held_by.kernel}, work on all that is alive: {format_bytes(held_by.rings)} of rings, "
+            f"Steps run as one, {called}, work on all that is alive: {format_bytes(held_by.rings)} of rings, "
             f"{format_bytes(held_by.nbytes - held_by.rings)} of whole operands and results. "
             "No order and no placement can lower it."
         )
@@ -206,7 +220,7 @@ def _lever(plan: ArenaPlan, ports: int, held_by: Kernel | None) -> tuple[Lever, 
 
 
 def _further(plan: ArenaPlan, levers: LeversFound | None) -> Iterator[str]:
-    """What more the search knows."""
+    """Yield advice from the search."""
     if levers is None:
         yield "What splits would give is not known: there is no search.json of the search that led here."
         return

@@ -1,13 +1,12 @@
-"""What `passfit optimize` and `passfit compile` show of a result."""
+"""Show the result of `passfit optimize` and `passfit compile`."""
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import RenderableType
 
 from ..memory.footprint import FootprintReport
 from ..support.sizes import format_bytes
+from .fit import fitted, table
 
 _FIELDS = ("ram", "arena", "workspace", "weights", "flash")
 
@@ -15,17 +14,15 @@ _LOSSY = "lossy: the sequence has passes that change results by more than roundi
 
 
 def footprint_table(report: FootprintReport) -> RenderableType:
-    """The footprint beside that of TVM's default, what running it showed, and whether it fits."""
-    table = Table(title=f"{report.model} @ {report.target}", title_justify="left", title_style="bold")
-    for column, justify in (("", "left"), ("passfit", "right"), ("tvm-default", "right"), ("ratio", "right")):
-        table.add_column(column, justify=justify)
+    """Show the footprint beside TVM's default, the measurements, and the verdict."""
+    made = table(f"{report.model} @ {report.target}", "<", ">passfit", ">tvm-default", ">ratio")
     for field in _FIELDS:
         ours, theirs = getattr(report.best, field), getattr(report.baseline, field)
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
-        table.add_row(field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio)
-    table.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")
+        made.add_row(field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio)
+    made.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")
     lines = [_measured(report), *([] if report.exact else [_LOSSY]), _verdict(report)]
-    return Group(table, *map(Text, lines))
+    return fitted(made, *lines)
 
 
 def _measured(report: FootprintReport) -> str:

@@ -1,28 +1,26 @@
-"""Ram against latency, as front.json tells it."""
+"""Show ram against latency, from front.json."""
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import RenderableType
 
 from ..support.sizes import format_bytes
+from .fit import Name, fitted, table
 from .levers import WORDS, percent
 
 _WORDS = WORDS | {"tvm-default": "tvm-default's kernels", "rung": "some kernels split"}
 
 
 def front_table(found: dict) -> RenderableType:
-    """`found` is the object of front.json: the points on the front, and what was chosen."""
-    table = Table(title="ram against latency", title_justify="left", title_style="bold")
-    for column, justify in (("", "left"), ("ram", "right"), (found["unit"], "right"), ("extra compute", "right")):
-        table.add_column(column, justify=justify)
+    """Show the points on the front, and the chosen one; `found` is the object of front.json."""
+    made = table("ram against latency", "<", ">ram", f">{found['unit']}", ">extra compute")
     for number in found["pareto"]:
         point = found["points"][number]
         words = _WORDS.get(point["lever"], point["lever"])
         mark = "→ " if number == found["chosen"] else "  "
-        table.add_row(mark + words, format_bytes(point["ram"]), _amount(point["latency"], found), percent(point["extra_compute"]))
-    return Group(table, Text(_verdict(found)))
+        sizes = format_bytes(point["ram"]), _amount(point["latency"], found), percent(point["extra_compute"])
+        made.add_row(Name(mark + words), *sizes)
+    return fitted(made, _verdict(found))
 
 
 def _verdict(found: dict) -> str:

@@ -1,4 +1,4 @@
-"""What lowered the arena, one lever after the other, as search.json tells it."""
+"""Show the levers that lowered the arena, one after the other, from search.json."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from rich.table import Table
 from ..search.refine.lever import Lever
 from ..support.sizes import format_bytes
 from ..support.text_files import decode, read_text
+from .fit import Name, table
 
-#: what the levers of `search.refine.levers` are called
+#: words for the levers of search/refine/levers.py
 WORDS = {
     "given": "order given, nothing shared",
     "order": "best order",
@@ -25,24 +26,24 @@ _HINT = "Run the search that writes it again."
 
 @dataclass(frozen=True)
 class LeversFound:
-    """The part of search.json about levers. `next` says why no more extra compute was tried; empty where it was."""
+    """Levers of search.json; `next` says why no more extra compute was tried, empty where it was."""
 
     levers: tuple[Lever, ...] = ()
     next: str = ""
 
     @property
     def chosen(self) -> Lever | None:
-        """What the search ended with."""
+        """Return the lever the search ended with."""
         return next((each for each in reversed(self.levers) if each.lever != "next"), None)
 
     @property
     def further(self) -> Lever | None:
-        """What twice the limit would give, where that was tried."""
+        """Return the result of twice the limit, or None if that was not tried."""
         return next((each for each in self.levers if each.lever == "next"), None)
 
 
 def read_levers(path: Path, arena: int) -> LeversFound | None:
-    """The levers of the search that led to an arena of these bytes; None where the file is not there, or of another.
+    """Read the levers of the search behind an arena of these bytes; None without the file, or for another arena.
 
     Raises ConfigError for a malformed file.
     """
@@ -53,15 +54,13 @@ def read_levers(path: Path, arena: int) -> LeversFound | None:
 
 
 def levers_table(levers: tuple[Lever, ...]) -> Table:
-    """Arena and extra compute after each of them."""
-    table = Table(title="what lowers the arena", title_justify="left", title_style="bold")
-    for column, justify in (("lever", "left"), ("arena", "right"), ("extra compute", "right")):
-        table.add_column(column, justify=justify)
+    """Show arena and extra compute after each lever."""
+    made = table("what lowers the arena", "<lever", ">arena", ">extra compute")
     for each in levers:
-        table.add_row(WORDS.get(each.lever, each.lever), format_bytes(each.arena), percent(each.extra_compute))
-    return table
+        made.add_row(Name(WORDS.get(each.lever, each.lever)), format_bytes(each.arena), percent(each.extra_compute))
+    return made
 
 
 def percent(fraction: float) -> str:
-    """`12.5 %`, and a dash for nothing."""
+    """Write a fraction as `12.5 %`, and nothing as a dash."""
     return f"{fraction:.1%}".replace("%", " %") if fraction else "–"

@@ -1,4 +1,4 @@
-"""Show what takes longer than a moment: a bar on a terminal, now and then a plain line elsewhere."""
+"""Show progress: a bar on a terminal, now and then a plain line elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST = "importing"
 
 @contextmanager
 def console_progress() -> Iterator[Progress]:
-    """Yield a callback as `settings.Progress` says; both ways move by themselves while nothing is reported."""
+    """Yield a callback of `support.progress.Progress`; bar and lines move even while nothing is reported."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -33,7 +33,7 @@ def said(what: str, done: int, total: int, found: str) -> str:
 
 
 class PlainLines:
-    """Write the last report as a line, at most once in EVERY seconds, with the seconds since the start."""
+    """Write the last report and its time as a line, once in EVERY seconds."""
 
     def __init__(self, write: Callable[[str], object], clock: Callable[[], float] = time.monotonic):
         self._write, self._clock = write, clock

@@ -1,12 +1,11 @@
-"""What `passfit optimize` tells of its search: what lowered the arena, how far it got, what each pass is worth."""
+"""Show the search of `passfit optimize`: its levers, its extent, the worth of each pass."""
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import RenderableType
 
 from ..search.refine.lever import Lever
+from .fit import Name, fitted, table
 from .levers import levers_table
 from .pictures.heat_map import signed
 
@@ -14,13 +13,10 @@ _FIELDS = ("ram", "weights", "kernels", "sum")
 
 
 def search_table(found: dict) -> RenderableType:
-    """`found` is the object of search.json."""
-    table = Table(title="what leaving a pass out would cost", title_justify="left", title_style="bold")
-    table.add_column("pass")
-    for field in _FIELDS:
-        table.add_column(field, justify="right")
+    """Show a search; `found` is the object of search.json."""
+    made = table("what leaving a pass out would cost", "<pass", *(f">{field}" for field in _FIELDS))
     for worth in found["ablation"]:
-        table.add_row(worth["spec"], *(_change(worth[field], field) for field in _FIELDS))
+        made.add_row(Name(worth["spec"]), *(_change(worth[field], field) for field in _FIELDS))
     lines = [_extent(found)]
     lines += [f"refused: {specs}: {why}" for specs, why in found["rejected"].items()]
     if found["failures"]:
@@ -28,7 +24,7 @@ def search_table(found: dict) -> RenderableType:
     levers = [levers_table(tuple(Lever(**each) for each in found["levers"]))] if found["levers"] else []
     if found["next"] and levers:
         lines.append(f"no more extra compute was tried: {found['next']}")
-    return Group(*levers, *([table] if found["ablation"] else []), *map(Text, lines))
+    return fitted(*levers, *([made] if found["ablation"] else []), *lines)
 
 
 def _change(value: int | None, field: str) -> str:

@@ -1,4 +1,4 @@
-"""How pictures and tables call the passes of effects.json."""
+"""Name the passes of effects.json in pictures and tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..passes.sequence.sequence import TVM_DEFAULT
 
 
 def shown(spec: str) -> str:
-    """A pass is called by its spec; a whole way down from graph to kernels by how it differs from TVM's default."""
+    """Name a pass by its spec, a whole lowering by its difference from TVM's default."""
     passes = spec.split("; ")
     if len(passes) == 1:
         return spec

@@ -1,75 +1,93 @@
-"""What `passfit explain` shows, as Rich renderables."""
+"""Show `passfit explain` as Rich renderables."""
 
 from __future__ import annotations
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from ..support.sizes import format_bytes
 from .explain import Alive, Explanation, Kernel
+from .fit import Name, Nodes, fitted, nodes_in, shorten, table
+from .kernel_names import kernel_label, kernel_number
 from .levers import levers_table
 
 #: buffers listed; the rest is summed up in one row
 ROWS = 12
+#: columns beside the sizes, and those of a kernel's name among them
+_ROOM, _KERNEL = 80, 28
 
 
-def explanation_table(explanation: Explanation) -> RenderableType:
-    """The sizes, the kernels behind them, the buffers alive at the peak, what lowered it and what would."""
+def explanation_table(explanation: Explanation, wide: bool = False) -> RenderableType:
+    """Show sizes with their kernels, the buffers alive at the peak, and the levers.
+
+    Fits 100 columns; with `wide` every name is whole, and every ONNX node and buffer is listed.
+    """
     sizes = Table(box=None, show_header=False, pad_edge=False)
-    sizes.add_row("arena", format_bytes(explanation.arena), _where("in use to its end at", explanation.peak))
-    sizes.add_row("bound", format_bytes(explanation.bound), _where("most alive at", explanation.bound_at))
-    sizes.add_row("floor", format_bytes(explanation.floor), _where("largest working set:", explanation.floor_at))
+    for column in ("left", "right", "left"):
+        sizes.add_column(justify=column, no_wrap=column == "right")
+    for name, words, kernel in (
+        ("arena", "in use to its end by", explanation.peak),
+        ("bound", "most alive in", explanation.bound_at),
+        ("floor", "largest working set:", explanation.floor_at),
+    ):
+        sizes.add_row(name, format_bytes(getattr(explanation, name)), Name(_where(words, kernel, wide)))
     sizes.add_row("ports", format_bytes(explanation.ports), "inputs or outputs of the model alone: nothing gets below")
-    sizes.columns[1].justify = "right"
-    return Group(
-        Text(explanation.name, style="bold"),
-        sizes,
-        Text(""),
-        _alive_table(explanation),
-        Text(""),
+    return fitted(
+        Group(Name(explanation.name), sizes, Text("")),
+        _alive_table(explanation, wide),
+        "",
         *([levers_table(explanation.levers.levers)] if explanation.levers else []),
-        *map(Text, explanation.advice),
+        *explanation.advice,
+        *(() if wide else ("Whole names, every buffer and every ONNX node: --wide.",)),
+        wide=wide,
     )
 
 
-def _alive_table(explanation: Explanation) -> Table:
+def _alive_table(explanation: Explanation, wide: bool) -> Table:
     step = explanation.peak.step if explanation.peak else 0
-    table = Table(title=f"Alive at step {step}: {format_bytes(explanation.alive_bytes)}", title_justify="left")
-    table.add_column("buffer")
-    table.add_column("size", justify="right")
-    table.add_column("steps", justify="right")
-    table.add_column("from")
-    table.add_column("until")
-    table.add_column("ONNX nodes")
-    for buffer in explanation.alive[:ROWS]:
-        table.add_row(*map(escape, _row(buffer)))
-    rest = explanation.alive[ROWS:]
+    title = f"Alive at step {step}: {format_bytes(explanation.alive_bytes)}"
+    made = table(title, "<buffer", ">size", ">steps", "<from", "<until", "<ONNX nodes")
+    made.box, made.pad_edge = SIMPLE_HEAD, False
+    rows = len(explanation.alive) if wide else ROWS
+    for buffer in explanation.alive[:rows]:
+        made.add_row(
+            Name(buffer.name),
+            format_bytes(buffer.nbytes),
+            f"{buffer.start}–{buffer.end - 1}",
+            Name(_origin(buffer, wide)),
+            Name(_end(buffer, wide)),
+            Nodes(buffer.nodes, wide),
+        )
+    rest = explanation.alive[rows:]
     if rest:
-        table.add_row(f"{len(rest)} more", format_bytes(sum(buffer.nbytes for buffer in rest)), "", "", "", "")
-    return table
+        made.add_row(f"{len(rest)} more", format_bytes(sum(buffer.nbytes for buffer in rest)))
+    return made
 
 
-def _row(buffer: Alive) -> tuple[str, ...]:
-    return (
-        buffer.name,
-        format_bytes(buffer.nbytes),
-        f"{buffer.start}–{buffer.end - 1}",
-        f"ring of {buffer.producer}" if buffer.role == "ring" else buffer.producer or "the caller",
-        buffer.needed_by or ("the caller" if buffer.role == "output" else "nobody"),
-        ", ".join(buffer.nodes),
-    )
+def _origin(buffer: Alive, wide: bool) -> str:
+    if buffer.producer is None:
+        return "the caller"
+    return ("ring of " if buffer.role == "ring" else "") + _call(buffer.made_at, buffer.producer, wide)
 
 
-def _where(words: str, kernel: Kernel | None) -> str:
+def _end(buffer: Alive, wide: bool) -> str:
+    if buffer.needed_by is None:
+        return "the caller" if buffer.role == "output" else "nobody"
+    return _call(buffer.needed_at, buffer.needed_by, wide) if wide else kernel_number(buffer.needed_at)
+
+
+def _call(step: int, kernel: str, wide: bool) -> str:
+    return f"{kernel_number(step)} {kernel}" if wide else kernel_label(step, kernel)
+
+
+def _where(words: str, kernel: Kernel | None, wide: bool) -> str:
     if kernel is None:
         return ""
-    return escape(f"{words} step {kernel.step}, {kernel.kernel}{_ends(kernel.nodes)}")
-
-
-def _ends(nodes: tuple[str, ...]) -> str:
-    """The nodes, or the first and the last of more than two."""
-    if len(nodes) > 2:
-        return f" ({nodes[0]} … {nodes[-1]}, {len(nodes)} nodes)"
-    return f" ({', '.join(nodes)})" if nodes else ""
+    call = _call(kernel.step, kernel.kernel, wide)
+    if wide:
+        return f"{words} {call}" + (f" ({', '.join(kernel.nodes)})" if kernel.nodes else "")
+    said = f"{words} {shorten(call, _KERNEL)}"
+    nodes = nodes_in(kernel.nodes, _ROOM - len(said) - 2)
+    return f"{said}: {nodes}" if nodes else said

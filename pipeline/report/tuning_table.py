@@ -1,42 +1,33 @@
-"""What `passfit tune` found, as a table."""
+"""Show the schedules of `passfit tune` as a table."""
 
 from __future__ import annotations
 
-from rich.table import Table
+from rich.console import RenderableType
 
 from ..tuning.database import RULES, Database
+from .fit import Name, fitted, table
 
-#: characters of a choice: a trace goes on for thousands
-_WIDTH = 60
-#: how the unit of a database is shown, how many make one of that, and digits after the point
+#: for each unit of a database: the unit shown, how many make one of that, and digits after the point
 _SHOWN = {"ns": ("µs", 1e3, 1), "instructions": ("instructions", 1, 0)}
 
 
-def tuning_table(database: Database) -> Table:
-    """A row for each kernel, the one that takes most first: what a call takes before and after, and the choice."""
+def tuning_table(database: Database) -> RenderableType:
+    """Show a row per kernel, the costliest first: a call before and after tuning, and the choice."""
     unit, scale, digits = _SHOWN[database.unit]
     before = sum(each.calls * each.before for each in database.kernels) / scale
     after = sum(each.calls * each.after for each in database.kernels) / scale
-    title = f"kernels for {database.target}, {database.how}: {before:,.{digits}f} {unit} a run, tuned {after:,.{digits}f}"
-    table = Table(title=title, caption=_said(database))
-    for column in ("kernel", "operands", "choice", "tried"):
-        table.add_column(column)
-    for column in ("calls", f"{unit} by rules", f"{unit} tuned"):
-        table.add_column(column, justify="right")
+    amounts = f"{before:,.{digits}f} {unit} a run, tuned {after:,.{digits}f}"
+    title = f"kernels for {database.target}, {database.how}: {amounts}"
+    columns = "<kernel", "<operands", "<choice", "<tried", ">calls", f">{unit}\nby rules", f">{unit}\ntuned"
+    made = table(title, *columns)
     for each in sorted(database.kernels, key=lambda each: (-each.calls * each.before, each.fingerprint)):
         spec = "a trace of MetaSchedule" if isinstance(each.choice, list) else each.choice
         tried = ", ".join(f"{count} {kind}" for kind, count in each.tried.items()) or "nothing"
-        choice = "as by rules" if spec == RULES else spec[:_WIDTH]
-        table.add_row(
-            each.fingerprint[:8], ", ".join(each.operands), choice, tried, str(each.calls), f"{each.before / scale:,.{digits}f}",
-            f"{each.after / scale:,.{digits}f}",
-        )  # fmt: skip
-    return table
-
-
-def _said(database: Database) -> str | None:
-    """What became of the layout, and of the whole library."""
-    return "\n".join(filter(None, (_of_layout(database), _of_kernels(database)))) or None
+        choice = "as by rules" if spec == RULES else spec
+        times = (f"{amount / scale:,.{digits}f}" for amount in (each.before, each.after))
+        names = (Name(name) for name in (", ".join(each.operands), choice, tried))
+        made.add_row(each.fingerprint[:8], *names, str(each.calls), *times)
+    return fitted(made, *filter(None, (_of_layout(database), _of_kernels(database))))
 
 
 def _of_layout(database: Database) -> str | None:

@@ -1,4 +1,4 @@
-"""MLflow: one run for each model × target, and the host's library as a model that can be served."""
+"""Log to MLflow: one run for each model × target, and the host's library as a model that can be served."""
 
 from .track import TrackedRun, TrackResult, track
 

@@ -1,4 +1,4 @@
-"""Where to look: MLflow opens on a page without any of these figures, so name the pages that have them."""
+"""Link the pages with figures, since MLflow opens on a page without any."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOCAL = "http://127.0.0.1:5000"
 
 
 def links(store: Store, experiment_id: str, run_ids: Sequence[str], models: Sequence[str]) -> tuple[str, ...]:
-    """Lines for people: how to start MLflow where no server runs, the views of the runs, and how to serve a model."""
+    """Return lines for people: how to start MLflow without a server, views of the runs, how to serve a model."""
     lines = []
     server = store.uri.rstrip("/") if store.is_http else LOCAL
     if not store.is_http:
@@ -30,5 +30,5 @@ def links(store: Store, experiment_id: str, run_ids: Sequence[str], models: Sequ
 
 
 def _uri(store: Store) -> str:
-    """The URI as a word of a shell. It is absolute: DVC runs stages in a folder that may not be the user's."""
+    """Quote the URI for a shell. It is absolute: DVC runs stages in a folder that may not be the user's."""
     return shlex.quote(store.uri)

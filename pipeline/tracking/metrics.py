@@ -1,46 +1,83 @@
-"""The figures of an MLflow run. The part before the slash is the section they are shown in."""
+"""Choose the figures of an MLflow run: few charts, the ones people look for first.
+
+MLflow makes a chart of every metric, in sections named by the part before the slash, both in alphabetical order; a
+line from step to step where a metric has a step above 0. So ram, flash and latency stand first, each in one chart that
+begins at `tvm-default` (step 0) and ends at passfit (step 1). Bytes of everything else are in footprint.json.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ..memory.footprint import FootprintReport
 
+KIB = 1024
+#: the section that comes first, and the steps of its charts
+BESIDE, BASELINE, PASSFIT = "beside tvm-default", 0, 1
+#: best ram of the search so far, by evaluation
+SEARCH = "search/best_ram_kib"
 
-def metrics(result: FootprintReport, trajectory: Sequence[tuple[int, int]]) -> Iterator[tuple[str, float]]:
-    """Name and value, `memory/ram` first: MLflow compares runs by the metric logged first. Sizes in bytes.
 
-    `trajectory` is (evaluation, best ram so far) of the search; its last point, one step later, is the ram of what was
-    taken, as `memory/ram` is.
+@dataclass(frozen=True)
+class Figure:
+    """Value of a metric; `step` is 0 but for a value that stands beside another."""
+
+    name: str
+    value: float
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class TimedPoint:
+    """Point of a front; `latency` is in the front's unit."""
+
+    lever: str
+    latency: float
+
+
+@dataclass(frozen=True)
+class TimedFront:
+    """Latencies of front.json."""
+
+    unit: str
+    points: list[TimedPoint]
+
+
+def figures(result: FootprintReport, trajectory: Sequence[tuple[int, int]], front: TimedFront | None = None) -> Iterator[Figure]:
+    """Yield the figures of a run, ram first: MLflow compares runs by the metric logged first.
+
+    Sizes are KiB, times ms. `trajectory` is (evaluation, best ram so far in bytes) of the search; its last point, one
+    step later, is the ram of the chosen sequence. `front` is there where the search had a limit
+    of latency: only then is the latency of tvm-default's kernels known.
     """
     best, before, ran = result.best, result.baseline, result.measured
-    for name in ("ram", "arena", "workspace", "weights", "flash", "code", "bound", "floor", "kernels", "sum"):
-        yield f"memory/{name}", getattr(best, name)
-    yield "memory/proved", float(best.proved)
-    for name in ("ram", "arena", "workspace", "weights", "flash", "code", "kernels", "sum"):
-        if getattr(before, name) is not None:
-            yield f"baseline/{name}", getattr(before, name)
-    if before.ram > 0:
-        yield "baseline/ratio", best.ram / before.ram
-    yield "start/kernels", result.start.kernels
-    yield "start/sum", result.start.sum
-    yield "budget/fits", float(result.fits)
-    if result.budget.ram is not None:
-        yield "budget/ram", result.budget.ram
-        yield "budget/margin", result.budget.ram - best.ram
-    if result.budget.flash is not None:
-        yield "budget/flash", result.budget.flash
-    yield "verify/ran", float(ran.ran)
-    measured = {
-        "verify/measured_ram": ran.ram,
-        "verify/max_rel_error": ran.max_rel_error,
-        "verify/max_abs_error": ran.max_abs_error,
-        "verify/error_to_double": ran.error and ran.error.library_to_double,
-        "verify/onnxruntime_to_double": ran.error and ran.error.onnxruntime_to_double,
-        "verify/stack": ran.stack,
-        "time/latency_ms": ran.latency_ms,
-        "time/instructions": ran.instructions,
+    pairs = {
+        "ram_kib": (before.ram, best.ram, KIB),
+        "flash_kib": (before.flash, best.flash, KIB),
+        "latency_ms": (_baseline_latency(front), ran.latency_ms, 1),
     }
-    yield from ((name, value) for name, value in measured.items() if value is not None)
-    if trajectory:
-        yield "search/evaluations", max(evaluation for evaluation, _ in trajectory)
+    for name, (theirs, ours, unit) in pairs.items():
+        if theirs is not None and ours is not None:
+            yield Figure(f"{BESIDE}/{name}", theirs / unit, BASELINE)
+        if ours is not None:
+            yield Figure(f"{BESIDE}/{name}", ours / unit, PASSFIT)
+    yield Figure("budget/fits", float(result.fits))
+    if result.budget.ram is not None:
+        yield Figure("budget/ram_margin_kib", (result.budget.ram - best.ram) / KIB)
+    if result.budget.flash is not None:
+        yield Figure("budget/flash_margin_kib", (result.budget.flash - best.flash) / KIB)
+    yield from (Figure(SEARCH, ram / KIB, evaluation) for evaluation, ram in trajectory)
+    if ran.max_rel_error is not None:
+        yield Figure("verify/max_rel_error", ran.max_rel_error)
+    if ran.instructions is not None:
+        yield Figure("verify/instructions", ran.instructions)
+    if ran.ram is not None:
+        yield Figure("verify/measured_ram_kib", ran.ram / KIB)
+
+
+def _baseline_latency(front: TimedFront | None) -> float | None:
+    """Return the latency of tvm-default's kernels in ms, or None if it was not timed."""
+    if front is None or front.unit != "ms":
+        return None
+    return next((point.latency for point in front.points if point.lever == "tvm-default"), None)

@@ -1,13 +1,14 @@
-"""The description of an MLflow run: a Markdown table of what the model costs, beside the baseline."""
+"""Describe an MLflow run: a Markdown table of its footprint beside the baseline."""
 
 from __future__ import annotations
 
 from ..memory.footprint import FootprintReport
 from ..support.sizes import format_bytes
+from .metrics import BASELINE, PASSFIT
 
 
 def note(result: FootprintReport) -> str:
-    """The run's description in Markdown: a table of what the model costs, against the baseline."""
+    """Describe a run in Markdown: a table of its footprint beside the baseline, and its verification."""
     best, before = result.best, result.baseline
     rows = [
         "| | passfit | " + before.name + " |",
@@ -30,6 +31,7 @@ def note(result: FootprintReport) -> str:
         lines.append("Lossy: the sequence has passes that change results by more than rounding.")
     if ran.ram is not None:
         lines.append(f"Measured ram: {format_bytes(ran.ram)}, without the stack.")
+    lines += ["", f"Charts: step {BASELINE} is {before.name}, step {PASSFIT} is passfit. All bytes: footprint.json."]
     return "\n".join(lines)
 
 

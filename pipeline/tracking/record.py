@@ -1,4 +1,4 @@
-"""What one MLflow run holds, put together from the files on disk. No MLflow here."""
+"""Collect the contents of an MLflow run from the files on disk. No MLflow here."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ..memory.files.footprint_file import report_text
 from ..memory.footprint import FootprintReport
 from ..params.params import Params
 from ..targets.catalogue import get_target
-from .metrics import metrics
+from .metrics import Figure, TimedFront, figures
 from .note import note
 
 #: goes into the content hash: raise it when runs are logged in another way, so that they are logged again
-FORMAT = "3"
+FORMAT = "4"
 _FOOTPRINT = "footprint.json"
 
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of a library: its name in the model, static shape, and NumPy dtype."""
+    """Input or output of a library: its name in the model, static shape, and NumPy dtype."""
 
     name: str
     shape: list[int]
@@ -44,24 +44,24 @@ class Io:
 
 @dataclass(frozen=True)
 class Servable:
-    """A library this machine can load, and how to talk to it."""
+    """Library this machine can load, with its inputs and outputs."""
 
     library: Path
     io: Io
 
     @property
     def content(self) -> str:
-        """sha256 over the library and its inputs and outputs: what decides whether it is another model version."""
+        """Hash (sha256) the library, its inputs and outputs: another hash is another model version."""
         return _sha256(_digest(self.library), json.dumps(asdict(self.io), sort_keys=True))
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One model on one target. `content` is a sha256 over everything that is logged.
+    """Contents of a run: one model on one target. `content` is a sha256 over everything that is logged.
 
     `footprint` is the text of footprint.json as it is logged: with the budget of params.yaml, and whether that fits.
 
-    `metrics` are in the order in which MLflow shall show them; `trajectory` is (evaluation, best ram in bytes).
+    `figures` are in the order in which they are logged; the bytes of everything are in `footprint`.
     """
 
     result: FootprintReport
@@ -69,9 +69,8 @@ class RunRecord:
     footprint: str
     params: dict[str, str]
     tags: dict[str, str]
-    metrics: dict[str, float]
+    figures: tuple[Figure, ...]
     note: str
-    trajectory: tuple[tuple[int, int], ...]
     artifacts: tuple[Path, ...]
     servable: Servable | None
 
@@ -81,7 +80,10 @@ class RunRecord:
 
 
 def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecord | None:
-    """The record of `model` on `target`, or None where nothing was compiled. Raises PassfitError for a malformed file."""
+    """Read the record of `model` on `target`, or None if nothing was compiled.
+
+    Raises PassfitError for a malformed file.
+    """
     result = read_result(repo, model, target)
     if result is None:
         return None
@@ -102,16 +104,18 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecor
         params={"model": model, "target": target, **settings},
         tags={f"passfit.{Path(name).stem}": digests[name][:12] for name in ("sequence.json",) if name in digests}
         | {"passfit.exact": str(result.exact).lower()},
-        metrics=dict(metrics(result, trajectory)),
+        figures=tuple(figures(result, trajectory, _front(repo, model, target))),
         note=note(result),
-        trajectory=trajectory,
         artifacts=artifacts,
         servable=_servable(repo, model, target),
     )
 
 
 def _artifacts(repo: Path, model: str, target: str) -> Iterator[Path]:
-    """Every file of the compile folder but the footprint, the search's files beside them, and the model's effects; sorted by folder."""
+    """Yield the artifacts, folder by folder: compiled files, the search's, the model's effects.
+
+    The footprint is not among them: it is logged as it is judged.
+    """
     compiled = sorted(path for path in (repo / compile_dir(model, target)).iterdir() if _is_result(path))
     yield from compiled
     seen = {path.name for path in compiled}
@@ -146,12 +150,26 @@ def _trajectory(repo: Path, model: str, target: str) -> Iterator[tuple[int, int]
         yield point["evaluation"], point["ram"]
 
 
+def _front(repo: Path, model: str, target: str) -> TimedFront | None:
+    """Read front.json, which a search with a limit of latency leaves."""
+    path = repo / optimize_dir(model, target) / "front.json"
+    if not path.is_file():
+        return None
+    place = path.relative_to(repo)
+    front = _read_json(path, place)
+    try:
+        return TypeAdapter(TimedFront).validate_json(json.dumps(front))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise PassfitError(f"{place}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}.", REMAKE) from None
+
+
 def _is_int(value: object) -> bool:
     return type(value) is int
 
 
 def _servable(repo: Path, model: str, target: str) -> Servable | None:
-    """The shared library and its manifest, which only the host's target has."""
+    """Find the shared library and its manifest, which only the host's target has."""
     folder = repo / compile_dir(model, target)
     libraries = sorted(folder.glob("lib*.so"))
     if not libraries:

@@ -1,4 +1,4 @@
-"""The library of this machine as a registered model, which `mlflow models serve` can answer from."""
+"""Register the library of this machine as a model for `mlflow models serve`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def register(client: MlflowClient, run_id: str, record: RunRecord, servable: Ser
 
 
 def _version_of(client: MlflowClient, name: str, content: str) -> str | None:
-    """The newest version with this library; names are `[a-z0-9-]`, so they need no quoting."""
+    """Find the newest version with this library; names are `[a-z0-9-]`, so they need no quoting."""
     versions = client.search_model_versions(f"name = '{name}'", order_by=["version_number DESC"])
     return next((str(version.version) for version in versions if version.tags.get(CONTENT) == content), None)
 

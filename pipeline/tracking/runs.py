@@ -1,4 +1,4 @@
-"""One MLflow run for each record, logged once: a run counts when it is finished and carries the record's content."""
+"""Log one MLflow run per record, once: it counts when finished and tagged with the content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BATCH = 1000
 
 
 def finished_run(client: MlflowClient, experiment_id: str, content: str) -> str | None:
-    """The id of the run that already holds `content`; a run that was cut short carries no content tag."""
+    """Find the id of the run with this `content`; a run that was cut short carries no content tag."""
     runs = client.search_runs(
         [experiment_id],
         f"tags.`{CONTENT}` = '{content}' and attributes.status = 'FINISHED'",
@@ -44,7 +44,10 @@ def finished_run(client: MlflowClient, experiment_id: str, content: str) -> str 
 
 
 def log_run(client: MlflowClient, experiment_id: str, record: RunRecord, repo: Path) -> str:
-    """Log everything, then mark the run as complete. Returns its id. Raises what MLflow raises; the run is FAILED then."""
+    """Log everything, mark the run as complete, and return its id.
+
+    Raises the errors of MLflow; the run is FAILED then.
+    """
     run = client.create_run(experiment_id, run_name=record.name, tags=_context(repo) | {STARTED: record.content})
     run_id = run.info.run_id
     try:
@@ -73,11 +76,10 @@ def _log_figures(client: MlflowClient, run_id: str, record: RunRecord) -> None:
     now = int(time.time() * 1000)
     client.log_batch(
         run_id,
-        metrics=[Metric(name, value, now, 0) for name, value in record.metrics.items()],
         params=[Param(name, value) for name, value in record.params.items()],
         tags=[RunTag(name, value) for name, value in {**record.tags, MLFLOW_RUN_NOTE: record.note}.items()],
     )
-    points = iter(Metric("search/best_ram", ram, now, evaluation) for evaluation, ram in record.trajectory)
+    points = iter(Metric(each.name, each.value, now, each.step) for each in record.figures)
     while batch := list(islice(points, BATCH)):
         client.log_batch(run_id, metrics=batch)
 
@@ -91,7 +93,7 @@ def _give_up(client: MlflowClient, run_id: str) -> None:
 
 
 def _context(repo: Path) -> dict[str, str]:
-    """The tags MLflow shows as user, source and version."""
+    """Return the tags MLflow shows as user, source and version."""
     tags = {MLFLOW_SOURCE_NAME: "passfit track", MLFLOW_SOURCE_TYPE: "LOCAL"} | _user()
     if os.environ.get("DVC_EXP_NAME"):
         tags["dvc.experiment"] = os.environ["DVC_EXP_NAME"]

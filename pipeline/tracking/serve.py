@@ -1,4 +1,4 @@
-"""The registered model: MLflow runs this file ("models from code") to serve a compiled library on the host.
+"""Define the registered model: MLflow runs this file ("models from code") to serve a compiled library on the host.
 
 It is copied into the MLflow model, so it imports nothing of passfit, and no TVM: NumPy and the library are enough.
 """
@@ -14,7 +14,7 @@ from mlflow.pyfunc import PythonModel, PythonModelContext
 
 
 class CompiledLibrary(PythonModel):
-    """Calls `<name>_input`, `<name>_run`, `<name>_output` of the library; the model config holds `io` of manifest.json.
+    """Call the library's `<name>_input`, `<name>_run`, `<name>_output`; the model config holds `io` of manifest.json.
 
     The library has one static arena, so calls take turns.
     """
@@ -36,7 +36,7 @@ class CompiledLibrary(PythonModel):
     # MLflow hands over a dict of arrays, or the array itself where there is one input; it warns about any hint that is
     # not one of its own, and a dict is none
     def predict(self, context: PythonModelContext, model_input: np.ndarray, params=None):
-        """Every output by name, from every input by name; shapes and dtypes as in the signature, sizes are static."""
+        """Compute every output by name, from every input by name; static shapes and dtypes, as in the signature."""
         arrays = [_checked(model_input, port, alone=len(self._inputs) == 1) for port in self._inputs]
         with self._turn:
             for i, array in enumerate(arrays):
@@ -54,7 +54,10 @@ class CompiledLibrary(PythonModel):
 
 
 def _checked(model_input, port: dict, alone: bool) -> np.ndarray:
-    """The input `port` as a contiguous array, or ValueError: the library reads exactly that many bytes."""
+    """Return the input `port` as a contiguous array: the library reads exactly its bytes.
+
+    Raises ValueError for a missing input or another shape.
+    """
     given = model_input
     if hasattr(model_input, "keys"):
         if port["name"] not in model_input:

@@ -1,4 +1,4 @@
-"""Where runs go: the MLflow store beside params.yaml, reached without waiting for minutes, and without its noise."""
+"""Reach the MLflow store beside params.yaml, without minutes of waiting and without its noise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REACH_SECONDS = 5
 
 @dataclass(frozen=True)
 class Store:
-    """`uri` is MLflow's tracking URI. `database` is the file behind it, where it is SQLite.
+    """MLflow store; `uri` is its tracking URI. `database` is the file behind it, where it is SQLite.
 
     `lock` is the file that keeps two processes of this machine from setting the store up, or logging the same result,
     at once: MLflow's schema migration and its experiment creation do not bear it.
@@ -42,12 +42,12 @@ class Store:
 
     @property
     def artifacts(self) -> str | None:
-        """Where a new experiment keeps its files: beside a SQLite file, else as the server likes it."""
+        """Return the artifact folder of a new experiment: beside a SQLite file, else the server's choice, None."""
         return None if self.database is None else (self.database.parent / "mlartifacts").as_uri()
 
 
 def find_store(repo: Path) -> Store:
-    """`$MLFLOW_TRACKING_URI`, else SQLite beside params.yaml, which is in the folder `repo`."""
+    """Find the store: `$MLFLOW_TRACKING_URI`, else SQLite beside `repo`'s params.yaml."""
     folder = real_folder(repo)
     uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{folder / 'mlflow.db'}"
     database = Path(uri.removeprefix("sqlite:///")).resolve() if uri.startswith("sqlite:///") else None
@@ -56,7 +56,7 @@ def find_store(repo: Path) -> Store:
 
 
 def real_folder(folder: Path) -> Path:
-    """The absolute path of `folder`, or in a queued experiment that of the folder it is a copy of.
+    """Return the absolute path of `folder`; in a queued experiment, of its original.
 
     DVC runs a queued experiment in a temporary copy of the repo, and names the root of the real repo in `$DVC_ROOT`.
     In any other stage that is the root of the repo itself, maybe above the folder of dvc.yaml.
@@ -69,7 +69,7 @@ def real_folder(folder: Path) -> Path:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Whether SQLite, at the root of `error`, says that its file is damaged, rather than locked, full or read-only."""
+    """Tell whether SQLite, behind `error`, calls its file damaged, rather than locked, full or read-only."""
     while error is not None:
         if type(getattr(error, "orig", None)) is sqlite3.DatabaseError:
             return True
@@ -78,7 +78,7 @@ def is_damage(error: BaseException | None) -> bool:
 
 
 def unreachable(store: Store) -> str | None:
-    """Why the server does not answer, or None: any answer will do, MLflow itself reports what it means."""
+    """Explain why the server does not answer, or return None: any answer will do, MLflow reports its meaning."""
     if not store.is_http:
         return None
     import requests
@@ -92,7 +92,7 @@ def unreachable(store: Store) -> str | None:
 
 @contextmanager
 def quick_and_quiet() -> Iterator[None]:
-    """Short timeouts and no chatter while MLflow is used; what the user has set in the environment stays."""
+    """Shorten timeouts and silence MLflow meanwhile; the user's own environment variables stay."""
     added = [name for name in ENVIRONMENT if name not in os.environ]
     os.environ.update({name: ENVIRONMENT[name] for name in added})
     disabled = logging.root.manager.disable

@@ -1,4 +1,4 @@
-"""Log what is on disk to MLflow: one run for each model × target, once for each content."""
+"""Log results on disk to MLflow: one run per model × target, once per content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOCK_SECONDS = 300
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """A run that holds this content; `new` tells whether it was logged just now."""
+    """Run with this content; `new` tells whether it was logged just now."""
 
     name: str
     content: str
@@ -30,7 +30,7 @@ class TrackedRun:
 
 @dataclass(frozen=True)
 class TrackResult:
-    """What was tracked, where to look at it, and what could not be tracked: the results do not depend on it."""
+    """Tracked runs, links to them, and warnings of failures; no result depends on these."""
 
     links: tuple[str, ...] = ()
     runs: tuple[TrackedRun, ...] = ()
@@ -91,7 +91,7 @@ def _track(store: Store, repo: Path, experiment: str, records: list[RunRecord]) 
 
 
 def _experiment(client: MlflowClient, store: Store, name: str) -> str:
-    """The id of the experiment, made where there is none: by another machine meanwhile, for all we know."""
+    """Return the experiment's id; make it if missing, unless another machine does so meanwhile."""
     from mlflow.exceptions import MlflowException
 
     found = client.get_experiment_by_name(name)
@@ -120,8 +120,11 @@ def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: 
 
 
 def _ensure_registered(client: MlflowClient, run: TrackedRun, record: RunRecord, warnings: list[str]) -> list[str]:
-    """The model's name when it can be served. A registry that refuses does not stop the other runs, nor does a
-    library that does not load here: it becomes no version, so the alias `champion` stays."""
+    """Register the model, and return its name if it can be served.
+
+    A registry that refuses does not stop the other runs, nor does a library that does not load here: it becomes no
+    version, so the alias `champion` stays.
+    """
     from mlflow.exceptions import MlflowException
 
     from ..codegen.check_loads import why_not_loadable

@@ -3,7 +3,6 @@ from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
-from rich.console import Console
 
 from passfit.errors import ConfigError
 from passfit.memory import plan_arena
@@ -14,12 +13,11 @@ from passfit.report.tables import explanation_table
 from passfit.search.refine.lever import Lever
 
 from ..strategies import chain, programs
+from .rendered import rendered
 
 
 def shown(explanation) -> str:
-    console = Console(width=160, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(explanation_table(explanation))
-    return console.export_text()
+    return rendered(explanation_table(explanation))
 
 
 @given(programs())
@@ -94,8 +92,14 @@ def test_what_a_region_holds_is_told_by_its_rings_and_what_is_whole():
     assert (found.floor_at.region, found.floor_at.nbytes, found.floor_at.rings) == (True, 1408, 128)
     assert [(each.name, each.role) for each in found.alive] == [("b0", "input"), ("b1", "output"), ("b2", "ring")]
     text = shown(found)
-    for said in ("ring of banded_k0", "128 B of rings", "1.2 KiB of whole operands", "node0 … node2, 3 nodes"):
+    for said in ("ring of k00 k region", "128 B of rings", "1.2 KiB of whole operands", "node0 … node2 (3 nodes)"):
         assert said in text
+
+
+def test_wide_has_whole_names_and_every_node():
+    table = explanation_table(explain(region(), plan_arena(region())), wide=True)
+    text = rendered(table)
+    assert "ring of k00 banded_k0" in text and "node0, node1, node2" in text
 
 
 def test_a_result_nobody_reads_is_no_ring_where_one_kernel_makes_it():

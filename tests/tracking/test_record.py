@@ -21,17 +21,28 @@ def test_no_result_is_no_record(repo):
     assert record(repo) is None
 
 
-def test_the_figure_to_compare_by_comes_first_and_params_are_few(repo):
+def figures(found) -> dict:
+    """Values of each metric by step."""
+    by_name: dict = {}
+    for each in found.figures:
+        by_name.setdefault(each.name, {})[each.step] = each.value
+    return by_name
+
+
+def test_ram_comes_first_beside_the_baseline_and_figures_are_few(repo):
     repo.result()
     found = record(repo)
     assert found.name == "a @ rpi4"
-    assert next(iter(found.metrics)) == "memory/ram"
-    assert found.metrics["memory/ram"] == 640
-    assert found.metrics["baseline/ram"] == 1280 and found.metrics["baseline/ratio"] == 0.5
-    assert found.metrics["budget/margin"] == 360 and found.metrics["budget/fits"] == 1
-    assert found.metrics["time/latency_ms"] == 1.5 and found.metrics["verify/max_rel_error"] == 2e-6
-    assert found.metrics["search/evaluations"] == 4
-    assert found.trajectory[0] == (0, 900)
+    by_name = figures(found)
+    assert next(iter(by_name)) == "beside tvm-default/ram_kib"
+    assert by_name["beside tvm-default/ram_kib"] == {0: 1280 / 1024, 1: 640 / 1024}
+    assert by_name["beside tvm-default/latency_ms"] == {1: 1.5}
+    assert by_name["budget/ram_margin_kib"] == {0: 360 / 1024} and by_name["budget/fits"] == {0: 1}
+    assert by_name["verify/max_rel_error"] == {0: 2e-6}
+    assert by_name["search/best_ram_kib"] == {step: (900 - step) / 1024 for step in range(5)}
+    assert len(by_name) <= 10
+    assert min(by_name).startswith("beside"), "the section that MLflow opens on"
+    assert json.loads(found.footprint)["best"]["ram"] == 640, "raw bytes"
     assert found.params == {
         "model": "a", "target": "rpi4", "strategy": "orchestrated", "max-extra-compute": "0.25",
     }  # fmt: skip
@@ -39,17 +50,29 @@ def test_the_figure_to_compare_by_comes_first_and_params_are_few(repo):
 
 def test_flash_is_compared_only_where_the_baselines_code_is_known(repo):
     repo.result()
-    assert "baseline/flash" not in record(repo).metrics and "| flash | 2.0 KiB | – |" in record(repo).note
+    assert figures(record(repo))["beside tvm-default/flash_kib"] == {1: 2.0}
+    assert "| flash | 2.0 KiB | – |" in record(repo).note
     data = json.loads((repo.path / "out/compile/a/rpi4/footprint.json").read_text())
     data["baseline"] |= {"code": 96, "flash": 2096}
     repo.write("compile/a/rpi4/footprint.json", data)
-    assert record(repo).metrics["baseline/flash"] == 2096
+    assert figures(record(repo))["beside tvm-default/flash_kib"] == {0: 2096 / 1024, 1: 2.0}
+
+
+def test_latency_is_compared_where_the_search_timed_tvms_kernels(repo):
+    repo.result()
+    points = [{"lever": "share", "latency": 1.25}, {"lever": "tvm-default", "latency": 2.5}]
+    for unit, expected in (("ms", {0: 2.5, 1: 1.5}), ("instructions", {1: 1.5})):
+        repo.write("optimize/a/rpi4/front.json", {"unit": unit, "points": points})
+        assert figures(record(repo))["beside tvm-default/latency_ms"] == expected
+    repo.write("optimize/a/rpi4/front.json", {"unit": "ms", "points": [{"lever": "share"}]})
+    with pytest.raises(PassfitError, match=r"front\.json: points.*latency"):
+        record(repo)
 
 
 def test_a_limit_of_latency_is_a_param_and_its_front_an_artifact(repo):
     repo.result()
     before = record(repo)
-    (repo.path / "out/optimize/a/rpi4/front.json").write_text("{}")
+    repo.write("optimize/a/rpi4/front.json", {"unit": "ms", "points": []})
     search = SearchParams.model_validate({"max-latency": "1.5x"})
     found = read_record(repo.path, repo.params.model_copy(update={"search": search}), "a", "rpi4")
     assert found.params["max-latency"] == "1.5x" and "max-latency" not in before.params
@@ -73,7 +96,7 @@ def test_the_budget_is_that_of_params_and_another_one_is_another_record(repo):
     params.write_text(params.read_text().replace("1000", "600"))
     after = record(repo)
     assert json.loads(after.footprint)["fits"] is False and not after.result.fits
-    assert (after.metrics["budget/fits"], after.metrics["budget/margin"]) == (0, -40)
+    assert figures(after)["budget/fits"] == {0: 0} and figures(after)["budget/ram_margin_kib"] == {0: -40 / 1024}
     assert after.content != before.content
 
 

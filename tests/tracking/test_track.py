@@ -49,10 +49,13 @@ def test_one_run_for_each_result(repo, tracked, capfd):
     assert run.data.params == {
         "model": "b", "target": "rpi4", "strategy": "orchestrated", "max-extra-compute": "0.25",
     }  # fmt: skip
-    assert run.data.metrics["memory/ram"] == 640
+    assert run.data.metrics["beside tvm-default/ram_kib"] == 0.625
+    history = client(repo).get_metric_history(run.info.run_id, "beside tvm-default/ram_kib")
+    assert {point.step: point.value for point in history} == {0: 1.25, 1: 0.625}
+    assert not [name for name, value in run.data.metrics.items() if value > 1000], "no raw bytes"
     assert run.data.tags["mlflow.note.content"].startswith("**b @ rpi4**")
-    history = client(repo).get_metric_history(run.info.run_id, "search/best_ram")
-    assert sorted((point.step, point.value) for point in history) == [(i, 900 - i) for i in range(5)]
+    history = client(repo).get_metric_history(run.info.run_id, "search/best_ram_kib")
+    assert sorted((point.step, point.value) for point in history) == [(i, (900 - i) / 1024) for i in range(5)]
     names = {artifact.path for artifact in client(repo).list_artifacts(run.info.run_id)}
     assert names == {
         "footprint.json", "libtwo.a", "manifest.json", "sequence.json", "trajectory.json", "effects.json",

@@ -30,6 +30,7 @@ from passfit.tuning.choose_layout import choose_layout
 from passfit.tuning.database import LibraryComparison
 from passfit.tuning.measure import choose_harness
 
+from ..report.rendered import words
 from .. import strategies  # noqa: F401  (the settings of hypothesis)
 from ..kernels.rewrite.test_channels_last import branches
 
@@ -118,7 +119,7 @@ def test_a_layout_that_is_taken_is_compiled_and_fits_its_sequence_alone(
     monkeypatch.setattr(tune, "tune_kernels", lambda *_: [])
     found = api.tune(model, HOST, tmp_path / "t.json", sequence=tmp_path / "one.json")
     assert found.layout is not None and found.layout.taken and found.layout.spec
-    assert "2 ms as planes, 1 with" in tuning_table(found).caption
+    assert "2 ms as planes, 1 with" in words(tuning_table(found))
     plain = api.compile_model(model, HOST, out=tmp_path / "plain", sequence=tmp_path / "one.json")
     for name in ("first", "again"):
         report = api.compile_model(

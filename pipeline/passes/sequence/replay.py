@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import onnx
 from tvm.ir import IRModule
 
@@ -18,6 +20,7 @@ from ..graph.fuse_operators import FuseOperators
 from ..program.layout import Layout
 from .apply import apply_program_passes
 from .failures import failure_of
+from .name_buffers import name_buffers
 from .sequence import Sequence
 
 
@@ -77,6 +80,5 @@ def lower_by_sequence(
             ) from error
     nodes = provenance(model, before, grouped)
     inputs, outputs = port_names(model)
-    return lower(module, name, inputs, outputs, nodes, machine, tuning)
-
-
+    lowered = lower(module, name, inputs, outputs, nodes, machine, tuning)
+    return replace(lowered, program=name_buffers(lowered.program, nodes, model))

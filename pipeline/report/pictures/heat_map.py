@@ -1,4 +1,4 @@
-"""What passes do to each other as an SVG picture: one row for each first pass, one column for each pass after it.
+"""Draw the effects of passes on each other as SVG: a row per first pass, a column per pass after it.
 
 The colour of a cell is the implicit effect in bytes of ram: what the second pass takes or adds after the first one,
 less what it takes or adds alone. The colour-blind tell blue and orange apart too, and every cell says its number.
@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...support.sizes import format_bytes
+from ..fit import shorten
 from ..spec_names import shown
-from .svg import CHARACTER, INK, label, picture, short, swatch, xml
+from .svg import CHARACTER, INK, heading, label, picture, swatch, xml
 
 CELL_WIDTH, CELL_HEIGHT = 60, 30
 LEFT, BOTTOM = 236, 62
@@ -27,7 +28,7 @@ STOPS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 @dataclass(frozen=True)
 class Frame:
-    """Where the cells are: the specs of rows and columns, and the height of the names over them in pixels."""
+    """Layout of the cells: the specs of rows and columns, and the height of the names over them in pixels."""
 
     rows: list[str]
     columns: list[str]
@@ -44,7 +45,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Cell:
-    """A pair that was tried: its effect (of effects.json), and the implicit change of ram and of the sum in bytes."""
+    """Pair of passes: its effect (of effects.json), and the implicit change of ram and sum in bytes."""
 
     effect: str
     ram: int
@@ -53,23 +54,23 @@ class Cell:
 
 
 def heat_map(effects: dict, title: str) -> str:
-    """The picture as SVG text; `effects` is the object of effects.json. Only passes that change something are shown."""
+    """Draw the object of effects.json as SVG text. Only passes that change something are shown."""
     cells = {(pair["first"], pair["second"]): _cell(pair) for pair in effects["pairs"]}
     frame = _frame(effects, cells)
     largest = max((abs(cell.ram) for cell in cells.values()), default=0)
-    heading = HEADING if cells else "no pass changes what another one does"
+    said = HEADING if cells else "no pass changes the effect of another one"
     shapes = [
-        label(12, 20, title, 'font-size="15" font-weight="bold"'),
-        label(12, 36, heading),
+        heading(12, 20, title, frame.size[0] - 24),
+        label(12, 36, said),
         *_names(frame),
         *_grid(frame, cells, largest),
         *(_key(frame.size[1], largest) if cells else ()),
     ]
-    return picture(*frame.size, f"{title}: {heading}", shapes)
+    return picture(*frame.size, f"{title}: {said}", shapes)
 
 
 def implicit(pair: dict) -> tuple[int, int]:
-    """The implicit change of ram and of the sum of tensors in bytes of one of the pairs of effects.json."""
+    """Return a pair's implicit change of ram and of the sum of tensors, in bytes; `pair` is one of effects.json."""
     delta, alone = pair["delta"], pair["alone"]
     return delta["ram"] - alone["ram"], delta["sum"] - alone["sum"]
 
@@ -83,7 +84,7 @@ def _cell(pair: dict) -> Cell:
 
 
 def _frame(effects: dict, cells: Mapping[tuple[str, str], Cell]) -> Frame:
-    """Rows and columns in the order of the catalogue; every one of them changes something."""
+    """Lay out rows and columns in the order of the catalogue; each changes something."""
     specs = [each["spec"] for each in effects["passes"]]
     rows = [spec for spec in specs if any(spec == first for first, _ in cells)]
     columns = [spec for spec in specs if any(spec == second for _, second in cells)]
@@ -92,7 +93,7 @@ def _frame(effects: dict, cells: Mapping[tuple[str, str], Cell]) -> Frame:
 
 
 def _name(spec: str) -> str:
-    return short(shown(spec), ROOM)
+    return shorten(shown(spec), ROOM)
 
 
 def _names(frame: Frame) -> Iterator[str]:
@@ -148,7 +149,7 @@ _MARKS = {"enables": _enables, "disables": _disables}
 
 
 def _position(nbytes: int, largest: int) -> float:
-    """Where a number of bytes is on the scale of colours, from -1 to 1."""
+    """Place a number of bytes on the scale of colours, from -1 to 1."""
     size = (abs(nbytes) / largest) ** 0.5 if largest else 0.0
     return -size if nbytes < 0 else size
 
@@ -177,5 +178,5 @@ def _key(height: int, largest: int) -> Iterator[str]:
 
 
 def signed(nbytes: int) -> str:
-    """`0`, `−1.5 KiB`, `+300 B`."""
+    """Write bytes with their sign: `0`, `−1.5 KiB`, `+300 B`."""
     return "0" if nbytes == 0 else f"{'+' if nbytes > 0 else '−'}{format_bytes(abs(nbytes))}"

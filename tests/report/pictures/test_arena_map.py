@@ -3,12 +3,13 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from rich.cells import cell_len
 
 from passfit.memory import lifetimes, plan_arena
 from passfit.program import Buffer
-from passfit.report.pictures.arena_map import arena_svg, common_scale
+from passfit.report.pictures.arena_map import LIST, arena_svg, common_scale
 
-from ...strategies import chain, programs, two_parts
+from ...strategies import NAMES, chain, programs, two_parts
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -63,11 +64,47 @@ def test_on_a_common_scale_equal_bytes_are_equally_high_and_steps_equally_wide(o
 def test_a_rectangle_tells_name_size_offset_and_steps():
     program = chain(64, 2048, 64)
     svg = arena_svg(program, plan_arena(program), "chain on a device")
-    assert "b1: 2.0 KiB at offset 0, steps 0 to 1" in tips(svg)
+    assert "b1: 2.0 KiB at offset 0, steps 0 to 1, from k00 k (k0)" in tips(svg)
     assert "b0: 64 B at offset 2048, step 0" in tips(svg)
     texts = [text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
     assert "chain on a device" in texts
-    assert "peak at step 0: k0, 2.1 KiB alive" in texts
+    assert "peak: k00 k, 2.1 KiB alive" in texts
+
+
+#: pixels of a character in DejaVu Sans, wider than Helvetica and Arial: of small, bold small and bold large text
+WIDEST = {None: 7.0, "10": 6.4, "15": 10.5}
+
+
+@given(programs(), NAMES, NAMES)
+def test_no_text_is_cut_off_or_runs_into_the_list(program, kernel, title):
+    program = replace(program, steps=tuple(replace(step, kernel=kernel * 9) for step in program.steps))
+    svg = arena_svg(program, plan_arena(program), f"{title * 7}: order given, nothing shared or split")
+    root = ElementTree.fromstring(svg)
+    for text in root.iter(f"{SVG}text"):
+        long = cell_len(text.text or "") * WIDEST[text.get("font-size")]
+        x = float(text.get("x"))
+        left = {"end": x - long, "middle": x - long / 2}.get(text.get("text-anchor"), x)
+        assert left >= -1
+        assert left + long <= float(root.get("width")) + 20
+        if x < LIST:
+            assert left + long < LIST + 20, text.text
+
+
+def test_a_long_title_is_shortened_from_the_middle_and_whole_in_its_tooltip():
+    program, title = chain(64, 64), "a-model-with-a-name-of-many-words" * 5 + " @ a-target: order given"
+    root = ElementTree.fromstring(arena_svg(program, plan_arena(program), title))
+    first = next(root.iter(f"{SVG}text"))
+    assert "…" in first.text and first.text.endswith("order given") and first.find(f"{SVG}title").text == title
+    assert root.find(f"{SVG}title").text.startswith(title)
+
+
+def test_kernels_have_short_names_and_the_whole_ones_are_told_beside():
+    program = chain(64, 2048, 64)
+    long = "fused_conv2d7_add3_relu"
+    program = replace(program, steps=tuple(replace(step, kernel=long) for step in program.steps))
+    svg = arena_svg(program, plan_arena(program), "t")
+    assert "k00 conv2d+add+relu" in svg and f"<title>k00 conv2d+add+relu ({long})</title>" in svg
+    assert all(long not in (text.text or "") for text in ElementTree.fromstring(svg).iter(f"{SVG}text"))
 
 
 def test_parts_that_are_alive_at_different_times_are_rectangles_of_their_own():

@@ -82,4 +82,4 @@ def test_names_that_are_markup_are_escaped():
 
 
 def test_where_no_pass_bears_on_another_the_picture_says_so():
-    assert texts(heat_map(profile(), "m @ t")) == ["m @ t", "no pass changes what another one does"]
+    assert texts(heat_map(profile(), "m @ t")) == ["m @ t", "no pass changes the effect of another one"]

@@ -70,7 +70,7 @@ def test_no_lever_raises_the_arena_and_each_replays_to_its_own(limit):
 
 
 def test_the_trajectory_ends_with_the_ram_that_is_reported():
-    """MLflow shows its end as search/best_ram, beside memory/ram."""
+    """MLflow shows its end as search/best_ram_kib, beside ram_kib."""
     result = found(1.0)
     *searched, last = result.trajectory
     assert last == {"evaluation": result.evaluations + 1, "ram": result.best.ram}

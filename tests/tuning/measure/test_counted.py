@@ -26,6 +26,7 @@ from passfit.tuning.measure.choose_harness import HarnessFactory
 from passfit.tuning.measure.counted import CountingHarness, Memory, Programs
 from passfit.tuning.measure.harness import GUARD, UNTOUCHED
 
+from ...report.rendered import words
 from ...kernels.programs import lowered, weight
 from ..helpers import requests_of
 from ..test_replay import SPLIT, residual
@@ -128,7 +129,7 @@ def test_tuning_from_one_end_to_the_other(cnn: Path, folder: Path, monkeypatch: 
     assert not found.layout.tried
     assert (found.unit, found.how) == ("instructions", "qemu-aarch64, executed instructions")
     assert found.choices and found.whole.taken and found.whole.after < found.whole.before
-    assert "instructions" in tuning_table(found).title
+    assert "instructions" in words(tuning_table(found))
     report = api.compile_model(
         cnn, get_target("rpi4"), out=folder / "out", sequence=folder / "sequence.json", tuning=folder / "t.json"
     )
@@ -138,5 +139,5 @@ def test_tuning_from_one_end_to_the_other(cnn: Path, folder: Path, monkeypatch: 
     monkeypatch.setattr("passfit.tuning.tune_kernels.tune_kernels", lambda *_: list(found.kernels))
     monkeypatch.setattr(room, "instructions", lambda *_: 1000)
     found = tuned(cnn, folder)
-    assert not found.whole.taken and not found.choices and "no better" in tuning_table(found).caption
+    assert not found.whole.taken and not found.choices and "no better" in words(tuning_table(found))
     assert not read_tuning(folder / "t.json", get_target("rpi4"))
