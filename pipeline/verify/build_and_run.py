@@ -49,8 +49,7 @@ def build_and_run(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from . import with_plain_sums
-    from .cases import choose_cases
+    from .cases import choose_cases, with_plain_sums
     from .run import verify_library
 
     # before the cases are begun, which large inputs keep busy for minutes
