@@ -19,8 +19,12 @@ demo: $(READY) ## compile the demo models for all targets, show what fits
 	@echo
 	@$(BIN)/passfit gate; verdict=$$?; $(BIN)/passfit track; exit $$verdict
 
-test: $(READY) ## the whole test suite, the fast tests first
-	$(BIN)/python -m pytest
+# One worker a core. A file stays with one worker, which makes the models and libraries of its fixtures once; files are
+# handed out in the order of conftest.py, fast tests first, and not by their number of tests.
+PARALLEL := -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+test: $(READY) ## the whole test suite on all cores, the fast tests first
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-fast: $(READY) ## the tests that need no TVM, in seconds
 	$(BIN)/python -m pytest -m 'not tvm and not slow'
