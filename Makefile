@@ -7,7 +7,7 @@ READY := .venv/.passfit-ready
 # again, which takes 7 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast lint clean
+.PHONY: help demo test test-fast nightly lint clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -28,6 +28,9 @@ test: $(READY) ## the whole test suite on all cores, the fast tests first
 
 test-fast: $(READY) ## the tests that need no TVM, in seconds
 	$(BIN)/python -m pytest -m 'not tvm and not slow'
+
+nightly: $(READY) ## new random examples, five times as many, and the long random searches
+	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile nightly -m 'hypothesis or nightly'
 
 lint: $(READY) ## packages, the import contract, and ruff
 	$(BIN)/python -m pytest -q tests/test_layout.py

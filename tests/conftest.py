@@ -11,20 +11,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
-# A busy machine is no failure, so there is no deadline; the same examples everywhere, so that CI says what a desk says.
-settings.register_profile("passfit", max_examples=50, deadline=None, derandomize=True)
-settings.load_profile("passfit")
+from . import profiles
+
+profiles.register()
 
 
 def _cost(item: pytest.Item) -> int:
     return 2 if item.get_closest_marker("slow") else 1 if item.get_closest_marker("tvm") else 0
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Unmarked, then tvm, then slow; the order within each is pytest's own."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Unmarked, then tvm, then slow; the order within each is pytest's own.
+
+    Tests of the night are left out unless `-m` names them, or the command line names the test.
+    """
     items.sort(key=_cost)
+    if "nightly" in config.option.markexpr or any("::" in argument for argument in config.args):
+        return
+    nightly = [item for item in items if item.get_closest_marker("nightly")]
+    if nightly:
+        config.hook.pytest_deselected(items=nightly)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return "left out: the long random searches, marked `nightly` (make nightly)" if not config.option.markexpr else ""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from passfit.search.search import search
 from passfit.search.strategies.trace import Limits
 from passfit.targets import get_target
 
+from ..profiles import examples
 from ..search.mixed_models import mixed_models
 
 pytestmark = pytest.mark.tvm
@@ -53,7 +54,7 @@ def test_what_need_not_be_there_counts_for_nothing(nodes, outputs, expected):
     assert least_sum(model(*nodes, outputs=tuple(outputs))) == expected
 
 
-@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), suppress_health_check=list(HealthCheck))
 @given(mixed_models())
 def test_no_program_is_below_the_bound(model):
     try:

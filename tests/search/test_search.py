@@ -35,6 +35,8 @@ from passfit.search.strategies import STRATEGIES
 from passfit.search.strategies.trace import AT_LEAST, AT_MOST, KERNELS, Limits, Trace
 from passfit.targets import get_target
 
+from ..profiles import examples
+
 pytestmark = pytest.mark.tvm
 TARGET = get_target("x86-64")
 
@@ -102,7 +104,7 @@ def test_a_number_of_states_that_is_asked_for_counts_on_any_graph():
 
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(BLOCKS, st.booleans())
 def test_the_result_is_never_worse_than_tvms_default_and_replays_to_what_was_promised(blocks, pooled):
     model = network([*blocks, "pool"] if pooled else blocks)
@@ -228,7 +230,7 @@ def test_every_strategy_keeps_its_limits_and_its_seed(strategy):
     assert first.best.ram <= default.ram <= first.baseline.ram
 
 
-@settings(max_examples=4)
+@settings(max_examples=examples(4))
 @given(BLOCKS)
 def test_what_is_closed_is_never_worse_than_any_other_strategy(blocks):
     model = network([*blocks, "pool"])

@@ -32,6 +32,7 @@ from passfit.tuning.measure import choose_harness as stands
 
 from .. import strategies  # noqa: F401  (the settings of hypothesis)
 from ..kernels.rewrite.test_channels_last import branches
+from ..profiles import examples
 
 HOST = get_target("x86-64")
 pytestmark = pytest.mark.tvm
@@ -74,7 +75,7 @@ def planned(program: Lowered, *passes: object) -> tuple[int, int]:
     return checked_plan(scheduled.program, HOST).arena, workspace
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 10**6))
 def test_no_choice_costs_ram_and_none_is_dearer_than_planes(network: Lowered, seed: int):
     made = Made(lambda request: 1 + int(request.fingerprint, 16) % (seed + 7) % 97)

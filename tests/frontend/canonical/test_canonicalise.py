@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
 
+from ...profiles import examples
 from ..helpers import FLOAT, model_of, run, save, shape_of
 
 node = helper.make_node
@@ -78,7 +79,7 @@ def test_a_truncated_model_is_refused(tmp_path: Path) -> None:
         import_model(path, {"x": (1, 3, 5, 4)})
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
 def test_a_damaged_model_is_imported_or_refused(tmp_path: Path, damage: list[tuple[int, int]]) -> None:
     content = bytearray(branching().SerializeToString())
