@@ -6,13 +6,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from . import profiles
+from .skips import is_expected
 
 profiles.register()
 
@@ -33,6 +34,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if nightly:
         config.hook.pytest_deselected(items=nightly)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+def _fail_silent_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip for a reason not listed in skips.py into a failure; an expected failure is no skip."""
+    if report.skipped and not hasattr(report, "wasxfail") and isinstance(report.longrepr, tuple):
+        *place, reason = report.longrepr
+        if not is_expected(reason):
+            report.outcome = "failed"
+            report.longrepr = f"{':'.join(map(str, place))}: skipped for a reason that tests/skips.py does not list: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _fail_silent_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _fail_silent_skip(report)
+    return report
 
 
 def pytest_report_header(config: pytest.Config) -> str:

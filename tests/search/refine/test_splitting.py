@@ -111,7 +111,7 @@ def test_the_same_splits_are_found_every_time():
     here = [list(found_and_split(MODELS[name](), 1.0)[2].sequence.specs) for name in MODELS]
     assert here == [list(found_and_split(MODELS[name](), 1.0)[2].sequence.specs) for name in MODELS]
     code = (
-        "import json; from tests.search.test_splitting import *;"
+        "import json; from tests.search.refine.test_splitting import *;"
         "print(json.dumps([list(found_and_split(MODELS[name](), 1.0)[2].sequence.specs) for name in MODELS]))"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join([*sys.path, os.getcwd()])}
