@@ -77,7 +77,7 @@ def found_and_split(model, extra_compute=0.25):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_split_program_is_smaller_and_replays_to_what_was_promised(name):
     model = MODELS[name]()
-    evaluator, found, best = found_and_split(model, 1.0)
+    _, found, best = found_and_split(model, 1.0)
     assert best.footprint.ram < found.footprint.ram
     lowered, workspace = replay(best.sequence, to_relax(model), model, "small")
     plan = plan_arena(lowered.program, TARGET.alignment)
