@@ -124,15 +124,13 @@ def save_tiny_cnn() -> Callable[..., Path]:
 
     def save(path: Path, channels: int = 8, seed: int = 0) -> Path:
         import numpy as np
-        import onnx
-        from onnx import TensorProto, helper, numpy_helper
+        from onnx import helper
+
+        from .models import model_of, save
 
         random = np.random.default_rng(seed)
         shapes = {"w1": (channels, 3, 3, 3), "w2": (channels, channels, 3, 3), "w3": (channels, 4), "b3": (4,)}
-        weights = [
-            numpy_helper.from_array(random.normal(0, 0.3, shape).astype(np.float32), name)
-            for name, shape in shapes.items()
-        ]
+        weights = {name: random.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
         nodes = [
             helper.make_node("Conv", ["image", "w1"], ["c1"], pads=[1, 1, 1, 1]),
             helper.make_node("Relu", ["c1"], ["r1"]),
@@ -144,15 +142,8 @@ def save_tiny_cnn() -> Callable[..., Path]:
             helper.make_node("Flatten", ["g"], ["f"]),
             helper.make_node("Gemm", ["f", "w3", "b3"], ["scores"]),
         ]
-        graph = helper.make_graph(
-            nodes,
-            "tiny",
-            [helper.make_tensor_value_info("image", TensorProto.FLOAT, (1, 3, 16, 16))],
-            [helper.make_tensor_value_info("scores", TensorProto.FLOAT, (1, 4))],
-            weights,
-        )
         path.parent.mkdir(parents=True, exist_ok=True)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-        return path
+        model = model_of(nodes, {"image": (1, 3, 16, 16)}, {"scores": (1, 4)}, weights, name="tiny")
+        return save(model, path.parent, path.name)
 
     return save

@@ -11,7 +11,7 @@ import pytest
 from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
 
-from .helpers import run, save
+from ..models import run, save
 from .onnx_nodes import COMMON, NodeCase, cases_of
 
 pytestmark = pytest.mark.tvm

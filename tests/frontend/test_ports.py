@@ -13,8 +13,8 @@ from onnx import helper
 
 from passfit.frontend.canonical.canonicalise import import_model
 
+from ..models import model_of, run, save, shape_of
 from ..profiles import examples
-from .helpers import model_of, run, save, shape_of
 
 node = helper.make_node
 

@@ -16,8 +16,8 @@ from passfit.memory import plan_arena, validate_plan
 from passfit.passes.sequence.sequence import Sequence as PassSequence
 from passfit.targets import get_target
 
-from ..frontend.helpers import save
 from ..frontend.onnx_nodes import NodeCase
+from ..models import save
 from .calling import call
 from .merging import merge, port_name
 

@@ -12,8 +12,8 @@ import pytest
 from passfit.passes.base import Level, Pass
 from passfit.passes.sequence.catalogue import CATALOGUE, parse_spec
 
-from ..frontend.helpers import run as run_onnx
-from ..frontend.helpers import save
+from ..models import run as run_onnx
+from ..models import save
 from .models import MODELS
 
 pytestmark = pytest.mark.tvm

@@ -24,8 +24,8 @@ def check(model: onnx.ModelProto) -> None:
     from passfit.search.strategies.trace import Limits
     from passfit.targets import get_target
 
-    from ..frontend.helpers import run as run_onnx
     from ..kernels.programs import run
+    from ..models import run as run_onnx
 
     target = get_target("rpi4")
     canonical = canonicalize(model)

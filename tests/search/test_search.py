@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 pytest.importorskip("tvm")
 
@@ -35,6 +35,7 @@ from passfit.search.strategies import STRATEGIES
 from passfit.search.strategies.trace import AT_LEAST, AT_MOST, KERNELS, Limits, Trace
 from passfit.targets import get_target
 
+from ..models import model_of
 from ..profiles import examples
 
 pytestmark = pytest.mark.tvm
@@ -70,10 +71,7 @@ def network(blocks, seed=0, side=8, channels=4):
         else:
             nodes.append(helper.make_node(block, [current], [name], f"n{number}"))
         current = name
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, side, side])
-    y = helper.make_tensor_value_info(current, TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "g", [x], [y], constants)
-    return canonicalize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return canonicalize(model_of(nodes, {"x": [1, channels, side, side]}, [current], constants))
 
 
 def evaluator(model):

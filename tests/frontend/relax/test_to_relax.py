@@ -15,7 +15,7 @@ from passfit.frontend.refuse.operators import OPERATORS
 from passfit.frontend.relax.provenance import provenance
 from passfit.frontend.relax.to_relax import to_relax
 
-from ..helpers import model_of, save
+from ...models import model_of, save
 
 pytestmark = pytest.mark.tvm
 node = helper.make_node

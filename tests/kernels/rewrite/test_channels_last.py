@@ -27,8 +27,8 @@ from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.targets import get_target
 
 from ... import strategies  # noqa: F401  (the settings of hypothesis)
-from ...frontend.helpers import run as run_onnx
-from ...frontend.helpers import save
+from ...models import run as run_onnx
+from ...models import save
 from ...passes.models import MODELS
 from ...profiles import examples
 from ..programs import lowered, random_inputs, run, weight
