@@ -106,7 +106,7 @@ def test_a_split_that_fails_is_a_recorded_failure(monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("no such window")
 
-    monkeypatch.setattr(stream_region, "banded", broken)
+    monkeypatch.setattr(stream_region, "stream_region", broken)
     result = found.__wrapped__(0.0)
     assert any("split-" in specs and "no such window" in why for specs, why in result.failures.items())
     assert arenas(result)["split"] == arenas(result)["share"] == result.best.arena
