@@ -32,10 +32,11 @@ def model_of(
     Outputs given as names have no shape; constants are arrays by name, or tensors. `domain` is imported beside ONNX's own.
     """
     kinds = dtypes or {}
-    results = outputs if isinstance(outputs, Mapping) else dict.fromkeys(outputs)
+    # an output may be named twice
+    results = outputs.items() if isinstance(outputs, Mapping) else [(port, None) for port in outputs]
     given, made = (
-        [helper.make_tensor_value_info(port, kinds.get(port, dtype), shape) for port, shape in ports.items()]
-        for ports in (inputs, results)
+        [helper.make_tensor_value_info(port, kinds.get(port, dtype), shape) for port, shape in ports]
+        for ports in (inputs.items(), results)
     )
     weights = constants
     if isinstance(constants, Mapping):
