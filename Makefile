@@ -2,12 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.passfit-ready
+LINTERS := .venv/.passfit-linters
 
 # Python keeps what it compiles: without that, each stage and each test in a process of its own compiles TVM and MLflow
 # again, which takes 7 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast lint clean
+.PHONY: help demo test test-fast nightly lint clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -19,19 +20,26 @@ demo: $(READY) ## compile the demo models for all targets, show what fits
 	@echo
 	@$(BIN)/passfit gate; verdict=$$?; $(BIN)/passfit track; exit $$verdict
 
-test: $(READY) ## the whole test suite, the fast tests first
-	$(BIN)/python -m pytest
+# One worker a core. A file stays with one worker, which makes the models and libraries of its fixtures once; files are
+# handed out in the order of conftest.py, fast tests first, and not by their number of tests.
+PARALLEL := -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+test: $(READY) ## the whole test suite on all cores, the fast tests first
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-fast: $(READY) ## the tests that need no TVM, in seconds
 	$(BIN)/python -m pytest -m 'not tvm and not slow'
 
-lint: $(READY) ## packages, the import contract, and ruff
+nightly: $(READY) ## new random examples, five times as many, and the long random searches
+	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile nightly -m 'hypothesis or nightly'
+
+lint: $(LINTERS) ## the import contract, ruff, and mypy
+	$(BIN)/python -m ruff check pipeline stages tests benchmarks
+	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -q tests/test_layout.py
-	@$(BIN)/python -m ruff --version >/dev/null 2>&1 || $(BIN)/pip install -q 'ruff>=0.9,<1'
-	$(BIN)/python -m ruff check pipeline stages tests
 
 clean: ## remove results and caches, keep .venv
-	rm -rf out .dvc/cache .dvc/tmp build dist .pytest_cache .hypothesis .ruff_cache
+	rm -rf out .dvc/cache .dvc/tmp build dist .pytest_cache .hypothesis .ruff_cache .mypy_cache
 
 # Made again when the dependencies change. --no-compile: Python compiles what is imported, which is far less.
 $(READY): pyproject.toml
@@ -40,4 +48,8 @@ $(READY): pyproject.toml
 	@$(PYTHON) -m venv .venv \
 	  || { echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: python3-venv)." >&2; exit 2; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[test]'
+	@touch $@
+
+$(LINTERS): pyproject.toml | $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lint]'
 	@touch $@

@@ -143,7 +143,7 @@ def measure(entry: Entry, candidate: Fold) -> str:
 def _child(entry: Entry, candidate: Fold, pipe: Connection) -> None:
     try:
         pipe.send(measure(entry, candidate))
-    except Exception as error:  # noqa: BLE001  (whatever a candidate raises is its result)
+    except Exception as error:  # whatever a candidate raises is its result
         pipe.send(f"failed: {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]} | | | | | |")
 
 

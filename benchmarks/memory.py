@@ -201,7 +201,7 @@ def main() -> None:
     for entry in entries():
         known = {} if arguments.again else known_of(entry)
         columns = [column for column in arguments.column or COLUMNS if column not in known]
-        if arguments.model and entry.name not in arguments.model or not columns:
+        if (arguments.model and entry.name not in arguments.model) or not columns:
             continue
         wrong = alone(fill, entry, columns)
         known = known_of(entry)

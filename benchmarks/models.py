@@ -40,7 +40,7 @@ def main() -> None:
     for target in arguments.target or TARGETS:
         for model in models:
             file = results / f"{model['name']}@{target}.json"
-            if arguments.model and model["name"] not in arguments.model or file.exists() and not arguments.again:
+            if (arguments.model and model["name"] not in arguments.model) or (file.exists() and not arguments.again):
                 continue
             result = run(model, target)
             write_text(file, json.dumps(result, indent=1) + "\n")

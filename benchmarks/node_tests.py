@@ -172,7 +172,7 @@ def _child(case: Case, target: Target, file: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             result = compile_case(case, target, Path(folder))
-        except Exception as error:  # noqa: BLE001  (a crash is what is looked for)
+        except Exception as error:  # a crash is what is looked for
             last = traceback.extract_tb(error.__traceback__)[-1]
             at = f"{Path(last.filename).name}:{last.lineno}"
             result = Result(case.name, case.op, "crash", f"{type(error).__name__}: {error} ({at})")
@@ -248,7 +248,7 @@ def main() -> None:
     ]
 
     # imported here once: every process has it then
-    import passfit.kernels.lower.lower  # noqa: F401
+    import passfit.kernels.lower.lower
     import passfit.search.search  # noqa: F401
 
     results = []

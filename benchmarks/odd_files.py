@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -125,7 +125,7 @@ def structures() -> Iterator[Odd]:
 def branches() -> Iterator[Odd]:
     """`If` and `Loop` with bodies that fit, or do not."""
 
-    def body(nodes: list, outputs: list, inputs: list = []) -> onnx.GraphProto:
+    def body(nodes: list, outputs: list, inputs: Sequence = ()) -> onnx.GraphProto:
         return helper.make_graph(nodes, "body", inputs, outputs)
 
     cond, out = value("c", TensorProto.BOOL, []), value("b", FLOAT, [2])

@@ -48,7 +48,7 @@ def main() -> None:
     results.mkdir(parents=True, exist_ok=True)
     for model in models:
         file = results / f"{model['name']}.json"
-        if arguments.model and model["name"] not in arguments.model or file.exists() and not arguments.again:
+        if (arguments.model and model["name"] not in arguments.model) or (file.exists() and not arguments.again):
             continue
         try:
             found = compared(model, arguments.evaluations)

@@ -139,7 +139,7 @@ def main() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     for entry in entries():
         file = RESULTS / f"{entry.name}.json"
-        if entry.name not in (arguments.model or MODELS) or file.exists() and not arguments.again:
+        if entry.name not in (arguments.model or MODELS) or (file.exists() and not arguments.again):
             continue
         if wrong := alone(fill, entry, file):
             raise SystemExit(f"{entry.name}: {wrong}")

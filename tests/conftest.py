@@ -6,25 +6,61 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
-# A busy machine is no failure, so there is no deadline; the same examples everywhere, so that CI says what a desk says.
-settings.register_profile("passfit", max_examples=50, deadline=None, derandomize=True)
-settings.load_profile("passfit")
+from . import profiles
+from .skips import is_expected
+
+profiles.register()
 
 
 def _cost(item: pytest.Item) -> int:
     return 2 if item.get_closest_marker("slow") else 1 if item.get_closest_marker("tvm") else 0
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Unmarked, then tvm, then slow; the order within each is pytest's own."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Unmarked, then tvm, then slow; the order within each is pytest's own.
+
+    Tests of the night are left out unless `-m` names them, or the command line names the test.
+    """
     items.sort(key=_cost)
+    if "nightly" in config.option.markexpr or any("::" in argument for argument in config.args):
+        return
+    nightly = [item for item in items if item.get_closest_marker("nightly")]
+    if nightly:
+        config.hook.pytest_deselected(items=nightly)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+def _fail_silent_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip for a reason not listed in skips.py into a failure; an expected failure is no skip."""
+    if report.skipped and not hasattr(report, "wasxfail") and isinstance(report.longrepr, tuple):
+        *place, reason = report.longrepr
+        if not is_expected(reason):
+            report.outcome = "failed"
+            report.longrepr = f"{':'.join(map(str, place))}: skipped for a reason that tests/skips.py does not list: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _fail_silent_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _fail_silent_skip(report)
+    return report
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return "left out: the long random searches, marked `nightly` (make nightly)" if not config.option.markexpr else ""
 
 
 @dataclass(frozen=True)
@@ -88,15 +124,13 @@ def save_tiny_cnn() -> Callable[..., Path]:
 
     def save(path: Path, channels: int = 8, seed: int = 0) -> Path:
         import numpy as np
-        import onnx
-        from onnx import TensorProto, helper, numpy_helper
+        from onnx import helper
+
+        from .models import model_of, save
 
         random = np.random.default_rng(seed)
         shapes = {"w1": (channels, 3, 3, 3), "w2": (channels, channels, 3, 3), "w3": (channels, 4), "b3": (4,)}
-        weights = [
-            numpy_helper.from_array(random.normal(0, 0.3, shape).astype(np.float32), name)
-            for name, shape in shapes.items()
-        ]
+        weights = {name: random.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
         nodes = [
             helper.make_node("Conv", ["image", "w1"], ["c1"], pads=[1, 1, 1, 1]),
             helper.make_node("Relu", ["c1"], ["r1"]),
@@ -108,15 +142,8 @@ def save_tiny_cnn() -> Callable[..., Path]:
             helper.make_node("Flatten", ["g"], ["f"]),
             helper.make_node("Gemm", ["f", "w3", "b3"], ["scores"]),
         ]
-        graph = helper.make_graph(
-            nodes,
-            "tiny",
-            [helper.make_tensor_value_info("image", TensorProto.FLOAT, (1, 3, 16, 16))],
-            [helper.make_tensor_value_info("scores", TensorProto.FLOAT, (1, 4))],
-            weights,
-        )
         path.parent.mkdir(parents=True, exist_ok=True)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-        return path
+        model = model_of(nodes, {"image": (1, 3, 16, 16)}, {"scores": (1, 4)}, weights, name="tiny")
+        return save(model, path.parent, path.name)
 
     return save

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
+
+from ..models import model_of
 
 pytestmark = [pytest.mark.tvm, pytest.mark.slow]
 
@@ -28,9 +30,7 @@ def _model(steps: list[str]) -> onnx.ModelProto:
         two = {"swish": "Mul", "double": "Add"}.get(step)
         nodes.append(helper.make_node(two or step, [last, other] if two else [last], [f"t{number}"]))
         last = f"t{number}"
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4, 6, 6]) for name in ("x", last)]
-    graph = helper.make_graph(nodes, "chain", values[:1], values[1:])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model_of(nodes, {"x": [1, 4, 6, 6]}, {last: [1, 4, 6, 6]}, name="chain")
 
 
 def test_a_chain_of_values_read_twice_compiles(tmp_path: Path):

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from passfit import api
 from passfit.memory import FootprintReport, read_plan
 from passfit.targets import get_target, how_to_run
+
+from ..models import model_of
 
 pytestmark = pytest.mark.slow
 
@@ -50,10 +52,7 @@ def branches() -> onnx.ModelProto:
         helper.make_node("ReduceMean", ["y"], ["z"], axes=[2, 3]),
     ]
     # odd extents: no part of a concatenation but the first is aligned to more than its element
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 21, 23])]
-    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("y", "z")]
-    graph = helper.make_graph(nodes, "branches", inputs, outputs, weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model_of(nodes, {"x": [1, 3, 21, 23]}, ["y", "z"], weights, name="branches")
 
 
 def compiled(folder: Path, *passes: str) -> FootprintReport:

@@ -15,6 +15,8 @@ from passfit.memory import FootprintReport, read_plan
 from passfit.passes.sequence.sequence import read_sequence
 from passfit.targets import get_target, how_to_run
 
+from ..models import model_of, save
+
 pytestmark = pytest.mark.slow
 
 HOST = get_target("x86-64")
@@ -41,11 +43,8 @@ class _Model:
         self.node("Relu", y, f"{y} before")
 
     def save(self, path: Path, shape: tuple[int, ...], dtype: int = TensorProto.FLOAT) -> Path:
-        x = helper.make_tensor_value_info("x", dtype, shape)
-        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-        graph = helper.make_graph(self.nodes, path.stem, [x], [y], self.weights)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-        return path
+        model = model_of(self.nodes, {"x": shape}, ["y"], self.weights, dtypes={"x": dtype}, name=path.stem)
+        return save(model, path.parent, path.name)
 
 
 def stack(path: Path) -> Path:

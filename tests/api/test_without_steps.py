@@ -7,9 +7,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from passfit import api
 from passfit.memory import read_plan, read_report
@@ -18,6 +17,8 @@ from passfit.report.tables import explanation_table
 from passfit.search.settings import SearchSettings
 from passfit.targets import get_target, how_to_run
 
+from ..models import model_of, save
+
 pytestmark = pytest.mark.slow
 
 HOST = get_target("x86-64")
@@ -25,30 +26,21 @@ native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot
 node = helper.make_node
 
 
-def save(folder: Path, name: str) -> Path:
-    """Save a model by its name: nodes, inputs, outputs, constants."""
+def written(folder: Path, name: str) -> Path:
+    """A model by its name: nodes, inputs, outputs, constants."""
     nodes, inputs, outputs, constants = {
         "constant": ([], {}, {"c": [4]}, {"c": np.arange(4, dtype=np.float32)}),
         "empty": ([node("Relu", ["x"], ["y"])], {"x": [0, 3]}, {"y": [0, 3]}, {}),
         "ports": ([node("Split", ["x"], ["a", "b"], num_outputs=2)], {"x": [8], "e": [0]}, {"x": [8], "b": [4], "e": [0]}, {}),
     }[name]  # fmt: skip
-    values = [
-        [helper.make_tensor_value_info(each, TensorProto.FLOAT, shape) for each, shape in group.items()]
-        for group in (inputs, outputs)
-    ]
-    weights = [numpy_helper.from_array(value, each) for each, value in constants.items()]
-    graph = helper.make_graph(nodes, "g", *values, weights)
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), folder / f"{name}.onnx"
-    )
-    return folder / f"{name}.onnx"
+    return save(model_of(nodes, inputs, outputs, constants, opset=18), folder, f"{name}.onnx")
 
 
 @native
 @pytest.mark.parametrize("name", ["constant", "empty", "ports"])
 def test_the_library_runs_and_the_report_is_of_one_piece(name: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    report = api.compile_model(save(tmp_path, name), HOST, out=out, search=SearchSettings(workers=0))
+    report = api.compile_model(written(tmp_path, name), HOST, out=out, search=SearchSettings(workers=0))
     assert report.measured.ran and report.measured.max_abs_error == 0.0 and report.best.kernels == 0
     assert report.best == read_report(out / "footprint.json").best
 

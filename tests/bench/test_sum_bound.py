@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 pytest.importorskip("tvm")
 
@@ -20,22 +20,18 @@ from passfit.search.search import search
 from passfit.search.strategies.trace import Limits
 from passfit.targets import get_target
 
+from ..models import model_of
+from ..profiles import examples
 from ..search.mixed_models import mixed_models
 
 pytestmark = pytest.mark.tvm
 
 
 def model(*nodes: tuple, outputs: tuple[str, ...], dtype: int = TensorProto.FLOAT) -> onnx.ModelProto:
-    """Make a model of inputs `x` and `z`, 8 values each; a node is an operator, its inputs, and its result."""
-    constants = [numpy_helper.from_array(np.zeros(8, np.float32), "zeros"), numpy_helper.from_array(np.array([2, 4]), "pair")]
-    graph = helper.make_graph(
-        [helper.make_node(op, list(reads), [result]) for op, reads, result in nodes],
-        "m",
-        [helper.make_tensor_value_info(name, dtype, [8]) for name in "xz"],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-        constants,
-    )
-    return canonicalize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8))
+    """A model of two inputs `x` and `z` of 8 values each; nodes are an operator, its inputs, and its result."""
+    made = [helper.make_node(op, list(reads), [result]) for op, reads, result in nodes]
+    constants = {"zeros": np.zeros(8, np.float32), "pair": np.array([2, 4])}
+    return canonicalize(model_of(made, {"x": [8], "z": [8]}, outputs, constants, opset=18, dtypes={"x": dtype, "z": dtype}))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +49,7 @@ def test_what_need_not_be_there_counts_for_nothing(nodes, outputs, expected):
     assert least_sum(model(*nodes, outputs=tuple(outputs))) == expected
 
 
-@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), suppress_health_check=list(HealthCheck))
 @given(mixed_models())
 def test_no_program_is_below_the_bound(model):
     try:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
+
+from ..models import model_of
 
 Refused = Callable[..., str]
 
@@ -19,15 +21,8 @@ def cnn(save_tiny_cnn: Callable[..., Path], tmp_path: Path) -> Path:
 
 
 def _save(path: Path, *nodes: onnx.NodeProto, shape: tuple[object, ...] = (2, 3), domain: str = "") -> Path:
-    """Save a model from x to y."""
-    graph = helper.make_graph(
-        list(nodes),
-        "bad",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-    )
-    opsets = [helper.make_opsetid("", 17), *([helper.make_opsetid(domain, 1)] if domain else [])]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    """A model that takes x and gives y."""
+    onnx.save(model_of(nodes, {"x": shape}, ["y"], name="bad", domain=domain), path)
     return path
 
 

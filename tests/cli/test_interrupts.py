@@ -69,7 +69,7 @@ def test_a_signal_ends_the_process_its_children_and_its_folders(
 ):
     running, child = _start(_READY + work, tmp_path)
     os.kill(running.pid, number)
-    out, err = running.communicate(timeout=_DEAF)
+    _, err = running.communicate(timeout=_DEAF)
     assert (running.returncode, err) == (code, said)
     assert not _alive(child)
     assert [file for file in tmp_path.rglob("*") if file.name != "out"] == []

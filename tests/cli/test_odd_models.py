@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import odd_models  # noqa: E402
+import odd_models
 
 sys.path.pop(0)
 

@@ -18,6 +18,7 @@ from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.targets import get_target
 
 from ..kernels.programs import lowered, weight
+from ..profiles import examples
 
 pytestmark = pytest.mark.tvm
 
@@ -33,7 +34,7 @@ def chain(widths):
     return schedule_program(lowered([(4, 8)], body))[0].kernels
 
 
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 @given(st.lists(st.integers(5, 60), min_size=1, max_size=6))
 def test_every_kernel_is_in_one_object_and_the_bytes_are_the_same_every_time(tmp_path_factory, widths):
     kernels, target = chain(widths), get_target("x86-64")
@@ -50,7 +51,7 @@ def test_every_kernel_is_in_one_object_and_the_bytes_are_the_same_every_time(tmp
 def test_a_full_disk_is_an_error_of_python_and_no_end_of_the_process():
     script = """
 from pathlib import Path
-from tests.kernels.test_build import chain
+from tests.codegen.test_objects import chain
 from passfit.codegen.objects import build_object
 from passfit.targets import get_target
 try:

@@ -13,12 +13,13 @@ from onnx import helper
 
 from passfit.frontend.canonical.canonicalise import import_model
 
-from .helpers import model_of, run, save, shape_of
+from ..models import model_of, run, save, shape_of
+from ..profiles import examples
 
 node = helper.make_node
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["x", "c", "d", "r", "same", "again", "k", "n"]), min_size=1, max_size=6))
 def test_ports_keep_their_names_and_values(tmp_path: Path, outputs: list[str]) -> None:
     nodes = [

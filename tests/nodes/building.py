@@ -16,8 +16,8 @@ from passfit.memory import plan_arena, validate_plan
 from passfit.passes.sequence.sequence import Sequence as PassSequence
 from passfit.targets import get_target
 
-from ..frontend.helpers import save
 from ..frontend.onnx_nodes import NodeCase
+from ..models import save
 from .calling import call
 from .merging import merge, port_name
 
@@ -52,7 +52,7 @@ def compile_and_run(cases: Iterable[NodeCase], passes: Sequence[str], folder: Pa
             lowered[case.name], workspace = (case, part), max(workspace, needed)
         except ModelError as refusal:
             outcomes[case.name] = Outcome(refusal=str(refusal))
-        except Exception as error:  # noqa: BLE001  (one bug must not hide the others)
+        except Exception as error:  # one bug must not hide the others
             outcomes[case.name] = Outcome(failure=f"{type(error).__name__}: {error}")
     return outcomes | _run(list(lowered.values()), workspace, folder)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from passfit.targets import how_to_run
 
-from ..frontend.helpers import run
 from ..frontend.onnx_nodes import NodeCase
+from ..models import model_of, run
 from .building import HOST, compile_and_run
 
 pytestmark = [
@@ -29,15 +29,9 @@ def _model(
     outputs: dict[str, int],
     constants: dict[str, np.ndarray] | None = None,
 ) -> onnx.ModelProto:
-    kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in inputs.items()}
-    graph = helper.make_graph(
-        nodes,
-        "odd",
-        [helper.make_tensor_value_info(name, kinds[name], value.shape) for name, value in inputs.items()],
-        [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()],
-        [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in inputs.items()} | outputs
+    shapes = {name: value.shape for name, value in inputs.items()}
+    return model_of(nodes, shapes, tuple(outputs), constants or {}, dtypes=kinds, name="odd")
 
 
 def _case(name: str, *model: object) -> NodeCase:

@@ -65,6 +65,10 @@ def test_the_wheel_holds_every_file_of_the_package(wheel):
                 assert f"{inside}/{file.relative_to(ROOT / folder).as_posix()}" in held
 
 
+def test_type_checkers_read_the_types_of_the_wheel(wheel):
+    assert "passfit/py.typed" in zipfile.ZipFile(wheel).namelist()
+
+
 def test_the_wheel_holds_nothing_else(wheel):
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"passfit"}

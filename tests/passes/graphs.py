@@ -9,6 +9,8 @@ import numpy as np
 from tvm import relax
 from tvm.ir import IRModule
 
+from passfit.passes.sequence.catalogue import parse_spec
+
 from ..kernels.programs import module_of
 
 _op = relax.op
@@ -26,7 +28,15 @@ class Example:
         return module_of(self.shapes, self.body)
 
 
-def _filled(*shape: int) -> relax.Expr:
+def applied(example: Example) -> IRModule:
+    """Return the module of `example` behind the passes that come before the one in question."""
+    module = example.module()
+    for each in example.before:
+        module = parse_spec(each).apply(module)
+    return module
+
+
+def filled(*shape: int) -> relax.Expr:
     """A weight of small whole numbers, which add up exactly."""
     return relax.const((np.arange(np.prod(shape)) % 5 - 2).reshape(shape).astype("float32"))
 
@@ -37,12 +47,12 @@ def _emit(expr: relax.Expr) -> relax.Var:
 
 
 def _conv_and(last: Callable[[relax.Expr], relax.Expr]) -> Callable[[relax.Expr], relax.Expr]:
-    return lambda x: last(_op.nn.relu(_op.nn.conv2d(x, _filled(2, 1, 1, 1))))
+    return lambda x: last(_op.nn.relu(_op.nn.conv2d(x, filled(2, 1, 1, 1))))
 
 
 def _batch_norm(x: relax.Expr) -> relax.Expr:
     numbers = (relax.const(np.array(values, "float32")) for values in ([1, 2], [0, 1], [3, 4], [1, 1]))
-    return _op.nn.batch_norm(_op.nn.conv2d(x, _filled(2, 1, 1, 1)), *numbers, axis=1)[0]
+    return _op.nn.batch_norm(_op.nn.conv2d(x, filled(2, 1, 1, 1)), *numbers, axis=1)[0]
 
 
 def _pool(x: relax.Expr) -> relax.Expr:
@@ -52,7 +62,7 @@ def _pool(x: relax.Expr) -> relax.Expr:
 def _folded(x: relax.Expr) -> relax.Expr:
     """Reads a constant transposed, which stays its size, and one broadcast, which grows."""
     grown = _op.broadcast_to(relax.const(np.array([[1], [2]], "float32")), (2, 4))
-    return _op.add(_op.matmul(x, _op.permute_dims(_filled(4, 3))), grown)
+    return _op.add(_op.matmul(x, _op.permute_dims(filled(4, 3))), grown)
 
 
 _KERNELS = ("legalize",)
@@ -68,7 +78,7 @@ EXAMPLES = {
     "dead-code-elimination": Example(_ROW, lambda x: (_emit(_op.abs(x)), _op.exp(x))[1]),
     "decompose-ops-for-inference": Example(_PLANE, _batch_norm),
     "eliminate-common-subexpr": Example(_ROW, lambda x: _op.add(_op.exp(x), _op.exp(x))),
-    "expand-matmul-of-sum": Example(((2, 3), (3, 2)), lambda x, w: _op.matmul(x, _op.add(w, _filled(3, 2)))),
+    "expand-matmul-of-sum": Example(((2, 3), (3, 2)), lambda x, w: _op.matmul(x, _op.add(w, filled(3, 2)))),
     "fast-math": Example(_ROW, lambda x: _op.exp(_op.tanh(x))),
     "fold-batchnorm-to-conv2d": Example(_PLANE, _batch_norm),
     "fold-constant": Example(_ROW, _folded, _KERNELS),
@@ -94,6 +104,6 @@ EXAMPLES = {
     "to-mixed-precision{sum=float16}": Example(((2, 3), (3, 2)), lambda x, w: _op.nn.relu(_op.matmul(x, w))),
     "reorder-take-after-matmul": Example(
         _ROW,
-        lambda x: _op.matmul(x, _op.take(_filled(3, 5), relax.const(np.array([4, 0], "int64")), axis=1)),
+        lambda x: _op.matmul(x, _op.take(filled(3, 5), relax.const(np.array([4, 0], "int64")), axis=1)),
     ),
 }

@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+
+from ..models import Maker
 
 
-class _Maker:
-    """Collects nodes; every method returns the name of a result. Nodes are named after their operator and number."""
-
-    def __init__(self) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self.weights: list[onnx.TensorProto] = []
-        self._random = np.random.default_rng(0)
-
-    def node(self, op: str, *inputs: str, results: int = 1, **attributes: object) -> str:
-        names = [f"t{len(self.nodes)}_{i}" for i in range(results)]
-        title = f"{op.lower()}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, names, name=title, **attributes))
-        return names[0]
-
-    def results(self, count: int) -> list[str]:
-        """All results of the last node, which has `count`."""
-        return list(self.nodes[-1].output)[:count]
-
-    def weight(self, *shape: int, scale: float = 0.4) -> str:
-        return self.constant((self._random.standard_normal(shape) * scale).astype(np.float32))
-
-    def constant(self, value: np.ndarray) -> str:
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(value), name))
-        return name
-
-    def model(self, shape: Sequence[int], *outputs: str) -> onnx.ModelProto:
-        graph = helper.make_graph(
-            self.nodes,
-            "small",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-            self.weights,
-        )
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
-def _conv_bn(m: _Maker, x: str, taken: int, given: int, **attributes: object) -> str:
+def _conv_bn(m: Maker, x: str, taken: int, given: int, **attributes: object) -> str:
     y = m.node("Conv", x, m.weight(given, taken, 3, 3), pads=[1, 1, 1, 1], **attributes)
     scale, mean = m.weight(given), m.weight(given)
     variance = m.constant(np.linspace(0.5, 2, given, dtype=np.float32))
@@ -55,7 +19,7 @@ def _conv_bn(m: _Maker, x: str, taken: int, given: int, **attributes: object) ->
 
 def conv_pool() -> onnx.ModelProto:
     """Convolution, batch norm, relu and pooling, on odd extents; the windows of the second pooling overlap."""
-    m = _Maker()
+    m = Maker()
     y = m.node("Relu", _conv_bn(m, "x", 3, 5))
     y = m.node("MaxPool", y, kernel_shape=[2, 2], strides=[2, 2])
     y = m.node("Clip", _conv_bn(m, y, 5, 7), m.constant(np.float32(0)), m.constant(np.float32(6)))
@@ -66,7 +30,7 @@ def conv_pool() -> onnx.ModelProto:
 
 def residual() -> onnx.ModelProto:
     """Two branches that meet, one of them depthwise, and a gate over channels."""
-    m = _Maker()
+    m = Maker()
     stem = m.node("Relu", _conv_bn(m, "x", 4, 4))
     side = m.node("Conv", stem, m.weight(4, 1, 3, 3), pads=[1, 1, 1, 1], group=4)
     y = m.node("Add", m.node("HardSwish", side), stem)
@@ -77,7 +41,7 @@ def residual() -> onnx.ModelProto:
 
 def attention() -> onnx.ModelProto:
     """Layer norm written out, three projections of it, softmax, and the way back."""
-    m = _Maker()
+    m = Maker()
     middle = m.node("Sub", "x", m.node("ReduceMean", "x", axes=[-1]))
     spread = m.node("ReduceMean", m.node("Mul", middle, middle), axes=[-1])
     normal = m.node("Div", middle, m.node("Sqrt", m.node("Add", spread, m.constant(np.float32(1e-5)))))
@@ -90,9 +54,9 @@ def attention() -> onnx.ModelProto:
 
 def concat_slice() -> onnx.ModelProto:
     """Split, shuffle, pad, concatenate, slice: data moved more than computed."""
-    m = _Maker()
+    m = Maker()
     m.node("Split", "x", results=2, axis=1)
-    left, right = m.results(2)
+    left, right = m.results()
     left = m.node("Relu", m.node("Conv", left, m.weight(3, 3, 1, 1)))
     y = m.node("Concat", left, right, m.node("Neg", "x"), axis=1)
     y = m.node("Reshape", y, m.constant(np.array([1, 2, 6, 5, 7])))
@@ -104,7 +68,7 @@ def concat_slice() -> onnx.ModelProto:
 
 def mlp() -> onnx.ModelProto:
     """Dense layers, the first weight shared, with layer norm as one operator and a log-softmax."""
-    m = _Maker()
+    m = Maker()
     shared = m.weight(9, 9)
     y = m.node("Tanh", m.node("MatMul", "x", shared))
     y = m.node("LayerNormalization", m.node("MatMul", y, shared), m.weight(9), m.weight(9), axis=-1)

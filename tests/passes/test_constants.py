@@ -16,6 +16,7 @@ from passfit.passes.graph.constant_folder import fold_constants
 from passfit.passes.sequence.catalogue import parse_spec
 
 from ..kernels.programs import module_of
+from ..profiles import examples
 
 pytestmark = pytest.mark.tvm
 
@@ -52,7 +53,7 @@ def _folded(values: list[np.ndarray], body) -> object:
     return parse_spec("legalize").apply(module_of([(2,)], whole))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(sorted(_UNARY) + sorted(_BINARY)), st.integers(0, 99), st.booleans())
 def test_numpy_computes_what_llvm_does(name, seed, odd):
     generator = np.random.default_rng(seed)

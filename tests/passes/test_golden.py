@@ -52,12 +52,9 @@ def test_every_module_pass_has_an_example():
 def test_the_pass_does_what_is_written_down(spec: str):
     from passfit.passes.sequence.catalogue import parse_spec
 
-    from .graphs import EXAMPLES
+    from .graphs import EXAMPLES, applied
 
-    example = EXAMPLES[spec]
-    module = example.module()
-    for each in example.before:
-        module = parse_spec(each).apply(module)
+    module = applied(EXAMPLES[spec])
     before = _script(module)
     after = _script(parse_spec(spec).apply(module))
     assert _script(module) == before, "a pass leaves its argument as it was"

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .. import strategies  # noqa: F401  (the settings of hypothesis)
+from ..profiles import examples
 
 pytestmark = pytest.mark.tvm
 extents = st.sampled_from([1, 2, 3, 5, 7, 8, 13])
@@ -61,7 +62,7 @@ def networks(draw: st.DrawFn) -> tuple[tuple[int, ...], Callable]:
 
 
 @pytest.mark.parametrize("over", ["element-wise", "pooling", "reduction"])
-@settings(max_examples=20, derandomize=True)
+@settings(max_examples=examples(20))
 @given(network=networks())
 def test_fusing_changes_no_result(over: str, network: tuple[tuple[int, ...], Callable]):
     from passfit.kernels.lower.schedule_program import schedule_program

@@ -22,7 +22,7 @@ def shown(**changes: object) -> str:
 def test_the_front_is_listed_and_what_was_chosen_is_marked():
     text = shown()
     assert "1.0 KiB" in text and "12.5 %" in text and "2.0 KiB" not in text
-    assert [line for line in text.splitlines() if "→" in line][0].count("4.0 KiB") == 1
+    assert next(line for line in text.splitlines() if "→" in line).count("4.0 KiB") == 1
     assert "1.5x is 3.000 ms: the least ram within it" in text
 
 

@@ -5,22 +5,18 @@ from pathlib import Path
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from passfit.errors import ConfigError, ModelError, TargetError
 from passfit.params.params import load_params
 from passfit.scaffold import init_repo, render_dvc_yaml
 
+from ..models import model_of
+
 
 def write_model(path: Path, shape: tuple[int | str, ...] = (1, 8), name: str = "x") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    graph = helper.make_graph(
-        [helper.make_node("Relu", [name], ["y"])],
-        "tiny",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(model_of([helper.make_node("Relu", [name], ["y"])], {name: shape}, {"y": shape}, name="tiny"), path)
     return path
 
 

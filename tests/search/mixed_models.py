@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+
+from ..models import model_of
 
 _OPS = (
     "conv", "matmul", "quantise", "top-k", "resize", "split", "concat", "transpose", "relu", "sigmoid", "add", "mul",
@@ -18,13 +20,14 @@ class _Builder:
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
+        self.constants: dict[str, np.ndarray] = {}
         self.values: list[tuple[str, tuple[int, ...]]] = []
         self.random = np.random.default_rng(0)
 
     def constant(self, values: np.ndarray) -> str:
-        self.constants.append(numpy_helper.from_array(values, f"c{len(self.constants)}"))
-        return self.constants[-1].name
+        name = f"c{len(self.constants)}"
+        self.constants[name] = values
+        return name
 
     def node(self, op: str, inputs: list[str], results: int = 1, **attributes: object) -> list[str]:
         names = [f"v{len(self.nodes)}_{place}" for place in range(results)]
@@ -85,11 +88,4 @@ def mixed_models(draw: st.DrawFn, most: int = 7) -> onnx.ModelProto:
         builder.grow(op, x, extents, partner)
     results = [name for name, _ in builder.values[1:]]
     outputs = list(dict.fromkeys([results[-1], *draw(st.lists(st.sampled_from(results), max_size=2))]))
-    graph = helper.make_graph(
-        builder.nodes,
-        "mixed",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-        builder.constants,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return model_of(builder.nodes, {"x": shape}, outputs, builder.constants, opset=18, name="mixed")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
+
+from ..models import model_of
 
 _OPS = (
     "conv",
@@ -33,14 +35,14 @@ class _Builder:
         self.draw = draw
         self.random = np.random.default_rng(draw(st.integers(0, 2**16)))
         self.nodes: list[onnx.NodeProto] = []
-        self.weights: list[onnx.TensorProto] = []
+        self.weights: dict[str, np.ndarray] = {}
         self.values: list[tuple[str, Shape]] = []
 
     def weight(self, *shape: int) -> str:
         fan_in = float(np.prod(shape[1:])) or 1.0
         name = f"w{len(self.weights)}"
         values = (self.random.standard_normal(shape) / np.sqrt(fan_in)).astype(np.float32)
-        self.weights.append(numpy_helper.from_array(values, name))
+        self.weights[name] = values
         return name
 
     def add(self, op: str, inputs: list[str], shape: Shape, **attributes: object) -> None:
@@ -79,7 +81,7 @@ class _Builder:
         elif op == "norm":
             parts = [self.weight(channels) for _ in range(3)]
             spread = f"w{len(self.weights)}"
-            self.weights.append(numpy_helper.from_array(np.full(channels, 1.5, np.float32), spread))
+            self.weights[spread] = np.full(channels, 1.5, np.float32)
             self.add("BatchNormalization", [x, *parts, spread], same)
         elif op == "scale":
             self.add("Mul", [x, self.weight(1, channels, 1, 1)], same)
@@ -98,11 +100,4 @@ def models(draw: st.DrawFn, most: int = 8) -> onnx.ModelProto:
         builder.grow()
     results = [name for name, _ in builder.values[1:]]
     outputs = list(dict.fromkeys([results[-1], *draw(st.lists(st.sampled_from(results), max_size=2))]))
-    graph = helper.make_graph(
-        builder.nodes,
-        "random",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, *shape))],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-        builder.weights,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model_of(builder.nodes, {"x": (1, *shape)}, outputs, builder.weights, name="random")

@@ -14,6 +14,7 @@ from passfit.errors import ModelError
 from passfit.search.strategies import STRATEGIES
 from passfit.targets import get_target
 
+from ..profiles import examples
 from .mixed_models import mixed_models
 
 pytestmark = pytest.mark.tvm
@@ -45,7 +46,7 @@ def beaten(module, ports, evaluations: int, objectives: tuple[str, ...] = ("ram"
     return found
 
 
-@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), suppress_health_check=list(HealthCheck))
 @given(mixed_models())
 def test_no_strategy_beats_the_default_one_on_random_graphs(model):
     from passfit.frontend.canonical.canonicalise import canonicalize
@@ -62,7 +63,7 @@ def test_no_strategy_beats_the_default_one_on_random_graphs(model):
 
 @pytest.mark.slow
 @pytest.mark.skipif(SHARED is None, reason="shared/rebench is not there")
-@pytest.mark.parametrize("name", ["03", "07", "09"])
+@pytest.mark.parametrize("name", ["03", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("07", "09"))])
 def test_no_strategy_beats_the_default_one_on_the_shared_graphs(name):
     from passfit.frontend.imported_model import load, port_names
 

@@ -4,6 +4,8 @@ import pytest
 
 pytest.importorskip("tvm")
 
+from itertools import pairwise
+
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.search.search import search
@@ -29,5 +31,5 @@ def test_it_moves_while_searching_and_while_refining():
         assert amounts == sorted(amounts) and amounts[0] < amounts[-1]
     assert max(done for what, done, _ in told if what == "searching") == found.evaluations
     best = [least for _, _, least in told]
-    assert all(later <= earlier for earlier, later in zip(best, best[1:]) if earlier)
+    assert all(later <= earlier for earlier, later in pairwise(best) if earlier)
     assert best[-1] <= found.best.ram

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from .. import strategies  # noqa: F401  (the settings of hypothesis)
+from ..profiles import examples
 from .random_models import models
 
 pytestmark = pytest.mark.tvm
@@ -23,8 +24,8 @@ def check(model: onnx.ModelProto) -> None:
     from passfit.search.strategies.trace import Limits
     from passfit.targets import get_target
 
-    from ..frontend.helpers import run as run_onnx
     from ..kernels.programs import run
+    from ..models import run as run_onnx
 
     target = get_target("rpi4")
     canonical = canonicalize(model)
@@ -45,7 +46,7 @@ def check(model: onnx.ModelProto) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4 * max(float(np.abs(expected).max()), 1e-3))
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=examples(60))
 @given(models())
 def test_the_search_is_never_worse_than_tvms_default_and_keeps_the_results(model: onnx.ModelProto):
     check(model)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 pytest.importorskip("tvm")
 
@@ -35,6 +35,9 @@ from passfit.search.search import search
 from passfit.search.strategies import STRATEGIES
 from passfit.search.strategies.trace import AT_LEAST, AT_MOST, KERNELS, Limits, Trace
 from passfit.targets import get_target
+
+from ..models import model_of
+from ..profiles import examples
 
 pytestmark = pytest.mark.tvm
 TARGET = get_target("x86-64")
@@ -69,10 +72,7 @@ def network(blocks, seed=0, side=8, channels=4):
         else:
             nodes.append(helper.make_node(block, [current], [name], f"n{number}"))
         current = name
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, side, side])
-    y = helper.make_tensor_value_info(current, TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "g", [x], [y], constants)
-    return canonicalize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return canonicalize(model_of(nodes, {"x": [1, channels, side, side]}, [current], constants))
 
 
 def evaluator(model):
@@ -103,7 +103,7 @@ def test_a_number_of_states_that_is_asked_for_counts_on_any_graph():
 
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(BLOCKS, st.booleans())
 def test_the_result_is_never_worse_than_tvms_default_and_replays_to_what_was_promised(blocks, pooled):
     model = network([*blocks, "pool"] if pooled else blocks)
@@ -229,7 +229,7 @@ def test_every_strategy_keeps_its_limits_and_its_seed(strategy):
     assert first.best.ram <= default.ram <= first.baseline.ram
 
 
-@settings(max_examples=4)
+@settings(max_examples=examples(4))
 @given(BLOCKS)
 def test_what_is_closed_is_never_worse_than_any_other_strategy(blocks):
     model = network([*blocks, "pool"])

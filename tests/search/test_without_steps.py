@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 pytest.importorskip("tvm")
 
@@ -18,6 +18,8 @@ from passfit.search.search import search
 from passfit.search.strategies import STRATEGIES
 from passfit.search.strategies.trace import Limits
 from passfit.targets import get_target
+
+from ..models import model_of
 
 pytestmark = pytest.mark.tvm
 
@@ -50,22 +52,16 @@ MODELS = {
 }  # fmt: skip
 
 
-def model_of(name: str):
+def canonical(name: str):
     nodes, inputs, outputs, constants = MODELS[name]
-    kind = TensorProto.INT64 if name == "shape" else TensorProto.FLOAT
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info(each, TensorProto.FLOAT, shape) for each, shape in inputs.items()],
-        [helper.make_tensor_value_info(each, kind, inputs.get(each)) for each in outputs],
-        [numpy_helper.from_array(np.asarray(value), each) for each, value in constants.items()],
-    )
-    return canonicalize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8))
+    dtypes = {"y": TensorProto.INT64} if name == "shape" else {}
+    results = {each: inputs.get(each) for each in outputs}
+    return canonicalize(model_of(nodes, inputs, results, constants, opset=18, dtypes=dtypes))
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_search_ends_and_its_sequence_replays_to_what_was_promised(name: str) -> None:
-    model = model_of(name)
+    model = canonical(name)
     module = to_relax(model)
     result = search(module, name, TARGET, *port_names(model))
     assert result.best.kernels == 0 and result.best.floor == 0 and result.best.ram == result.best.arena
@@ -80,6 +76,6 @@ def test_the_search_ends_and_its_sequence_replays_to_what_was_promised(name: str
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("name", ["no-elements-at-all", "slice"])
 def test_every_strategy_takes_them(strategy: str, name: str) -> None:
-    model = model_of(name)
+    model = canonical(name)
     result = search(to_relax(model), name, TARGET, *port_names(model), strategy=strategy, limits=Limits(evaluations=30))
     assert result.best.ram <= result.baseline.ram

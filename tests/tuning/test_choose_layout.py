@@ -30,9 +30,10 @@ from passfit.tuning.choose_layout import choose_layout
 from passfit.tuning.database import LibraryComparison
 from passfit.tuning.measure import choose_harness
 
-from ..report.rendered import words
 from .. import strategies  # noqa: F401  (the settings of hypothesis)
 from ..kernels.rewrite.test_channels_last import branches
+from ..profiles import examples
+from ..report.rendered import words
 
 HOST = get_target("x86-64")
 pytestmark = pytest.mark.tvm
@@ -75,7 +76,7 @@ def planned(program: Lowered, *passes: object) -> tuple[int, int]:
     return checked_plan(scheduled.program, HOST).arena, workspace
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 10**6))
 def test_no_choice_costs_ram_and_none_is_dearer_than_planes(network: Lowered, seed: int):
     made = Made(lambda request: 1 + int(request.fingerprint, 16) % (seed + 7) % 97)

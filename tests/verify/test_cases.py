@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from passfit.errors import ModelError
 from passfit.verify import cases
 from passfit.verify.cases import choose_cases
+
+from ..models import model_of
 
 
 def faint_unless_patchy(limit: float):
@@ -14,13 +16,8 @@ def faint_unless_patchy(limit: float):
         helper.make_node("Sub", ["big", "limit"], ["shifted"]),
         helper.make_node("Sigmoid", ["shifted"], ["y"]),
     ]
-    constants = [
-        helper.make_tensor("scale", TensorProto.FLOAT, [], [20.0]),
-        helper.make_tensor("limit", TensorProto.FLOAT, [], [limit]),
-    ]
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64]) for name in "xy")
-    graph = helper.make_graph(nodes, "g", [x], [y], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    constants = {"scale": np.float32(20), "limit": np.float32(limit)}
+    return model_of(nodes, {"x": [1, 64]}, {"y": [1, 64]}, constants)
 
 
 def test_the_same_seed_chooses_the_same_cases():

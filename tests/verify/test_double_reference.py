@@ -13,15 +13,13 @@ from passfit.verify.compare import compare
 from passfit.verify.double_reference import DoubleReference, NoDouble
 from passfit.verify.reference import Reference
 
+from ..models import model_of
+
 FLOAT = TensorProto.FLOAT
 
 
-def model_of(nodes, shape, constants=None, opset=17, out=FLOAT):
-    constants = [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()]
-    x = helper.make_tensor_value_info("x", FLOAT, shape)
-    y = helper.make_tensor_value_info("y", out, None)
-    graph = helper.make_graph(nodes, "g", [x], [y], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+def model_of_one(nodes, shape, constants=(), opset=17, out=FLOAT):
+    return model_of(nodes, {"x": shape}, ["y"], constants, opset=opset, dtypes={"y": out})
 
 
 def agrees(model, shape):
@@ -55,7 +53,7 @@ def test_convolutions_are_onnx_runtimes(kind, group, kernel, strides, dilations,
             strides = [1, 1]
     attributes = {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "group": group, **padding}
     node = helper.make_node(kind, ["x", *constants], ["y"], **attributes)
-    agrees(model_of([node], (2, 4, 9, 8), constants), (2, 4, 9, 8))
+    agrees(model_of_one([node], (2, 4, 9, 8), constants), (2, 4, 9, 8))
 
 
 @given(
@@ -65,7 +63,7 @@ def test_convolutions_are_onnx_runtimes(kind, group, kernel, strides, dilations,
 def test_transposed_convolutions_of_a_given_size_are_onnx_runtimes(size, auto_pad):
     weight = np.random.default_rng(1).normal(0, 1, (4, 3, 3, 3)).astype(np.float32)
     node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], auto_pad=auto_pad, **size)
-    agrees(model_of([node], (1, 4, 9, 8), {"w": weight}), (1, 4, 9, 8))
+    agrees(model_of_one([node], (1, 4, 9, 8), {"w": weight}), (1, 4, 9, 8))
 
 
 @given(st.sampled_from(["MaxPool", "AveragePool"]), pairs, pairs, pads, st.booleans(), st.booleans())
@@ -78,7 +76,7 @@ def test_pooling_is_onnx_runtimes(kind, kernel, strides, padding, ceil, include)
     if kind == "AveragePool":
         attributes["count_include_pad"] = int(include)
     node = helper.make_node(kind, ["x"], ["y"], **attributes)
-    agrees(model_of([node], (1, 2, 9, 8)), (1, 2, 9, 8))
+    agrees(model_of_one([node], (1, 2, 9, 8)), (1, 2, 9, 8))
 
 
 @pytest.mark.parametrize("opset", [11, 13, 17])
@@ -86,7 +84,7 @@ def test_batch_normalisation_is_of_inference_in_every_opset(opset):
     random = np.random.default_rng(0)
     constants = {name: random.uniform(1, 2, 3).astype(np.float32) for name in ("scale", "bias", "mean", "var")}
     node = helper.make_node("BatchNormalization", ["x", *constants], ["y"], momentum=0.9)
-    agrees(model_of([node], (1, 3, 4, 4), constants, opset), (1, 3, 4, 4))
+    agrees(model_of_one([node], (1, 3, 4, 4), constants, opset), (1, 3, 4, 4))
 
 
 def test_casts_and_constants_are_doubles_and_integers_stay():
@@ -97,15 +95,15 @@ def test_casts_and_constants_are_doubles_and_integers_stay():
         helper.make_node("Mul", ["back", "third"], ["y"]),
     ]
     x = np.float32([[1.0001, 3]])
-    found = DoubleReference(model_of(nodes, (1, 2)))({"x": x})["y"]
+    found = DoubleReference(model_of_one(nodes, (1, 2)))({"x": x})["y"]
     assert np.array_equal(found, x.astype(np.float64) * np.float64(np.float32(1 / 3)))
-    index = model_of([helper.make_node("ArgMax", ["x"], ["y"], axis=1)], (1, 2), out=TensorProto.INT64)
+    index = model_of_one([helper.make_node("ArgMax", ["x"], ["y"], axis=1)], (1, 2), out=TensorProto.INT64)
     assert DoubleReference(index)({"x": x})["y"].dtype == np.int64
 
 
 def test_a_rounded_evaluation_is_within_rounding_of_the_plain_one():
     nodes = [helper.make_node("Exp", ["x"], ["e"]), helper.make_node("Sqrt", ["e"], ["y"])]
-    model, x = model_of(nodes, (1, 64)), np.random.default_rng(0).normal(0, 1, (1, 64)).astype(np.float32)
+    model, x = model_of_one(nodes, (1, 64)), np.random.default_rng(0).normal(0, 1, (1, 64)).astype(np.float32)
     plain, rounded = DoubleReference(model)({"x": x})["y"], DoubleReference(model, rounded=True)({"x": x})["y"]
     assert 0 < np.abs(rounded / plain - 1).max() < 2**-23
 
@@ -116,7 +114,7 @@ def test_an_operator_that_is_not_evaluated_leaves_onnx_runtime_the_truth(monkeyp
             raise NoDouble("Erf: not there")
 
     monkeypatch.setattr(cases_module, "DoubleReference", Lacking)
-    model = model_of([helper.make_node("Relu", ["x"], ["y"])], (1, 4))
+    model = model_of_one([helper.make_node("Relu", ["x"], ["y"])], (1, 4))
     found = choose_cases(model, 0, 2, 1e-4)
     assert [(case.double, case.no_double) for case in found] == [(None, "Erf: not there")] * 2
     assert compare([case.expected for case in found], found, 1e-4).library_to_double is None
@@ -130,7 +128,7 @@ def test_doubles_that_rounding_does_not_explain_are_not_believed(monkeypatch):
             return {name: value * 1.01 for name, value in super().__call__(inputs).items()}
 
     monkeypatch.setattr(cases_module, "DoubleReference", Wrong)
-    (case,) = choose_cases(model_of([helper.make_node("Relu", ["x"], ["y"])], (1, 64)), 0, 1, 1e-4)
+    (case,) = choose_cases(model_of_one([helper.make_node("Relu", ["x"], ["y"])], (1, 64)), 0, 1, 1e-4)
     assert case.double is None and "rounding explains" in case.no_double
 
 
@@ -138,7 +136,7 @@ def test_a_large_distance_that_rounding_explains_is_believed():
     """Compute (x + 1e4) − 1e4: ONNX Runtime loses all but 10 bits, and so may a library."""
     constants = {"big": np.float32([1e4])}
     nodes = [helper.make_node("Add", ["x", "big"], ["s"]), helper.make_node("Sub", ["s", "big"], ["y"])]
-    model = model_of(nodes, (1, 64), constants)
+    model = model_of_one(nodes, (1, 64), constants)
     (case,) = choose_cases(model, 0, 1, 1e-4)
     assert case.double is not None
     found = compare([case.expected], [case], 1e-6)
@@ -147,8 +145,8 @@ def test_a_large_distance_that_rounding_explains_is_believed():
 
 @pytest.mark.parametrize("first", [0, 9000])
 def test_a_softmax_over_18000_classes_summed_in_order_passes_at_the_second_look(first):
-    """Put the largest class first, or in the middle: sequential float sums lose the end of small terms."""
-    model = model_of([helper.make_node("Softmax", ["x"], ["y"], axis=-1)], (2, 18_000))
+    """The largest class is the first, or in the middle; a library's one sum of floats loses each small term's end."""
+    model = model_of_one([helper.make_node("Softmax", ["x"], ["y"], axis=-1)], (2, 18_000))
     x = np.random.default_rng(0).normal(0, 1, (2, 18_000)).astype(np.float32)
     x[:, first] = 12
     (case,) = with_doubles(model, [Case({"x": x}, Reference(model)({"x": x}), Reference(model)({"x": x}))], 1e-5)
@@ -170,6 +168,6 @@ def test_plain_sums_are_near_the_doubles():
         helper.make_node("MatMul", ["r", "m"], ["p"]),
         helper.make_node("Softmax", ["p"], ["y"]),
     ]
-    model, x = model_of(nodes, (1, 4, 7, 6), constants), random.normal(0, 1, (1, 4, 7, 6)).astype(np.float32)
+    model, x = model_of_one(nodes, (1, 4, 7, 6), constants), random.normal(0, 1, (1, 4, 7, 6)).astype(np.float32)
     plain, double = DoubleReference(model, rounded=True)({"x": x})["y"], DoubleReference(model)({"x": x})["y"]
     assert 0 < np.abs(plain - double).max() < 1e-6

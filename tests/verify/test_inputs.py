@@ -5,15 +5,16 @@ from onnx import TensorProto, helper
 from passfit.errors import ModelError
 from passfit.verify.inputs import index_sizes, make_input
 
+from ..models import model_of
+
 
 def make_inputs(graph, seed, cases):
     return [make_input(graph, seed, case) for case in range(cases)]
 
 
 def model(inputs: dict[str, tuple[int, list]], nodes=(), outputs=("y",)):
-    values = [helper.make_tensor_value_info(name, dtype, shape) for name, (dtype, shape) in inputs.items()]
-    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
-    return helper.make_model(helper.make_graph(list(nodes), "g", values, results))
+    dtypes = {name: dtype for name, (dtype, _) in inputs.items()}
+    return model_of(nodes, {name: shape for name, (_, shape) in inputs.items()}, outputs, dtypes=dtypes)
 
 
 def embedding(dtype=TensorProto.INT64):

@@ -15,7 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
 
-from ..helpers import FLOAT, model_of, run, save, shape_of
+from ...models import FLOAT, model_of, run, save, shape_of
+from ...profiles import examples
 
 node = helper.make_node
 RNG = np.random.default_rng(0)
@@ -78,7 +79,7 @@ def test_a_truncated_model_is_refused(tmp_path: Path) -> None:
         import_model(path, {"x": (1, 3, 5, 4)})
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
 def test_a_damaged_model_is_imported_or_refused(tmp_path: Path, damage: list[tuple[int, int]]) -> None:
     content = bytearray(branching().SerializeToString())
@@ -146,13 +147,8 @@ def branching() -> onnx.ModelProto:
         constant = numpy_helper.from_array(np.asarray(1 if op == "Add" else 2, np.float32), "c")
         value = helper.make_tensor_value_info("r", FLOAT, None)
         bodies[branch] = helper.make_graph(inside, branch, [], [value], [constant])
-    graph = helper.make_graph(
-        [node("If", ["flag"], ["y"], name="choice", **bodies)],
-        "test",
-        [helper.make_tensor_value_info("x", FLOAT, [3]), helper.make_tensor_value_info("flag", TensorProto.BOOL, [])],
-        [helper.make_tensor_value_info("y", FLOAT, None)],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    choice = node("If", ["flag"], ["y"], name="choice", **bodies)
+    return model_of([choice], {"x": [3], "flag": []}, ["y"], dtypes={"flag": TensorProto.BOOL})
 
 
 @pytest.mark.parametrize("flag", [True, False])

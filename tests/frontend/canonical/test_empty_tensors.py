@@ -14,7 +14,7 @@ from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.shapes import static_shape, value_types
 
-from ..helpers import model_of, run, save
+from ...models import model_of, run, save
 
 node = helper.make_node
 REDUCTIONS = (

@@ -11,7 +11,7 @@ from onnx import helper
 from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
 
-from ..helpers import model_of, run, save
+from ...models import model_of, run, save
 
 node = helper.make_node
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.unroll_recurrent import MOST_STEPS
 
-from ..helpers import model_of, run, save
+from ...models import model_of, run, save
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 STEPS, BATCH, INPUTS, HIDDEN = 4, 2, 3, 5

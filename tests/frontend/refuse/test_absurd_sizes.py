@@ -14,29 +14,27 @@ from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.refuse.absurd_sizes import PORT_LIMIT, refuse_large_tensors
 
+from ...models import model_of
+
 FLOAT = TensorProto.FLOAT
 
 
 def saved(path, nodes, shape, weights=()):
-    given = [helper.make_tensor_value_info("x", FLOAT, shape)]
-    result = [helper.make_tensor_value_info("y", FLOAT, None)]
-    graph = helper.make_graph(nodes, "g", given, result, list(weights))
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    path.write_bytes(model.SerializeToString())
+    path.write_bytes(model_of(nodes, {"x": shape}, ["y"], weights).SerializeToString())
     return path
 
 
 @given(st.lists(st.integers(1, 2**63 - 1), min_size=1, max_size=6))
 def test_an_input_is_refused_where_it_takes_more_than_a_program_addresses(shape):
-    graph = helper.make_graph([], "g", [helper.make_tensor_value_info("x", FLOAT, shape)], [])
+    model = model_of([], {"x": shape}, [])
     nbytes = 4
     for size in shape:
         nbytes *= size
     if nbytes <= PORT_LIMIT:
-        refuse_large_tensors(helper.make_model(graph))
+        refuse_large_tensors(model)
     else:
         with pytest.raises(ModelError, match="input 'x'"):
-            refuse_large_tensors(helper.make_model(graph))
+            refuse_large_tensors(model)
 
 
 @pytest.mark.parametrize("shape", [(2**62, 4), (2**32, 2**32), (2**63 - 1,), (2**31, 2), (1 << 29,)])

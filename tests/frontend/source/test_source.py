@@ -19,7 +19,7 @@ from passfit.frontend.source import archive
 from passfit.frontend.source.cache import Cache
 from passfit.frontend.source.source import PypiSource, parse_pypi, resolve_source
 
-from ..helpers import model_of, save
+from ...models import model_of, save
 
 MODEL = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [1, 2]}, ["y"]).SerializeToString()
 SOURCE = "pypi:some-models==1.0!some_models/net.onnx"

@@ -27,9 +27,10 @@ from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.targets import get_target
 
 from ... import strategies  # noqa: F401  (the settings of hypothesis)
-from ...frontend.helpers import run as run_onnx
-from ...frontend.helpers import save
+from ...models import run as run_onnx
+from ...models import save
 from ...passes.models import MODELS
+from ...profiles import examples
 from ..programs import lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
@@ -60,7 +61,7 @@ def network() -> tuple[Lowered, list[np.ndarray], np.ndarray]:
     return program, inputs, run(program, inputs)[0]
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(data=st.data())
 def test_any_results_may_lie_so_and_all_comes_out_the_same(network, data: st.DataObject):
     before, inputs, expected = network

@@ -10,6 +10,7 @@ from tvm import relax
 from passfit.kernels.rewrite.partial_sum import partial_sum, sums_over
 from passfit.tir.index_grid import Unknown
 
+from ...profiles import examples
 from ..programs import weight
 from ..windows import check_sums
 from .test_row_window import convolutions, single
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.tvm
 _op = relax.op
 
 
-@settings(max_examples=4, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=examples(4), phases=[Phase.generate])
 @given(convolutions())
 def test_convolutions_take_channels(case):
     shape, filters, options = case

@@ -11,11 +11,12 @@ from tvm import relax
 from passfit.kernels.rewrite.row_window import MOST_ROWS, row_window, rows_of
 from passfit.tir.index_grid import Unknown
 
+from ...profiles import examples
 from ..programs import lowered, weight
 from ..windows import Single, check_windows
 
 pytestmark = pytest.mark.tvm
-_FEW = settings(max_examples=5, deadline=None, derandomize=True, phases=[Phase.generate])
+_FEW = settings(max_examples=examples(5), phases=[Phase.generate])
 _op = relax.op
 
 

@@ -13,10 +13,11 @@ from tvm import te, tirx
 from passfit.codegen.objects import build_module
 from passfit.kernels.rules.flatten_axes import flatten_axes, with_shapes_of
 
+from ...profiles import examples
 from ..programs import HOST
 
 pytestmark = pytest.mark.tvm
-_FEW = settings(max_examples=25, deadline=None, derandomize=True)
+_FEW = settings(max_examples=examples(25))
 
 
 def shapes(kernel):

@@ -14,6 +14,7 @@ from passfit.kernels.rules.tile_reduction import tile_reduction
 from passfit.tir.index_grid import chunks
 from passfit.tir.stores import stores
 
+from ...profiles import examples
 from ..programs import lowered, weight
 
 pytestmark = pytest.mark.tvm
@@ -38,7 +39,7 @@ def test_between_the_ends_nothing_is_asked_about_columns():
     assert asked == {row, window_row} and column not in asked
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=examples(20))
 @given(st.sampled_from([8, 24, 40, 56, 104]), st.integers(1, 30), st.integers(1, 3))
 def test_every_element_is_stored_once(filters, width, padding):
     kernel = _convolution(filters, width, padding)

@@ -28,10 +28,11 @@ from passfit.targets import Machine
 from passfit.tir.loop_nests import buffer_of, int64, kernel_of, nests_in
 from passfit.tir.workspace import workspace_bytes
 
+from ...profiles import examples
 from ..programs import lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
-_FEW = settings(max_examples=12, deadline=None, derandomize=True)
+_FEW = settings(max_examples=examples(12))
 _FUSED = ("legalize", "fold-constant", "fuse-operators")
 
 
@@ -220,7 +221,7 @@ def _nest(extents, place, holds=None):
 
 
 @given(st.integers(2, 6), st.integers(2, 6), *[st.integers(0, 3)] * 4, st.integers(2, 9))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150))
 def test_the_outermost_loop_is_shared_where_no_two_iterations_write_one_element(rows, columns, a, b, c, d, below):
     """Compare with the sets of elements each iteration writes."""
 

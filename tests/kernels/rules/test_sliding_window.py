@@ -19,10 +19,11 @@ from passfit.tir.inlining import inlined
 from passfit.tir.stores import stores
 from passfit.tir.workspace import held_bytes, workspace_bytes
 
+from ...profiles import examples
 from ..programs import HOST, lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
-_FEW = settings(max_examples=30, deadline=None, derandomize=True)
+_FEW = settings(max_examples=examples(30))
 _SIDES = st.sampled_from([1, 2, 5, 7, 8, 9, 13, 14, 16, 23, 31])
 
 

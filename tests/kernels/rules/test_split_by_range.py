@@ -13,10 +13,11 @@ from passfit.kernels.rules.split_by_range import split_by_range
 from passfit.tir.expressions import has_condition
 from passfit.tir.loop_nests import blocks_of
 
+from ...profiles import examples
 from ..programs import lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
-_FEW = settings(max_examples=20, deadline=None, derandomize=True)
+_FEW = settings(max_examples=examples(20))
 _PASSES = ("legalize", "fold-constant", "fuse-operators")
 
 

@@ -15,10 +15,11 @@ from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.program.check import first_problem
 from passfit.tir.workspace import workspace_bytes
 
+from ...profiles import examples
 from ..programs import lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
-_FEW = settings(max_examples=20, deadline=None, derandomize=True)
+_FEW = settings(max_examples=examples(20))
 
 
 def _agrees(program) -> None:

@@ -36,7 +36,7 @@ def test_what_is_left_over_is_taken_where_it_promises_more(width, extents, steps
         divides = all(extent % count == 0 for count, extent in zip((tile.width, *tile.rows), (width, *extents)))
         assert tile.even == divides and tile.accumulators <= Machine().registers - 2
     best = best_tile(width, rows, steps, uneven=True, **options)
-    assert best == even or not best.even and best.cycles < even.cycles
+    assert best == even or (not best.even and best.cycles < even.cycles)
 
 
 def test_a_convolution_of_common_size_fills_the_registers():

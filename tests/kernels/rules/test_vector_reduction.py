@@ -15,6 +15,7 @@ from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.kernels.rules.vector_reduction import vector_reduction
 from passfit.tir.workspace import workspace_bytes
 
+from ...profiles import examples
 from ..programs import lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
@@ -23,7 +24,7 @@ _EXTENTS = st.sampled_from([1, 2, 3, 4, 6, 8, 12, 15, 16, 20, 32, 40])
 _REDUCTIONS = {"mean": relax.op.mean, "sum": relax.op.sum, "max": relax.op.max, "min": relax.op.min}
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.tuples(_EXTENTS, _EXTENTS, _EXTENTS, _EXTENTS),
     st.sampled_from([[3], [2, 3], [1, 2, 3], [0, 1, 2, 3], [1, 3], [2], [0, 3]]),

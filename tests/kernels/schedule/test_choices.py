@@ -27,11 +27,12 @@ from passfit.kernels.weights.repack import repackable_parameters
 from passfit.targets import Machine, get_target
 from passfit.tuning.measure.timed import TimingHarness
 
+from ...profiles import examples
 from ...tuning.helpers import requests_of
 from ..programs import lowered, weight
 
 pytestmark = pytest.mark.tvm
-_FEW = settings(max_examples=5, deadline=None, derandomize=True)
+_FEW = settings(max_examples=examples(5))
 HOST = get_target("x86-64")
 _PARTS = 4
 _PART = st.integers(0, _PARTS - 1)

@@ -12,6 +12,7 @@ from passfit.memory.files.minimalloc_csv import read_minimalloc, write_minimallo
 from passfit.memory.files.plan_file import SavedPlan
 
 from ... import strategies
+from ...profiles import examples
 from ..shared_programs import sharing_programs
 
 
@@ -42,7 +43,7 @@ def test_a_looser_solution_is_a_plan_too_and_does_not_claim_to_be_proved(tmp_pat
     assert found.arena == plan.arena + 64 and not (found.proved and plan.proved)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(sharing_programs())
 def test_gaps_say_where_a_buffer_holds_nothing(tmp_path_factory, program):
     program = share(program)

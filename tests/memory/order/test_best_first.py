@@ -6,6 +6,7 @@ from passfit.memory.order.best_first import best_first
 from passfit.memory.order.cut_points import ancestors, cut_points
 from passfit.memory.order.step_graph import step_graph
 
+from ...profiles import examples
 from ...strategies import programs
 from .. import brute_force
 from ..shared_programs import sharing_programs
@@ -20,7 +21,7 @@ def searched(program, work, alignment=64):
     return bound(program.reordered(order), alignment=alignment), least
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(ANY, st.sampled_from([1, 64]))
 def test_the_search_alone_finds_the_least_peak_and_proves_it(program, alignment):
     assert searched(program, 10**6, alignment) == (brute_force.least_peak(program, alignment),) * 2

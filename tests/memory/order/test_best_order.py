@@ -8,6 +8,7 @@ from passfit.memory.order.best_order import beam_order
 from passfit.memory.order.step_graph import step_graph
 from passfit.program import Buffer, Port, Program, Step, Tensor
 
+from ...profiles import examples
 from ...strategies import chain, programs
 from .. import brute_force, networks
 from ..shared_programs import sharing_programs
@@ -50,7 +51,7 @@ def test_the_beam_order_is_legal_and_never_worse_than_given(program, effort):
     validate_plan(reordered, plan_arena(reordered), 64)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(programs(max_steps=5), st.sampled_from([1, 64]))
 def test_what_a_beam_calls_optimal_is(program, alignment):
     schedule = beam_order(program, 64, alignment)

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from passfit.memory.placement.canonical import EXACT_BOXES, Work, lower_placement, set_aside
 from passfit.memory.placement.greedy import Box, Placement, loads, neighbours, orders, place
 
+from ...profiles import examples
 from .. import brute_force
 from .test_greedy import apart, box
 
@@ -29,7 +30,7 @@ def stacked(found) -> Placement:
     return Placement(tuple(offsets), sum(b.size for b in found))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(box(), min_size=1, max_size=6))
 def test_the_search_finds_the_least_height_of_few_boxes(found):
     placed = lower_placement(found, stacked(found), max(loads(found)), work=1)

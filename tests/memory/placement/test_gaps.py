@@ -8,6 +8,7 @@ from passfit.memory.placement.gaps import Block, place_with_gaps
 from passfit.memory.placement.greedy import Box, Placement, loads
 from passfit.program import Buffer, Port, Program, Step, Tensor
 
+from ...profiles import examples
 from ..shared_programs import sharing_programs
 
 
@@ -53,7 +54,7 @@ def test_a_buffer_lies_in_the_gap_of_another():
     assert place_with_gaps(shapes, tower(shapes), 5, 1).height == 5
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(sharing_programs())
 def test_plans_of_programs_that_share_memory_are_valid(program):
     shared = share(program)

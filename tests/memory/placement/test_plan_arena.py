@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 
 from passfit.memory import plan_arena, validate_plan
 
+from ...profiles import examples
 from ...strategies import chain, programs
 from .. import brute_force
 
@@ -19,7 +20,7 @@ def test_arena_is_at_least_bound_is_at_least_floor(program):
     assert plan.proved == (plan.arena == plan.bound)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(programs(max_steps=4, max_inputs=2), st.sampled_from([1, 64]))
 def test_the_arena_is_the_least_there_is_for_up_to_seven_buffers(program, alignment):
     boxes = brute_force.boxes(program, alignment)

@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -47,7 +48,7 @@ def test_a_plan_with_one_changed_offset_is_refused_or_harmless(program, data):
             (low, low + size) for low, size, life in zip(offsets, sizes, lives, strict=True)
             if size and life.start <= step < life.end
         )  # fmt: skip
-        assert all(a[1] <= b[0] for a, b in zip(taken, taken[1:], strict=False))
+        assert all(a[1] <= b[0] for a, b in itertools.pairwise(taken))
 
 
 def test_the_message_names_buffers_steps_and_offsets():

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ...profiles import examples
+
 pytestmark = pytest.mark.tvm
 
 _SHAPE = (3, 8)
@@ -69,7 +71,7 @@ def _same(body: Callable, most: int, monkeypatch: pytest.MonkeyPatch) -> list:
     return list(fused.kernels.values())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(st.lists(st.tuples(st.sampled_from(sorted("tanh sin add multiply swish double where clip sum".split())), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=14))
 def test_parts_compute_what_the_operators_do(chosen: list[tuple[str, int, int]]):
     with pytest.MonkeyPatch.context() as patch:

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 from passfit.passes.sequence.catalogue import CATALOGUE
 from passfit.report.pictures.heat_map import LESS, MORE, heat_map
 
+from ...profiles import examples
+
 SVG = "{http://www.w3.org/2000/svg}"
 TAIL = "legalize; fold-constant; fuse-operators{over=reduction}"
 SPECS = (*sorted(CATALOGUE), TAIL)
@@ -38,7 +40,7 @@ def texts(svg):
     return [text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(profiles())
 def test_every_pair_is_a_cell_inside_the_picture_and_every_pass_in_one_is_named(found):
     svg = heat_map(found, "m @ t")

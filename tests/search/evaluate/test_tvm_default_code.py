@@ -5,12 +5,14 @@ import signal
 import time
 
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.search.evaluate import tvm_default_code as baseline_code
 from passfit.search.evaluate.tvm_default_code import default_code, default_code_aside
 from passfit.targets import get_target
+
+from ...models import model_of
 
 pytestmark = pytest.mark.tvm
 PORTS = ["x"], ["y"]
@@ -18,10 +20,7 @@ PORTS = ["x"], ["y"]
 
 @pytest.fixture(scope="module")
 def graph():
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 8]) for name in "xy")
-    nodes = [helper.make_node("Softmax", ["x"], ["y"])]
-    model = helper.make_graph(nodes, "g", [x], [y])
-    return to_relax(helper.make_model(model, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return to_relax(model_of([helper.make_node("Softmax", ["x"], ["y"])], {"x": [4, 8]}, {"y": [4, 8]}))
 
 
 @pytest.mark.parametrize("name", ["x86-64", "rpi4", "beaglebone"])

@@ -32,6 +32,7 @@ from passfit.search.search import search
 from passfit.search.strategies import STRATEGIES
 from passfit.search.strategies.trace import Limits, Trace
 
+from ...profiles import examples
 from ...signals import hear_interrupts
 from ..test_search import BLOCKS, TARGET, network
 
@@ -50,7 +51,7 @@ def found(model, workers=InProcess, strategy="orchestrated", evaluations=20):
     return search(to_relax(model), "small", TARGET, *port_names(model), strategy=strategy, limits=limits, workers=workers)
 
 
-@settings(max_examples=3)
+@settings(max_examples=examples(3))
 @given(BLOCKS)
 def test_any_number_of_workers_finds_the_same(blocks):
     model = network(blocks)

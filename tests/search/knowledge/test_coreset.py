@@ -1,6 +1,6 @@
 """Laws of the greedy coreset."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,9 +30,9 @@ def test_it_reaches_at_least_its_share_of_the_best_set_of_its_size(costs, start,
 def test_each_is_worth_less_than_the_one_before_and_more_than_nothing(costs, start):
     chosen = coreset(costs, start, 7)
     levels = [reached(costs, start, chosen[:number]) for number in range(len(chosen) + 1)]
-    gains = [before - after for before, after in zip(levels, levels[1:])]
+    gains = [before - after for before, after in pairwise(levels)]
     assert all(gain > 0 for gain in gains)
-    assert all(earlier >= later - 1e-9 for earlier, later in zip(gains, gains[1:]))
+    assert all(earlier >= later - 1e-9 for earlier, later in pairwise(gains))
 
 
 @given(TABLES, STARTS)
@@ -52,4 +52,4 @@ def test_the_order_of_the_models_does_not_matter(costs, start, order):
 def test_what_is_worth_too_little_is_left_out(costs, start, least):
     chosen = coreset(costs, start, 7, least)
     levels = [reached(costs, start, chosen[:number]) for number in range(len(chosen) + 1)]
-    assert all(before - after > least * MODELS for before, after in zip(levels, levels[1:]))
+    assert all(before - after > least * MODELS for before, after in pairwise(levels))

@@ -10,6 +10,7 @@ from passfit.search.knowledge import Knowledge, load_knowledge
 from passfit.search.knowledge.features import FEATURES
 from passfit.search.knowledge.knowledge import LEAST, MOST
 
+from ...profiles import examples
 from .records import records
 
 PASSES = actions()
@@ -24,7 +25,7 @@ def features_of(prefix):
     return tuple(float(len(prefix) + number % 3) for number in range(len(FEATURES)))
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(LISTS, CANDIDATES, OBJECTIVES)
 def test_a_ranking_is_a_permutation_and_deterministic(some, candidates, objective):
     ranked = Knowledge(tuple(some)).ranking(objective, features_of)(candidates)
@@ -32,7 +33,7 @@ def test_a_ranking_is_a_permutation_and_deterministic(some, candidates, objectiv
     assert ranked == Knowledge(tuple(some)).ranking(objective, features_of)(candidates)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(LISTS, st.lists(st.permutations(PASSES), min_size=1, max_size=4))
 def test_candidates_it_cannot_tell_apart_keep_their_order(some, prefixes):
     candidates = [Candidate(tuple(prefix)) for prefix in prefixes]

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 pytest.importorskip("tvm")
 
@@ -20,6 +20,8 @@ from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.search.search import SearchResult, search
 from passfit.targets import get_target
+
+from ...models import model_of
 
 pytestmark = pytest.mark.tvm
 TARGET = get_target("x86-64")
@@ -40,10 +42,7 @@ def gated() -> onnx.ModelProto:
         helper.make_node("Conv", ["gated", "v"], ["narrow"], pads=[1, 1, 1, 1]),
         helper.make_node("GlobalAveragePool", ["narrow"], ["y"]),
     ]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 32, 32])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "g", [x], [y], weights)
-    return canonicalize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return canonicalize(model_of(nodes, {"x": [1, 2, 32, 32]}, ["y"], weights))
 
 
 @cache
@@ -146,7 +145,4 @@ def ladder() -> onnx.ModelProto:
     conv("a", 12, 2, "b", 2)
     conv("b", 2, 24, "c")
     conv("c", 24, 1, "y", 2)
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 32, 32])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "g", [x], [y], weights)
-    return canonicalize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return canonicalize(model_of(nodes, {"x": [1, 1, 32, 32]}, ["y"], weights))

@@ -13,6 +13,7 @@ from passfit.search.search import search
 from passfit.search.strategies.trace import Limits
 from passfit.targets import get_target
 
+from ...models import model_of
 from ..test_search import TARGET, evaluator, network, parsed
 
 pytestmark = pytest.mark.tvm
@@ -56,11 +57,9 @@ def test_a_strategy_that_does_not_exist_is_refused_with_the_nearest():
 def test_a_model_whose_import_makes_kernels_keeps_legalize():
     """A sequence without it cannot be replayed; TVM imports Tile as a kernel, so that it changes nothing here."""
     import numpy as np
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import helper
 
-    given, result = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", (2, 2)), ("y", (8, 2))))
-    graph = helper.make_graph([helper.make_node("Tile", ["x", "n"], ["y"], name="t")], "g", [given], [result],
-                              [numpy_helper.from_array(np.array([4, 1]), "n")])  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    tile = helper.make_node("Tile", ["x", "n"], ["y"], name="t")
+    model = model_of([tile], {"x": (2, 2)}, {"y": (8, 2)}, {"n": np.array([4, 1])})
     found = search(to_relax(model), "m", TARGET, *port_names(model), limits=Limits(evaluations=4))
     assert Sequence.parse(found.sequence.specs) == found.sequence

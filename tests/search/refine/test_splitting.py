@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 pytest.importorskip("tvm")
 
@@ -24,15 +24,14 @@ from passfit.search.refine.levers import refine
 from passfit.search.refine.splitting import Splitter
 from passfit.targets import get_target
 
+from ...models import model_of
+
 pytestmark = pytest.mark.tvm
 TARGET = get_target("x86-64")
 
 
 def image_model(nodes, weights, side=16, channels=3):
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, side, side])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "g", [x], [y], weights)
-    return canonicalize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return canonicalize(model_of(nodes, {"x": [1, channels, side, side]}, ["y"], weights))
 
 
 def conv(weights, source, result, taken, given, stride=1):
@@ -77,7 +76,7 @@ def found_and_split(model, extra_compute=0.25):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_split_program_is_smaller_and_replays_to_what_was_promised(name):
     model = MODELS[name]()
-    evaluator, found, best = found_and_split(model, 1.0)
+    _, found, best = found_and_split(model, 1.0)
     assert best.footprint.ram < found.footprint.ram
     lowered, workspace = replay(best.sequence, to_relax(model), model, "small")
     plan = plan_arena(lowered.program, TARGET.alignment)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 pytest.importorskip("tvm")
 
@@ -17,6 +17,8 @@ from passfit.search.evaluate.candidates import Candidate
 from passfit.search.evaluate.evaluation import Evaluator
 from passfit.search.strategies.around_peak import around_peak
 from passfit.targets import get_target
+
+from ...models import model_of
 
 pytestmark = pytest.mark.tvm
 
@@ -47,10 +49,7 @@ def held_by_its_last_reader():
     constants = [numpy_helper.from_array(value, name) for name, value in numbers.items()]
     constants += [weight("grow", 16, 4), weight("shrink", 4, 16)]
     constants.append(numpy_helper.from_array(np.array([1, 1, 2, 2], "float32"), "scales"))
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 16, 16])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "g", [x], [y], constants)
-    return canonicalize(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return canonicalize(model_of(nodes, {"x": [1, 4, 16, 16]}, ["y"], constants))
 
 
 @pytest.fixture(scope="module")

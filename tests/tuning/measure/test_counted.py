@@ -26,8 +26,8 @@ from passfit.tuning.measure.choose_harness import HarnessFactory
 from passfit.tuning.measure.counted import CountingHarness, Memory, Programs
 from passfit.tuning.measure.harness import GUARD, UNTOUCHED
 
-from ...report.rendered import words
 from ...kernels.programs import lowered, weight
+from ...report.rendered import words
 from ..helpers import requests_of
 from ..test_replay import SPLIT, residual
 

@@ -1,0 +1,84 @@
+"""For each pass, a graph close to the one it changes, on which it has nothing to do."""
+
+from __future__ import annotations
+
+from tvm import relax
+
+from .graphs import Example, filled
+
+_op = relax.op
+
+_CANONICAL = ("canonicalize-bindings",)
+_KERNELS = ("legalize",)
+_DOWN = ("legalize", "fold-constant", "fuse-operators")
+_PLANE = ((1, 2, 4, 4),)
+_ROW = ((2, 3),)
+_TWO_ROWS = ((2, 3), (2, 3))
+
+
+def _chain(x: relax.Expr) -> relax.Expr:
+    """Two steps, since no kernel spans two products."""
+    return _op.matmul(_op.matmul(x, filled(3, 3)), filled(3, 3))
+
+
+#: of graphs and kernels: the pass returns a module of the same structure
+TWINS = {
+    # the product on the left is the cheap one already
+    "adjust-matmul-order": Example(((1, 8), (8, 8), (8, 8)), lambda a, b, c: _op.matmul(_op.matmul(a, b), c), _CANONICAL),
+    "canonicalize-bindings": Example(_ROW, lambda x: _op.nn.relu(x), _CANONICAL),
+    # two products that share no operand
+    "combine-parallel-matmul": Example(
+        ((2, 3), (3, 2), (2, 3), (3, 2)), lambda x, v, y, w: _op.add(_op.matmul(x, v), _op.matmul(y, w))
+    ),
+    "dead-code-elimination": Example(_ROW, lambda x: _op.exp(_op.abs(x))),
+    "decompose-ops-for-inference": Example(_PLANE, lambda x: _op.nn.relu(_op.nn.conv2d(x, filled(2, 2, 1, 1)))),
+    # the operators are the same, their operands are not
+    "eliminate-common-subexpr": Example(_TWO_ROWS, lambda x, y: _op.add(_op.exp(x), _op.exp(y))),
+    # a product in the place of the sum
+    "expand-matmul-of-sum": Example(((2, 3), (3, 2)), lambda x, w: _op.matmul(x, _op.multiply(w, filled(3, 2)))),
+    "fast-math": Example(_ROW, lambda x: _op.sqrt(_op.abs(x))),
+    # no batch norm behind the convolution
+    "fold-batchnorm-to-conv2d": Example(_PLANE, lambda x: _op.nn.relu(_op.nn.conv2d(x, filled(2, 2, 1, 1)))),
+    # no kernel reads constants alone
+    "fold-constant": Example(_ROW, lambda x: _op.matmul(x, filled(3, 4)), _KERNELS),
+    # no kernel spans two products; the first time, each kernel is marked with its pattern
+    "fuse-operators": Example(_ROW, _chain, ("legalize", "fuse-operators")),
+    # the left operand is the transposed one
+    "fuse-transpose-matmul": Example(((3, 2), (3, 4)), lambda x, w: _op.matmul(_op.permute_dims(x), w)),
+    # no operator
+    "legalize": Example(_ROW, lambda x: x),
+    # one transform, which nothing takes back
+    "optimize-layout-transform": Example(((4,),), lambda x: _op.layout_transform(x, lambda i: (i // 2, i % 2))),
+    "remove-redundant-reshape": Example(_ROW, lambda x: _op.reshape(x, (3, 2))),
+    # only one of the parts is transposed
+    "reorder-permute-dims-after-concat": Example(
+        ((2, 3), (3, 2)), lambda x, y: _op.concat([_op.permute_dims(x), y], 1)
+    ),
+    # the rows that are summed over, not the columns
+    "reorder-take-after-matmul": Example(
+        ((2, 3),), lambda x: _op.matmul(x, _op.take(filled(5, 3), relax.const([4, 0, 1], "int64"), axis=0))
+    ),
+    # nothing that would be faster in half precision
+    "to-mixed-precision": Example(_ROW, lambda x: _op.nn.relu(x)),
+}
+
+#: of programs, by spec: the pass returns the same program with the same kernels
+PROGRAM_TWINS = {
+    # no sum
+    "cut-sums": Example(_ROW, lambda x: _op.exp(x), _DOWN),
+    # a chain has one order
+    "order": Example(_ROW, _chain, _DOWN),
+    # the one result may not take the memory of the input
+    "share": Example(((2, 3), (3, 3)), lambda x, w: _op.matmul(x, w), _DOWN),
+}
+
+#: of steps given by number, by spec: a program they do not fit is refused, in words of which some are given here
+REFUSED = {
+    # no result has channels
+    "layout{steps=0}": (Example(_ROW, _chain, _DOWN), "step 0 cannot lie with channels last"),
+    # a step is not run again for itself
+    "rematerialise{steps=1,before=1}": (Example(_ROW, _chain, _DOWN), "'rematerialise{steps=1,before=1}' does not fit"),
+    # rows of products have no third axis
+    "split-channels{steps=0-2}": (Example(_ROW, _chain, _DOWN), "'split-channels{steps=0-2}' does not fit"),
+    "split-rows{steps=0-1}": (Example(_ROW, _chain, _DOWN), "'split-rows{steps=0-1}' does not fit"),
+}

@@ -1,0 +1,20 @@
+"""The reasons for which a test may be skipped: something is not on this machine. Any other skip is a failure."""
+
+from __future__ import annotations
+
+import re
+
+REASONS = (
+    r"shared/rebench is not there",
+    r"the extra `\w+` is not installed",
+    r"the host cannot run x86-64-v3",
+    r"no target of the catalogue runs natively on this machine",
+    r"(.*\()?not-run: .*",  # the emulator of a foreign target is not installed; .ci/run installs them
+    r"qemu is not installed",
+    r"the cases are those of onnx [0-9.]+",
+)
+
+
+def is_expected(reason: str) -> bool:
+    """Tell whether a test may be skipped for `reason`, as pytest reports it."""
+    return any(re.fullmatch(each, reason.removeprefix("Skipped: "), re.DOTALL) for each in REASONS)
