@@ -76,7 +76,6 @@ def test_the_rule(docstring: str, function: bool, expected: str):
     assert offence(docstring, function) == expected
 
 
-@pytest.mark.xfail(reason="the docstrings are being rewritten: remove this line when they are")
 def test_few_docstrings_open_otherwise():
     places = list(docstrings(ROOT))
     found = [f"{place}: {why}: {opening(text)}" for place, text, function in places if (why := offence(text, function))]
