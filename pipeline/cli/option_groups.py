@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 TargetName = Annotated[str, typer.Option("--target", help="a device: see `passfit targets`")]
-ShapeOption = Annotated[Optional[list[str]], typer.Option("--shape", help="INPUT=1x3x320x320, for dynamic inputs")]
-NameOption = Annotated[Optional[str], typer.Option("--name", help="what the model is called; its file by default")]
+ShapeOption = Annotated[list[str] | None, typer.Option("--shape", help="INPUT=1x3x320x320, for dynamic inputs")]
+NameOption = Annotated[str | None, typer.Option("--name", help="what the model is called; its file by default")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever a strategy leaves to chance")]
 
 
@@ -52,7 +52,7 @@ class ModelOptions:
     """Hold what is said of models beside their source."""
 
     shape: ShapeOption = None
-    fix: Annotated[Optional[list[str]], typer.Option("--fix", help="INPUT=VALUE: freeze an input to a number")] = None
+    fix: Annotated[list[str] | None, typer.Option("--fix", help="INPUT=VALUE: freeze an input to a number")] = None
     name: NameOption = None
 
     def keywords(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class DeviceOptions:
     """Hold the target of a library, and its limits."""
 
     target: TargetName
-    budget: Annotated[Optional[list[str]], typer.Option("--budget", help="ram=8MiB or flash=16MiB")] = None
+    budget: Annotated[list[str] | None, typer.Option("--budget", help="ram=8MiB or flash=16MiB")] = None
     threads: Annotated[int, typer.Option("--threads", help="how many run the library; 1 by default")] = 1
 
     def device(self) -> Target:
@@ -87,7 +87,7 @@ class SearchOptions:
         str, typer.Option("--strategy", help="orchestrated, or one of the literature's to compare with")
     ] = SearchSettings.strategy
     evaluations: Annotated[
-        Optional[int],
+        int | None,
         typer.Option("--evaluations", min=1, help="candidates the search may evaluate; as many as the model's size allows"),
     ] = SearchSettings.evaluations
     until: Annotated[
@@ -103,18 +103,18 @@ class SearchOptions:
     ] = SearchSettings.max_extra_compute  # type: ignore[assignment]
     no_splits: Annotated[bool, typer.Option("--no-splits", help="leave kernels whole: none is split or run again")] = False
     max_latency: Annotated[
-        Optional[str],
+        str | None,
         typer.Option("--max-latency", help="20ms, or 1.5x what tvm-default's kernels take: the least ram within that"),
     ] = None
     knowledge: Annotated[
-        Optional[Path], typer.Option("--knowledge", help="a file of `passfit learn`, on top of passfit's own")
+        Path | None, typer.Option("--knowledge", help="a file of `passfit learn`, on top of passfit's own")
     ] = SearchSettings.knowledge
     seed: Seed = SearchSettings.seed
     workers: Annotated[
-        Optional[int], typer.Option("--workers", min=0, help="processes; every core by default")
+        int | None, typer.Option("--workers", min=0, help="processes; every core by default")
     ] = SearchSettings.workers
     executor: Annotated[
-        Optional[str], typer.Option("--executor", help="dask://HOST:PORT, to search on a cluster")
+        str | None, typer.Option("--executor", help="dask://HOST:PORT, to search on a cluster")
     ] = SearchSettings.executor
 
     def settings(self) -> SearchSettings:

@@ -36,7 +36,7 @@ def scratch_folder() -> Iterator[Path]:
             yield folder
     except OSError as error:
         name = error.filename and os.fsdecode(error.filename)
-        if folder is not None and (error.errno not in USED_UP or name and not Path(name).is_relative_to(folder)):
+        if folder is not None and (error.errno not in USED_UP or (name and not Path(name).is_relative_to(folder))):
             raise  # of another folder
         where = f"'{folder.parent.parent}'" if folder else "TMPDIR"
         raise OutputError(

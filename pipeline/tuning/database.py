@@ -18,7 +18,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Optional, Union
 
 from ..errors import ConfigError, SequenceError
 from ..kernels.schedule.tuned import Tuning
@@ -48,7 +47,7 @@ class TunedKernel:
     calls: int
     before: int
     after: int
-    choice: Union[str, list]
+    choice: str | list
     tried: dict[str, int] = field(default_factory=dict)
     note: str = ""
 
@@ -75,7 +74,7 @@ class AdoptedTuning:
     """
 
     schedules: Tuning = Tuning()
-    layout: Optional[Layout] = None
+    layout: Layout | None = None
     digest: str = ""
 
     def __bool__(self) -> bool:
@@ -97,7 +96,7 @@ class LayoutResult:
     tried: int
     proved: bool
     taken: bool = False
-    whole: Optional[LibraryComparison] = None
+    whole: LibraryComparison | None = None
     note: str = ""
 
 
@@ -114,8 +113,8 @@ class Database:
     how: str = "native"
     unit: str = "ns"
     seed: int = 0
-    layout: Optional[LayoutResult] = None
-    whole: Optional[LibraryComparison] = None
+    layout: LayoutResult | None = None
+    whole: LibraryComparison | None = None
     kernels: tuple[TunedKernel, ...] = ()
     format: int = FORMAT
     tvm: str = field(default_factory=lambda: importlib.metadata.version("apache-tvm"))

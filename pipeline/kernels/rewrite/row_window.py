@@ -164,7 +164,7 @@ class RowDependence:
 
     def _repeat(self, block: SBlock) -> None:
         """Repeat a block every row needs whole, mostly padding: recompute it per window, or inline it at its reader."""
-        if block.init is not None and not self._repeats or block.body.buffer in self.dims:
+        if (block.init is not None and not self._repeats) or block.body.buffer in self.dims:
             raise Unknown("a sum is needed whole, or a block both whole and by row")
         self.nests.append(Nest(block, None))
         self.whole.update(load.source for load in loads(block.body.value))

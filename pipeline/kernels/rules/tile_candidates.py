@@ -127,7 +127,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         if not uses(vector, axes[lane]) or uses(scalar, axes[lane]) or tileable.get(lane, Rows(0, 0)).unit != 1:
             continue
         repack, packed = None, _packed_width(vector, axes[lane])
-        vectors = packed is not None or is_contiguous(vector, axes[lane]) and not has_condition(vector)
+        vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not has_condition(vector))
         if not vectors and extents[lane] > 1:
             dimension = _repacked_dimension(vector, axes[lane], reduced.repackable)
             repack = None if dimension is None else (vector, dimension)

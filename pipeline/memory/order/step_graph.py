@@ -121,7 +121,7 @@ def _meeting(accesses: list[_Access], low: int, high: int) -> list[int]:
 
     An empty range meets accesses of the same place, so that these keep their order.
     """
-    return [step for start, end, step in accesses if start < high and low < end or (start, end) == (low, high)]
+    return [step for start, end, step in accesses if (start < high and low < end) or (start, end) == (low, high)]
 
 
 def check_order(program: Program, order: Sequence[int]) -> None:

@@ -18,18 +18,29 @@ from tvm.ir import GlobalVar, IRModule, Op, Var
 from .divide_groups import Computations, parts
 from .expansion_size import Expansion, expansion
 
-#: operations of a kernel's expanded expressions at most; those of the models in params.yaml have 47
+#: operations of the expanded expressions of a divided kernel; the largest of the models in params.yaml has 47
 MOST_OPERATIONS = 512
+#: operations of all kernels of a module together that no group is divided for: TVM takes a second for them
+ALLOWANCE = 16384
 
 
 def bounded_groups(module: IRModule) -> IRModule:
-    """Divide each group of more than MOST_OPERATIONS; `module` is grouped by FuseOps."""
+    """Divide groups, the largest first, until ALLOWANCE covers the module; `module` is grouped by FuseOps.
+
+    Parts have at most MOST_OPERATIONS each.
+    """
     known: dict[GlobalVar, Expansion] = {}
+    groups = {var: _group(module, function, known) for var, function in module.functions.items()}
+    sizes = {var: group.total for var, group in groups.items() if group is not None}
+    total = sum(sizes.values())
     divided: dict[GlobalVar, tuple[_Group, list[list[int]]]] = {}
-    for var, function in module.functions.items():
-        group = _group(module, function, known)
-        if group is not None and len(found := parts(group.computations, group.size, MOST_OPERATIONS)) > 1:
+    for var in sorted(sizes, key=lambda each: (-sizes[each], each.name_hint)):
+        if total <= ALLOWANCE or sizes[var] <= MOST_OPERATIONS:
+            break
+        group = groups[var]
+        if len(found := parts(group.computations, group.size, MOST_OPERATIONS)) > 1:
             divided[var] = group, found
+            total += MOST_OPERATIONS * len(found) - sizes[var]
     if not divided:
         return module
     mutator = _Divider(module, divided)
@@ -57,6 +68,11 @@ class _Group:
             tuple(_elements(binding.var) for binding in bindings),
             frozenset({self.result}),
         )
+
+    @property
+    def total(self) -> int:
+        """Count the operations of the group as one kernel."""
+        return self.size(range(len(self.bindings)), {self.result})
 
     def size(self, values: Sequence[int], kept: Collection[int]) -> int:
         """Count the operations of kernels computing `values`; sums and values in `kept` are computed once."""

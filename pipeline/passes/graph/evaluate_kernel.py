@@ -101,7 +101,7 @@ class _Axes:
         if isinstance(expr, TensorLoad):
             return self._load(expr)
         dtype, name = _dtype(expr), type(expr).__name__
-        if name in _BINARY or name == "Div" and dtype.kind == "f":
+        if name in _BINARY or (name == "Div" and dtype.kind == "f"):
             made = _BINARY.get(name, operator.truediv)(self.value(expr.a), self.value(expr.b))
         elif isinstance(expr, Select):
             made = np.where(*map(self.value, (expr.condition, expr.true_value, expr.false_value)))

@@ -199,7 +199,7 @@ class Evaluator:
     def _evaluation(
         self, passes: tuple[Pass, ...], outcome: EvaluationOutcome, arrangement: Arrangement = (), least: int = 0
     ) -> Evaluation:
-        if outcome.died or outcome.key is not None and not outcome.hopeless:
+        if outcome.died or (outcome.key is not None and not outcome.hopeless):
             self._counted.add(passes if outcome.key is None else outcome.key)
         self._tried += 1
         if outcome.footprint is not None:

@@ -88,7 +88,7 @@ class _Race:
         for each in tried:
             if each.footprint is None:
                 continue
-            if each.footprint.ram < self.limit or self._best is not None and each.score < self._best[1].score:
+            if each.footprint.ram < self.limit or (self._best is not None and each.score < self._best[1].score):
                 self._best = finalist, each
 
     @property

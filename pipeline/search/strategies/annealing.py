@@ -38,7 +38,7 @@ def _change(trace: Trace, candidate: Candidate, choice: random.Random) -> Candid
 
 
 def _accepted(before: int, after: int, temperature: float, choice: random.Random) -> bool:
-    return after <= before or before > 0 and choice.random() < math.exp((before - after) / (before * temperature))
+    return after <= before or (before > 0 and choice.random() < math.exp((before - after) / (before * temperature)))
 
 
 def _cost(trace: Trace, candidate: Candidate) -> int | None:
