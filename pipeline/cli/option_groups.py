@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from ..targets import Target
 
 
-TargetName = Annotated[str, typer.Option("--target", help="a device: see `passfit targets`")]
-ShapeOption = Annotated[list[str] | None, typer.Option("--shape", help="INPUT=1x3x320x320, for dynamic inputs")]
-NameOption = Annotated[str | None, typer.Option("--name", help="what the model is called; its file by default")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever a strategy leaves to chance")]
+TargetName = Annotated[str, typer.Option("--target", help="device; `passfit targets` lists them")]
+ShapeOption = Annotated[list[str] | None, typer.Option("--shape", help="set the shape of a dynamic input: INPUT=1x3x320x320; repeatable")]
+NameOption = Annotated[str | None, typer.Option("--name", help="name the model; default: the file name")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="seed of random choices")]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter that is a group by the options in it, for typer to read."""
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
@@ -52,7 +52,7 @@ class ModelOptions:
     """Hold what is said of models beside their source."""
 
     shape: ShapeOption = None
-    fix: Annotated[list[str] | None, typer.Option("--fix", help="INPUT=VALUE: freeze an input to a number")] = None
+    fix: Annotated[list[str] | None, typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE; repeatable")] = None
     name: NameOption = None
 
     def keywords(self) -> dict[str, Any]:
@@ -65,8 +65,8 @@ class DeviceOptions:
     """Hold the target of a library, and its limits."""
 
     target: TargetName
-    budget: Annotated[list[str] | None, typer.Option("--budget", help="ram=8MiB or flash=16MiB")] = None
-    threads: Annotated[int, typer.Option("--threads", help="how many run the library; 1 by default")] = 1
+    budget: Annotated[list[str] | None, typer.Option("--budget", help="limit memory: ram=8MiB or flash=16MiB; repeatable; default: the device's capacity")] = None
+    threads: Annotated[int, typer.Option("--threads", help="run the library on this many threads")] = 1
 
     def device(self) -> Target:
         """Return the target of that name, here. Raises TargetError."""
@@ -84,37 +84,37 @@ class SearchOptions:
     """Hold the options of a search; their defaults are those of SearchSettings."""
 
     strategy: Annotated[
-        str, typer.Option("--strategy", help="orchestrated, or one of the literature's to compare with")
+        str, typer.Option("--strategy", help="search strategy: orchestrated, or one from the literature")
     ] = SearchSettings.strategy
     evaluations: Annotated[
         int | None,
-        typer.Option("--evaluations", min=1, help="candidates the search may evaluate; as many as the model's size allows"),
+        typer.Option("--evaluations", min=1, help="evaluate at most this many candidates; default: by the model's size"),
     ] = SearchSettings.evaluations
     until: Annotated[
-        str, typer.Option("--until", help="minimum, or fits: stop at the first sequence that does")
+        str, typer.Option("--until", help="search until `minimum` (the least ram) or `fits` (the first sequence that fits)")
     ] = SearchSettings.until
-    allow_lossy: Annotated[bool, typer.Option("--allow-lossy", help="admit float16 and fast math")] = SearchSettings.lossy
+    allow_lossy: Annotated[bool, typer.Option("--allow-lossy", help="allow lossy passes: float16, fast math")] = SearchSettings.lossy
     max_error: Annotated[
-        float, typer.Option("--max-error", min=0.0, help="of lossy results, relative to an output's range")
+        float, typer.Option("--max-error", min=0.0, help="limit the error of lossy results, as a fraction of the output's range")
     ] = SearchSettings.max_error
     max_extra_compute: Annotated[
         float,
-        typer.Option("--max-extra-compute", min=0.0, help="how much more arithmetic for less ram, as a fraction"),
+        typer.Option("--max-extra-compute", min=0.0, help="limit the extra arithmetic spent to save ram, as a fraction"),
     ] = SearchSettings.max_extra_compute  # type: ignore[assignment]
-    no_splits: Annotated[bool, typer.Option("--no-splits", help="leave kernels whole: none is split or run again")] = False
+    no_splits: Annotated[bool, typer.Option("--no-splits", help="do not split or recompute kernels")] = False
     max_latency: Annotated[
         str | None,
-        typer.Option("--max-latency", help="20ms, or 1.5x what tvm-default's kernels take: the least ram within that"),
+        typer.Option("--max-latency", help="limit the latency: 20ms, or 1.5x the kernels of tvm-default; default: none"),
     ] = None
     knowledge: Annotated[
-        Path | None, typer.Option("--knowledge", help="a file of `passfit learn`, on top of passfit's own")
+        Path | None, typer.Option("--knowledge", help="add a knowledge file of `passfit learn` to the shipped one")
     ] = SearchSettings.knowledge
     seed: Seed = SearchSettings.seed
     workers: Annotated[
-        int | None, typer.Option("--workers", min=0, help="processes; every core by default")
+        int | None, typer.Option("--workers", min=0, help="search with this many processes; default: one per core")
     ] = SearchSettings.workers
     executor: Annotated[
-        str | None, typer.Option("--executor", help="dask://HOST:PORT, to search on a cluster")
+        str | None, typer.Option("--executor", help="search on a Dask cluster: dask://HOST:PORT; default: this machine")
     ] = SearchSettings.executor
 
     def settings(self) -> SearchSettings:

@@ -27,7 +27,7 @@ def _environment(folder: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,
+        autoescape=False,  # C, not HTML; user text goes through c_comment
     )
     environment.filters["c_comment"] = c_comment
     return environment

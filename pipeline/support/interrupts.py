@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -113,10 +113,8 @@ def end_by_force(message: str, code: int) -> None:
     Its descendants are killed, its folders removed.
     """
     for process in _descendants(os.getpid()):
-        try:
+        with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     for folder in sorted(_folders):
         shutil.rmtree(folder, ignore_errors=True)
     os.write(2, (_SHOW_CURSOR if os.isatty(2) else b"") + f"passfit: {message}\n".encode())

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 
 import tvm_ffi
@@ -171,7 +172,7 @@ def _neighbours(block: _Block) -> Iterator[tuple[Var, Var]]:
     otherwise = _used_otherwise(block)
     kinds = {axis.var: int(axis.iter_type) for axis in block.axes if axis.var not in otherwise}
     for _, indices in block.accesses:
-        for one, other in zip(indices, indices[1:]):
+        for one, other in pairwise(indices):
             if one in kinds and other in kinds and kinds[one] == kinds[other] and not one.same_as(other):
                 yield one, other
 

@@ -81,7 +81,7 @@ class LineBuffer(Plane):
             if first >= end:
                 continue
 
-            def store(place: Expr) -> Stmt:
+            def store(place: Expr, phase: int = phase) -> Stmt:
                 return BufferStore(lines, element(place * stride + phase), [line, int64(phase), place])
 
             parts += self._in_vectors(first, end, store) if stride == 1 else [_each_of(first, end, store)]

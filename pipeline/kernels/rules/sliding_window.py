@@ -67,7 +67,7 @@ def sliding_variants(kernel: PrimFunc, machine: Machine) -> list[Lines]:
     most = machine.registers_of(own.lanes) - 2
     found = [Lines(own.at_once, own.height_at_once, own.band)]
     for at_once in divisors(own.chunks, most):
-        for rows in divisors(own.height, min(most // at_once, _ROWS)) + [min(own.height_at_once, most // at_once)]:
+        for rows in [*divisors(own.height, min(most // at_once, _ROWS)), min(own.height_at_once, most // at_once)]:
             for band in (own.band, own.band // 2, own.height):
                 found.append(Lines(at_once, rows, max(band // rows * rows, rows)))
     return list(dict.fromkeys(found))

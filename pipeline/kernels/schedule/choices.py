@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
@@ -216,10 +217,8 @@ def schedule_choices(
     flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
     found, padded = tiling_variants(flat, repackable, machine)
     tiles = [Tiles.of(tiling) for tiling in found[:_TILES]]
-    try:
+    with suppress(Unknown):
         yield from (Slides(each.at_once, each.rows, each.band) for each in sliding_variants(inlined(flat), machine))
-    except Unknown:
-        pass
     yield from tiles
     if padded:
         yield from (Tiles(each.along, each.vectors, each.rows, late=True) for each in tiles[:4])

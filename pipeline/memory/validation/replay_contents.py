@@ -16,7 +16,7 @@ def check_contents(program: Program, plan: ArenaPlan) -> None:
     for number, step in enumerate(program.steps):
         for place, read in enumerate(step.reads):
             _check_last_writers(program, plan, log, read, f"Step {number} ({step.kernel})")
-            for result, write in enumerate(step.writes):
+            for result in range(len(step.writes)):
                 _check_meeting(program, plan, number, place, result)
         for result, write in enumerate(step.writes):
             for other in step.writes[:result]:

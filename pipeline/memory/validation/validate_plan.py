@@ -7,6 +7,7 @@ buffer is read before it is overwritten.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ...errors import PlanError
 from ...program import Program, Tensor
@@ -103,7 +104,7 @@ def _parts(program: Program, alignment: int) -> list[_Part]:
     found = []
     for buffer, (ends, used) in enumerate(zip(cuts, uses, strict=True)):
         ends = sorted(ends)
-        for low, high in zip(ends, ends[1:]):
+        for low, high in pairwise(ends):
             steps = [(step, by_kernel) for step, by_kernel, start, stop in used if start < high and low < stop]
             if steps:
                 kernels = frozenset(step for step, by_kernel in steps if by_kernel)

@@ -41,7 +41,7 @@ def parts(graph: Computations, size: Callable[[Sequence[int], Collection[int]], 
     while start < count:
         stop = start + _longest(
             count - start,
-            lambda length: size(range(start, start + length), _crossing(last, start, start + length)) <= limit,
+            lambda length, start=start: size(range(start, start + length), _crossing(last, start, start + length)) <= limit,
         )
         if stop < count:
             stop = _best_cut(graph, last, start, stop)

@@ -122,12 +122,9 @@ def _effect(evaluator: Evaluator, prefix: tuple[Pass, ...], action: Action) -> E
     assert was.footprint is not None
     if now.footprint is None:
         return Effect(False, dict.fromkeys(FIELDS, 0), failed=now.failure)
-    if action.down:
-        changed = now.key != was.key
-    else:
-        changed = evaluator.key((*prefix, *action.passes)) != evaluator.key(prefix)
+    reached, left = (now.key, was.key) if action.down else (evaluator.key((*prefix, *action.passes)), evaluator.key(prefix))
     old, new = _fields(was.footprint), _fields(now.footprint)
-    return Effect(changed, {field: new[field] - old[field] for field in FIELDS})
+    return Effect(reached != left, {field: new[field] - old[field] for field in FIELDS})
 
 
 def _pass_item(spec: str, effect: Effect, alone: _Alone, pairs: _Pairs) -> dict:

@@ -7,6 +7,7 @@ import resource
 import signal
 import traceback
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from multiprocessing import Pipe
@@ -73,10 +74,8 @@ class Child:
 
     def ask(self, request: EvaluationRequest | WorkerTask, known: frozenset[int]) -> None:
         self.request = self.last = request
-        try:
+        with suppress(OSError):  # dead: `answer` raises
             self._connection.send((request, known))
-        except OSError:
-            pass  # dead: `answer` raises
 
     def answer(self) -> EvaluationOutcome:
         """Wait for the outcome of `request`. Raises ChildDied, and re-raises a bug of the child."""

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from multiprocessing.connection import wait
 
 from ...kernels.schedule.shared_log import SharedLog
@@ -102,4 +103,4 @@ def _nearest(waiting: Waiting, child: Child, others: Sequence[Child]) -> Evaluat
 
 
 def _common(one: EvaluationRequest | WorkerTask, other: EvaluationRequest | WorkerTask) -> int:
-    return len(os.path.commonprefix([one.specs, other.specs]))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one.specs, other.specs)))

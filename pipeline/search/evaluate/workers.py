@@ -40,7 +40,7 @@ class Workers(ABC):
                 self._advance(waiting, frozenset(self._scored))
             yield self._outcomes[asked.popleft()]
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - workers without processes have none to end
         """End all processes at work."""
 
     @abstractmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
 
 import numpy as np
 from tvm.tirx import PrimFunc
@@ -11,7 +10,7 @@ from tvm.tirx import PrimFunc
 from ...verify.runner import numpy_dtype
 
 #: argument of a kernel: a tensor or a number
-Value = Union[np.ndarray, int]
+Value = np.ndarray | int
 #: largest difference between two schedules' results, relative to their range: sums in another order
 _TOLERANCE, _TOLERANCE_OF_HALVES = 1e-5, 4e-3
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.tvm
 
 
 def caught(action: Callable[[], object]) -> Exception:
-    with pytest.raises(Exception) as raised:  # noqa: B017, PT011
+    with pytest.raises(Exception) as raised:
         action()
     return raised.value
 
