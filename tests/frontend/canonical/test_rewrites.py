@@ -36,7 +36,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_rewrite_changes_no_result(tmp_path: Path, name: str) -> None:
     nodes, constants, shape, opset = CASES[name]
-    model = model_of(nodes, {"x": shape}, ["y"], constants, opset)
+    model = model_of(nodes, {"x": shape}, ["y"], constants, opset=opset)
     imported = import_model(save(model, tmp_path))
     x = (8 * RNG.standard_normal(shape)).astype(np.float32)
     if name.startswith("Pow of"):
