@@ -15,7 +15,12 @@ def model_record(file: Path, source: str, shapes: Mapping | None, fix: Mapping |
         {
             "model": digest_of(file),
             "source": source if is_package(source) else None,
-            "shapes": {name: list(shape) for name, shape in (shapes or {}).items()},
-            "fix": dict(fix or {}),
+            "shapes": {name: list(map(int, shape)) for name, shape in (shapes or {}).items()},
+            "fix": {name: _plain(value) for name, value in (fix or {}).items()},
         }
     )
+
+
+def _plain(value: object) -> object:
+    """Return a constant as numbers and lists: the api takes numpy arrays too."""
+    return value.tolist() if hasattr(value, "tolist") else value
