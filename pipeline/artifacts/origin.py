@@ -15,19 +15,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from passfit.search.settings import goal_of
-from passfit.support.digests import OriginRecord, digest_of, json_values
-
 from ..errors import ConfigError
 from ..memory.footprint import Budget
 from ..params.params import Params
-from ..search.settings import SearchSettings
+from ..search.settings import SearchSettings, goal_of
+from ..support.digests import OriginRecord, digest_of, json_values
 from ..targets import Target
 from ..verify.settings import VerifySettings
 
 #: facts of a target read by no step before the footprint: prose, and capacities, which only a goal reads
 _UNREAD = ("description", "source", "ram", "flash")
-
 
 
 def search_settings(params: Params) -> SearchSettings:
@@ -39,10 +36,6 @@ def search_settings(params: Params) -> SearchSettings:
 def verify_settings(params: Params) -> VerifySettings:
     """Return the verification settings of params.yaml."""
     return VerifySettings(**params.verify.model_dump(), max_error=params.search.max_error)
-
-
-
-
 
 
 def search_record(settings: SearchSettings, budget: Budget | None, target: Target, repo: Path = Path()) -> OriginRecord:
@@ -99,8 +92,6 @@ def target_digest(target: Target) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-
-
 def _knowledge(file: Path) -> str:
     try:
         return digest_of(file)
@@ -109,5 +100,3 @@ def _knowledge(file: Path) -> str:
             f"'{file}' cannot be read: {error.strerror}.",
             "Run `passfit learn` to make it, or remove search.knowledge from params.yaml.",
         ) from None
-
-

@@ -39,11 +39,3 @@ def program_from_json(data: object, where: str = "the program", hint: str = _HIN
     if problem is not None:
         raise ConfigError(f"'{where}': {problem}.", hint)
     return program
-
-
-
-
-
-
-
-

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
 
 from .interrupts import deadline
-
-if TYPE_CHECKING:
-    pass
-
 
 #: seconds for one step in this process, on a busy machine: a longer one is stuck
 _STEP_SECONDS = 1800

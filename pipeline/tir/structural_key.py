@@ -1,4 +1,4 @@
-"""Name a kernel by its structure, soundly: kernels of one key are equal but for names."""
+"""Name a kernel by its structure: equal kernels share a key, whatever their names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tvm.tirx import IntImm, PrimFunc
 def structural_key(kernel: PrimFunc, *others: object) -> str:
     """Return 32 digits, the same in every process, for a kernel and for `others`, told by their repr.
 
-    TVM's hash alone is the same for many kernels that differ in a few extents or offsets only: their numbers are added.
+    TVM's hash alone collides for many kernels that differ in extents or offsets only, so the key adds their integers.
     """
     numbers: list[int] = []
     tvm_ffi.structural_walk(kernel, (IntImm, lambda each: numbers.append(each.value)))

@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from passfit.codegen.build_library import build_library, refuse_large_library
-from passfit.support.step_limit import step_limit
-
+from ..codegen.build_library import build_library, refuse_large_library
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import Measured
 from ..support.progress import Progress
+from ..support.step_limit import step_limit
 from ..targets import Target
 from .settings import VerifySettings
 
@@ -20,16 +19,6 @@ if TYPE_CHECKING:
     from ..kernels.lower.lower import Lowered
     from ..memory import ArenaPlan
     from .cases import Case
-
-
-
-
-
-
-
-
-
-
 
 
 def build_and_run(
@@ -71,5 +60,3 @@ def build_and_run(
         second_look = partial(with_plain_sums, imported.onnx)
         measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look)
     return measured, library.code_bytes
-
-

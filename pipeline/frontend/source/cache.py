@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 from ...errors import ModelError, OutputError
+from ...support.digests import digest_of
 from ...support.temporary_folder import temporary_folder
 
 
@@ -48,7 +48,7 @@ class Cache:
         if digest is None:
             return None
         path = self._root / f"{digest}.onnx"
-        return path if path.is_file() and sha256_of(path) == digest else None
+        return path if path.is_file() and digest_of(path) == digest else None
 
     def _add(self, source: str, fetch: Callable[[Path], None]) -> Path:
         with temporary_folder(self._root, ".new-") as folder:
@@ -56,7 +56,7 @@ class Cache:
             fetch(new)
             if new.stat().st_size == 0:
                 raise ModelError(f"The file of '{source}' is empty.", "Choose another file or version.")
-            digest = sha256_of(new)
+            digest = digest_of(new)
             path = self._root / f"{digest}.onnx"
             os.replace(new, path)
             index = folder / "index.json"
@@ -71,12 +71,3 @@ class Cache:
         except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
             return {}
         return index if isinstance(index, dict) else {}
-
-
-def sha256_of(path: Path) -> str:
-    """Return the hex sha256 of a file's bytes."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -19,11 +19,10 @@ from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IntImm, PrimFunc, Stmt
 
-from passfit.tir.inlining import inlined
-
 from ...program import Follows, Rows
 from ...tir.expressions import loads, uses
 from ...tir.index_grid import RoughGrid, Unknown
+from ...tir.inlining import inlined
 from ...tir.loop_nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple, simplified
 
 _SPATIAL = 0

@@ -5,16 +5,10 @@ design.md, section 1, defines the words.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...program import Program
 from ...targets import Target
 from ..footprint import Footprint
 from .plan_arena import ArenaPlan
-
-if TYPE_CHECKING:
-    from ...program import Program
-    from .. import ArenaPlan
 
 
 def account(program: Program, plan: ArenaPlan, *, workspace: int, code: int, weights_in_place: bool) -> Footprint:
@@ -56,7 +50,5 @@ def sum_of_tensors(program: Program) -> int:
 
 def footprint_of(program: Program, plan: ArenaPlan, workspace: int, code: int, target: Target) -> Footprint:
     """Return the footprint of a program's library with known `workspace` and `code`, in bytes."""
-    from .. import account
-
     in_place = target.weights == "in-place"
     return account(program, plan, workspace=workspace, code=code, weights_in_place=in_place)

@@ -7,9 +7,8 @@ from dataclasses import replace
 import onnx
 from tvm.ir import IRModule
 
-from passfit.frontend.imported_model import port_names
-
 from ...errors import SequenceError
+from ...frontend.imported_model import port_names
 from ...frontend.relax.provenance import provenance
 from ...kernels.lower.lower import Lowered, lower
 from ...kernels.lower.specialise import specialise_kernels
