@@ -31,7 +31,7 @@ def memory(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
         return [
             format_bytes(best["ram"]), format_bytes(baseline["ram"]), f"{ram_ratio(row):.3f}",
             _known(measured["ram"], format_bytes), _known(measured["max_rel_error"], "{:.1e}".format),
-            format_bytes(best["bound"]), format_bytes(best["flash"]), f"{flash_ratio(row):.3f}",
+            format_bytes(best["bound"]), format_bytes(best["flash"]), _known(flash_ratio(row), "{:.3f}".format),
             f"{row['search']['extra_compute']:.1%}", str(best["kernels"]),
         ]  # fmt: skip
 
@@ -91,13 +91,14 @@ def compile_time(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
 
 
 def ram_ratio(row: Row) -> float:
-    """Divide the ram by that of tvm-default."""
+    """Divide the ram by tvm-default's."""
     return row["footprint"]["best"]["ram"] / row["footprint"]["baseline"]["ram"]
 
 
-def flash_ratio(row: Row) -> float:
-    """Divide weights and code by those of tvm-default."""
-    return row["footprint"]["best"]["flash"] / row["footprint"]["baseline"]["flash"]
+def flash_ratio(row: Row) -> float | None:
+    """Divide weights and code by tvm-default's; None if its code is unknown."""
+    flash = row["footprint"]["baseline"]["flash"]
+    return row["footprint"]["best"]["flash"] / flash if flash else None
 
 
 def latency_ratio(row: Row) -> float:
@@ -117,7 +118,7 @@ def _table(
     rows: Mapping[Model, Row],
     titles: Sequence[str],
     cells: Callable[[Row], Sequence[str]],
-    means: Mapping[str, tuple[Callable[[Row], float], str]],
+    means: Mapping[str, tuple[Callable[[Row], float | None], str]],
 ) -> list[str]:
     """Return a row a model, and the geometric mean of each group; a failed model says why.
 
@@ -136,10 +137,17 @@ def _table(
     for title, wanted in groups.items():
         group = [row for model, row in _done(rows).items() if wanted(model)]
         if group:
-            found = {each: format(geometric_mean([value(row) for row in group]), form) for each, (value, form) in means.items()}
-            shown = [f"**{found[each]}**" if each in found else "" for each in titles]
+            shown = [_mean(group, *means[each]) if each in means else "" for each in titles]
             lines.append(f"| **geometric mean, {title}** ({len(group)}) | {' | '.join(shown)} |")
     return lines
+
+
+def _mean(rows: Sequence[Row], value: Callable[[Row], float | None], form: str) -> str:
+    """Format the geometric mean of the values that are known, and their number if some are not."""
+    values = [found for row in rows if (found := value(row)) is not None]
+    if not values:
+        return ""
+    return f"**{geometric_mean(values):{form}}**" + (f" (of {len(values)})" if len(values) < len(rows) else "")
 
 
 def _levers(rows: Mapping[Model, Row]) -> list[str]:
