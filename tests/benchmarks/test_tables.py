@@ -98,3 +98,37 @@ def test_the_rows_of_the_readme_follow_memory(rows):
     assert readme(after, memory(rows, head)) == after
     with pytest.raises(KeyError):
         readme("| a model (nobody) | 1 |", memory(rows, head))
+
+
+def test_variants_are_beside_the_default_one(scripts):
+    from models import Model
+    from variants import VARIANTS, table
+
+    turns = {"default": [2.0, 4.0], "whole": [1.0, 1.0], "two threads": [4.0, 4.0], "tuned": [2.0, 2.0]}
+    row = {"latency": {**turns, "shipped": [4.0]}, "ram": dict.fromkeys(VARIANTS, 1024), "seconds": 9}
+    text = table({Model("a"): row, Model("b"): {"failed": "tune: no time"}}, ["* head"])
+    assert "| a | whole | 1.0 KiB | 1.000 | 2.00 | 0.25 |" in text
+    assert "| a | tuned, 9 s |" in text and "| b | failed: tune: no time |" in text
+    assert "| **geometric mean** (1) | two threads | | | **0.50** | |" in text
+
+
+def test_the_head_takes_the_place_of_the_command_of_rebench(scripts):
+    from head import head
+    from rebench import with_head
+
+    text = with_head("# Title\n\n`passfit bench rebench DIR`\n\n| a |\n\n* b\n", head())
+    title, _, command, *_, table, _, line, _ = text.split("\n")
+    assert (title, command, table, line) == ("# Title", "* command: `passfit bench rebench DIR`", "| a |", "* b")
+
+
+def test_the_page_links_from_its_own_folder_and_cuts_long_tables(scripts, monkeypatch, tmp_path):
+    import results_page
+
+    rows = ["| a | 1 |"] * 20 + ["| **geometric mean** (20) | **1** |"]
+    lines = ["# Title", "", "* command: `x`", "* commit: 0123456789ab, 2026-01-02", "* machine: m", "", "[s](../../docs/splits.md)"]
+    (tmp_path / "memory.md").write_text("\n".join([*lines, "", "| model | n |", "| --- | --- |", *rows, ""]))
+    monkeypatch.setattr(results_page, "RESULTS", tmp_path)
+    text = results_page.page()
+    assert "## Title\n\n[memory.md](../benchmarks/results/memory.md), commit: 0123456789ab, 2026-01-02\n" in text
+    assert "[s](splits.md)" in text and "machine: m" not in text
+    assert "| a | 1 |" not in text and "| **geometric mean** (20) |" in text and "20 rows more in the file." in text
