@@ -72,7 +72,11 @@ def run_passfit(arguments: list[str], folder: Path, limit: float) -> tuple[str, 
     with (folder / "error").open("wb") as error, (folder / "output").open("wb") as output:
         command = [sys.executable, "-m", "passfit.cli", *arguments]
         process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=error, start_new_session=True)
-        code, used = _wait(process.pid, limit)
+        try:
+            code, used = _wait(process.pid, limit)
+        except BaseException:  # Ctrl-C reaches this process alone
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
     wall = time.monotonic() - started
     others = None if busy is None else round(max(0.0, _busy() - busy - used) / wall, 2)
     spent = {"wall": round(wall, 1), "processor": round(used, 1), "others": others}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 
 import numpy as np
@@ -47,6 +48,19 @@ def test_a_model_that_is_not_there_is_a_row(main_tables, tmp_path):
 def test_a_run_over_the_limit_is_ended(main_tables, tmp_path):
     failed, spent = main_tables.run_passfit(["--help"], tmp_path, 0.0)
     assert failed == "not done in 0 s" and spent["wall"] < main_tables.PATIENCE
+
+
+def test_an_interrupt_ends_the_run(main_tables, monkeypatch, tmp_path):
+    def interrupted(pid, limit):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main_tables, "_wait", interrupted)
+    started = []
+    popen = main_tables.subprocess.Popen
+    monkeypatch.setattr(main_tables.subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[0])
+    with pytest.raises(KeyboardInterrupt):
+        main_tables.run_passfit(["--help"], tmp_path, 60.0)
+    assert started[0].wait(10) == -signal.SIGKILL
 
 
 def test_rows_are_measured_once_and_tables_written(main_tables, broken, monkeypatch, tmp_path):
