@@ -26,7 +26,7 @@ from ...passes.sequence.catalogue import parse_spec
 from ...passes.sequence.failures import PassFailure, failure_of
 from ...program import Program, Splits
 from ...targets import Target
-from .state_key import state_key
+from .state_key import StateKeys
 
 Specs = tuple[str, ...]
 #: program passes of a candidate: splits, sharing, and last the order of the kernels
@@ -86,7 +86,8 @@ class Scorer:
     def __init__(self, graph: IRModule, name: str, target: Target, inputs: Ordered[str], outputs: Ordered[str]):
         self._name, self._target, self._inputs, self._outputs = name, target, tuple(inputs), tuple(outputs)
         self.outlines = ScheduleSummaries()
-        self._modules: dict[Specs, _Reached] = {(): (graph, state_key(graph))}
+        self._keys = StateKeys()
+        self._modules: dict[Specs, _Reached] = {(): (graph, self._keys.key(graph))}
         self._transitions: dict[tuple[int, str], _Reached | PassFailure] = {}
         self._scored: dict[int, EvaluationOutcome] = {}
         self._splittable: dict[tuple[int, bool], tuple[Program, Mapping[str, Splits]]] = {}
@@ -148,12 +149,23 @@ class Scorer:
             before, key = self._module(specs[:-1])
             edge = (key, specs[-1])
             if edge not in self._transitions:
-                self._transitions[edge] = _applied(specs[-1], before)
+                self._transitions[edge] = self._applied(specs[-1], before, key)
             reached = self._transitions[edge]
             if isinstance(reached, PassFailure):
                 raise reached
             self._modules[specs] = reached
         return self._modules[specs]
+
+    def _applied(self, spec: str, before: IRModule, key: int) -> _Reached | PassFailure:
+        """Return the module after a pass, with its state key; or the failure, which would come again. Bugs go through."""
+        try:
+            after = parse_spec(spec).apply(before)
+            return after, key if after.same_as(before) else self._keys.key(after)
+        except Exception as error:
+            failure = failure_of(error)
+            if failure is None:
+                raise
+            return failure
 
     def _ordered(self, module: IRModule, key: int, order: Arrangement, below: int | None) -> EvaluationOutcome:
         lowered, workspace = apply_program_passes(self._lowered(module), order, self.planned)
@@ -187,18 +199,6 @@ class Scorer:
         plan = plan_arena(program, self._target.alignment)
         in_place = self._target.weights == "in-place"
         return account(program, plan, workspace=workspace, code=0, weights_in_place=in_place)
-
-
-def _applied(spec: str, module: IRModule) -> _Reached | PassFailure:
-    """Return the module after the pass, with its state key; or the failure, which would come again. Bugs go through."""
-    try:
-        after = parse_spec(spec).apply(module)
-        return after, state_key(after)
-    except Exception as error:
-        failure = failure_of(error)
-        if failure is None:
-            raise
-        return failure
 
 
 def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangement, Program]]:
