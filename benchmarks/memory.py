@@ -112,8 +112,8 @@ def split(setting: Setting) -> dict:
     """The plain kernels in their order, in parts where that lowers the peak; nothing is shared, nothing run twice."""
     program, splits = setting.program, splits_of(setting.scorer.lowered(TVM_DEFAULT))
     started = time.monotonic()
-    segments = best_partition(program, splits, TARGET.alignment).segments
-    program = apply_partition(program, splits, segments, TARGET.alignment)
+    regions = best_partition(program, splits, TARGET.alignment).regions
+    program = apply_partition(program, splits, regions, TARGET.alignment)
     plan = plan_arena(program, TARGET.alignment)
     seconds = _since(started)
     found = footprint_of(program, plan, setting.plain.workspace, 0, TARGET)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import onnx
 
 
-class Maker:
+class NodeBuilder:
     """Builder of nodes and initializers; their names begin with `stem`, which tells their origin."""
 
     def __init__(self, stem: str):
@@ -65,7 +65,7 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, object]:
     }  # fmt: skip
 
 
-def splice(graph: onnx.GraphProto, replacements: dict[int, Maker]) -> None:
+def splice(graph: onnx.GraphProto, replacements: dict[int, NodeBuilder]) -> None:
     """Replace the nodes at the given indices by each builder's nodes, and add its constants."""
     nodes = list(graph.node)
     del graph.node[:]

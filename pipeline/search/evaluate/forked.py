@@ -46,12 +46,12 @@ class Forked(Workers):
         self._children: list[Child] = []
         self._suspects: set[EvaluationRequest | WorkerTask] = set()
         self._together = math.inf
-        scorer.outlines = ScheduleSummaries(SharedLog())
+        scorer.summaries = ScheduleSummaries(SharedLog())
 
     def close(self) -> None:
         while self._children:
             self._children.pop().end()
-        self._scorer.outlines.end()
+        self._scorer.summaries.end()
 
     def _advance(self, waiting: Waiting, known: frozenset[int]) -> None:
         while waiting and (child := self._idle()):

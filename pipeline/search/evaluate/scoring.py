@@ -80,12 +80,12 @@ class EvaluationOutcome:
 class Scorer:
     """Score sequences on one graph, with modules cached by prefix and transition, footprints by state.
 
-    `outlines` are the schedule summaries of all kernels.
+    `summaries` are the schedule summaries of all kernels.
     """
 
     def __init__(self, graph: IRModule, name: str, target: Target, inputs: Ordered[str], outputs: Ordered[str]):
         self._name, self._target, self._inputs, self._outputs = name, target, tuple(inputs), tuple(outputs)
-        self.outlines = ScheduleSummaries()
+        self.summaries = ScheduleSummaries()
         self._keys = StateKeys()
         self._modules: dict[Specs, _Reached] = {(): (graph, self._keys.key(graph))}
         self._transitions: dict[tuple[int, str], _Reached | PassFailure] = {}
@@ -141,7 +141,7 @@ class Scorer:
 
     def planned(self, lowered: Lowered) -> tuple[Lowered, int]:
         """Summarise the schedules of all kernels, see `schedule_program.summarise_schedules`."""
-        return summarise_schedules(lowered, self.outlines)
+        return summarise_schedules(lowered, self.summaries)
 
     def _module(self, specs: Specs) -> _Reached:
         """Return the module after the passes with its state key; exceptions of a pass propagate."""
@@ -207,8 +207,8 @@ def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangemen
     Returns bound, passes and program of each, by increasing bound, then by number of kernels.
     """
     found: dict[Program, tuple[int, Arrangement, Program]] = {}
-    ways = ((), (Share(copies=0),), (Share(),))
-    for sharing in ways if has_copies(program) else ways[:2]:
+    sharings = ((), (Share(copies=0),), (Share(),))
+    for sharing in sharings if has_copies(program) else sharings[:2]:
         shared = program if not sharing else sharing[0].rearrange(program)
         if shared in found:
             continue
@@ -216,7 +216,7 @@ def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangemen
         if alignment != ALIGNMENT:
             graph = step_graph(shared, alignment)
         bounds = [(max(graph.alive(order)), name, order) for name, order in orders_of(named)]
-        least, name, order = min(bounds, key=lambda way: way[0])
+        least, name, order = min(bounds, key=lambda each: each[0])
         found[shared] = (least, (*sharing, Order(by=name)), shared.reordered(order))
     return sorted(found.values(), key=lambda each: (each[0], len(each[2].steps)))
 
