@@ -122,19 +122,6 @@ def errors_of(
     return OutputErrors(name, sum(each.size for each in values), scale, magnitude, library, own, plain, limit)
 
 
-def compare_output(where: str, result: np.ndarray, expected: np.ndarray, tolerance: float) -> Difference:
-    """Compare one output with ONNX Runtime's alone; `where` names it in the error. Raises NumericError."""
-    _check_form(where, result, expected)
-    if not _is_float(expected):
-        _refuse_first(result != expected, where, result, expected, "exact equality", ())
-        return Difference(0.0, 0.0)
-    truth, scale = expected.astype(np.float64), output_range([expected])
-    limit = allowed(tolerance, scale, _magnitude([truth]), _eps(expected), Distance()).largest
-    _check_elements(where, result, expected, truth, max(limit, REFERENCE_ERROR), ())
-    largest = _distance([result], [truth]).largest
-    return Difference(largest, largest / scale)
-
-
 def output_range(values: Sequence[np.ndarray]) -> float:
     """Return the largest minus the smallest finite value; if 0, their magnitude; if 0 too, 1."""
     wide = np.concatenate([np.asarray(each, dtype=np.float64).ravel() for each in values])
