@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def context_of(model: onnx.ModelProto) -> Context:
     return Context(value_types(model.graph), {tensor.name: tensor for tensor in model.graph.initializer})
 
 
-Rule = Callable[["onnx.NodeProto", dict[str, object], Context, NodeBuilder], None]
+Rule = Callable[["onnx.NodeProto", dict[str, Any], Context, NodeBuilder], None]
 
 
 def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -70,7 +70,7 @@ def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
     return result
 
 
-def _sum(node: onnx.NodeProto, attributes: dict[str, object], context: Context, build: NodeBuilder) -> None:
+def _sum(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Sum by a chain of Add, which needs no workspace.
 
     TVM makes broadcast + stack + sum of it, with a workspace of all inputs.
@@ -78,7 +78,7 @@ def _sum(node: onnx.NodeProto, attributes: dict[str, object], context: Context, 
     _chain(build, list(node.input), node.output[0])
 
 
-def _mean(node: onnx.NodeProto, attributes: dict[str, object], context: Context, build: NodeBuilder) -> None:
+def _mean(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Mean by a chain of Add, for the same reason as Sum."""
     count = build.constant(np.asarray(len(node.input), context.dtype(node.input[0])))
     total = _chain(build, list(node.input), "") if len(node.input) > 1 else node.input[0]
@@ -94,7 +94,7 @@ def _chain(build: NodeBuilder, terms: list[str], result: str) -> str:
     return total
 
 
-def _resize(node: onnx.NodeProto, attributes: dict[str, object], context: Context, build: NodeBuilder) -> None:
+def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Give Resize the sizes of all dimensions.
 
     TVM takes an empty constant for scales, and reads neither axes nor policies. An empty constant says "not given" in
@@ -126,7 +126,7 @@ def _resize(node: onnx.NodeProto, attributes: dict[str, object], context: Contex
         build.node("Resize", *inputs, result=node.output[0], **attributes)
 
 
-def _softplus(node: onnx.NodeProto, attributes: dict[str, object], context: Context, build: NodeBuilder) -> None:
+def _softplus(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Softplus by its series below -5.
 
     log(1 + e^x) loses all digits once e^x is small; there e^x - e^2x/2 has a relative error below 2e-5.
@@ -139,7 +139,7 @@ def _softplus(node: onnx.NodeProto, attributes: dict[str, object], context: Cont
     build.node("Where", below, series, build.node("Softplus", node.input[0]), result=node.output[0])
 
 
-def _isinf(node: onnx.NodeProto, attributes: dict[str, object], context: Context, build: NodeBuilder) -> None:
+def _isinf(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace IsInf for one sign only, since TVM ignores its attributes."""
     positive, negative = attributes.get("detect_positive", 1), attributes.get("detect_negative", 1)
     if positive and negative:
@@ -149,7 +149,7 @@ def _isinf(node: onnx.NodeProto, attributes: dict[str, object], context: Context
         build.node("Equal", node.input[0], build.constant(infinity), result=node.output[0])
 
 
-def _pow(node: onnx.NodeProto, attributes: dict[str, object], context: Context, build: NodeBuilder) -> None:
+def _pow(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Pow of integers or of two dtypes, which TVM lacks.
 
     Squares and cubes become products, as in ONNX Runtime.
@@ -172,7 +172,7 @@ def _pow(node: onnx.NodeProto, attributes: dict[str, object], context: Context, 
     build.node("Cast", power, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(kind))
 
 
-def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, object], context: Context, build: NodeBuilder) -> None:
+def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace `output_shape`, which TVM ignores, by the paddings it stands for.
 
     The formula is that of the ConvTranspose specification.
@@ -199,7 +199,7 @@ def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, object], context
     build.node("ConvTranspose", *node.input, result=node.output[0], **kept)
 
 
-def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context, build: NodeBuilder) -> None:
+def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace LpNormalization, which TVM lacks, by a division by the norm."""
     x, axis = node.input[0], build.integers(attributes.get("axis", -1))
     if attributes.get("p", 2) == 1:
@@ -211,7 +211,7 @@ def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, object], conte
     build.node("Div", x, build.node("Where", none, build.constant(np.asarray(1, dtype)), norm), result=node.output[0])
 
 
-def _one_hot(node: onnx.NodeProto, attributes: dict[str, object], context: Context, build: NodeBuilder) -> None:
+def _one_hot(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace OneHot by a comparison of the indices with 0, 1, … depth - 1.
 
     TVM does not take depth and values as ONNX gives them.
@@ -232,7 +232,7 @@ def _one_hot(node: onnx.NodeProto, attributes: dict[str, object], context: Conte
     build.node("Where", hit, on, off, result=node.output[0])
 
 
-def _reduce_truth(node: onnx.NodeProto, attributes: dict[str, object], context: Context, build: NodeBuilder) -> None:
+def _reduce_truth(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Reduce truth values as numbers.
 
     TVM finds no smallest or largest truth value.

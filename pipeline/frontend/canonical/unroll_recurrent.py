@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -99,7 +99,7 @@ def _unroll(
 
 def _directions(
     node: onnx.NodeProto,
-    attributes: dict[str, object],
+    attributes: dict[str, Any],
     inputs: list[str],
     constants: dict[str, np.ndarray],
     steps: int,

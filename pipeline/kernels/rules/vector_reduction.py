@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
-from tvm.tirx import BufferStore, PrimFunc
+from tvm.tirx import BufferStore, IterVar, PrimFunc
 
 from ...targets import Machine
 from ...tir.expressions import is_contiguous, loads, uses
@@ -140,6 +140,6 @@ def _vectorize(schedule: Schedule, partial: SBlockRV) -> None:
     schedule.decompose_reduction(partial, reduce[0])
 
 
-def _is_lane(schedule: Schedule, partial: SBlockRV, axis: object) -> bool:
+def _is_lane(schedule: Schedule, partial: SBlockRV, axis: IterVar) -> bool:
     """Tell whether `axis` is the lane axis: the last index of the partial result."""
     return uses(schedule.get(partial).writes[0].region[-1].min, axis.var)

@@ -60,7 +60,8 @@ class Forked(Workers):
             child.ask(request, known)
         more = bool(waiting) and len(self._children) < self._count
         until = max(0.0, self._together - time.monotonic()) if more else None
-        for child in wait([each for each in self._children if each.request is not None], until):
+        ready = wait([each for each in self._children if each.request is not None], until)
+        for child in [each for each in self._children if each in ready]:
             self._take(child, waiting)
 
     def _idle(self) -> Child | None:

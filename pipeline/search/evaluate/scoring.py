@@ -18,7 +18,7 @@ from ...memory import ALIGNMENT, Footprint, account, bound, plan_arena, ports_fl
 from ...memory.order.best_order import orders_of
 from ...memory.order.step_graph import step_graph
 from ...memory.sharing.share import has_copies
-from ...passes.base import Pass
+from ...passes.base import ModulePass, Pass
 from ...passes.program.order import Order
 from ...passes.program.share import Share
 from ...passes.sequence.apply import apply_program_passes
@@ -159,7 +159,9 @@ class Scorer:
     def _applied(self, spec: str, before: IRModule, key: int) -> _Reached | PassFailure:
         """Return the module after a pass, with its state key; or the failure, which would come again. Bugs go through."""
         try:
-            after = parse_spec(spec).apply(before)
+            each = parse_spec(spec)
+            assert isinstance(each, ModulePass)
+            after = each.apply(before)
             return after, key if after.same_as(before) else self._keys.key(after)
         except Exception as error:
             failure = failure_of(error)
