@@ -180,10 +180,10 @@ def _result(case: Case, x: te.Tensor, bias: te.Tensor, weights: te.Tensor | None
 def measure(case: Case) -> list[float]:
     """Microseconds, by layout."""
     requests = [request_of(case, layout) for layout in LAYOUTS]
-    stands = [TimingHarness(request, TARGET, 0) for request in requests]
-    found = [float("inf")] * len(stands)
+    harnesses = [TimingHarness(request, TARGET, 0) for request in requests]
+    found = [float("inf")] * len(harnesses)
     for _ in range(ROUNDS):
-        taken = [stand.cost(request.rules) / 1e3 for stand, request in zip(stands, requests)]
+        taken = [harness.cost(request.rules) / 1e3 for harness, request in zip(harnesses, requests)]
         found = list(map(min, found, taken))
     return found
 
