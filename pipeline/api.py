@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
 from .artifacts.places import ORIGIN
 from .artifacts.write import comparison_kept, write_footprint, write_manifest, write_pictures, write_search
@@ -16,14 +17,14 @@ from .errors import ConfigError, OutputError
 from .frontend.imported_model import Fixed, ImportedModel, Shapes, import_onnx, load
 from .frontend.source.model_record import model_record
 from .frontend.source.source import resolve_source
-from .memory.footprint import Baseline, Budget, Footprint, FootprintReport, Measured
+from .memory.footprint import Budget, FootprintReport, Measured
 from .memory.placement.account import footprint_of
 from .memory.validation.checked_plan import checked_plan
 from .search.find_sequence import find_sequence, workers_of
 from .search.settings import SearchSettings
 from .support.interrupts import patient
 from .support.progress import Progress, silent
-from .support.result_folder import result_folder
+from .support.result_folder import check_file_place, result_folder
 from .support.step_limit import step_limit
 from .support.text_files import json_lines, write_text
 from .targets import Target, how_to_run
@@ -77,11 +78,11 @@ def profile(
     A picture of it, an .svg, goes beside it. Returns the content of effects.json; `clock` receives the seconds of each
     pass alone. Raises ModelError, OutputError.
     """
-    _check_parent(out)
+    check_file_place(out)
     picture = out.with_suffix(".svg")
     if picture == out:
         raise OutputError(f"'{out}' is the name of the picture.", f"Name the file '{out.stem}.json'.")
-    _check_parent(picture)
+    check_file_place(picture)
     imported = load(model, name, shapes, fix)
 
     # imported late: TVM takes a second to import, and bad input should fail first
@@ -113,7 +114,7 @@ def learn(
     """
     if name is not None and len(models) > 1:
         raise ConfigError(f"--name {name}: {len(models)} models cannot share a name.", "Learn them one by one.")
-    _check_parent(out)
+    check_file_place(out)
     from .search.knowledge import Knowledge
     from .search.knowledge.store import merged, read_records, write_records
 
@@ -156,7 +157,7 @@ def optimize(
         result, front = find_sequence(imported, target, budget, search, progress)
         not_run = Measured(ran=False, how="not-run: optimized, not compiled")
         exact = not result.sequence.lossy
-        report = _report(imported, target, budget, result.best, result.baseline, not_run, exact)
+        report = footprint_report(imported, target, budget, result.best, result.baseline, not_run, exact)
         write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
         write_footprint(report, folder)
     return report
@@ -242,7 +243,7 @@ def compile_imported(
                 imported, lowered, plan, workspace, target, folder, checked, progress, baseline_code
             )
             best = footprint_of(lowered.program, plan, workspace, code, target)
-            report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy, baseline_code())
+            report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, baseline_code())
         write_sequence(chosen, folder / "sequence.json")
         write_footprint(report, folder)
         write_pictures(imported, lowered, plan, before, target, folder)
@@ -274,7 +275,7 @@ def tune(
     from .passes.sequence.sequence import read_sequence
     from .tuning.database import empty, write_database
 
-    _check_parent(out)
+    check_file_place(out)
     if settings.seconds <= 0:
         found = empty(target)  # independent of the seed, so that later stages need not rerun
         write_database(found, out)
@@ -294,26 +295,3 @@ def tune(
         found = find_tuning(imported, chosen, target, settings, progress)
         write_database(found, out)
     return found
-
-
-def _report(
-    imported: ImportedModel,
-    target: Target,
-    budget: Budget | None,
-    best: Footprint,
-    baseline: Footprint,
-    measured: Measured,
-    exact: bool,
-    baseline_code: int | None = None,
-) -> FootprintReport:
-    report = FootprintReport(
-        imported.name, target.name, imported.start, best, Baseline.of(baseline, baseline_code), measured, exact=exact
-    )
-    return report.within(budget or Budget(), target.ram, target.flash)
-
-
-def _check_parent(out: Path) -> None:
-    if out.is_dir():
-        raise OutputError(f"'{out}' is a folder, not a file.", "Give a file name.")
-    if not out.parent.is_dir():
-        raise OutputError(f"The folder '{out.parent}' does not exist.", "Create it first.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..memory.footprint import FootprintReport
 from ..report.spec_names import shown
@@ -72,7 +72,7 @@ def _footprint(report: FootprintReport) -> str:
     return f"ram {format_bytes(best)}{ratio}"
 
 
-def _most(changed: Iterable[Mapping[str, object]]) -> str:
+def _most(changed: Iterable[Mapping[str, Any]]) -> str:
     """Name the single pass with the largest arena reduction, if there is one."""
     lowered = [(each["delta"]["arena"], str(each["spec"])) for each in changed if each.get("delta")]
     least, spec = min(lowered, default=(0, ""))

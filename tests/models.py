@@ -46,7 +46,7 @@ def model_of(
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-class Maker:
+class NodeBuilder:
     """Collect nodes; every method returns the name of a result. Nodes are named after their operator and number."""
 
     def __init__(self) -> None:

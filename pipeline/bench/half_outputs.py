@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -32,7 +32,7 @@ def half_outputs(module: IRModule) -> IRModule:
     return halved
 
 
-def _half(builder: object, value: object) -> object:
+def _half(builder: Any, value: Any) -> Any:
     from tvm import relax
 
     is_float = str(value.ty.dtype) == "float32"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TargetName = Annotated[str, typer.Option("--target", help="device; `passfit targets` lists them")]
 ShapeOption = Annotated[list[str] | None, typer.Option("--shape", help="set the shape of a dynamic input: INPUT=1x3x320x320; repeatable")]
 NameOption = Annotated[str | None, typer.Option("--name", help="name the model; default: the file name")]
+Evaluations = Annotated[int, typer.Option("--evaluations", min=1, help="evaluate at most this many candidates")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="seed of random choices")]
 
 

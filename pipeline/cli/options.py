@@ -31,7 +31,7 @@ def fixed(items: Iterable[str] | None) -> dict[str, object]:
 
     VALUE is a JSON number, boolean, or list of these. Raises ConfigError.
     """
-    found = {}
+    found: dict[str, object] = {}
     for item in items or ():
         name, equals, text = item.partition("=")
         try:

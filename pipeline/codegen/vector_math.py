@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from typing import Any
 
 import tvm_ffi
 from tvm import tirx
@@ -136,7 +137,7 @@ class _Registers:
         return Call(choice.op, [condition, *values], ret_ty=choice.ty)
 
 
-def _function(call: object) -> Callable[[Expr, _Registers], Expr] | None:
+def _function(call: Any) -> Callable[[Expr, _Registers], Expr] | None:
     """Return the expansion of `call`; None if it stays a call."""
     function = _FUNCTIONS.get(getattr(call.op, "name", "")) if isinstance(call, Call) else None
     return function if function and str(call.ty.dtype).startswith("float32") else None

@@ -99,7 +99,7 @@ def judge(
 
 
 def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
-    """What does not fail, and should be known: libraries that were compiled and never run, and lossy ones."""
+    """List the libraries that were never executed, and the lossy ones: they pass, and are worth a line."""
     return [
         f"{model} @ {target}: {remark}"
         for (model, target), result in results.items()

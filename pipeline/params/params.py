@@ -8,30 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
 
 from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
-from ..support.latency_limit import LatencyLimit, parse_latency
-from ..support.sizes import parse_size
 from ..support.yaml_file import read_yaml
+from .fields import Fixed, Fraction, Latency, Section, Shape, Size, Table, Text
 
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
@@ -40,112 +24,14 @@ MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _KINDS = {int: "a number", float: "a number", bool: "a truth value", type(None): "no value"}
 
 
-def _refuse(message: str) -> PydanticCustomError:
-    # pydantic fills {placeholders} of its template; handing the sentence over as a value keeps braces in it literal
-    return PydanticCustomError("params", "{message}", {"message": message})
-
-
-def _unknown(key: str, hint: str) -> PydanticCustomError:
-    # pydantic knows the table's path; the key is appended when the path is put together
-    return PydanticCustomError("unknown_key", "{key} is unknown", {"key": key, "hint": hint})
-
-
-def _size(value: object) -> int:
-    """Read a size in bytes: `1MiB`, `512KiB`, `1MB`, or a number of bytes."""
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise _refuse(f"{value!r} is not a size. Write it like 512KiB, 1MiB, 1MB, or a number of bytes.")
-    try:
-        nbytes = parse_size(value)
-    except ConfigError as error:
-        raise _refuse(str(error)) from error
-    if nbytes == 0:
-        raise _refuse("nothing fits in 0 bytes. Leave it out for no limit.")
-    return nbytes
-
-
-def _shape(value: object) -> tuple[int, ...]:
-    """Read a static shape: `[1, 3, 48, 192]` or `1x3x48x192`."""
-    dims = value
-    if isinstance(value, str) and re.fullmatch(r"\d+(x\d+)*", value):
-        dims = [int(dim) for dim in value.split("x")]
-    elif isinstance(value, int) and not isinstance(value, bool):
-        dims = [value]
-    if not isinstance(dims, list) or not all(type(dim) is int and dim > 0 for dim in dims):
-        raise _refuse(f"{value!r} is not a shape. Write it like [1, 3, 48, 192] or 1x3x48x192.")
-    return tuple(dims)
-
-
-def _fixed(value: object) -> object:
-    """Check the value an input is frozen to: a number, a truth value, or nested lists."""
-    if not _is_fixed(value):
-        raise _refuse(f"no input can be fixed to {value!r}. Write a number or a list of numbers.")
-    return value
-
-
-def _is_fixed(value: object) -> bool:
-    return all(map(_is_fixed, value)) if isinstance(value, list) else isinstance(value, (bool, int, float))
-
-
-def _latency(value: object) -> LatencyLimit:
-    """Read a limit of latency: `20ms`, or `1.5x`."""
-    if not isinstance(value, str):
-        raise _refuse(f"{value!r} is not a latency limit. Write it like 20ms, 0.5s, or 1.5x.")
-    try:
-        return parse_latency(value)
-    except ConfigError as error:
-        raise _refuse(str(error)) from error
-
-
-def _text(value: str) -> str:
-    if not value.strip():
-        raise _refuse("it is empty. Write a name.")
-    return value
-
-
-def _table(value: object, handler: ValidatorFunctionWrapHandler) -> object:
-    """Give a section left empty in YAML (`search:`), which is None, its defaults."""
-    return handler({} if value is None else value)
-
-
-Text = Annotated[str, AfterValidator(_text)]
-Size = Annotated[int, BeforeValidator(_size)]
-Shape = Annotated[tuple[int, ...], BeforeValidator(_shape)]
-Latency = Annotated[LatencyLimit, BeforeValidator(_latency)]
-Fixed = Annotated[Any, BeforeValidator(_fixed)]
-Fraction = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class _Section(BaseModel):
-    """Table with the fields of the class as keys, and no others."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _known_keys(cls, value: object, handler: ValidatorFunctionWrapHandler) -> Any:
-        if isinstance(value, dict):
-            for key in value:
-                if key not in cls._keys():
-                    raise _unknown(str(key), did_you_mean(str(key), cls._keys()))
-        return handler(value)
-
-    @classmethod
-    def _keys(cls) -> list[str]:
-        """Return the names of the fields as they are written."""
-        return [field.alias or name for name, field in cls.model_fields.items()]
-
-
-Section = WrapValidator(_table)
-
-
-class BudgetParams(_Section):
+class BudgetParams(Table):
     """Budget in bytes, `budget: {ram: 1MiB, flash: 4MiB}`; None is no limit."""
 
     ram: Size | None = None
     flash: Size | None = None
 
 
-class ModelParams(_Section):
+class ModelParams(Table):
     """Model: its source, and the sizes that make its shapes static.
 
     `fix` freezes inputs to a value.
@@ -156,7 +42,7 @@ class ModelParams(_Section):
     fix: Annotated[dict[str, Fixed], Section] = Field(default_factory=dict)
 
 
-class TargetParams(_Section):
+class TargetParams(Table):
     """Target: its budget, budgets for single models, which win over it, and its threads.
 
     `threads` run a library.
@@ -167,7 +53,7 @@ class TargetParams(_Section):
     threads: PositiveInt = 1
 
 
-class SearchParams(_Section):
+class SearchParams(Table):
     """Search settings: strategy, limits and stop rule.
 
     `seconds` is wall time for one model × target. `workers` is the number of processes; null: every core, 0: none but
@@ -193,14 +79,14 @@ class SearchParams(_Section):
     workers: NonNegativeInt | None = None
 
 
-class TuneParams(_Section):
+class TuneParams(Table):
     """Time to look for faster schedules, in seconds of wall time per model × target; 0: none."""
 
     seconds: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
     seed: NonNegativeInt = 0
 
 
-class VerifyParams(_Section):
+class VerifyParams(Table):
     """Settings of the comparison with ONNX Runtime.
 
     `tolerance` is relative to the range of an output.
@@ -211,13 +97,13 @@ class VerifyParams(_Section):
     tolerance: PositiveFloat = 1e-4
 
 
-class TrackParams(_Section):
+class TrackParams(Table):
     """MLflow experiment that records the runs."""
 
     experiment: Text = "passfit"
 
 
-class Params(_Section):
+class Params(Table):
     """Content of params.yaml."""
 
     models: Annotated[dict[str, ModelParams], Section] = Field(default_factory=dict)

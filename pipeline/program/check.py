@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .program import DTYPE_BYTES, Program, Step, Tensor
+from .program import DTYPE_BYTES, Buffer, Program, Step, Tensor, Weight
 
 
 def first_problem(program: Program) -> str | None:
@@ -18,7 +18,8 @@ def first_problem(program: Program) -> str | None:
 
 
 def _problems(program: Program) -> Iterator[str]:
-    for item in (*program.buffers, *program.weights):
+    items: tuple[Buffer | Weight, ...] = (*program.buffers, *program.weights)
+    for item in items:
         if item.nbytes < 0:
             yield f"'{item.name}' has {item.nbytes} bytes"
     for number, tensor in enumerate(program.tensors):

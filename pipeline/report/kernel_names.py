@@ -16,7 +16,7 @@ _LONGEST = max(each.count("_") for each in _OPERATORS) + 1
 #: of kernels made for other places of their operands, and of kernels whose name another one had
 _SUFFIX = re.compile(r"(_in_place(_\d+)+)?_*$")
 #: prefix of the names of regions; see memory/streaming/region.py
-REGION = "banded_"
+REGION = "streamed_"
 #: operators shown; of more only the first and the last
 PARTS = 3
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ..errors import ConfigError
 from ..params.params import ModelParams
@@ -15,7 +16,7 @@ IMPORT = ("stages", "import", "foreach")
 FETCH = ("stages", "fetch", "foreach")
 
 
-def part(data: object, place: tuple[str, ...]) -> object:
+def part(data: object, place: tuple[str, ...]) -> Any:
     """Return the value at a path of keys; None if a key is missing."""
     for word in place:
         data = data.get(word) if isinstance(data, dict) else None

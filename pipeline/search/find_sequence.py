@@ -56,7 +56,7 @@ def find_sequence(
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal_of(settings, budget, target)), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
-        progress=lambda what, done, best: progress(what, done, 0, best and f"best ram {format_bytes(best)}"),
+        progress=lambda what, done, best: progress(what, done, 0, f"best ram {format_bytes(best)}" if best else ""),
         workers=workers_of(imported, target, settings), extra_compute=extra, rungs=() if limit is None else RUNGS,
     )  # fmt: skip
     if limit is None:

@@ -115,14 +115,14 @@ def search(
         evaluations, failures = evaluator.count, dict(evaluator.failures)
         evaluator.watch = lambda tried, least: shown("refining, candidates evaluated", tried, least)
         taken = accepted(trace, refuse, None if trace.fits else extra_compute, rungs)
-        pulled = taken.pulled
-        tried = (_plain(evaluator), *pulled.tried) if rungs else pulled.tried
-    assert pulled.best.footprint is not None
+        refinement = taken.refinement
+        tried = (_plain(evaluator), *refinement.tried) if rungs else refinement.tried
+    assert refinement.best.footprint is not None
     return SearchResult(
-        strategy, pulled.best.sequence, pulled.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
+        strategy, refinement.best.sequence, refinement.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
         evaluations, trace.closed and taken.complete, taken.ablation,
-        ended(trace.trajectory, evaluations, pulled.best.footprint.ram), failures | pulled.failures, taken.rejected,
-        pulled.levers, pulled.extra_compute, pulled.next, tried,
+        ended(trace.trajectory, evaluations, refinement.best.footprint.ram), failures | refinement.failures, taken.rejected,
+        refinement.levers, refinement.extra_compute, refinement.next, tried,
     )  # fmt: skip
 
 

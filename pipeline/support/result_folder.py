@@ -40,6 +40,14 @@ def result_folder(out: Path) -> Iterator[Path]:
             raise _unwritable(out, error) from error
 
 
+def check_file_place(out: Path) -> None:
+    """Check that `out` may become a file. Raises OutputError for a folder, or for a folder that is missing."""
+    if out.is_dir():
+        raise OutputError(f"'{out}' is a folder, not a file.", "Give a file name.")
+    if not out.parent.is_dir():
+        raise OutputError(f"The folder '{out.parent}' does not exist.", "Create it first.")
+
+
 def _unwritable(out: Path, error: OSError) -> OutputError:
     return OutputError(f"'{out}' cannot be written: {error.strerror}.", _CHOOSE)
 

@@ -17,7 +17,7 @@ _SERIAL = 0
 
 def blocks_of(kernel: PrimFunc) -> list[SBlock]:
     """Return the blocks of a kernel, each with one loop per axis. Raises Unknown for a kernel of another form."""
-    return [_block(nest) for nest in nests_in(kernel)]
+    return [block_of(nest) for nest in nests_in(kernel)]
 
 
 def nests_in(kernel: PrimFunc) -> list[Stmt]:
@@ -27,6 +27,34 @@ def nests_in(kernel: PrimFunc) -> list[Stmt]:
         raise Unknown("the kernel is no plain sequence of loop nests")
     inner = body.block.body
     return list(inner.seq) if isinstance(inner, SeqStmt) else [inner]
+
+
+def block_of(nest: Stmt, *, in_order: bool = True) -> SBlock:
+    """Return the block of a perfect loop nest, whose loops from 0 are its axes in order.
+
+    Without `in_order`, loops come in any order, and an axis of extent 1 needs none. Raises Unknown for another form.
+    """
+    loops: list[For] = []
+    while isinstance(nest, For):
+        loops.append(nest)
+        nest = nest.body
+    if not isinstance(nest, SBlockRealize) or not isinstance(nest.block.body, BufferStore):
+        raise Unknown("a loop nest is not around one block of one store")
+    block = nest.block
+    if block.match_buffers or block.alloc_buffers or not is_true(nest.predicate):
+        raise Unknown("a block has its own buffers or a predicate")
+    if not all(isinstance(loop.extent, IntImm) and int(loop.min) == 0 for loop in loops):
+        raise Unknown("a loop has no constant bounds")
+    bound = [(value, int(axis.dom.extent)) for axis, value in zip(block.iter_vars, nest.iter_values)]
+    if not in_order:
+        bound = [(value, extent) for value, extent in bound if extent > 1 or not isinstance(value, IntImm)]
+        places = {loop.loop_var: place for place, loop in enumerate(loops)}
+        bound.sort(key=lambda axis: places.get(axis[0], -1) if isinstance(axis[0], Var) else -1)
+    found = [(loop.loop_var, int(loop.extent)) for loop in loops]
+    same = all(var.same_as(value) and one == other for (var, one), (value, other) in zip(found, bound))
+    if len(found) != len(bound) or not same:
+        raise Unknown("the axes of a block are not its loops")
+    return block
 
 
 def iterations(stmt: Stmt, around: int = 1) -> int:
@@ -119,20 +147,3 @@ def int64(value: int) -> IntImm:
 
 def _element(buffer: Var, indices: Sequence[Expr]) -> TensorRegion:
     return tirx.BufferRegion(buffer, [Range.from_min_extent(index, 1) for index in indices])
-
-
-def _block(stmt: Stmt) -> SBlock:
-    loops = []
-    while isinstance(stmt, For):
-        loops.append(stmt)
-        stmt = stmt.body
-    if not isinstance(stmt, SBlockRealize) or not isinstance(stmt.block.body, BufferStore):
-        raise Unknown("a loop nest is not around one block of one store")
-    block = stmt.block
-    if block.match_buffers or block.alloc_buffers or not is_true(stmt.predicate) or len(loops) != len(block.iter_vars):
-        raise Unknown("a block has its own buffers, a predicate, or other loops")
-    for loop, axis, value in zip(loops, block.iter_vars, stmt.iter_values):
-        plain = loop.loop_var.same_as(value) and isinstance(loop.extent, IntImm) and int(loop.min) == 0
-        if not plain or int(loop.extent) != int(axis.dom.extent):
-            raise Unknown("the axes of a block are not its loops")
-    return block

@@ -91,5 +91,5 @@ def _buffer_bytes(buffer: tirx.Buffer) -> int:
 
 
 def _dtype_bytes(dtype: str) -> int:
-    dtype = tvm.DataType(dtype)
-    return -(-dtype.bits * dtype.lanes // 8)
+    parsed = tvm.DataType(dtype)
+    return -(-parsed.bits * parsed.lanes // 8)

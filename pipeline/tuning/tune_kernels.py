@@ -38,7 +38,6 @@ Progress = Callable[[float], None]
 class _Kernel:
     """State of one kernel's tuning; `before` and `after` are costs of a call, 0 if unknown."""
 
-    fingerprint: str
     request: ScheduleRequest
     calls: int
     before: float
@@ -87,13 +86,13 @@ def tune_kernels(
         for kernel in _by_the_rules(recorder, harnesses.of, clock):
             kernels.append(kernel)
         total = sum(kernel.weight for kernel in kernels)
-        kernels.sort(key=lambda kernel: (-kernel.weight, kernel.fingerprint))
+        kernels.sort(key=lambda kernel: (-kernel.weight, kernel.request.fingerprint))
         worth = [kernel for kernel in kernels if kernel.weight and kernel.weight >= _SHARE * total]
         for kernel in worth:
             if clock.left <= 0:
                 break
             _by_parameters(kernel, harnesses.of(kernel.request), clock)
-        worth.sort(key=lambda kernel: (-kernel.weight, kernel.fingerprint))
+        worth.sort(key=lambda kernel: (-kernel.weight, kernel.request.fingerprint))
         for number, kernel in enumerate(worth if harnesses.native else []):
             rest = sum(other.weight for other in worth[number:])
             seconds = clock.left * kernel.weight / rest
@@ -128,7 +127,7 @@ def within_workspace(kernels: list[TunedKernel], recorder: ScheduleRecorder) -> 
 def _by_the_rules(recorder: ScheduleRecorder, harness_of: Callable[[ScheduleRequest], Harness], clock: Clock) -> Iterator[_Kernel]:
     """Yield the kernels, measured with the rules' schedules."""
     for fingerprint, request in recorder.requests.items():
-        kernel = _Kernel(fingerprint, request, recorder.calls[fingerprint], 0, 0)
+        kernel = _Kernel(request, recorder.calls[fingerprint], 0, 0)
         if clock.left <= 0:
             kernel.note = "no time was left to measure it"
         elif math.isfinite(cost := harness_of(request).cost(request.rules)):
@@ -195,7 +194,7 @@ def _settle(kernel: _Kernel, harness: Harness, found: list[tuple[float, str, Sch
 def _tuned(kernel: _Kernel) -> TunedKernel:
     choice = kernel.choice
     return TunedKernel(
-        kernel.fingerprint,
+        kernel.request.fingerprint,
         operand_types(kernel.request.kernel),
         kernel.calls,
         round(kernel.before),

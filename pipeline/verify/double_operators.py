@@ -47,7 +47,7 @@ class Windows:
             out = [-(-extent // stride) for extent, stride in zip(extents, strides)]
             total = [max(0, (n - 1) * s + span - e) for n, s, span, e in zip(out, strides, spans, extents)]
             half = [each // 2 if auto_pad == "SAME_UPPER" else each - each // 2 for each in total]
-            before, after = half, [each - part for each, part in zip(total, half)]
+            before, after = tuple(half), tuple(each - part for each, part in zip(total, half))
         else:
             if auto_pad == "VALID":
                 before = after = (0,) * rank

@@ -93,7 +93,7 @@ def test_a_split_library_agrees_and_needs_less(tmp_path: Path, split: str):
         _is_sound(report)
     assert joined.best.kernels < plain.best.kernels and joined.best.arena <= plain.best.arena
     saved = read_plan(tmp_path / "split" / "out" / "plan.json")
-    assert any(step.kernel.startswith("banded_") for step in saved.program.steps)
+    assert any(step.kernel.startswith("streamed_") for step in saved.program.steps)
     if "0-2" in split:
         assert joined.best.arena < plain.best.arena / 2
 

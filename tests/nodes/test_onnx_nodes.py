@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 from passfit.targets import how_to_run
-from passfit.verify.compare import compare_output
 
 from ..frontend.onnx_nodes import NodeCase, all_cases, cases_of
+from ..verify.one_output import compare_output
 from .building import HOST, Outcome, compile_and_run
 from .refused import LISTED_FOR, OPERATORS, REFUSED
 

@@ -86,7 +86,7 @@ EXAMPLES = {
     "fuse-operators": Example(_PLANE, _conv_and(_pool), _KERNELS),
     "fuse-operators{over=pooling}": Example(_PLANE, _conv_and(_pool), _KERNELS),
     "fuse-operators{over=reduction}": Example(_PLANE, _conv_and(lambda x: _op.mean(x, [2, 3])), _KERNELS),
-    "fuse-operators{keep=1}": Example(_ROW, lambda x: _op.exp(_op.abs(_op.negative(x))), _KERNELS),
+    "fuse-operators{keep=1}": Example(_ROW, lambda x: _op.tanh(_op.exp(_op.abs(_op.negative(x)))), _KERNELS),
     "fuse-operators{depth=2}": Example(_ROW, lambda x: _op.exp(_op.abs(_op.negative(x))), _KERNELS),
     "fuse-transpose-matmul": Example(((2, 3), (4, 3)), lambda x, w: _op.matmul(x, _op.permute_dims(w))),
     "legalize": Example(_ROW, lambda x: _op.nn.relu(_op.cumsum(x, 1))),

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 
-from ..models import Maker
+from ..models import NodeBuilder
 
 
-def _conv_bn(m: Maker, x: str, taken: int, given: int, **attributes: object) -> str:
+def _conv_bn(m: NodeBuilder, x: str, taken: int, given: int, **attributes: object) -> str:
     y = m.node("Conv", x, m.weight(given, taken, 3, 3), pads=[1, 1, 1, 1], **attributes)
     scale, mean = m.weight(given), m.weight(given)
     variance = m.constant(np.linspace(0.5, 2, given, dtype=np.float32))
@@ -19,7 +19,7 @@ def _conv_bn(m: Maker, x: str, taken: int, given: int, **attributes: object) -> 
 
 def conv_pool() -> onnx.ModelProto:
     """Convolution, batch norm, relu and pooling, on odd extents; the windows of the second pooling overlap."""
-    m = Maker()
+    m = NodeBuilder()
     y = m.node("Relu", _conv_bn(m, "x", 3, 5))
     y = m.node("MaxPool", y, kernel_shape=[2, 2], strides=[2, 2])
     y = m.node("Clip", _conv_bn(m, y, 5, 7), m.constant(np.float32(0)), m.constant(np.float32(6)))
@@ -30,7 +30,7 @@ def conv_pool() -> onnx.ModelProto:
 
 def residual() -> onnx.ModelProto:
     """Two branches that meet, one of them depthwise, and a gate over channels."""
-    m = Maker()
+    m = NodeBuilder()
     stem = m.node("Relu", _conv_bn(m, "x", 4, 4))
     side = m.node("Conv", stem, m.weight(4, 1, 3, 3), pads=[1, 1, 1, 1], group=4)
     y = m.node("Add", m.node("HardSwish", side), stem)
@@ -41,7 +41,7 @@ def residual() -> onnx.ModelProto:
 
 def attention() -> onnx.ModelProto:
     """Layer norm written out, three projections of it, softmax, and the way back."""
-    m = Maker()
+    m = NodeBuilder()
     middle = m.node("Sub", "x", m.node("ReduceMean", "x", axes=[-1]))
     spread = m.node("ReduceMean", m.node("Mul", middle, middle), axes=[-1])
     normal = m.node("Div", middle, m.node("Sqrt", m.node("Add", spread, m.constant(np.float32(1e-5)))))
@@ -54,7 +54,7 @@ def attention() -> onnx.ModelProto:
 
 def concat_slice() -> onnx.ModelProto:
     """Split, shuffle, pad, concatenate, slice: data moved more than computed."""
-    m = Maker()
+    m = NodeBuilder()
     m.node("Split", "x", results=2, axis=1)
     left, right = m.results()
     left = m.node("Relu", m.node("Conv", left, m.weight(3, 3, 1, 1)))
@@ -68,7 +68,7 @@ def concat_slice() -> onnx.ModelProto:
 
 def mlp() -> onnx.ModelProto:
     """Dense layers, the first weight shared, with layer norm as one operator and a log-softmax."""
-    m = Maker()
+    m = NodeBuilder()
     shared = m.weight(9, 9)
     y = m.node("Tanh", m.node("MatMul", "x", shared))
     y = m.node("LayerNormalization", m.node("MatMul", y, shared), m.weight(9), m.weight(9), axis=-1)

@@ -41,8 +41,8 @@ TWINS = {
     "fold-batchnorm-to-conv2d": Example(_PLANE, lambda x: _op.nn.relu(_op.nn.conv2d(x, filled(2, 2, 1, 1)))),
     # no kernel reads constants alone
     "fold-constant": Example(_ROW, lambda x: _op.matmul(x, filled(3, 4)), _KERNELS),
-    # no kernel spans two products; the first time, each kernel is marked with its pattern
-    "fuse-operators": Example(_ROW, _chain, ("legalize", "fuse-operators")),
+    # no kernel spans two products
+    "fuse-operators": Example(_ROW, _chain, _KERNELS),
     # the left operand is the transposed one
     "fuse-transpose-matmul": Example(((3, 2), (3, 4)), lambda x, w: _op.matmul(_op.permute_dims(x), w)),
     # no operator

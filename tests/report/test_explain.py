@@ -83,7 +83,7 @@ def region() -> Program:
     """Two steps run as one: an operand, a result, and a ring that nobody reads."""
     program = chain(640, 640)
     ring = (*program.tensors, Tensor((128,), "uint8", buffer=2))
-    step = Step("banded_k0", (0,), (1, 2), ("node0", "node1", "node2"))
+    step = Step("streamed_k0", (0,), (1, 2), ("node0", "node1", "node2"))
     return replace(program, steps=(step,), tensors=ring, buffers=(*program.buffers, Buffer("b2", 128)))
 
 
@@ -99,7 +99,7 @@ def test_what_a_region_holds_is_told_by_its_rings_and_what_is_whole():
 def test_wide_has_whole_names_and_every_node():
     table = explanation_table(explain(region(), plan_arena(region())), wide=True)
     text = rendered(table)
-    assert "ring of k00 banded_k0" in text and "node0, node1, node2" in text
+    assert "ring of k00 streamed_k0" in text and "node0, node1, node2" in text
 
 
 def test_a_result_nobody_reads_is_no_ring_where_one_kernel_makes_it():

@@ -47,7 +47,7 @@ def fits(report) -> bool:
 @settings(max_examples=40)
 @given(st.lists(NAMES, min_size=4, max_size=4), st.integers(0, 20), st.booleans())
 def test_an_explanation_fits(names, nodes, region):
-    kernel = f"banded_{names[0]}" if region else names[0]
+    kernel = f"streamed_{names[0]}" if region else names[0]
     program = chain(*(640 * (n + 1) for n in range(4)))
     behind = tuple(f"{names[1]}{n}" for n in range(nodes))
     steps = tuple(Step(kernel, step.reads, step.writes, behind) for step in program.steps)
@@ -128,7 +128,7 @@ def test_kernels_have_short_names():
         "fused_conv2d12_relu": "k07 conv2d+relu",
         "fused_conv2d1_add1_prelu1": "k07 conv2d+add+prelu",
         "fused_conv2d_add1_tir_clip_multiply": "k07 conv2d+…+multiply",
-        "banded_fused_max_pool2d_tir_tanh_": "k07 max_pool2d+tanh region",
+        "streamed_fused_max_pool2d_tir_tanh_": "k07 max_pool2d+tanh region",
         "fused_leaky_relu8_concatenate_in_place_0_5": "k07 leaky_relu+concatenate",
         "transpose": "k07 transpose",
     }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ModelError
-from .node_builder import Maker, attributes_of, stem_of
+from .node_builder import NodeBuilder, attributes_of, stem_of
 from .read_onnx import node_title
 from .rewrites import Context, context_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import onnx
 
 #: builds the nodes that replace a node, or none
-Rule = Callable[["onnx.NodeProto", Context, Maker], None]
+Rule = Callable[["onnx.NodeProto", Context, NodeBuilder], None]
 
 
 def without_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -59,16 +59,16 @@ def _replaced(
         for name in results:
             _empty(graph, context, name, name)
         return []
-    make = Maker(stem_of(node, index))
+    build = NodeBuilder(stem_of(node, index))
     if any(_is_empty(context, name) for name in (*node.input, *results)) and node.op_type in _RULES:
-        _RULES[node.op_type](node, context, make)
-        for tensor in make.initializers:
+        _RULES[node.op_type](node, context, build)
+        for tensor in build.initializers:
             _add(graph, context, tensor)
-        if make.nodes:
+        if build.nodes:
             for name in results:
                 if _is_empty(context, name):
                     _empty(graph, context, name, name)
-            return make.nodes
+            return build.nodes
     if not node.input or not _is_empty(context, node.input[0]):
         return [node]  # shapes, axes and the like may be empty constants
     if any(name and name not in context.constants for name in node.input) or any(
@@ -136,46 +136,46 @@ def _computed(node: onnx.NodeProto, context: Context, opsets: object) -> list[on
     return [numpy_helper.from_array(np.asarray(value), name) for name, value in zip(names, values, strict=True)]
 
 
-def _concat(node: onnx.NodeProto, context: Context, make: Maker) -> None:
+def _concat(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
     """Concatenate the operands that have elements."""
     kept = [name for name in node.input if not _is_empty(context, name)]
     if len(kept) > 1:
-        make.node("Concat", *kept, result=node.output[0], **attributes_of(node))
+        build.node("Concat", *kept, result=node.output[0], **attributes_of(node))
     else:
-        make.node("Identity", *kept, result=node.output[0])
+        build.node("Identity", *kept, result=node.output[0])
 
 
-def _split(node: onnx.NodeProto, context: Context, make: Maker) -> None:
+def _split(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
     """Split into the parts that have elements."""
     if any(not name or context.shape(name) is None for name in node.output):
         return
     axis = int(attributes_of(node).get("axis", 0))
     kept = [name for name in node.output if not _is_empty(context, name)]
     if len(kept) == 1:
-        make.node("Identity", node.input[0], result=kept[0])
+        build.node("Identity", node.input[0], result=kept[0])
         return
     sizes = [context.shape(name)[axis] for name in kept]
-    make.many("Split", [node.input[0], make.integers(*sizes)], len(kept), axis=axis)
-    make.nodes[-1].output[:] = kept
+    build.many("Split", [node.input[0], build.integers(*sizes)], len(kept), axis=axis)
+    build.nodes[-1].output[:] = kept
 
 
-def _product(node: onnx.NodeProto, context: Context, make: Maker) -> None:
+def _product(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
     """Replace a sum of no products by 0; Gemm adds a multiple of its third operand."""
     shape, dtype = context.shape(node.output[0]), context.dtype(node.output[0])
     if shape is None:
         return
-    zeros = make.constant(np.zeros(shape, dtype))
+    zeros = build.constant(np.zeros(shape, dtype))
     if node.op_type == "Gemm" and len(node.input) > 2 and node.input[2]:
-        beta = make.constant(np.asarray(attributes_of(node).get("beta", 1.0), dtype))
-        make.node("Add", zeros, make.node("Mul", node.input[2], beta), result=node.output[0])
+        beta = build.constant(np.asarray(attributes_of(node).get("beta", 1.0), dtype))
+        build.node("Add", zeros, build.node("Mul", node.input[2], beta), result=node.output[0])
     else:
-        make.node("Identity", zeros, result=node.output[0])
+        build.node("Identity", zeros, result=node.output[0])
 
 
-def _scatter(node: onnx.NodeProto, context: Context, make: Maker) -> None:
+def _scatter(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
     """Return the data unchanged if there are no updates."""
     if _is_empty(context, node.input[2]):
-        make.node("Identity", node.input[0], result=node.output[0])
+        build.node("Identity", node.input[0], result=node.output[0])
 
 
 _RULES: dict[str, Rule] = {

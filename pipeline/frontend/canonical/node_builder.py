@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import onnx
 
 
-class Maker:
+class NodeBuilder:
     """Builder of nodes and initializers; their names begin with `stem`, which tells their origin."""
 
     def __init__(self, stem: str):
@@ -52,7 +52,7 @@ def stem_of(node: onnx.NodeProto, index: int) -> str:
     return node.name or f"{node.op_type}_{index}"
 
 
-def attributes_of(node: onnx.NodeProto) -> dict[str, object]:
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
     """Return the attributes of a node as Python values; strings as str."""
     from onnx import helper
 
@@ -65,7 +65,7 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, object]:
     }  # fmt: skip
 
 
-def splice(graph: onnx.GraphProto, replacements: dict[int, Maker]) -> None:
+def splice(graph: onnx.GraphProto, replacements: dict[int, NodeBuilder]) -> None:
     """Replace the nodes at the given indices by each builder's nodes, and add its constants."""
     nodes = list(graph.node)
     del graph.node[:]

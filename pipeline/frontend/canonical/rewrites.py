@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .node_builder import Maker, attributes_of, splice, stem_of
+from .node_builder import NodeBuilder, attributes_of, splice, stem_of
 from .shapes import static_shape, value_types
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def context_of(model: onnx.ModelProto) -> Context:
     return Context(value_types(model.graph), {tensor.name: tensor for tensor in model.graph.initializer})
 
 
-Rule = Callable[["onnx.NodeProto", dict[str, object], Context, Maker], None]
+Rule = Callable[["onnx.NodeProto", dict[str, Any], Context, NodeBuilder], None]
 
 
 def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -58,10 +58,10 @@ def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
     for index, node in enumerate(model.graph.node):
         rule = _RULES.get(node.op_type)
         if rule is not None:
-            make = Maker(stem_of(node, index))
-            rule(node, attributes_of(node), context, make)
-            if make.nodes:
-                made[index] = make
+            build = NodeBuilder(stem_of(node, index))
+            rule(node, attributes_of(node), context, build)
+            if build.nodes:
+                made[index] = build
     if not made:
         return model
     result = type(model)()
@@ -70,31 +70,31 @@ def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
     return result
 
 
-def _sum(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+def _sum(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Sum by a chain of Add, which needs no workspace.
 
     TVM makes broadcast + stack + sum of it, with a workspace of all inputs.
     """
-    _chain(make, list(node.input), node.output[0])
+    _chain(build, list(node.input), node.output[0])
 
 
-def _mean(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+def _mean(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Mean by a chain of Add, for the same reason as Sum."""
-    count = make.constant(np.asarray(len(node.input), context.dtype(node.input[0])))
-    total = _chain(make, list(node.input), "") if len(node.input) > 1 else node.input[0]
-    make.node("Div", total, count, result=node.output[0])
+    count = build.constant(np.asarray(len(node.input), context.dtype(node.input[0])))
+    total = _chain(build, list(node.input), "") if len(node.input) > 1 else node.input[0]
+    build.node("Div", total, count, result=node.output[0])
 
 
-def _chain(make: Maker, terms: list[str], result: str) -> str:
+def _chain(build: NodeBuilder, terms: list[str], result: str) -> str:
     if len(terms) == 1:
-        return make.node("Identity", terms[0], result=result)
+        return build.node("Identity", terms[0], result=result)
     total = terms[0]
     for number, term in enumerate(terms[1:], start=2):
-        total = make.node("Add", total, term, result=result if number == len(terms) else "")
+        total = build.node("Add", total, term, result=result if number == len(terms) else "")
     return total
 
 
-def _resize(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Give Resize the sizes of all dimensions.
 
     TVM takes an empty constant for scales, and reads neither axes nor policies. An empty constant says "not given" in
@@ -118,38 +118,38 @@ def _resize(node: onnx.NodeProto, attributes: dict[str, object], context: Contex
     else:
         whole = True
     if whole:
-        inputs[2:] = ["", make.integers(*after)]
+        inputs[2:] = ["", build.integers(*after)]
         if attributes.get("coordinate_transformation_mode") == "half_pixel_symmetric":
             attributes["coordinate_transformation_mode"] = "half_pixel"
         if (ratios >= 1).all():
             attributes.pop("antialias", None)
-        make.node("Resize", *inputs, result=node.output[0], **attributes)
+        build.node("Resize", *inputs, result=node.output[0], **attributes)
 
 
-def _softplus(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+def _softplus(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Softplus by its series below -5.
 
     log(1 + e^x) loses all digits once e^x is small; there e^x - e^2x/2 has a relative error below 2e-5.
     """
     dtype = context.dtype(node.input[0])
-    small = make.node("Exp", node.input[0])
-    half = make.node("Mul", small, make.constant(np.asarray(0.5, dtype)))
-    series = make.node("Sub", small, make.node("Mul", small, half))
-    below = make.node("Less", node.input[0], make.constant(np.asarray(-5, dtype)))
-    make.node("Where", below, series, make.node("Softplus", node.input[0]), result=node.output[0])
+    small = build.node("Exp", node.input[0])
+    half = build.node("Mul", small, build.constant(np.asarray(0.5, dtype)))
+    series = build.node("Sub", small, build.node("Mul", small, half))
+    below = build.node("Less", node.input[0], build.constant(np.asarray(-5, dtype)))
+    build.node("Where", below, series, build.node("Softplus", node.input[0]), result=node.output[0])
 
 
-def _isinf(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+def _isinf(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace IsInf for one sign only, since TVM ignores its attributes."""
     positive, negative = attributes.get("detect_positive", 1), attributes.get("detect_negative", 1)
     if positive and negative:
         return
     infinity = np.asarray(np.inf if positive else -np.inf, context.dtype(node.input[0]))
     if positive or negative:
-        make.node("Equal", node.input[0], make.constant(infinity), result=node.output[0])
+        build.node("Equal", node.input[0], build.constant(infinity), result=node.output[0])
 
 
-def _pow(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+def _pow(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Pow of integers or of two dtypes, which TVM lacks.
 
     Squares and cubes become products, as in ONNX Runtime.
@@ -158,9 +158,9 @@ def _pow(node: onnx.NodeProto, attributes: dict[str, object], context: Context, 
     value = context.constant(exponent)
     rank = len(context.shape(base) or ())
     if value is not None and value.size == 1 and value.ndim <= rank and value.item() in (2, 3):
-        square = make.node("Mul", base, base, result=node.output[0] if value.item() == 2 else "")
+        square = build.node("Mul", base, base, result=node.output[0] if value.item() == 2 else "")
         if value.item() == 3:
-            make.node("Mul", square, base, result=node.output[0])
+            build.node("Mul", square, base, result=node.output[0])
         return
     kind, other = context.dtype(base), context.dtype(exponent)
     if kind == other and kind.kind == "f":
@@ -168,11 +168,11 @@ def _pow(node: onnx.NodeProto, attributes: dict[str, object], context: Context, 
     from onnx import helper
 
     work = helper.np_dtype_to_tensor_dtype(kind if kind.kind == "f" else np.dtype(np.float64))
-    power = make.node("Pow", make.node("Cast", base, to=work), make.node("Cast", exponent, to=work))
-    make.node("Cast", power, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(kind))
+    power = build.node("Pow", build.node("Cast", base, to=work), build.node("Cast", exponent, to=work))
+    build.node("Cast", power, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(kind))
 
 
-def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace `output_shape`, which TVM ignores, by the paddings it stands for.
 
     The formula is that of the ConvTranspose specification.
@@ -196,22 +196,22 @@ def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, object], context
         ends.append(more if upper else less)
     kept = {name: value for name, value in attributes.items() if name not in ("output_shape", "auto_pad")}
     kept |= {"pads": begins + ends, "output_padding": extra}
-    make.node("ConvTranspose", *node.input, result=node.output[0], **kept)
+    build.node("ConvTranspose", *node.input, result=node.output[0], **kept)
 
 
-def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+def _lp_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace LpNormalization, which TVM lacks, by a division by the norm."""
-    x, axis = node.input[0], make.integers(attributes.get("axis", -1))
+    x, axis = node.input[0], build.integers(attributes.get("axis", -1))
     if attributes.get("p", 2) == 1:
-        norm = make.node("ReduceSum", make.node("Abs", x), axis, keepdims=1)
+        norm = build.node("ReduceSum", build.node("Abs", x), axis, keepdims=1)
     else:
-        norm = make.node("Sqrt", make.node("ReduceSum", make.node("Mul", x, x), axis, keepdims=1))
+        norm = build.node("Sqrt", build.node("ReduceSum", build.node("Mul", x, x), axis, keepdims=1))
     dtype = context.dtype(x)
-    none = make.node("Equal", norm, make.constant(np.asarray(0, dtype)))
-    make.node("Div", x, make.node("Where", none, make.constant(np.asarray(1, dtype)), norm), result=node.output[0])
+    none = build.node("Equal", norm, build.constant(np.asarray(0, dtype)))
+    build.node("Div", x, build.node("Where", none, build.constant(np.asarray(1, dtype)), norm), result=node.output[0])
 
 
-def _one_hot(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+def _one_hot(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace OneHot by a comparison of the indices with 0, 1, … depth - 1.
 
     TVM does not take depth and values as ONNX gives them.
@@ -223,16 +223,16 @@ def _one_hot(node: onnx.NodeProto, attributes: dict[str, object], context: Conte
         return
     count = int(depth.reshape(-1)[0])
     axis = int(attributes.get("axis", -1)) % (len(shape) + 1)
-    indices = make.node("Cast", node.input[0], to=TensorProto.INT64)
-    negative = make.node("Less", indices, make.constant(np.asarray(0, np.int64)))
-    wrapped = make.node("Where", negative, make.node("Add", indices, make.constant(np.asarray(count))), indices)
+    indices = build.node("Cast", node.input[0], to=TensorProto.INT64)
+    negative = build.node("Less", indices, build.constant(np.asarray(0, np.int64)))
+    wrapped = build.node("Where", negative, build.node("Add", indices, build.constant(np.asarray(count))), indices)
     line = np.arange(count, dtype=np.int64).reshape([count if each == axis else 1 for each in range(len(shape) + 1)])
-    hit = make.node("Equal", make.node("Unsqueeze", wrapped, make.integers(axis)), make.constant(line))
-    off, on = (make.node("Gather", node.input[2], make.constant(np.asarray(each)), axis=0) for each in (0, 1))
-    make.node("Where", hit, on, off, result=node.output[0])
+    hit = build.node("Equal", build.node("Unsqueeze", wrapped, build.integers(axis)), build.constant(line))
+    off, on = (build.node("Gather", node.input[2], build.constant(np.asarray(each)), axis=0) for each in (0, 1))
+    build.node("Where", hit, on, off, result=node.output[0])
 
 
-def _reduce_truth(node: onnx.NodeProto, attributes: dict[str, object], context: Context, make: Maker) -> None:
+def _reduce_truth(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Reduce truth values as numbers.
 
     TVM finds no smallest or largest truth value.
@@ -240,9 +240,9 @@ def _reduce_truth(node: onnx.NodeProto, attributes: dict[str, object], context: 
     from onnx import TensorProto
 
     if context.dtype(node.input[0]) == np.dtype(bool):
-        number = make.node("Cast", node.input[0], to=TensorProto.INT32)
-        reduced = make.node(node.op_type, number, *node.input[1:], **attributes)
-        make.node("Cast", reduced, result=node.output[0], to=TensorProto.BOOL)
+        number = build.node("Cast", node.input[0], to=TensorProto.INT32)
+        reduced = build.node(node.op_type, number, *node.input[1:], **attributes)
+        build.node("Cast", reduced, result=node.output[0], to=TensorProto.BOOL)
 
 
 _RULES: dict[str, Rule] = {

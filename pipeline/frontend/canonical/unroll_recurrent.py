@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import ModelError
-from .node_builder import Maker, attributes_of, splice, stem_of
+from .node_builder import NodeBuilder, attributes_of, splice, stem_of
 from .read_onnx import node_title
 from .shapes import static_shape, value_types
 
@@ -71,7 +71,7 @@ def unroll_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _unroll(
     node: onnx.NodeProto, index: int, constants: dict[str, np.ndarray], types: dict[str, onnx.TypeProto]
-) -> Maker:
+) -> NodeBuilder:
     attributes = attributes_of(node)
     inputs = [*node.input, *[""] * (8 - len(node.input))]
     shape = static_shape(types[inputs[0]]) if inputs[0] in types else None
@@ -81,25 +81,25 @@ def _unroll(
     steps, batch = (shape[1], shape[0]) if batch_first else (shape[0], shape[1])
     directions = _directions(node, attributes, inputs, constants, steps, batch)
     hidden = directions[0].r.shape[1]
-    make = Maker(stem_of(node, index))
-    x = make.node("Transpose", inputs[0], perm=[1, 0, 2]) if batch_first else inputs[0]
+    build = NodeBuilder(stem_of(node, index))
+    x = build.node("Transpose", inputs[0], perm=[1, 0, 2]) if batch_first else inputs[0]
     starts = []
     for name in (inputs[5], inputs[6] if node.op_type == "LSTM" else ""):
         if name and batch_first:
-            name = make.node("Transpose", name, perm=[1, 0, 2])
-        starts.append(_per_direction(make, name, len(directions), (batch, hidden), directions[0].w.dtype))
+            name = build.node("Transpose", name, perm=[1, 0, 2])
+        starts.append(_per_direction(build, name, len(directions), (batch, hidden), directions[0].w.dtype))
     reverse = [attributes.get("direction") == "reverse" or number == 1 for number in range(len(directions))]
     runs = [
-        _run(make, direction, x, steps, starts[0][number], starts[1][number], backwards)
+        _run(build, direction, x, steps, starts[0][number], starts[1][number], backwards)
         for number, (direction, backwards) in enumerate(zip(directions, reverse))
     ]
-    _emit_results(make, node, runs, batch_first)
-    return make
+    _emit_results(build, node, runs, batch_first)
+    return build
 
 
 def _directions(
     node: onnx.NodeProto,
-    attributes: dict[str, object],
+    attributes: dict[str, Any],
     inputs: list[str],
     constants: dict[str, np.ndarray],
     steps: int,
@@ -138,16 +138,16 @@ def _refuse(node: onnx.NodeProto, why: str, hint: str) -> None:
     raise ModelError(f"The {node_title(node)} cannot be unrolled: {why}.", hint)
 
 
-def _per_direction(make: Maker, name: str, count: int, shape: tuple[int, int], dtype: np.dtype) -> list[str]:
+def _per_direction(build: NodeBuilder, name: str, count: int, shape: tuple[int, int], dtype: np.dtype) -> list[str]:
     """Return the starting state (batch, hidden) of each direction: from the input, else zeros."""
     if not name:
-        return [make.constant(np.zeros(shape, dtype))] * count
-    parts = make.many("Split", [name, make.integers(*[1] * count)], count, axis=0) if count > 1 else [name]
-    return [make.node("Reshape", part, make.integers(*shape)) for part in parts]
+        return [build.constant(np.zeros(shape, dtype))] * count
+    parts = build.many("Split", [name, build.integers(*[1] * count)], count, axis=0) if count > 1 else [name]
+    return [build.node("Reshape", part, build.integers(*shape)) for part in parts]
 
 
 def _run(
-    make: Maker, direction: _Direction, x: str, steps: int, h: str, c: str, backwards: bool
+    build: NodeBuilder, direction: _Direction, x: str, steps: int, h: str, c: str, backwards: bool
 ) -> tuple[list[str], str, str]:
     """Run all steps of one direction; return h (batch, hidden) after each in time order, last h, last c."""
     gates = direction.w.shape[0]
@@ -156,85 +156,85 @@ def _run(
     late = direction.r_bias[-gates // 3 :] if direction.op == "GRU" else None
     if late is not None:
         once = np.concatenate([once[: -len(late)], direction.w_bias[-len(late) :]])
-    rows = make.node("Add", make.node("MatMul", x, make.constant(direction.w.T)), make.constant(once))
-    row = [rows] if steps == 1 else make.many("Split", [rows, make.integers(*[1] * steps)], steps, axis=0)
-    cell = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}[direction.op](make, direction, late)
-    axis = make.integers(0)
+    rows = build.node("Add", build.node("MatMul", x, build.constant(direction.w.T)), build.constant(once))
+    row = [rows] if steps == 1 else build.many("Split", [rows, build.integers(*[1] * steps)], steps, axis=0)
+    cell = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}[direction.op](build, direction, late)
+    axis = build.integers(0)
     seen: list[str] = [""] * steps
     for step in reversed(range(steps)) if backwards else range(steps):
-        h, c = cell(make.node("Squeeze", row[step], axis), h, c)
+        h, c = cell(build.node("Squeeze", row[step], axis), h, c)
         seen[step] = h
     return seen, h, c
 
 
-def _lstm(make: Maker, direction: _Direction, late: np.ndarray | None) -> Cell:
-    r = make.constant(direction.r.T)
-    sizes = make.integers(*[direction.r.shape[1]] * 4)
+def _lstm(build: NodeBuilder, direction: _Direction, late: np.ndarray | None) -> Cell:
+    r = build.constant(direction.r.T)
+    sizes = build.integers(*[direction.r.shape[1]] * 4)
     f, g, h_ = direction.activations
 
     def cell(row: str, h: str, c: str) -> tuple[str, str]:
-        i, o, forget, new = make.many("Split", [make.node("Add", row, make.node("MatMul", h, r)), sizes], 4, axis=1)
-        kept = make.node("Mul", make.node(f, forget), c)
-        c = make.node("Add", kept, make.node("Mul", make.node(f, i), make.node(g, new)))
-        return make.node("Mul", make.node(f, o), make.node(h_, c)), c
+        i, o, forget, new = build.many("Split", [build.node("Add", row, build.node("MatMul", h, r)), sizes], 4, axis=1)
+        kept = build.node("Mul", build.node(f, forget), c)
+        c = build.node("Add", kept, build.node("Mul", build.node(f, i), build.node(g, new)))
+        return build.node("Mul", build.node(f, o), build.node(h_, c)), c
 
     return cell
 
 
-def _gru(make: Maker, direction: _Direction, late: np.ndarray) -> Cell:
+def _gru(build: NodeBuilder, direction: _Direction, late: np.ndarray) -> Cell:
     hidden = direction.r.shape[1]
-    r_zr, r_h = make.constant(direction.r[: 2 * hidden].T), make.constant(direction.r[2 * hidden :].T)
-    late_bias = make.constant(late)
-    sizes, two = make.integers(2 * hidden, hidden), make.integers(hidden, hidden)
-    one = make.constant(np.ones((), direction.w.dtype))
+    r_zr, r_h = build.constant(direction.r[: 2 * hidden].T), build.constant(direction.r[2 * hidden :].T)
+    late_bias = build.constant(late)
+    sizes, two = build.integers(2 * hidden, hidden), build.integers(hidden, hidden)
+    one = build.constant(np.ones((), direction.w.dtype))
     f, g = direction.activations
 
     def cell(row: str, h: str, c: str) -> tuple[str, str]:
-        row_zr, row_h = make.many("Split", [row, sizes], 2, axis=1)
-        both = make.node(f, make.node("Add", row_zr, make.node("MatMul", h, r_zr)))
-        z, reset = make.many("Split", [both, two], 2, axis=1)
+        row_zr, row_h = build.many("Split", [row, sizes], 2, axis=1)
+        both = build.node(f, build.node("Add", row_zr, build.node("MatMul", h, r_zr)))
+        z, reset = build.many("Split", [both, two], 2, axis=1)
         if direction.linear_before_reset:
-            inner = make.node("Mul", reset, make.node("Add", make.node("MatMul", h, r_h), late_bias))
+            inner = build.node("Mul", reset, build.node("Add", build.node("MatMul", h, r_h), late_bias))
         else:
-            inner = make.node("Add", make.node("MatMul", make.node("Mul", reset, h), r_h), late_bias)
-        new = make.node(g, make.node("Add", row_h, inner))
-        return make.node("Add", make.node("Mul", make.node("Sub", one, z), new), make.node("Mul", z, h)), c
+            inner = build.node("Add", build.node("MatMul", build.node("Mul", reset, h), r_h), late_bias)
+        new = build.node(g, build.node("Add", row_h, inner))
+        return build.node("Add", build.node("Mul", build.node("Sub", one, z), new), build.node("Mul", z, h)), c
 
     return cell
 
 
-def _rnn(make: Maker, direction: _Direction, late: np.ndarray | None) -> Cell:
-    r = make.constant(direction.r.T)
+def _rnn(build: NodeBuilder, direction: _Direction, late: np.ndarray | None) -> Cell:
+    r = build.constant(direction.r.T)
 
     def cell(row: str, h: str, c: str) -> tuple[str, str]:
-        return make.node(direction.activations[0], make.node("Add", row, make.node("MatMul", h, r))), c
+        return build.node(direction.activations[0], build.node("Add", row, build.node("MatMul", h, r))), c
 
     return cell
 
 
-def _emit_results(make: Maker, node: onnx.NodeProto, runs: list[tuple[list[str], str, str]], batch_first: bool) -> None:
+def _emit_results(build: NodeBuilder, node: onnx.NodeProto, runs: list[tuple[list[str], str, str]], batch_first: bool) -> None:
     """Emit Y, Y_h and Y_c; batch first if asked for.
 
     Y is (steps, directions, batch, hidden), Y_h and Y_c are (directions, batch, hidden).
     """
     names = [*node.output, "", ""]
     if names[0]:
-        both = make.integers(0, 1)
-        lines = [_join(make, [make.node("Unsqueeze", h, both) for h in seen], 0) for seen, _, _ in runs]
-        _finish(make, _join(make, lines, 1), names[0], [2, 0, 1, 3] if batch_first else [])
+        both = build.integers(0, 1)
+        lines = [_join(build, [build.node("Unsqueeze", h, both) for h in seen], 0) for seen, _, _ in runs]
+        _finish(build, _join(build, lines, 1), names[0], [2, 0, 1, 3] if batch_first else [])
     for name, position in ((names[1], 1), (names[2], 2)):
         if name:
-            axis = make.integers(0)
-            ends = _join(make, [make.node("Unsqueeze", run[position], axis) for run in runs], 0)
-            _finish(make, ends, name, [1, 0, 2] if batch_first else [])
+            axis = build.integers(0)
+            ends = _join(build, [build.node("Unsqueeze", run[position], axis) for run in runs], 0)
+            _finish(build, ends, name, [1, 0, 2] if batch_first else [])
 
 
-def _join(make: Maker, parts: list[str], axis: int) -> str:
-    return make.many("Concat", parts, 1, axis=axis)[0] if len(parts) > 1 else parts[0]
+def _join(build: NodeBuilder, parts: list[str], axis: int) -> str:
+    return build.many("Concat", parts, 1, axis=axis)[0] if len(parts) > 1 else parts[0]
 
 
-def _finish(make: Maker, value: str, name: str, perm: list[int]) -> None:
+def _finish(build: NodeBuilder, value: str, name: str, perm: list[int]) -> None:
     if perm:
-        make.node("Transpose", value, result=name, perm=perm)
+        build.node("Transpose", value, result=name, perm=perm)
     else:
-        make.node("Identity", value, result=name)
+        build.node("Identity", value, result=name)

@@ -6,7 +6,7 @@ Each was found by running ONNX's own operator tests through the compiler (tests/
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ DTYPES = frozenset(
 )
 
 #: returns the reason to refuse a node, or None
-Limit = Callable[["onnx.NodeProto", dict[str, object], Context], "str | None"]
+Limit = Callable[["onnx.NodeProto", dict[str, Any], Context], "str | None"]
 
 
 def refuse_wrong_forms(model: onnx.ModelProto) -> None:
@@ -54,23 +54,23 @@ def _refuse_dtypes(model: onnx.ModelProto) -> None:
             )
 
 
-def _batch_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _batch_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     return "it is in training mode" if attributes.get("training_mode", 0) else None
 
 
-def _bit_shift(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _bit_shift(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     shift, bits = context.constant(node.input[1]), 8 * context.dtype(node.input[0]).itemsize
     if shift is None or (shift < 0).any() or (shift >= bits).any():
         return f"its shifts are not constants from 0 to {bits - 1}"
     return None
 
 
-def _dropout(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _dropout(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     training = context.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(())
     return "it is, or may be, in training mode" if training is None or training.any() else None
 
 
-def _gather(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _gather(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     indices, shape = context.constant(node.input[1]), context.shape(node.input[0])
     if indices is None or not shape:
         return None
@@ -78,20 +78,20 @@ def _gather(node: onnx.NodeProto, attributes: dict[str, object], context: Contex
     return f"its indices are not from {-size} to {size - 1}" if ((indices < -size) | (indices >= size)).any() else None
 
 
-def _leaky_relu(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _leaky_relu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     return None if np.isfinite(attributes.get("alpha", 0.01)) else "its slope is not finite"
 
 
-def _prelu(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _prelu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     slope = context.constant(node.input[1])
     return None if slope is None or np.isfinite(slope).all() else "its slope is not finite"
 
 
-def _layer_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _layer_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     return "its mean and deviation are used as well" if any(node.output[1:]) else None
 
 
-def _mod(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     divisor = context.constant(node.input[1])
     if not attributes.get("fmod") and context.dtype(node.input[0]).kind == "f":
         return "it takes floats without the attribute fmod, which ONNX Runtime refuses"
@@ -100,12 +100,12 @@ def _mod(node: onnx.NodeProto, attributes: dict[str, object], context: Context) 
     return None
 
 
-def _rms_normalization(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _rms_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     whole = attributes.get("axis", -1) in (0, -len(context.shape(node.input[0]) or ()))
     return "it normalises over all dimensions" if whole else None
 
 
-def _resize(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     mode = attributes.get("coordinate_transformation_mode", "half_pixel")
     if attributes.get("antialias"):
         return "it smooths while it shrinks (antialias)"
@@ -120,11 +120,11 @@ def _resize(node: onnx.NodeProto, attributes: dict[str, object], context: Contex
     return None
 
 
-def _roi_align(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _roi_align(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     return "it takes the largest value (mode 'max')" if attributes.get("mode") == "max" else None
 
 
-def _space_to_depth(node: onnx.NodeProto, attributes: dict[str, object], context: Context) -> str | None:
+def _space_to_depth(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     return "it goes column by column (mode 'CRD')" if attributes.get("mode", "DCR") != "DCR" else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 from tvm import relax
@@ -15,7 +16,7 @@ from ...errors import ModelError
 from ...program import Buffer, Port, Program, Step, Tensor, View, Weight
 
 #: value of a Relax variable in the reader: a tensor number, or a tuple of values
-_Value = "int | tuple"
+_Value: TypeAlias = "int | tuple"
 
 
 def read_program(

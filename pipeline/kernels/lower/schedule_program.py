@@ -47,10 +47,10 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     return scheduled, _workspace(taken.values(), machine)
 
 
-def summarise_schedules(lowered: Lowered, outlines: ScheduleSummaries) -> tuple[Lowered, int]:
+def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple[Lowered, int]:
     """Predict sharing and workspace of `schedule_program` without tuning; keep kernels and weights unscheduled."""
     lowered = _in_layouts(lowered)
-    chosen = outlines.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
+    chosen = summaries.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
     return replace(lowered, program=_with_sharing(lowered.program, chosen)), _workspace(chosen.values(), lowered.machine)
 
 

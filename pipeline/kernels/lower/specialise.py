@@ -40,8 +40,8 @@ def specialise_kernels(lowered: Lowered) -> Lowered:
         kernel = lowered.kernels[variant.kernel]
         kernel = _read_in_place(kernel, steps[0], variant.in_place)
         kernels[name] = _aligned(kernel, _alignments(program, steps))
-    steps = tuple(replace(step, kernel=names[variant]) for step, variant in zip(program.steps, variants))
-    return replace(lowered, program=replace(program, steps=steps), kernels=dict(sorted(kernels.items())))
+    special = tuple(replace(step, kernel=names[variant]) for step, variant in zip(program.steps, variants))
+    return replace(lowered, program=replace(program, steps=special), kernels=dict(sorted(kernels.items())))
 
 
 def _variant_of(program: Program, step: Step) -> _KernelVariant:

@@ -126,7 +126,7 @@ def with_channels_last(
     """
     if is_scheduled(kernel):
         raise Unknown("its kernel is scheduled already")
-    repacks = ()
+    repacks: tuple[Repack, ...] = ()
     if len(kernel.params) - 1 in places:
         repacks = tuple(each for block in blocks_of(kernel) for each in _of_each_channel(kernel, block, weights))
     for each in repacks:

@@ -77,9 +77,9 @@ def _kernel(
     layouts = {weight: repack for run in runs for weight, repack in run.repacks.items()}
     places = {}
     for number, tensor in enumerate(reads):
-        shape, weight = program.tensors[tensor].shape, program.tensors[tensor].weight
-        shape = layouts[weight].shape(shape) if weight in layouts else shape
-        places[tensor] = _Place(buffer_of(f"operand{number}", shape, program.tensors[tensor].dtype))
+        given, weight = program.tensors[tensor].shape, program.tensors[tensor].weight
+        laid = layouts[weight].shape(given) if weight in layouts else given
+        places[tensor] = _Place(buffer_of(f"operand{number}", laid, program.tensors[tensor].dtype))
     for stage in region.stages:
         tensor = program.steps[stage.step].writes[0]
         ring = tensor in region.rings and stage.held < stage.extent

@@ -60,8 +60,10 @@ class LineBuffer(Plane):
             inside, first, end = None, 0, last + 1
             zero: Expr = tirx.const(0, "float32")
 
-            def element(column: Expr) -> Expr:
+            def loaded(column: Expr) -> Expr:
                 return tirx.BufferLoad(self.data, [*map(self.outside, self.indices[:-2]), row, column])
+
+            element: Callable[[Expr], Expr] = loaded
         else:
             inside, first, end, zero, element = self._padded(row, last + 1)
         wide = self.columns.stride * self.phase_width

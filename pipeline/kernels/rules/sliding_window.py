@@ -13,7 +13,8 @@ Results past the end of the plane are not stored. So a plane of 7 × 7 runs in v
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import tvm_ffi
@@ -24,8 +25,11 @@ from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 from ...targets import Machine
 from ...tir.expressions import loads, replaced, uses
 from ...tir.index_grid import Unknown
+from ...tir.inlining import inlined
 from ...tir.loop_nests import buffer_of, int64, kernel_of, sequence
+from ...tir.workspace import held_bytes
 from .line_buffer import LineBuffer, loop_of
+from .rule import RuleResult
 from .tile_size import divisors
 
 _SERIAL, _VECTORIZED = 0, 2
@@ -56,6 +60,14 @@ def sliding_window(kernel: PrimFunc, machine: Machine = Machine(), lines: Lines 
         return _ByLines(kernel, machine, lines).kernel()
     except Unknown:
         return None
+
+
+def sliding_windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the schedule of `kernel` by lines of its planes: a Rule."""
+    with suppress(Unknown):
+        slid = sliding_window(inlined(kernel), machine)
+        if slid is not None:
+            yield RuleResult(slid, workspace=held_bytes(slid))
 
 
 def sliding_variants(kernel: PrimFunc, machine: Machine) -> list[Lines]:

@@ -13,7 +13,7 @@ is repacked (see weights/repack.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -26,8 +26,10 @@ from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS, new_schedule, scheduled_kernel
 from ..weights.repack import Repack
 from .loop_peeling import has_skippable_padding, peel_loops
+from .rule import RuleResult
 from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
 from .tile_roles import Parts, Place, parts_of
+from .vector_reduction import vector_sums
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,20 @@ def tile_reduction(
         except Unknown:
             continue
     return None
+
+
+def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield register tiles, with padding copied early, then late: a Rule.
+
+    Without vector lanes, sums along memory, which are vectors too, go first.
+    """
+    for copy_late in (False, True):
+        tiled = tile_reduction(kernel, repackable, machine, copy_late=copy_late)
+        if tiled is None:
+            return
+        if tiled.lanes == 1:
+            yield from vector_sums(kernel, repackable, machine)
+        yield RuleResult(tiled.kernel, tiled.repacks)
 
 
 def tiling_variants(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> tuple[list[Tiling], bool]:

@@ -12,11 +12,12 @@ plane it lost 6 times what ONNX Runtime loses, eight chains do not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
-from tvm.tirx import BufferStore, PrimFunc
+from tvm.tirx import BufferStore, IterVar, PrimFunc
 
+from ...targets import Machine
 from ...tir.expressions import is_contiguous, loads, uses
 from ...tir.inlining import (
     REFUSALS,
@@ -29,6 +30,7 @@ from ...tir.inlining import (
     scheduled_kernel,
 )
 from .fuse_loops import compute_at_consumer, iteration_values
+from .rule import RuleResult
 
 #: candidate numbers of partial results: the first that divides the extent; 16 is two vectors of AVX2, four of NEON
 LANES = (16, 8, 4)
@@ -46,6 +48,20 @@ def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int
         return _schedule(schedule, kernel, one_operand, lanes)
     except REFUSALS:
         return None
+
+
+def vector_sums(kernel: PrimFunc, _repackable: frozenset[int], _machine: Machine) -> Iterator[RuleResult]:
+    """Yield the vectorized reduction of `kernel`: a Rule."""
+    along = vector_reduction(kernel, one_operand=False)
+    if along is not None:
+        yield RuleResult(along)
+
+
+def vector_sums_of_one_operand(kernel: PrimFunc, _repackable: frozenset[int], _machine: Machine) -> Iterator[RuleResult]:
+    """Yield the vectorized reduction of a single tensor: a Rule."""
+    along = vector_reduction(kernel, one_operand=True)
+    if along is not None:
+        yield RuleResult(along)
 
 
 def _schedule(schedule: Schedule, kernel: PrimFunc, one_operand: bool, lanes: Sequence[int]) -> PrimFunc | None:
@@ -124,6 +140,6 @@ def _vectorize(schedule: Schedule, partial: SBlockRV) -> None:
     schedule.decompose_reduction(partial, reduce[0])
 
 
-def _is_lane(schedule: Schedule, partial: SBlockRV, axis: object) -> bool:
+def _is_lane(schedule: Schedule, partial: SBlockRV, axis: IterVar) -> bool:
     """Tell whether `axis` is the lane axis: the last index of the partial result."""
     return uses(schedule.get(partial).writes[0].region[-1].min, axis.var)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Protocol
 
 import tvm_ffi
@@ -15,21 +14,22 @@ from tvm.tirx import PrimFunc
 
 from ...targets import Machine
 from ...tir.in_place_analysis import Sharing, analyse_sharing
-from ...tir.index_grid import Unknown
-from ...tir.inlining import inlined
 from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
-from ..rules.sliding_window import sliding_window
+from ..rules.rule import Rule
+from ..rules.sliding_window import sliding_windows
 from ..rules.split_by_range import split_by_range
-from ..rules.tile_reduction import tile_reduction
-from ..rules.vector_reduction import vector_reduction
+from ..rules.tile_reduction import register_tiles
+from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
 from ..weights.repack import Repack
 
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
+#: rules for reductions, the best first: the first with a small workspace wins
+RULES: tuple[Rule, ...] = (vector_sums_of_one_operand, sliding_windows, register_tiles, vector_sums)
 _SCHEDULED = "passfit.scheduled"
 
 
@@ -58,18 +58,18 @@ class _Candidate(Protocol):
     def threads(self) -> int: ...
 
 
-def fits(way: _Candidate, most: int, per_thread: int) -> bool:
+def fits(schedule: _Candidate, most: int, per_thread: int) -> bool:
     """Tell whether a schedule needs at most `most` bytes, or `per_thread` a thread."""
-    return way.workspace <= max(most, per_thread * way.threads)
+    return schedule.workspace <= max(most, per_thread * schedule.threads)
 
 
 class Schedules:
     """Hold the schedules of a kernel, fastest first, each computed on demand."""
 
-    def __init__(self, default: Callable[[], int], ways: Iterable[Schedule]):
+    def __init__(self, default: Callable[[], int], candidates: Iterable[Schedule]):
         self._default = default
         self._known: list[Schedule] = []
-        self._more = iter(ways)
+        self._more = iter(candidates)
 
     @cached_property
     def default(self) -> int:
@@ -78,10 +78,10 @@ class Schedules:
 
     def within(self, most: int, per_thread: int = 0) -> Schedule:
         """Return the fastest schedule that fits; else the one with the least workspace."""
-        fitting = next((each for each in self.ways() if fits(each, most, per_thread)), None)
+        fitting = next((each for each in self.candidates() if fits(each, most, per_thread)), None)
         return fitting or min(self._known, key=lambda each: each.workspace)
 
-    def ways(self) -> Iterator[Schedule]:
+    def candidates(self) -> Iterator[Schedule]:
         """Yield the schedules, computing each on demand."""
         yield from self._known
         for schedule in self._more:
@@ -137,13 +137,13 @@ def _scheduled(kernel: PrimFunc, machine: Machine) -> Schedule:
     return Schedule(kernel, workspace_bytes(kernel, threads), threads=threads)
 
 
-def threaded(way: Schedule, machine: Machine) -> Iterator[Schedule]:
+def threaded(schedule: Schedule, machine: Machine) -> Iterator[Schedule]:
     """Yield the schedule with parallel loops, if there are any, then the schedule itself."""
     if machine.threads > 1:
-        kernel = parallelise_loops(way.kernel, machine.threads)
-        if not kernel.same_as(way.kernel):
-            yield replace(_scheduled(kernel, machine), repacks=way.repacks)
-    yield way
+        kernel = parallelise_loops(schedule.kernel, machine.threads)
+        if not kernel.same_as(schedule.kernel):
+            yield replace(_scheduled(kernel, machine), repacks=schedule.repacks)
+    yield schedule
 
 
 def _serial(
@@ -173,10 +173,11 @@ def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Ite
     """Yield the first rule's schedule with a small workspace, if any."""
     if not _reduces(kernel):
         return  # each of them looks for a reduction
-    for rule in (partial(_lane_sums, one_operand=True), _windows, _tiles, _lane_sums):
-        for schedule in rule(kernel, repackable, machine):
-            if schedule.workspace <= RULE_WORKSPACE:
-                yield schedule
+    for rule in RULES:
+        for found in rule(kernel, repackable, machine):
+            workspace = workspace_bytes(found.kernel) if found.workspace is None else found.workspace
+            if workspace <= RULE_WORKSPACE:
+                yield Schedule(found.kernel, workspace, found.repacks)
                 return
 
 
@@ -184,29 +185,3 @@ def _reduces(kernel: PrimFunc) -> bool:
     found: list[bool] = []
     tvm_ffi.structural_walk(kernel.body, [(SBlock, lambda block: found.append(block.init is not None))])
     return any(found)
-
-
-def _windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
-    with suppress(Unknown):
-        slid = sliding_window(inlined(kernel), machine)
-        if slid is not None:
-            yield Schedule(slid, held_bytes(slid))
-
-
-def _tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
-    """Yield register tiles; without vector lanes, sums along memory, which are vectors too, go first."""
-    for copy_late in (False, True):
-        tiled = tile_reduction(kernel, repackable, machine, copy_late=copy_late)
-        if tiled is None:
-            return
-        if tiled.lanes == 1:
-            yield from _lane_sums(kernel, repackable, machine)
-        yield Schedule(tiled.kernel, workspace_bytes(tiled.kernel), tiled.repacks)
-
-
-def _lane_sums(
-    kernel: PrimFunc, _repackable: frozenset[int], _machine: Machine, one_operand: bool = False
-) -> Iterator[Schedule]:
-    along = vector_reduction(kernel, one_operand=one_operand)
-    if along is not None:
-        yield Schedule(along, workspace_bytes(along))

@@ -60,7 +60,7 @@ class ScheduleSummaries:
             self.lines = None
 
     def _within(self, key: str, make: Callable[[], Schedules], most: int, per_thread: int) -> ScheduleSummary:
-        first = _read(self._remembered(f"first {key}", lambda: _written(next(make().ways()))))
+        first = _read(self._remembered(f"first {key}", lambda: _written(next(make().candidates()))))
         if fits(first, most, per_thread):
             return first
         return _read(self._remembered(f"{most} {per_thread} {key}", lambda: _written(make().within(most, per_thread))))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigError
@@ -34,9 +35,9 @@ class ScheduleRequest:
     most: int
     calls: int
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """The same in every process, whatever the names, for kernels of one structure that are scheduled alike."""
+        """Return the key of all kernels of one structure that are scheduled alike; the same in every process."""
         from ...tir.structural_key import structural_key
 
         kernel = self.kernel

@@ -49,7 +49,7 @@ def read_all_repacked(
             kernel = kernels[step.kernel]
             for parameter, repack in repacks:
                 kernel = read_repacked(kernel, parameter, repack)
-            name = f"{step.kernel}_laid_out"
+            name = f"{step.kernel}_repacked"
             while name in found:
                 name += "_"
             made[step.kernel, repacks], found[name] = name, kernel

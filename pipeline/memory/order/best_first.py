@@ -43,8 +43,8 @@ class SearchState:
 
 
 @dataclass(frozen=True)
-class StepRange:
-    """Segment of an order: the `steps` between the cut points `start` and `goal`, and their peak.
+class Segment:
+    """Part of an order: the `steps` between the cut points `start` and `goal`, and their peak.
 
     `alive` bytes are alive at the start, `left` at the goal, not counting inputs that nobody reads.
     """
@@ -98,7 +98,7 @@ class _Search:
         # The steps whose price may change when a step runs.
         self.sharers = [_union(others for _, others, _, _ in touched) for touched in self.touched]
 
-    def segments(self, order: Sequence[int]) -> list[StepRange]:
+    def segments(self, order: Sequence[int]) -> list[Segment]:
         """Split `order` at the cut points."""
         points = cut_points(ancestors(self.graph))
         alive, first, found = self.graph.inputs - self.graph.unread, 0, []
@@ -108,7 +108,7 @@ class _Search:
             alive, first = found[-1].left, last
         return found
 
-    def segment(self, start: int, goal: int, alive: int, steps: tuple[int, ...]) -> StepRange:
+    def segment(self, start: int, goal: int, alive: int, steps: tuple[int, ...]) -> Segment:
         """Return the segment between two cut points in the order of `steps`, from `alive` bytes."""
         done, left, peak = start, alive, 0
         for step in steps:
@@ -116,9 +116,9 @@ class _Search:
             peak = max(peak, left + added)
             left += growth
             done |= 1 << step
-        return StepRange(start, goal, alive, left, steps, peak)
+        return Segment(start, goal, alive, left, steps, peak)
 
-    def ordered(self, segment: StepRange, level: int, share: int) -> tuple[tuple[int, ...] | None, int]:
+    def ordered(self, segment: Segment, level: int, share: int) -> tuple[tuple[int, ...] | None, int]:
         """Find an order of a segment with a lower peak, or None; also return the peak reached.
 
         Orders that stay at or below `level` are alike to it. If it reached more than that, no order is below the peak
@@ -147,7 +147,7 @@ class _Search:
                     heapq.heappush(heap, (child.peak, -child.done.bit_count(), next(number), child))
         return None, segment.peak
 
-    def children(self, state: SearchState, segment: StepRange) -> list[SearchState]:
+    def children(self, state: SearchState, segment: Segment) -> list[SearchState]:
         """Return the states one step later, with forced moves made, below the segment's peak.
 
         Returns only one if it has no more alive at no higher peak: nothing is gained by putting it off.

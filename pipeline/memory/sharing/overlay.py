@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...program import DTYPE_BYTES, Overlay, Program, Step
 
 #: bytes `[start, end)` of a buffer, and the tensor that wrote them: a step's result, or the caller's input
-Piece = tuple[int, int, int]
+WrittenBytes = tuple[int, int, int]
 
 
 def overlay_operand(program: Program, step: Step, overlay: Overlay) -> Program | None:
@@ -96,7 +96,7 @@ def _overlap(program: Program, one: int, other: int) -> bool:
     return max(low, start) < min(high, end)
 
 
-def contents_of(program: Program, sources: dict[int, list[int]], tensor: int) -> Iterator[Piece]:
+def contents_of(program: Program, sources: dict[int, list[int]], tensor: int) -> Iterator[WrittenBytes]:
     """Yield the bytes of a tensor by their writer, seen through views; `sources` come from `program.views`."""
     low, high = span(program, tensor)
     if tensor not in sources:
@@ -121,7 +121,7 @@ class _Contents:
         self._sources: dict[int, list[int]] = {}
         for view in program.views:
             self._sources.setdefault(view.tensor, []).append(view.source)
-        self._written: list[Piece] = []
+        self._written: list[WrittenBytes] = []
 
     def on_buffer(self, tensors: tuple[int, ...]) -> list[int]:
         """Select the `tensors` that have bytes on the buffer."""

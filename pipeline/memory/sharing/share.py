@@ -52,8 +52,10 @@ def share(program: Program, *, in_place: bool = True, copies: bool = True, align
 
     Early merges can rule out later ones: both kinds are tried first, and the better outcome is taken.
     """
-    kinds = [_in_place] * in_place + [_without_copies] * (copies and has_copies(program))
-    found = [_merged(program, way, _Work(alignment, WORK)) for way in (kinds, kinds[::-1])[: len(kinds)]]
+    merges: list[Callable[[Program, _Work], Program]] = []
+    merges += [_in_place] * in_place
+    merges += [_without_copies] * (copies and has_copies(program))
+    found = [_merged(program, each, _Work(alignment, WORK)) for each in (merges, merges[::-1])[: len(merges)]]
     return drop_empty_buffers(min(found, key=lambda each: _cost(each, alignment), default=program))
 
 

@@ -39,13 +39,13 @@ class StreamedSteps:
 
 
 def apply_partition(
-    program: Program, splits: Mapping[str, Splits], segments: Sequence[StreamedSteps], alignment: int = ALIGNMENT
+    program: Program, splits: Mapping[str, Splits], regions: Sequence[StreamedSteps], alignment: int = ALIGNMENT
 ) -> Program:
-    """Replace the steps of each segment by one.
+    """Replace the steps of each region by one.
 
-    The last segment goes first, so that the step numbers of the others stay.
+    The last region goes first, so that the step numbers of the others stay.
     """
-    for each in sorted(segments, key=lambda each: -each.first):
+    for each in sorted(regions, key=lambda each: -each.first):
         found = region(program, splits, each.first, each.last, each.axis, each.group, alignment)
         assert found is not None
         program, _ = merge_region(program, found)
@@ -73,12 +73,12 @@ def best_partition(program: Program, splits: Mapping[str, Splits], alignment: in
 
 @dataclass(frozen=True)
 class Partition:
-    """Segments in order, and their peak of bytes alive.
+    """Streamed steps in order, and their peak of bytes alive.
 
     The path leads as far as step `reached`, to the end if `complete`.
     """
 
-    segments: tuple[StreamedSteps, ...]
+    regions: tuple[StreamedSteps, ...]
     nbytes: int
     reached: int
     complete: bool
@@ -93,7 +93,7 @@ class Partitioner:
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
         self.births, self.deaths = self._lives()
         self._needed = last_needs(program)
-        #: by first step, the one after the last, and axis: the segment, and a lower bound on its rings' bytes
+        #: by first step, the one after the last, and axis: the streamed steps, and a lower bound on its rings' bytes
         self._known: dict[tuple[int, int, int], StreamedSteps | None] = {}
         self._least: dict[tuple[int, int, int], int] = {}
         self._known_around: dict[int, list[int]] = {}
@@ -191,31 +191,31 @@ class Partitioner:
             if blocked is None:
                 continue
             for end in range(max(blocked, first + 1) + 1, min(first + LONGEST, self.count) + 1):
-                segment = self.segment(first, end, most)
-                if segment is not None:
-                    self._reach(joined, came, end, (here[0] + end - first, here[1] + 1), segment)
+                streamed = self.streamed(first, end, most)
+                if streamed is not None:
+                    self._reach(joined, came, end, (here[0] + end - first, here[1] + 1), streamed)
                 elif self._stops(first, end):
                     break
         reached = max(number for number, cost in enumerate(joined) if cost is not None)
-        segments, at = [], reached
+        regions, at = [], reached
         while at > 0:
-            segment = came[at]
-            at = at - 1 if segment is None else segment.first
-            segments += [segment] if segment is not None else []
-        return self._path(segments[::-1], reached)
+            streamed = came[at]
+            at = at - 1 if streamed is None else streamed.first
+            regions += [streamed] if streamed is not None else []
+        return self._path(regions[::-1], reached)
 
-    def _path(self, segments: Sequence[StreamedSteps], reached: int) -> Partition:
-        inside = {number for segment in segments for number in range(segment.first, segment.last + 1)}
+    def _path(self, regions: Sequence[StreamedSteps], reached: int) -> Partition:
+        inside = {number for streamed in regions for number in range(streamed.first, streamed.last + 1)}
         alone = [nbytes for number, nbytes in enumerate(self.alone[:reached]) if number not in inside]
-        most = max([*alone, *(segment.nbytes for segment in segments)], default=0)
-        return Partition(tuple(segments), most, reached, reached == self.count)
+        most = max([*alone, *(streamed.nbytes for streamed in regions)], default=0)
+        return Partition(tuple(regions), most, reached, reached == self.count)
 
     @staticmethod
-    def _reach(joined: list, came: list, end: int, cost: tuple[int, int], segment: StreamedSteps | None) -> None:
+    def _reach(joined: list, came: list, end: int, cost: tuple[int, int], streamed: StreamedSteps | None) -> None:
         if joined[end] is None or cost < joined[end]:
-            joined[end], came[end] = cost, segment
+            joined[end], came[end] = cost, streamed
 
-    def segment(self, first: int, end: int, most: int) -> StreamedSteps | None:
+    def streamed(self, first: int, end: int, most: int) -> StreamedSteps | None:
         """Return the fastest region of these steps within `most` bytes; None if there is none."""
         around = self._bytes_around(first, end)
         if around > most:
@@ -232,9 +232,9 @@ class Partitioner:
                         continue
                 found = None if builder is None else region_of(builder, alignment=self.alignment)
                 self._known[place] = None if found is None else StreamedSteps(first, end - 1, axis, 1, around + found.nbytes)
-            segment = self._known[place]
-            if segment is not None and segment.nbytes <= most:
-                return segment
+            streamed = self._known[place]
+            if streamed is not None and streamed.nbytes <= most:
+                return streamed
         return None
 
     def _axes(self, first: int) -> list[int]:
@@ -263,17 +263,17 @@ class Partitioner:
         return builder
 
     def _stops(self, first: int, end: int) -> bool:
-        """Tell whether no segment from `first` goes as far as `end`."""
+        """Tell whether no region from `first` goes as far as `end`."""
         return all(self._stopped.get((first, axis), self.count) < end for axis in self._axes(first))
 
     def coarser(self, path: Partition) -> Partition:
         """Take as many rows at a time as there is room for."""
-        return self._path([self._coarser(segment, path.nbytes) for segment in path.segments], path.reached)
+        return self._path([self._coarser(streamed, path.nbytes) for streamed in path.regions], path.reached)
 
-    def _coarser(self, segment: StreamedSteps, most: int) -> StreamedSteps:
-        around = self._bytes_around(segment.first, segment.last + 1)
+    def _coarser(self, streamed: StreamedSteps, most: int) -> StreamedSteps:
+        around = self._bytes_around(streamed.first, streamed.last + 1)
         for group in GROUPS:
-            found = region(self.program, self.splits, segment.first, segment.last, segment.axis, group, self.alignment)
+            found = region(self.program, self.splits, streamed.first, streamed.last, streamed.axis, group, self.alignment)
             if found is not None and around + found.nbytes <= most:
-                return replace(segment, group=group, nbytes=around + found.nbytes)
-        return segment
+                return replace(streamed, group=group, nbytes=around + found.nbytes)
+        return streamed

@@ -158,7 +158,7 @@ def merge_region(program: Program, region: Region) -> tuple[Program, Step]:
     results = (*region.results, *region.rings)
     reads = tuple(dict.fromkeys(t for step in steps for t in step.reads if t not in results))
     taken = {step.kernel for step in program.steps}
-    name = f"banded_{steps[0].kernel}"
+    name = f"streamed_{steps[0].kernel}"
     while name in taken:
         name += "_"
     step = Step(name, reads, results, tuple(dict.fromkeys(node for each in steps for node in each.nodes)))

@@ -98,13 +98,12 @@ def _parts(program: Program, alignment: int) -> list[_Part]:
             if what.buffer is not None:
                 uses[what.buffer].append((step, by_kernel, *_range(what, alignment)))
     cuts = [{0, _padded(buffer.nbytes, alignment)} for buffer in program.buffers]
-    for tensor in program.tensors:
-        if tensor.buffer is not None:
-            cuts[tensor.buffer].update(_range(tensor, alignment))
+    for each in program.tensors:
+        if each.buffer is not None:
+            cuts[each.buffer].update(_range(each, alignment))
     found = []
     for buffer, (ends, used) in enumerate(zip(cuts, uses, strict=True)):
-        ends = sorted(ends)
-        for low, high in pairwise(ends):
+        for low, high in pairwise(sorted(ends)):
             steps = [(step, by_kernel) for step, by_kernel, start, stop in used if start < high and low < stop]
             if steps:
                 kernels = frozenset(step for step, by_kernel in steps if by_kernel)

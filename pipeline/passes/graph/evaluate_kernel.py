@@ -12,8 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 import tvm
 from tvm.ir import Call, Expr, TensorLoad, Var
-from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import BufferStore, Cast, FloatImm, For, IntImm, IterVar, PrimFunc, Select, SeqStmt, Stmt
+from tvm.s_tir import SBlock
+from tvm.tirx import Cast, FloatImm, IntImm, IterVar, PrimFunc, Select
+
+from ...tir.index_grid import Unknown
+from ...tir.loop_nests import block_of, nests_in
 
 #: elements gathered one by one at most; whole axes are read without limit
 _MOST_LOOKED_UP = 1 << 20
@@ -28,10 +31,6 @@ _BINARY = {
 _UNARY = {"sqrt": np.sqrt, "fabs": np.abs, "isnan": np.isnan}
 
 
-class _NotSimple(Exception):
-    pass
-
-
 def values_of(kernel: PrimFunc, arguments: Sequence[tvm.runtime.Tensor]) -> list[np.ndarray] | None:
     """Compute the results of `kernel`, its last parameters, from `arguments`; None unless it is simple."""
     if not all(str(each.dtype) in _DTYPES for each in arguments):
@@ -39,39 +38,20 @@ def values_of(kernel: PrimFunc, arguments: Sequence[tvm.runtime.Tensor]) -> list
     try:
         buffers = dict(zip(kernel.params, map(np.from_dlpack, arguments)))
         results = list(kernel.params)[len(arguments) :]
-        body = kernel.body
-        if not isinstance(body, SBlockRealize) or body.iter_values:
-            return None
-        for buffer in (*results, *body.block.alloc_buffers):
+        nests = nests_in(kernel)
+        for buffer in (*results, *kernel.body.block.alloc_buffers):
             buffers[buffer] = np.empty([int(extent) for extent in buffer.ty.shape], _dtype(buffer))
-        inner = body.block.body
         with np.errstate(all="ignore"):
-            for nest in inner.seq if isinstance(inner, SeqStmt) else [inner]:
-                _run(_block(nest), buffers)
-    except _NotSimple:
+            for nest in nests:
+                _run(block_of(nest, in_order=False), buffers)
+    except Unknown:
         return None
     return [buffers[each] for each in results]
 
 
-def _block(stmt: Stmt) -> SBlock:
-    """Return the block of a perfect loop nest. Raises _NotSimple unless each longer axis is one loop."""
-    extents: dict[Var, int] = {}
-    while isinstance(stmt, For):
-        extents[stmt.loop_var] = int(stmt.extent) if isinstance(stmt.extent, IntImm) else 0
-        stmt = stmt.body
-    if not isinstance(stmt, SBlockRealize) or not isinstance(stmt.block.body, BufferStore):
-        raise _NotSimple
-    block = stmt.block
-    plain = all(
-        int(axis.dom.extent) == (extents.pop(value, 0) if isinstance(value, Var) else int(isinstance(value, IntImm)))
-        for axis, value in zip(block.iter_vars, stmt.iter_values)
-    )
-    if not plain or extents or block.init is not None or not isinstance(stmt.predicate, IntImm) or not int(stmt.predicate):
-        raise _NotSimple
-    return block
-
-
 def _run(block: SBlock, buffers: dict[Var, np.ndarray]) -> None:
+    if block.init is not None:
+        raise Unknown("the kernel reduces")
     store, axes = block.body, _Axes(list(block.iter_vars), buffers)
     value = np.broadcast_to(axes.value(store.value), axes.shape)
     target = buffers[store.buffer]
@@ -110,10 +90,10 @@ class _Axes:
         elif isinstance(expr, Call) and len(expr.args) == 1 and _dtype(expr.args[0]).kind == "f":
             function = _UNARY.get(str(getattr(expr.op, "name", "")).rpartition(".")[2])
             if function is None:
-                raise _NotSimple
+                raise Unknown(name)
             made = function(self.value(expr.args[0]))
         else:
-            raise _NotSimple
+            raise Unknown(name)
         return np.asarray(made, dtype)
 
     def whole(self, indices: Sequence[Expr], shape: Sequence[int]) -> dict[int, int] | None:
@@ -129,15 +109,15 @@ class _Axes:
 
     def looked_up(self, indices: Sequence[Expr]) -> tuple[np.ndarray, ...]:
         if np.prod(self.shape) > _MOST_LOOKED_UP:
-            raise _NotSimple
+            raise Unknown("too many elements are read one by one")
         return tuple(np.broadcast_to(self.value(index), self.shape) for index in indices)
 
     def _load(self, load: TensorLoad) -> np.ndarray:
         if load.source not in self._buffers:
-            raise _NotSimple
+            raise Unknown("a buffer is read before it is written")
         array = self._buffers[load.source]
         if _dtype(load) != array.dtype:
-            raise _NotSimple
+            raise Unknown("a buffer is read as another dtype")
         read = self.whole(load.indices, array.shape)
         if read is None:
             return array[self.looked_up(load.indices)]
@@ -150,5 +130,5 @@ class _Axes:
 def _dtype(expr: Expr) -> np.dtype:
     name = str(expr.ty.dtype)
     if name not in _DTYPES:
-        raise _NotSimple
+        raise Unknown(f"numpy and LLVM may differ in {name}")
     return np.dtype(name)

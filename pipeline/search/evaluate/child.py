@@ -63,7 +63,7 @@ class Child:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self._pid = os.fork()
             if self._pid == 0:
-                scorer.outlines.backwards = backwards
+                scorer.summaries.backwards = backwards
                 _serve(theirs, scorer, limits)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _PARENTS)
@@ -117,7 +117,7 @@ def _serve(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> N
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _PARENTS)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, inside C++ too
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        shared = scorer.outlines.lines
+        shared = scorer.summaries.lines
         _close_inherited_files(connection.fileno(), *([] if shared is None else [shared.fileno]))
         while True:
             request, known = connection.recv()

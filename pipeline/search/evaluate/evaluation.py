@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
 from itertools import repeat, tee
+from typing import Any
 
 from tvm.ir import IRModule
 
@@ -150,7 +151,7 @@ class Evaluator:
             for (each, arrangement), outcome in zip(asked, outcomes)
         ]
 
-    def run(self, errands: Iterable[WorkerTask], then: Iterable[tuple[Evaluation, Arrangement]] = ()) -> list[object]:
+    def run(self, errands: Iterable[WorkerTask], then: Iterable[tuple[Evaluation, Arrangement]] = ()) -> list[Any]:
         """Return the result of each task; idle workers meanwhile evaluate the arrangements of `then`."""
         tasks = list(errands)
         ahead = [EvaluationRequest(specs_of(each.module_passes), order=arrangement) for each, arrangement in then]

@@ -46,12 +46,12 @@ class Forked(Workers):
         self._children: list[Child] = []
         self._suspects: set[EvaluationRequest | WorkerTask] = set()
         self._together = math.inf
-        scorer.outlines = ScheduleSummaries(SharedLog())
+        scorer.summaries = ScheduleSummaries(SharedLog())
 
     def close(self) -> None:
         while self._children:
             self._children.pop().end()
-        self._scorer.outlines.end()
+        self._scorer.summaries.end()
 
     def _advance(self, waiting: Waiting, known: frozenset[int]) -> None:
         while waiting and (child := self._idle()):
@@ -60,7 +60,8 @@ class Forked(Workers):
             child.ask(request, known)
         more = bool(waiting) and len(self._children) < self._count
         until = max(0.0, self._together - time.monotonic()) if more else None
-        for child in wait([each for each in self._children if each.request is not None], until):
+        ready = wait([each for each in self._children if each.request is not None], until)
+        for child in [each for each in self._children if each in ready]:
             self._take(child, waiting)
 
     def _idle(self) -> Child | None:

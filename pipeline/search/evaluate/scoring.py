@@ -18,7 +18,7 @@ from ...memory import ALIGNMENT, Footprint, account, bound, plan_arena, ports_fl
 from ...memory.order.best_order import orders_of
 from ...memory.order.step_graph import step_graph
 from ...memory.sharing.share import has_copies
-from ...passes.base import Pass
+from ...passes.base import ModulePass, Pass
 from ...passes.program.order import Order
 from ...passes.program.share import Share
 from ...passes.sequence.apply import apply_program_passes
@@ -26,7 +26,7 @@ from ...passes.sequence.catalogue import parse_spec
 from ...passes.sequence.failures import PassFailure, failure_of
 from ...program import Program, Splits
 from ...targets import Target
-from .state_key import state_key
+from .state_key import StateKeys
 
 Specs = tuple[str, ...]
 #: program passes of a candidate: splits, sharing, and last the order of the kernels
@@ -80,13 +80,14 @@ class EvaluationOutcome:
 class Scorer:
     """Score sequences on one graph, with modules cached by prefix and transition, footprints by state.
 
-    `outlines` are the schedule summaries of all kernels.
+    `summaries` are the schedule summaries of all kernels.
     """
 
     def __init__(self, graph: IRModule, name: str, target: Target, inputs: Ordered[str], outputs: Ordered[str]):
         self._name, self._target, self._inputs, self._outputs = name, target, tuple(inputs), tuple(outputs)
-        self.outlines = ScheduleSummaries()
-        self._modules: dict[Specs, _Reached] = {(): (graph, state_key(graph))}
+        self.summaries = ScheduleSummaries()
+        self._keys = StateKeys()
+        self._modules: dict[Specs, _Reached] = {(): (graph, self._keys.key(graph))}
         self._transitions: dict[tuple[int, str], _Reached | PassFailure] = {}
         self._scored: dict[int, EvaluationOutcome] = {}
         self._splittable: dict[tuple[int, bool], tuple[Program, Mapping[str, Splits]]] = {}
@@ -140,7 +141,7 @@ class Scorer:
 
     def planned(self, lowered: Lowered) -> tuple[Lowered, int]:
         """Summarise the schedules of all kernels, see `schedule_program.summarise_schedules`."""
-        return summarise_schedules(lowered, self.outlines)
+        return summarise_schedules(lowered, self.summaries)
 
     def _module(self, specs: Specs) -> _Reached:
         """Return the module after the passes with its state key; exceptions of a pass propagate."""
@@ -148,12 +149,25 @@ class Scorer:
             before, key = self._module(specs[:-1])
             edge = (key, specs[-1])
             if edge not in self._transitions:
-                self._transitions[edge] = _applied(specs[-1], before)
+                self._transitions[edge] = self._applied(specs[-1], before, key)
             reached = self._transitions[edge]
             if isinstance(reached, PassFailure):
                 raise reached
             self._modules[specs] = reached
         return self._modules[specs]
+
+    def _applied(self, spec: str, before: IRModule, key: int) -> _Reached | PassFailure:
+        """Return the module after a pass, with its state key; or the failure, which would come again. Bugs go through."""
+        try:
+            each = parse_spec(spec)
+            assert isinstance(each, ModulePass)
+            after = each.apply(before)
+            return after, key if after.same_as(before) else self._keys.key(after)
+        except Exception as error:
+            failure = failure_of(error)
+            if failure is None:
+                raise
+            return failure
 
     def _ordered(self, module: IRModule, key: int, order: Arrangement, below: int | None) -> EvaluationOutcome:
         lowered, workspace = apply_program_passes(self._lowered(module), order, self.planned)
@@ -189,26 +203,14 @@ class Scorer:
         return account(program, plan, workspace=workspace, code=0, weights_in_place=in_place)
 
 
-def _applied(spec: str, module: IRModule) -> _Reached | PassFailure:
-    """Return the module after the pass, with its state key; or the failure, which would come again. Bugs go through."""
-    try:
-        after = parse_spec(spec).apply(module)
-        return after, state_key(after)
-    except Exception as error:
-        failure = failure_of(error)
-        if failure is None:
-            raise
-        return failure
-
-
 def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangement, Program]]:
     """List distinct sharings, none included, each in the cheap order of lowest bound.
 
     Returns bound, passes and program of each, by increasing bound, then by number of kernels.
     """
     found: dict[Program, tuple[int, Arrangement, Program]] = {}
-    ways = ((), (Share(copies=0),), (Share(),))
-    for sharing in ways if has_copies(program) else ways[:2]:
+    sharings = ((), (Share(copies=0),), (Share(),))
+    for sharing in sharings if has_copies(program) else sharings[:2]:
         shared = program if not sharing else sharing[0].rearrange(program)
         if shared in found:
             continue
@@ -216,7 +218,7 @@ def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangemen
         if alignment != ALIGNMENT:
             graph = step_graph(shared, alignment)
         bounds = [(max(graph.alive(order)), name, order) for name, order in orders_of(named)]
-        least, name, order = min(bounds, key=lambda way: way[0])
+        least, name, order = min(bounds, key=lambda each: each[0])
         found[shared] = (least, (*sharing, Order(by=name)), shared.reordered(order))
     return sorted(found.values(), key=lambda each: (each[0], len(each[2].steps)))
 

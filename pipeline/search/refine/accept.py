@@ -28,7 +28,7 @@ class Accepted:
     no evaluated state can be refined to less.
     """
 
-    pulled: Refinement
+    refinement: Refinement
     ablation: tuple[Worth, ...]
     rejected: dict[str, str]
     complete: bool
@@ -59,12 +59,12 @@ def accepted(
         best = [evaluator.finest_order(each[:ORDERED]) for each in trace.finalists()]
         choices, complete = [_Choice(each, each.cost[0]) for each in best], True
     for choice in sorted(choices, key=lambda each: each.rank):
-        pulled, ablation = _shortest(evaluator, splitter, choice, extra_compute, rungs)
-        failures |= pulled.failures
-        reason = refuse(pulled.best.sequence) if pulled.best.loss else ""
+        refinement, ablation = _shortest(evaluator, splitter, choice, extra_compute, rungs)
+        failures |= refinement.failures
+        reason = refuse(refinement.best.sequence) if refinement.best.loss else ""
         if not reason:
-            return Accepted(replace(pulled, failures=failures), ablation, rejected, complete)
-        rejected["; ".join(pulled.best.sequence.specs)] = reason
+            return Accepted(replace(refinement, failures=failures), ablation, rejected, complete)
+        rejected["; ".join(refinement.best.sequence.specs)] = reason
     raise ModelError(f"No sequence was accepted: {reason}", "Raise the error allowed, or search without lossy passes.")
 
 
@@ -90,11 +90,11 @@ def _shortest(
     evaluator: Evaluator, splitter: Splitter, choice: _Choice, extra_compute: float | None, rungs: Ordered[float]
 ) -> tuple[Refinement, tuple[Worth, ...]]:
     """Minimise and refine a choice, at the objective that was reached."""
-    pulled, ablation = _minimised(evaluator, splitter, choice, extra_compute, rungs)
-    if pulled.best.key != choice.found.key and pulled.best.cost[0] != choice.reached:
+    refinement, ablation = _minimised(evaluator, splitter, choice, extra_compute, rungs)
+    if refinement.best.key != choice.found.key and refinement.best.cost[0] != choice.reached:
         # the search compares its own states: a shorter sequence to another state must reach the same objective
-        pulled, ablation = _minimised(evaluator, splitter, choice, extra_compute, rungs, same_state=True)
-    return pulled, ablation
+        refinement, ablation = _minimised(evaluator, splitter, choice, extra_compute, rungs, same_state=True)
+    return refinement, ablation
 
 
 def _minimised(

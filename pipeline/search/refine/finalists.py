@@ -128,9 +128,9 @@ class _Race:
             if sum(_footprint(each).kernels for each, _ in looked_at) >= self._kernels:
                 self._left_out += going
                 continue
-            found = sorted(zip(going, self._splitter.ways_of(going)), key=_needed)
-            for each, ways in found:
-                self._try(each, lowest(ways))
+            found = sorted(zip(going, self._splitter.plans_of(going)), key=_needed)
+            for each, plans in found:
+                self._try(each, lowest(plans))
             self.reorder(going)
             looked_at += found
         return sorted(looked_at, key=_needed)
@@ -143,28 +143,28 @@ class _Race:
             if steps >= STEPS * self._kernels:
                 self._left_out += going
                 continue
-            asked = [(each, ways) for each, ways in wave if each in going]
-            for (each, ways), way in zip(asked, self._splitter.lowest_of(asked, extra_compute)):
-                steps += self._splitter.tried(ways, extra_compute)
-                self._try(each, way)
+            asked = [(each, plans) for each, plans in wave if each in going]
+            for (each, plans), plan in zip(asked, self._splitter.lowest_of(asked, extra_compute)):
+                steps += self._splitter.tried(plans, extra_compute)
+                self._try(each, plan)
 
     def _going(self, finalists: Iterable[Evaluation]) -> list[Evaluation]:
         """Filter finalists by bound: it must be below the best so far."""
         return [each for each in finalists if each.least < self.limit]
 
-    def _try(self, finalist: Evaluation, way: SplitPlan) -> None:
-        if not way.promises(finalist, self.limit):
+    def _try(self, finalist: Evaluation, plan: SplitPlan) -> None:
+        if not plan.promises(finalist, self.limit):
             return
-        worked = [each for each in self._splitter.evaluations(finalist, way) if each.footprint is not None]
+        worked = [each for each in self._splitter.evaluations(finalist, plan) if each.footprint is not None]
         if worked:
             self.take(finalist, [self._evaluator.finest_order(sorted(worked, key=lambda each: each.score))])
 
 
 def _needed(looked_at: _Looked) -> int:
     """Estimate the ram of a finalist with splits, before memory is shared."""
-    finalist, ways = looked_at
+    finalist, plans = looked_at
     whole = _footprint(finalist)
-    return min(way.nbytes for way in ways) + whole.ram - whole.arena
+    return min(plan.nbytes for plan in plans) + whole.ram - whole.arena
 
 
 def _waves(items: Iterable[_Item]) -> Iterator[list[_Item]]:

@@ -59,18 +59,18 @@ def refine(
     between whole kernels and splits, as in `Splitter.rungs`; they are among `tried`, never `best`.
     """
     refiner = _Refiner(evaluator, splitter, found)
-    refiner.pull("given", evaluator.arranged(found, (Order(by="given"),)))
-    refiner.pull("order", evaluator.arranged(found, (Order(by="best"),)))
-    refiner.pull("share", evaluator.finest_order([found]))
+    refiner.take("given", evaluator.arranged(found, (Order(by="given"),)))
+    refiner.take("order", evaluator.arranged(found, (Order(by="best"),)))
+    refiner.take("share", evaluator.finest_order([found]))
     if max_extra_compute is None:
         return refiner.result("splits are off, or the budget is met already")
-    known = splitter.ways(found)
+    known = splitter.plans(found)
     splitter.look_ahead(found, known, max_extra_compute, refiner.ram)
     refiner.split("split", lowest(known))
     repeating = splitter.lowest(found, known, max_extra_compute)
     refiner.split("repeat", repeating)
-    for way in splitter.rungs(lowest(known), rungs):
-        refiner.rung(way)
+    for plan in splitter.rungs(lowest(known), rungs):
+        refiner.rung(plan)
     reason = _no_next(refiner, repeating, max_extra_compute)
     result = refiner.result(reason)
     if not reason:
@@ -78,13 +78,13 @@ def refine(
     return replace(result, levers=tuple(refiner.levers), failures=refiner.failures)
 
 
-def _no_next(refiner: _Refiner, way: SplitPlan, limit: float) -> str:
+def _no_next(refiner: _Refiner, plan: SplitPlan, limit: float) -> str:
     """Return why twice the limit is not tried; empty if it is worth trying."""
     if limit == 0:
         return "nothing may be run again"
-    if refiner.arena <= way.unavoidable:
+    if refiner.arena <= plan.unavoidable:
         return "the inputs or the outputs of the model alone take as much"
-    if not way.refused:
+    if not plan.refused:
         return f"the limit of {limit:.0%} extra compute excluded nothing"
     return ""
 
@@ -103,7 +103,7 @@ class _Refiner:
         self._evaluator, self._splitter, self._found = evaluator, splitter, found
         self._best: Evaluation | None = None
 
-    def pull(self, lever: str, tried: Evaluation | None, extra_compute: float = 0.0) -> None:
+    def take(self, lever: str, tried: Evaluation | None, extra_compute: float = 0.0) -> None:
         if tried is not None and tried.footprint is None:
             self.failures["; ".join(specs_of(tried.passes))] = tried.failure
         elif tried is not None:
@@ -116,20 +116,20 @@ class _Refiner:
             passes = specs_of(each for each in self._best.passes if not isinstance(each, ModulePass))
             self.levers.append(Lever(lever, self.arena, self.extra_compute, passes))
 
-    def split(self, lever: str, way: SplitPlan) -> None:
+    def split(self, lever: str, plan: SplitPlan) -> None:
         best = None
-        if way.promises(self._found, self.ram):
-            worked = self._worked(way)
+        if plan.promises(self._found, self.ram):
+            worked = self._worked(plan)
             if worked:
                 best = self._evaluator.finest_order(worked)
-        self.pull(lever, best, way.extra_compute)
+        self.take(lever, best, plan.extra_compute)
 
-    def rung(self, way: SplitPlan) -> None:
-        self.tried += [Attempt("rung", each, way.extra_compute) for each in self._worked(way)[:1]]
+    def rung(self, plan: SplitPlan) -> None:
+        self.tried += [Attempt("rung", each, plan.extra_compute) for each in self._worked(plan)[:1]]
 
-    def _worked(self, way: SplitPlan) -> list[Evaluation]:
+    def _worked(self, plan: SplitPlan) -> list[Evaluation]:
         """Evaluate a split plan; return the candidates that succeed, best first."""
-        tried = self._splitter.evaluations(self._found, way)
+        tried = self._splitter.evaluations(self._found, plan)
         worked = [each for each in tried if each.footprint is not None]
         self.failures |= {"; ".join(specs_of(each.passes)): each.failure for each in tried if each not in worked}
         return sorted(worked, key=lambda each: each.score)

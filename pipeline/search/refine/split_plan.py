@@ -16,17 +16,17 @@ from ..evaluate.evaluation import Evaluation
 from ..evaluate.scoring import Arrangement, arrangements
 
 
-def lowest(ways: Iterable[SplitPlan]) -> SplitPlan:
+def lowest(plans: Iterable[SplitPlan]) -> SplitPlan:
     """Return the plan of least bound, among the two of least bytes before sharing."""
     # sharing takes longest: only for the plans that need least without it
-    return min(sorted(ways, key=lambda way: way.nbytes)[:2], key=lambda way: way.bound)
+    return min(sorted(plans, key=lambda plan: plan.nbytes)[:2], key=lambda plan: plan.bound)
 
 
 @dataclass(frozen=True)
 class SplitPlan:
     """Plan to split a program that `before` has cut and ordered.
 
-    `repeats` are applied first; `segments` are the steps of the repeated program that are streamed as one.
+    `repeats` are applied first; `regions` are the steps of the repeated program that are streamed as one.
     """
 
     before: Arrangement
@@ -34,7 +34,7 @@ class SplitPlan:
     splits: Mapping[str, Splits]
     alignment: int
     repeats: tuple[Repeat, ...] = ()
-    segments: tuple[StreamedSteps, ...] = ()
+    regions: tuple[StreamedSteps, ...] = ()
     #: bytes alive at the fullest step before memory is shared
     nbytes: int = 0
     #: the limit of extra compute excluded repeats
@@ -50,7 +50,7 @@ class SplitPlan:
     @cached_property
     def arrangements(self) -> list[tuple[int, Arrangement, Program]]:
         """Return the sharings of the split program, by increasing bound."""
-        return arrangements(apply_partition(self.repeated, self.splits, self.segments, self.alignment), self.alignment)
+        return arrangements(apply_partition(self.repeated, self.splits, self.regions, self.alignment), self.alignment)
 
     @property
     def bound(self) -> int:
@@ -58,7 +58,7 @@ class SplitPlan:
 
     @cached_property
     def fewest(self) -> SplitPlan:
-        """Return this plan without redundant segments."""
+        """Return this plan without redundant regions."""
         return _as_few_as_needed(self)
 
     @property
@@ -95,23 +95,23 @@ class SplitPlan:
 
     @property
     def passes(self) -> Arrangement:
-        """Return the plan as passes; the last segment first, so that the step numbers of the others stay."""
+        """Return the plan as passes; the last region first, so that the step numbers of the others stay."""
         repeats = (Rematerialise("+".join(map(str, each.steps)), each.before) for each in self.repeats)
-        return (*self.before, *repeats, *(_pass(self.repeated, segment) for segment in reversed(self.segments)))
+        return (*self.before, *repeats, *(_pass(self.repeated, region) for region in reversed(self.regions)))
 
 
-def _as_few_as_needed(way: SplitPlan) -> SplitPlan:
-    """Remove segments that are redundant once memory is shared, trying the longest first."""
-    for segment in sorted(way.segments, key=lambda each: (each.first - each.last, each.first)):
-        fewer = replace(way, segments=tuple(each for each in way.segments if each is not segment))
-        if fewer.bound <= way.bound:
-            way = fewer
-    return way
+def _as_few_as_needed(plan: SplitPlan) -> SplitPlan:
+    """Remove regions that are redundant once memory is shared, trying the longest first."""
+    for region in sorted(plan.regions, key=lambda each: (each.first - each.last, each.first)):
+        fewer = replace(plan, regions=tuple(each for each in plan.regions if each is not region))
+        if fewer.bound <= plan.bound:
+            plan = fewer
+    return plan
 
 
-def _pass(program: Program, segment: StreamedSteps) -> SplitPass:
-    steps = f"{segment.first}-{segment.last}"
-    shape = program.tensors[program.steps[segment.first].writes[0]].shape
-    if segment.axis == CHANNELS and len(shape) > 2:
-        return SplitChannels(steps, segment.group)
-    return SplitRows(steps, segment.axis, segment.group)
+def _pass(program: Program, region: StreamedSteps) -> SplitPass:
+    steps = f"{region.first}-{region.last}"
+    shape = program.tensors[program.steps[region.first].writes[0]].shape
+    if region.axis == CHANNELS and len(shape) > 2:
+        return SplitChannels(steps, region.group)
+    return SplitRows(steps, region.axis, region.group)

@@ -1,6 +1,6 @@
 """Search split plans below the floor of whole kernels: streaming regions and repeats.
 
-    cut or not ─► order ─► repeats ─► path of least fullest edge (a partition) ─► redundant segments removed
+    cut or not ─► order ─► repeats ─► path of least fullest edge (a partition) ─► redundant regions removed
 
 Plans are compared on programs without kernels: a streamed kernel is made only for the footprint of the result.
 """
@@ -33,41 +33,41 @@ class Splitter:
         self._paths: dict[_Form, Partition] = {}
         self._repeating: dict[tuple[_Form, float, int], RepeatResult] = {}
 
-    def ways(self, found: Evaluation) -> tuple[SplitPlan, ...]:
+    def plans(self, found: Evaluation) -> tuple[SplitPlan, ...]:
         """Return the best plan of `found` per distinct order, with whole and with cut sums."""
-        (ways,) = self.ways_of([found])
-        return ways
+        (plans,) = self.plans_of([found])
+        return plans
 
-    def look_ahead(self, found: Evaluation, ways: Iterable[SplitPlan], extra_compute: float, ram: int) -> None:
+    def look_ahead(self, found: Evaluation, plans: Iterable[SplitPlan], extra_compute: float, ram: int) -> None:
         """Compute ahead, in parallel, for `lowest` with this limit and `evaluations` of the lowest plan.
 
         The latter only if that plan, without repeats, may lead to less `ram`.
         """
-        way = lowest(ways)
-        arranged = [(found, each) for each in way.shared] if way.promises(found, ram) else []
-        self._repeat([(found, ways)], extra_compute, arranged)
+        plan = lowest(plans)
+        arranged = [(found, each) for each in plan.shared] if plan.promises(found, ram) else []
+        self._repeat([(found, plans)], extra_compute, arranged)
 
-    def lowest(self, found: Evaluation, ways: Iterable[SplitPlan], extra_compute: float, steps: int = TRIED_STEPS) -> SplitPlan:
+    def lowest(self, found: Evaluation, plans: Iterable[SplitPlan], extra_compute: float, steps: int = TRIED_STEPS) -> SplitPlan:
         """Return the plan of least bound with up to this fraction of extra arithmetic.
 
         `steps` as in memory.streaming.rematerialise.
         """
-        (way,) = self.lowest_of([(found, ways)], extra_compute, steps)
-        return way
+        (plan,) = self.lowest_of([(found, plans)], extra_compute, steps)
+        return plan
 
     def lowest_of(
         self, asked: Sequence[tuple[Evaluation, Iterable[SplitPlan]]], extra_compute: float, steps: int = TRIED_STEPS
     ) -> list[SplitPlan]:
         """Return `lowest` of each candidate and its plans; several are computed at once."""
         found = []
-        for (_, ways), repeating in zip(asked, self._repeat(asked, extra_compute, steps=steps)):
-            best = min([lowest(ways), *repeating], key=lambda way: way.bound)
-            found.append(replace(best, refused=any(way.refused for way in repeating)))
+        for (_, plans), repeating in zip(asked, self._repeat(asked, extra_compute, steps=steps)):
+            best = min([lowest(plans), *repeating], key=lambda plan: plan.bound)
+            found.append(replace(best, refused=any(plan.refused for plan in repeating)))
         return found
 
-    def tried(self, ways: Iterable[SplitPlan], extra_compute: float, steps: int = TRIED_STEPS) -> int:
+    def tried(self, plans: Iterable[SplitPlan], extra_compute: float, steps: int = TRIED_STEPS) -> int:
         """Count the steps on which repeats were tried for these plans."""
-        places = {(_form(way), extra_compute, steps) for way in _different(ways)}
+        places = {(_form(plan), extra_compute, steps) for plan in _different(plans)}
         return sum(self._repeating[place].tried for place in places if place in self._repeating)
 
     def _repeat(
@@ -80,40 +80,40 @@ class Splitter:
         """Add repeats to the distinct plans of each candidate, within this fraction of extra arithmetic."""
         if extra_compute <= 0:
             return [[] for _ in asked]
-        different = [list(_different(ways)) for _, ways in asked]
+        different = [list(_different(plans)) for _, plans in asked]
         repeats = partial(_repeats, extra_compute=extra_compute, steps=steps)
         new: dict[tuple[_Form, float, int], WorkerTask] = {}
-        for (found, _), ways in zip(asked, different):
-            for way in ways:
-                place = (_form(way), extra_compute, steps)
+        for (found, _), plans in zip(asked, different):
+            for plan in plans:
+                place = (_form(plan), extra_compute, steps)
                 if place not in self._repeating:
-                    new.setdefault(place, WorkerTask(specs_of(found.module_passes), partial(repeats, way=way)))
+                    new.setdefault(place, WorkerTask(specs_of(found.module_passes), partial(repeats, plan=plan)))
         self._repeating |= zip(new, self._evaluator.run(new.values(), then))
-        return [[_with_repeats(way, self._repeating[_form(way), extra_compute, steps]) for way in ways] for ways in different]
+        return [[_with_repeats(plan, self._repeating[_form(plan), extra_compute, steps]) for plan in plans] for plans in different]
 
-    def evaluations(self, found: Evaluation, way: SplitPlan) -> list[Evaluation]:
-        """Evaluate a plan after the module passes of `found`, without redundant segments.
+    def evaluations(self, found: Evaluation, plan: SplitPlan) -> list[Evaluation]:
+        """Evaluate a plan after the module passes of `found`, without redundant regions.
 
         One evaluation for each of the two most promising sharings; no footprint if one fails.
         """
-        return [self._evaluator.arranged(found, each) for each in way.shared]
+        return [self._evaluator.arranged(found, each) for each in plan.shared]
 
-    def rungs(self, way: SplitPlan, fractions: Iterable[float]) -> list[SplitPlan]:
+    def rungs(self, plan: SplitPlan, fractions: Iterable[float]) -> list[SplitPlan]:
         """Coarsen a plan towards whole kernels: fewer steps streamed, more rows at a time.
 
         A fraction of 0.1 allows a tenth of the bytes between the plan and whole kernels on top of the plan's.
         """
-        paths = Partitioner(way.repeated, way.splits, way.alignment)
-        whole = max(paths.alone, default=way.nbytes)
+        paths = Partitioner(plan.repeated, plan.splits, plan.alignment)
+        whole = max(paths.alone, default=plan.nbytes)
         found: dict[tuple[StreamedSteps, ...], SplitPlan] = {}
         for fraction in fractions:
-            path = paths.coarser(paths.within(way.nbytes + int(fraction * (whole - way.nbytes))))
-            if path.segments and path.segments != way.segments:
-                found.setdefault(path.segments, replace(way, segments=path.segments, nbytes=path.nbytes))
+            path = paths.coarser(paths.within(plan.nbytes + int(fraction * (whole - plan.nbytes))))
+            if path.regions and path.regions != plan.regions:
+                found.setdefault(path.regions, replace(plan, regions=path.regions, nbytes=path.nbytes))
         return list(found.values())
 
-    def ways_of(self, founds: Sequence[Evaluation]) -> list[tuple[SplitPlan, ...]]:
-        """Return `ways` of each candidate; several are computed at once."""
+    def plans_of(self, founds: Sequence[Evaluation]) -> list[tuple[SplitPlan, ...]]:
+        """Return `plans` of each candidate; several are computed at once."""
         alignment = self._evaluator.target.alignment
         orders = tuple(Order(by=name) for name in (*CHEAP_ORDERS, "best"))
         tasks = []
@@ -128,7 +128,7 @@ class Splitter:
                 if _form(one) not in self._paths:
                     new.setdefault(_form(one), WorkerTask(task.specs, partial(_path, ordered=one, alignment=alignment)))
         self._paths |= zip(new, self._evaluator.run(new.values()))
-        return [tuple(_way(one, self._paths[_form(one)], alignment) for one in of_one) for of_one in programs]
+        return [tuple(_plan(one, self._paths[_form(one)], alignment) for one in of_one) for of_one in programs]
 
 
 class _Ordered(NamedTuple):
@@ -139,7 +139,7 @@ class _Ordered(NamedTuple):
     splits: Mapping[str, Splits]
 
 
-#: a program without names and the splits of its steps: segments and repeats depend on nothing else
+#: a program without names and the splits of its steps: regions and repeats depend on nothing else
 _Form = tuple[Program, tuple[Splits, ...]]
 
 
@@ -173,24 +173,24 @@ def _path(_: Scorer, ordered: _Ordered, alignment: int) -> Partition:
     return best_partition(ordered.program, ordered.splits, alignment)
 
 
-def _way(ordered: _Ordered, path: Partition, alignment: int) -> SplitPlan:
-    return SplitPlan(*ordered, alignment, segments=path.segments, nbytes=path.nbytes)
+def _plan(ordered: _Ordered, path: Partition, alignment: int) -> SplitPlan:
+    return SplitPlan(*ordered, alignment, regions=path.regions, nbytes=path.nbytes)
 
 
-def _different(ways: Iterable[SplitPlan]) -> Iterator[SplitPlan]:
+def _different(plans: Iterable[SplitPlan]) -> Iterator[SplitPlan]:
     """Yield the best plan with whole sums, and the best with cut sums."""
-    ways = tuple(ways)
+    plans = tuple(plans)
     for cut in (False, True):
-        of_kind = [way for way in ways if (CutSums() in way.before) == cut]
+        of_kind = [plan for plan in plans if (CutSums() in plan.before) == cut]
         if of_kind:
-            yield min(of_kind, key=lambda way: way.nbytes)
+            yield min(of_kind, key=lambda plan: plan.nbytes)
 
 
-def _repeats(_: Scorer, way: SplitPlan, extra_compute: float, steps: int) -> RepeatResult:
-    work = int(extra_compute * work_of(way.program, way.splits))
-    return best_repeats(way.program, way.splits, work, way.alignment, steps)
+def _repeats(_: Scorer, plan: SplitPlan, extra_compute: float, steps: int) -> RepeatResult:
+    work = int(extra_compute * work_of(plan.program, plan.splits))
+    return best_repeats(plan.program, plan.splits, work, plan.alignment, steps)
 
 
-def _with_repeats(way: SplitPlan, found: RepeatResult) -> SplitPlan:
+def _with_repeats(plan: SplitPlan, found: RepeatResult) -> SplitPlan:
     path = found.path
-    return replace(way, repeats=found.repeats, segments=path.segments, nbytes=path.nbytes, refused=found.refused)
+    return replace(plan, repeats=found.repeats, regions=path.regions, nbytes=path.nbytes, refused=found.refused)

@@ -72,7 +72,8 @@ class _TransferGraph:
 
     def detect(self, key: int) -> None:
         """Try all actions on a state; record effective ones as opportunities, here and along the graph."""
-        for action in (*self.trace.passes, *TAILS):
+        actions: tuple[Pass | tuple[Pass, ...], ...] = (*self.trace.passes, *TAILS)
+        for action in actions:
             if self.trace.finished:
                 return
             if self._changes(key, action):

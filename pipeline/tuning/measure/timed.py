@@ -7,6 +7,7 @@ from memory, and the best tile with warm caches may be worse than the rules' (Re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tvm
@@ -77,7 +78,7 @@ class TimingHarness(Harness):
         """Return the runs per measurement of a kernel with this duration; 1 with cold caches."""
         return 1 if self._flushed else max(1, round(_SECONDS / max(seconds, 1e-9)))
 
-    def _timer(self, schedule: Schedule, number: int, repeat: int) -> Callable[..., object]:
+    def _timer(self, schedule: Schedule, number: int, repeat: int) -> Callable[..., Any]:
         module = self._module(schedule)
         return module.time_evaluator(_NAME, tvm.cpu(), number=number, repeat=repeat, cache_flush_bytes=self._flushed)
 
@@ -85,9 +86,9 @@ class TimingHarness(Harness):
         self.build([schedule])
         return self._built[id(schedule)][1]
 
-    def _arguments(self, values: list[Value], guards: list[np.ndarray] | None = None) -> list[object]:
+    def _arguments(self, values: list[Value], guards: list[np.ndarray] | None = None) -> list[Any]:
         """Return the arguments of a call; append the guard behind each operand to `guards`."""
-        found: list[object] = []
+        found: list[Any] = []
         for value in values:
             if isinstance(value, int):
                 found.append(value)

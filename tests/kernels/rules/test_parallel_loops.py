@@ -55,7 +55,7 @@ def agrees(program, threads, wanted=True):
         ways = {
             name: made[min(number, len(made) - 1)]
             for name, kernel in program.kernels.items()
-            for made in [list(schedules(kernel, frozenset(), Machine()).ways())]
+            for made in [list(schedules(kernel, frozenset(), Machine()).candidates())]
         }
         kernels = {name: parallelise_loops(way.kernel, threads) for name, way in ways.items()}
         if number == 0 and wanted:

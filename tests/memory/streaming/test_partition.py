@@ -52,10 +52,10 @@ def test_the_joined_program_needs_what_was_said_and_never_more_than_before(case,
     path = best_partition(program, splits, alignment)
     assert path.complete and path.reached == len(program.steps)
     assert path.nbytes <= bound(program, alignment=alignment)
-    ends = [-1, *(number for each in path.segments for number in (each.first, each.last)), len(program.steps)]
+    ends = [-1, *(number for each in path.regions for number in (each.first, each.last)), len(program.steps)]
     assert ends == sorted(ends)
     after = program
-    for each in reversed(path.segments):
+    for each in reversed(path.regions):
         found = region(program, splits, each.first, each.last, each.axis, each.group, alignment)
         after, _ = merge_region(after, found)
     assert bound(after, alignment=alignment) == path.nbytes
@@ -74,10 +74,10 @@ def stack(rows: int = 48, columns: int = 64):
 
 def test_rows_are_taken_many_at_a_time_where_that_costs_nothing():
     program, splits = stack()
-    (segment,) = best_partition(program, splits).segments
-    assert (segment.first, segment.last, segment.axis) == (0, 2, 0)
+    (streamed,) = best_partition(program, splits).regions
+    assert (streamed.first, streamed.last, streamed.axis) == (0, 2, 0)
     one_by_one = region(program, splits, 0, 2, 0, 1)
-    assert segment.group == 1 and one_by_one.nbytes == (3 + 8) * 64
+    assert streamed.group == 1 and one_by_one.nbytes == (3 + 8) * 64
 
 
 def test_the_group_is_the_largest_there_is_room_for():
@@ -90,12 +90,12 @@ def test_the_group_is_the_largest_there_is_room_for():
     program, splits = builder.program()
     path = best_partition(program, splits)
     assert path.nbytes == (8 + 32) * 64
-    (segment,) = path.segments
-    assert segment.group in GROUPS
-    for group in GROUPS[: GROUPS.index(segment.group)]:
-        found = region(program, splits, segment.first, segment.last, segment.axis, group)
+    (streamed,) = path.regions
+    assert streamed.group in GROUPS
+    for group in GROUPS[: GROUPS.index(streamed.group)]:
+        found = region(program, splits, streamed.first, streamed.last, streamed.axis, group)
         assert found is None or found.nbytes + (8 + 8) * 64 > path.nbytes
-    assert segment.nbytes <= path.nbytes
+    assert streamed.nbytes <= path.nbytes
 
 
 def test_without_ways_to_split_there_is_one_path():
@@ -103,12 +103,12 @@ def test_without_ways_to_split_there_is_one_path():
     builder.step((builder.step((builder.tensor(4, 64),), (16, 64)),), (4, 64))
     program, splits = builder.program()
     path = best_partition(program, splits)
-    assert (path.segments, path.nbytes) == ((), 20 * 64)
+    assert (path.regions, path.nbytes) == ((), 20 * 64)
 
 
 def test_a_program_without_steps():
     path = best_partition(Program("empty", (), (), (), (), (), ()), {})
-    assert path.complete and (path.segments, path.nbytes) == ((), 0)
+    assert path.complete and (path.regions, path.nbytes) == ((), 0)
 
 
 @given(programs(), st.sampled_from([1, 64]))

@@ -112,4 +112,4 @@ def test_steps_before_and_after():
         ]
 
     assert described(program) == ["k0: b0 -> b1[12, 8]", "k1: b1 -> b2[12, 8]", "k2: b2 -> b3[6, 8]"]
-    assert described(after) == ["banded_k0: b0 -> b3[6, 8] b1[6, 8] b2[4, 8]"]
+    assert described(after) == ["streamed_k0: b0 -> b3[6, 8] b1[6, 8] b2[4, 8]"]

@@ -1,0 +1,24 @@
+"""Gather the footprints and the measurement of a model into its report."""
+
+from __future__ import annotations
+
+from ..frontend.imported_model import ImportedModel
+from ..memory.footprint import Baseline, Budget, Footprint, FootprintReport, Measured
+from ..targets import Target
+
+
+def footprint_report(
+    imported: ImportedModel,
+    target: Target,
+    budget: Budget | None,
+    best: Footprint,
+    baseline: Footprint,
+    measured: Measured,
+    exact: bool,
+    baseline_code: int | None = None,
+) -> FootprintReport:
+    """Report `best` beside `baseline`, whose code is in bytes, with the limits of `budget` or of the device."""
+    report = FootprintReport(
+        imported.name, target.name, imported.start, best, Baseline.of(baseline, baseline_code), measured, exact=exact
+    )
+    return report.within(budget or Budget(), target.ram, target.flash)

@@ -1,0 +1,130 @@
+"""Commands on models: optimize, compile, tune, profile, learn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..tuning.settings import TuneSettings
+from .option_groups import DeviceOptions, Evaluations, ModelOptions, SearchOptions, Seed, TargetName, grouped
+from .output import print_table, show_report
+
+Model = Annotated[str, typer.Argument(help="ONNX file, or pypi:PACKAGE==VERSION!path/in/wheel.onnx")]
+Out = Annotated[Path, typer.Option("--out", help="write the results to this folder")]
+SequenceFile = Annotated[Path | None, typer.Option("--sequence", help="replay this sequence.json; default: search for a sequence")]
+
+
+@grouped
+def optimize(model: Model, device: DeviceOptions, out: Out, given: ModelOptions, search: SearchOptions) -> None:
+    """Search the sequence of passes with the smallest footprint.
+
+    Exit code 1: the predicted footprint exceeds --budget, or the device's capacity.
+    All results are written either way.
+    """
+    from .. import api
+    from ..report.progress import console_progress
+
+    with console_progress() as progress:
+        report = api.optimize(
+            model, device.device(), device.limits(), out=out, search=search.settings(), progress=progress,
+            **given.keywords(),
+        )  # fmt: skip
+    show_report(report, out, front=search.max_latency is not None)
+
+
+@grouped
+def compile_(
+    model: Model,
+    device: DeviceOptions,
+    out: Out,
+    given: ModelOptions,
+    search: SearchOptions,
+    sequence: SequenceFile = None,
+    tuning: Annotated[Path | None, typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")] = None,
+) -> None:
+    """Build the library, run it, compare it with ONNX Runtime, measure it.
+
+    Exit code 1: the footprint exceeds --budget, or the device's capacity.
+    All results are written either way.
+    """
+    from .. import api
+    from ..report.progress import console_progress
+
+    verify = api.VerifySettings(seed=search.seed, max_error=search.max_error)
+    with console_progress() as progress:
+        report = api.compile_model(
+            model, device.device(), device.limits(), out=out, sequence=sequence, tuning=tuning,
+            search=search.settings(), verify=verify, progress=progress, **given.keywords(),
+        )  # fmt: skip
+    show_report(report, out, searched=sequence is None, front=search.max_latency is not None)
+
+
+@grouped
+def tune(
+    model: Model,
+    target: TargetName,
+    out: Annotated[Path, typer.Option("--out", help="write tuning.json to this file")],
+    given: ModelOptions,
+    sequence: SequenceFile = None,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="tune for this many seconds; 0: tune nothing")] = TuneSettings.seconds,
+    trials: Annotated[int, typer.Option("--trials", min=0, help="let MetaSchedule measure at most this many schedules per kernel")] = TuneSettings.trials,
+    seed: Seed = TuneSettings.seed,
+) -> None:
+    """Tune layouts and the schedules of the slowest kernels, for `compile --tuning`."""
+    from .. import api
+    from ..report.progress import console_progress
+    from ..report.tuning_table import tuning_table
+    from ..targets.catalogue import get_target
+
+    with console_progress() as progress:
+        found = api.tune(
+            model, get_target(target, Path()), out, sequence=sequence, settings=api.TuneSettings(seconds, seed, trials),
+            search=api.SearchSettings(seed=seed), progress=progress, **given.keywords(),
+        )  # fmt: skip
+    print_table(tuning_table(found))
+
+
+@grouped
+def profile(
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", help="write effects.json to this file, and its picture beside it")],
+    given: ModelOptions,
+    target: TargetName = "x86-64",
+) -> None:
+    """Measure each pass alone and after every other: its effects on footprint and other passes."""
+    import time
+
+    from .. import api
+    from ..report.effects_table import effects_table
+    from ..report.progress import console_progress
+    from ..targets.catalogue import get_target
+
+    started, clock = time.monotonic(), {}
+    with console_progress() as progress:
+        found = api.profile(
+            model, get_target(target, Path()), out, progress=progress, clock=clock, **given.keywords()
+        )
+    print_table(effects_table(found, time.monotonic() - started, clock))
+
+
+@grouped
+def learn(
+    models: Annotated[list[str], typer.Argument(help="models: paths or pypi: sources", metavar="MODEL...")],
+    out: Annotated[Path, typer.Option("--out", help="add to this knowledge file; created if missing")],
+    given: ModelOptions,
+    target: TargetName = "x86-64",
+    evaluations: Evaluations = 256,
+) -> None:
+    """Explore models, and record the results for searches on other models."""
+    from .. import api
+    from ..report.knowledge_table import knowledge_table
+    from ..report.progress import console_progress
+    from ..targets.catalogue import get_target
+
+    with console_progress() as progress:
+        knowledge = api.learn(
+            models, get_target(target, Path()), out, evaluations=evaluations, progress=progress, **given.keywords()
+        )
+    print_table(knowledge_table(knowledge))

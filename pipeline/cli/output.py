@@ -1,0 +1,42 @@
+"""Print tables, and the report of a library with the exit code it means."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from ..memory.footprint import FootprintReport
+
+#: exit codes: a result exceeds its limits; bad usage or input; a bug of passfit
+DOES_NOT_FIT, BAD_INPUT, BUG = 1, 2, 3
+_WIDE = 1000
+
+
+def show_report(report: FootprintReport, out: Path, searched: bool = True, front: bool = False) -> None:
+    """Print the report and the search's tables. Exits with DOES_NOT_FIT if a limit is exceeded."""
+    from ..report.footprint_table import footprint_table
+    from ..report.front_table import front_table
+    from ..report.search_table import search_table
+    from ..support.text_files import decode, read_text
+
+    print_table(footprint_table(report))
+    if searched:
+        file = out / "search.json"
+        print_table(search_table(decode(dict, read_text(file, ""), str(file), "")))
+        if front:
+            file = out / "front.json"
+            print_table(front_table(decode(dict, read_text(file, ""), str(file), "")))
+    if not report.fits:
+        raise typer.Exit(DOES_NOT_FIT)
+
+
+def print_table(renderable: object) -> None:
+    """Print a table of rich."""
+    from rich.console import Console
+
+    # never wrap output for a pipe: programs read it
+    Console(width=None if sys.stdout.isatty() else _WIDE, soft_wrap=not sys.stdout.isatty()).print(renderable)

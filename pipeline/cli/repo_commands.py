@@ -1,0 +1,80 @@
+"""Commands on a model repo: init, add, gate, track."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import options
+from .option_groups import NameOption, ShapeOption
+
+
+def init(
+    model: Annotated[list[str], typer.Option("--model", help="model in this repo, or pypi: source; repeatable")],
+    target: Annotated[list[str], typer.Option("--target", help="device; repeatable")],
+    shape: ShapeOption = None,
+    force: Annotated[bool, typer.Option("--force", help="overwrite dvc.yaml and params.yaml")] = False,
+) -> None:
+    """Write dvc.yaml and params.yaml into this git and DVC repo."""
+    from ..scaffold import init_repo
+
+    for path in init_repo(Path(), model, target, options.shapes(shape), force):
+        typer.echo(f"wrote {path}")
+    typer.echo("Next: `dvc repro`, then `passfit gate`.")
+
+
+def add(
+    model: Annotated[list[str] | None, typer.Argument(help="models in this repo, or pypi: sources")] = None,
+    target: Annotated[list[str] | None, typer.Option("--target", help="device; repeatable")] = None,
+    shape: ShapeOption = None,
+    name: NameOption = None,
+) -> None:
+    """Add models and targets to params.yaml and dvc.yaml."""
+    from ..scaffold import add_to_repo
+
+    written = add_to_repo(Path(), model or [], target or [], options.shapes(shape), name)
+    for path in written:
+        typer.echo(f"wrote {path}")
+    typer.echo("Next: `dvc repro`, then `passfit gate`." if written else "Nothing to add: all is declared already.")
+
+
+def gate(
+    against: Annotated[
+        str | None, typer.Option("--against", help="compare with this git revision; default: none")
+    ] = None,
+    max_growth: Annotated[
+        str | None, typer.Option("--max-growth", help="limit the growth over --against: 5% or 16KiB; default: 5%")
+    ] = None,
+    format: Annotated[str, typer.Option("--format", help="output format: text, md, junit, github or json")] = "text",
+) -> None:
+    """Check every footprint against its limits.
+
+    Exit code 0: all hold.
+    Exit code 1: a limit is exceeded.
+    Exit code 2: a check is impossible (no data, stale data, no such revision).
+
+    A result is stale if the model file or params.yaml has changed since.
+    Growth is checked for the models and targets declared at --against.
+    Models and targets added since are noted.
+    """
+    from ..gate import run_gate
+
+    result = run_gate(Path(), against=against, max_growth=max_growth, format=format)
+    typer.echo(result.text.rstrip("\n"))
+    raise typer.Exit(result.exit_code)
+
+
+def track() -> None:
+    """Log all results on disk to MLflow; skip those already logged."""
+    from ..params.params import load_params
+    from ..tracking import track as log
+
+    result = log(Path(), load_params(Path("params.yaml")))
+    for run in result.runs:
+        typer.echo(f"{'logged' if run.new else 'already logged'}: {run.name}")
+    for link in result.links:
+        typer.echo(link)
+    for warning in result.warnings:
+        typer.echo(f"passfit: {warning}", err=True)

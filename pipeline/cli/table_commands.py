@@ -1,0 +1,89 @@
+"""Commands that print tables: explain, passes, targets, and the comparisons of bench."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .option_groups import Evaluations, TargetName
+from .output import print_table
+
+
+def explain(
+    folder: Annotated[Path, typer.Argument(help="result folder of `passfit compile`", metavar="DIR")],
+    minimalloc: Annotated[
+        Path | None, typer.Option("--minimalloc", help="write the buffers to this file, as MiniMalloc's CSV")
+    ] = None,
+    solution: Annotated[
+        Path | None, typer.Option("--solution", help="explain this MiniMalloc solution instead of passfit's plan")
+    ] = None,
+    wide: Annotated[bool, typer.Option("--wide", help="show whole names, every buffer and ONNX node")] = False,
+) -> None:
+    """Explain the peak: live buffers, their ONNX nodes, levers used and left."""
+    from ..artifacts.places import search_file
+    from ..memory import read_plan
+    from ..memory.files.minimalloc_csv import read_minimalloc, write_minimalloc
+    from ..report.explain import explain as explain_plan
+    from ..report.levers import read_levers
+    from ..report.tables import explanation_table
+
+    saved = read_plan(folder / "plan.json")
+    if minimalloc is not None:
+        write_minimalloc(saved, minimalloc)
+    if solution is not None:
+        saved = read_minimalloc(saved, solution)
+    levers = read_levers(search_file(folder), saved.plan.arena)
+    print_table(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers), wide))
+
+
+def rebench(
+    folder: Annotated[
+        Path, typer.Argument(help="folder of ONNX graphs and, optionally, published.json", metavar="DIR")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="write rebench.json and rebench.md to this folder; default: none")
+    ] = None,
+    target: TargetName = "x86-64",
+    evaluations: Evaluations = 64,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="run randomised strategies with this many seeds")] = 3,
+    check: Annotated[bool, typer.Option("--check/--no-check", help="compile, execute and compare the winners")] = True,
+) -> None:
+    """Compare all strategies on the graphs of DIR, by the sum of all tensors and by ram.
+
+    A graph that fails is listed with the reason.
+    """
+    from ..bench import rebench_table
+    from ..bench.rebench import rebench as run
+    from ..report.progress import console_progress
+    from ..support.result_folder import result_folder
+    from ..support.text_files import json_lines, write_text
+    from ..targets.catalogue import get_target
+
+    with console_progress() as progress:
+        compared = run(
+            folder, get_target(target, Path()), evaluations=evaluations, seeds=seeds, check=check, progress=progress
+        )
+    command = f"passfit bench rebench DIR --target {target} --evaluations {evaluations} --seeds {seeds}"
+    report = rebench_table.markdown(compared, command)
+    if out is not None:
+        with result_folder(out) as written:
+            write_text(written / "rebench.md", report)
+            write_text(written / "rebench.json", json_lines(rebench_table.as_json(compared)))
+    typer.echo(report)
+
+
+def passes() -> None:
+    """List the passes."""
+    from ..report.catalogues import passes_table
+
+    print_table(passes_table())
+
+
+def targets() -> None:
+    """List the target devices."""
+    from ..report.catalogues import targets_table
+    from ..targets.catalogue import load_catalogue
+
+    print_table(targets_table(load_catalogue(Path())))
