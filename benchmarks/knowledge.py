@@ -1,7 +1,8 @@
 """What knowledge of other models is worth: evaluations until a search is within 1 % of the best, leave-one-out.
 
-    .venv/bin/python benchmarks/knowledge.py learn                make knowledge.json from the models of models.toml
+    .venv/bin/python benchmarks/knowledge.py learn                make knowledge.json anew, from models.toml and the zoo
     .venv/bin/python benchmarks/knowledge.py learn --graphs DIR   … and from the .onnx files of a folder
+    .venv/bin/python benchmarks/knowledge.py learn --model NAME   learn one model again, and keep the others
     .venv/bin/python benchmarks/knowledge.py                      measure; the table goes to benchmarks/results/
 
 Nothing is evaluated twice: the knowledge file holds what every candidate costs on every model, so the orders in which
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import tomli
+from entries import Entry, entries
 
 from passfit import api
 from passfit.errors import PassfitError
@@ -35,7 +36,7 @@ OBJECTIVES = ("ram", "sum")
 EVALUATIONS = 64
 LEFT_OUT = (
     "ocr-det-640", "speech-dnsmos-sig", "speech-dnsmos-sig-bak-ovr", "speech-pdnsmos-sig-bak-ovr", "speech-aecmos-48k",
-    "speech-aecmos-16k", "speech-aecmos-16k-scenario", "speech-plcmos",
+    "speech-aecmos-16k", "speech-aecmos-16k-scenario", "speech-plcmos", "nasnet", "randwire", "densenet121",
 )  # fmt: skip
 
 
@@ -61,7 +62,7 @@ def main() -> None:
     parser.add_argument("what", nargs="?", choices=("learn", "measure"), default="measure")
     parser.add_argument("--graphs", type=Path, help="learn: a folder of more models, each with static shapes")
     parser.add_argument("--out", type=Path, default=SHIPPED, help="learn: the knowledge file")
-    parser.add_argument("--model", action="append", help="learn: only this one of models.toml; repeatable")
+    parser.add_argument("--model", action="append", help="learn: only this one, and keep the others; repeatable")
     arguments = parser.parse_args()
     if arguments.what == "learn":
         learn(arguments.out, arguments.graphs, arguments.model)
@@ -70,25 +71,27 @@ def main() -> None:
 
 
 def learn(out: Path, graphs: Path | None, only: list[str] | None) -> None:
-    models = tomli.loads((HERE / "models.toml").read_text(encoding="utf-8"))["model"]
-    for model in [*folder(graphs), *(model for model in models if model["name"] not in LEFT_OUT)]:
-        if only and model["name"] not in only:
+    """Explore the models one by one; what a file of an earlier catalogue holds is not kept."""
+    if not only:
+        out.unlink(missing_ok=True)
+    for entry in [*folder(graphs), *(entry for entry in entries() if entry.name not in LEFT_OUT)]:
+        if only and entry.name not in only:
             continue
         started = time.monotonic()
         try:
             api.learn(
-                [model["source"]], get_target("x86-64"), out, name=model["name"], shapes=model.get("shapes"),
-                fix=model.get("fix"), evaluations=EVALUATIONS,
+                [entry.fetched()], get_target("x86-64"), out, name=entry.name, shapes=entry.shapes, fix=entry.fix,
+                evaluations=EVALUATIONS,
             )  # fmt: skip
         except PassfitError as error:
-            sys.stdout.write(f"{model['name']}: {error}\n")
-        sys.stdout.write(f"{model['name']}: {time.monotonic() - started:.1f} s\n")
+            sys.stdout.write(f"{entry.name}: {error}\n")
+        sys.stdout.write(f"{entry.name}: {time.monotonic() - started:.1f} s\n")
         sys.stdout.flush()
 
 
-def folder(graphs: Path | None) -> list[dict]:
+def folder(graphs: Path | None) -> list[Entry]:
     files = [] if graphs is None else sorted(graphs.glob("*.onnx"))
-    return [{"name": f"{graphs.name}-{file.stem}", "source": str(file)} for file in files]
+    return [Entry(f"{graphs.name}-{file.stem}", str(file)) for file in files]
 
 
 def report(knowledge: Knowledge) -> str:
