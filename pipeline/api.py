@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -217,6 +218,7 @@ def compile_imported(
     from .tuning.database import AdoptedTuning
 
     chosen, tuned = sequence, tuning or AdoptedTuning()
+    started = time.monotonic()
     with result_folder(out) as folder:
         # imported late: TVM takes a second to import, and bad input should fail first
         from .frontend.imported_model import port_names
@@ -241,6 +243,7 @@ def compile_imported(
             measured, code = build_and_run(
                 imported, lowered, plan, workspace, target, folder, checked, progress, baseline_code
             )
+            measured = replace(measured, compile_seconds=round(time.monotonic() - started, 3))
             best = footprint_of(lowered.program, plan, workspace, code, target)
             report = _report(imported, target, budget, best, baseline, measured, not chosen.lossy, baseline_code())
         write_sequence(chosen, folder / "sequence.json")

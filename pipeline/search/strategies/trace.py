@@ -53,6 +53,8 @@ class Trace:
     trajectory: list[dict[str, int]] = field(default_factory=list)
     #: set by a strategy that has evaluated every state in reach of its actions
     closed: bool = False
+    #: family of the graph, if the strategy asked for it; see knowledge/family.py
+    family: str = ""
     #: kernels of the first state, or the equivalent of its operators, if more
     _kernels: int = 0
     _started: float = field(default_factory=time.monotonic)
