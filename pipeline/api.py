@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,14 +121,11 @@ def learn(
     imported = [load(model, name, shapes, fix) for model in models]
 
     # imported late: TVM takes a second to import, and bad input should fail first
-    from .frontend.imported_model import port_names
-    from .search.evaluate.evaluation import Evaluator
-    from .search.knowledge.explore import explore
+    from .search.learn import learn_model
 
     for each in imported:
         workers = workers_of(each, target, SearchSettings())
-        with closing(Evaluator(each.graph, each.name, target, *port_names(each.onnx), workers=workers)) as evaluator:
-            record = explore(evaluator, each.name, evaluations, lambda done: progress("learning", done, evaluations))
+        record = learn_model(each, target, workers, evaluations, lambda done: progress("learning", done, evaluations))
         known = merged(known, (record,))
     write_records(known, out)
     return Knowledge(known)

@@ -306,8 +306,16 @@ def rebench(
 
 
 @app.command()
-def passes() -> None:
+def passes(
+    markdown: Annotated[bool, typer.Option("--markdown", help="write the page docs/passes.md instead of a table")] = False,
+) -> None:
     """List the passes."""
+    if markdown:
+        from ..report.passes_page import passes_page
+        from ..search.knowledge.store import SHIPPED, read_records
+
+        typer.echo(passes_page(read_records(SHIPPED)), nl=False)
+        return
     from ..report.catalogues import passes_table
 
     _print(passes_table())

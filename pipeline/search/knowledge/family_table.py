@@ -1,6 +1,6 @@
 """Select the passes and tails that matter for a family of graphs, by the records of its models.
 
-    records of the family ──► shortest sequences to the best of each ──► evidence per pass and tail ──► selection
+    records of the family ──► shortest sequence to the best of each ──► evidence per pass and tail ──► selection
 
 After Verma et al. (2022), who choose by hand. Anything no record has tried, a pass added since, is selected.
 """
@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .record import ModelRecord, Specs
+from .record import KnownSequence, ModelRecord, Specs
 
 #: models of a family from which on its own records decide; below, those of all families do
-ENOUGH = 2
+ENOUGH = 3
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,31 @@ class Evidence:
 
 @dataclass(frozen=True)
 class FamilyTable:
-    """Evidence of a family for one objective; `models` are its records, `borrowed` those of all families."""
+    """Evidence of a family for one objective; `models` are its records.
+
+    `borrowed`: these are too few, and the evidence is that of all families. `sequences` led to the best of a model, the
+    most frequent first, of equals the shorter one.
+    """
 
     family: str
     models: int
     borrowed: bool
     passes: Mapping[str, Evidence]
     tails: Mapping[Specs, Evidence]
+    sequences: tuple[KnownSequence, ...]
 
-    def selects(self, spec: str) -> bool:
-        """Tell whether a graph pass is to be tried."""
-        return _matters(self.passes.get(spec))
+    @property
+    def led(self) -> Specs:
+        """Return the passes that led to the best of a model, in the order of the sequences."""
+        return tuple(dict.fromkeys(spec for sequence in self.sequences for spec in sequence.prefix))
 
-    def selects_tail(self, tail: Specs) -> bool:
-        """Tell whether a tail is to be tried."""
-        return _matters(self.tails.get(tail))
+    def untried(self, specs: Iterable[str]) -> Specs:
+        """Return those of `specs` that no model of the evidence has tried."""
+        return tuple(spec for spec in specs if spec not in self.passes or not self.passes[spec].tried)
+
+    def untried_tails(self, tails: Iterable[Specs]) -> tuple[Specs, ...]:
+        """Return those of `tails` that no model of the evidence has tried."""
+        return tuple(tail for tail in tails if tail not in self.tails or not self.tails[tail].tried)
 
 
 def family_table(records: Sequence[ModelRecord], family: str, objective: str) -> FamilyTable:
@@ -50,22 +60,19 @@ def family_table(records: Sequence[ModelRecord], family: str, objective: str) ->
     own = [record for record in records if record.family == family]
     borrowed = len(own) < ENOUGH
     used = list(records) if borrowed else own
+    led = [_led(record, objective) for record in used]
+    counts = Counter(led)
+    order = sorted(counts, key=lambda each: (-counts[each], len(each.prefix), each.prefix, each.tail))
     return FamilyTable(
         family, len(own), borrowed,
         _evidence(
             (record.passes for record in used),
             ({spec for state in record.states for spec in state.edges} for record in used),
-            ({spec for sequence in _led(record, objective) for spec in sequence[0]} for record in used),
+            (set(each.prefix) for each in led),
         ),
-        _evidence(
-            (record.tails for record in used), (_distinct(record) for record in used),
-            ({sequence[1] for sequence in _led(record, objective)} for record in used),
-        ),
+        _evidence((record.tails for record in used), map(_distinct, used), ([each.tail] for each in led)),
+        tuple(order),
     )  # fmt: skip
-
-
-def _matters(evidence: Evidence | None) -> bool:
-    return evidence is None or not evidence.tried or evidence.led > 0
 
 
 def _evidence(tried: Iterable[Iterable], changed: Iterable[Iterable], led: Iterable[Iterable]) -> dict:
@@ -73,10 +80,14 @@ def _evidence(tried: Iterable[Iterable], changed: Iterable[Iterable], led: Itera
     return {name: Evidence(*(count[name] for count in counts)) for name in sorted(set().union(*counts))}
 
 
-def _led(record: ModelRecord, objective: str) -> list[tuple[Specs, Specs]]:
-    """Return the first of the shortest sequences to the best, as prefix and tail; TVM's default if it is one."""
-    winners = [(each.prefix, each.tail) for each in record.winners(objective)]
-    return [min(winners, key=lambda each: (len(each[0]), record.tails.index(each[1])))]
+def _led(record: ModelRecord, objective: str) -> KnownSequence:
+    """Return the first of the shortest sequences to the best; TVM's default if it is one.
+
+    For ram, that is the best after refinement, if known: fewer kernels can be split in more ways.
+    """
+    if objective == "ram" and record.refined is not None:
+        return record.refined
+    return min(record.winners(objective), key=lambda each: (len(each.prefix), record.tails.index(each.tail)))
 
 
 def _distinct(record: ModelRecord) -> list[Specs]:

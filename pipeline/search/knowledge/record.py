@@ -64,7 +64,8 @@ class ModelRecord:
 
     State 0 is the imported graph, tail 0 TVM's default. `digest` is a hash of the graph's structure, without weights.
     Two tails have one outcome if they lead to the same kernels. `family` is one of family.FAMILIES, `passes` are the
-    specs of all graph passes that were tried; empty in records of before they were kept.
+    specs of all graph passes that were tried, `refined` is the shortest sequence to the least ram after refinement;
+    empty in records of before they were kept.
     """
 
     model: str
@@ -75,6 +76,7 @@ class ModelRecord:
     states: tuple[KnownState, ...]
     family: str = ""
     passes: Specs = ()
+    refined: KnownSequence | None = None
 
     @property
     def key(self) -> tuple[str, str]:

@@ -1,38 +1,62 @@
-"""`by-architecture`: search with the passes and tails that ever mattered for the graph's family.
+"""`by-architecture`: try the passes and tails that ever mattered for the graph's family, and no others.
 
-    family of the graph ──► its passes ──► closure over graph states ──► its tails on every state
+    family of the graph ──► sequences that led to the best of its models ──► all their passes joined ──► untried passes
 
 The family follows from the structure (`knowledge/family.py`), its passes from other models (`knowledge/family_table.py`).
-After Verma et al. (2022), who assign both by hand. Never closed, unless nothing was left out.
+After Verma et al. (2022), who assign both by hand. Never closed: the other passes may lead lower.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from ...passes.base import Pass
 from ...passes.sequence.sequence import specs_of
 from ..evaluate.candidates import TAILS, Candidate
-from ..evaluate.closure import Closure
 from ..knowledge.family import family_of
-from ..knowledge.family_table import family_table
+from ..knowledge.family_table import FamilyTable, family_table
 from ..knowledge.graph_features import read_graph
 from .trace import Trace
 
-#: graph states at most
-STATES = 12
+#: states of known passes, at most; each is refined
+STATES = 6
 
 
 def by_architecture(trace: Trace, seed: int) -> None:
-    """Search the family's actions; deterministic, `seed` is unused."""
+    """Evaluate the family's sequences, then passes no model has tried; deterministic, `seed` is unused."""
     trace.evaluate(Candidate())
     evaluator = trace.evaluator
     trace.family = family_of(read_graph(evaluator.scorer.module(())))
     table = family_table(trace.knowledge.records, trace.family, evaluator.objective)
-    passes = tuple(each for each in trace.passes if table.selects(each.spec))
-    tails = tuple(tail for tail in TAILS if table.selects_tail(specs_of(tail)))
-    closure = Closure(evaluator, passes, STATES)
-    complete = (passes, tails) == (trace.passes, TAILS)
-    for edge in closure.edges():
-        complete = complete and not edge.beyond
-        if trace.finished:
-            return
-    if not trace.evaluate_all(Candidate(prefix, tail) for tail in tails for prefix in closure.prefixes):
-        trace.closed = complete
+    known = list(dict.fromkeys((Candidate(), *_known(table, trace.passes))))
+    keys = list(evaluator.keys(each.passes for each in known))
+    distinct = {key: each for key, each in reversed(list(zip(keys, known))) if key is not None}
+    first = sorted(distinct, key=keys.index)[:STATES]
+    if not trace.evaluate_all(distinct[key] for key in first):
+        _try_new(trace, table)
+
+
+def _known(table: FamilyTable, passes: tuple[Pass, ...]) -> Iterator[Candidate]:
+    """Yield the sequences that led to the best of a model, then all their passes by each of their tails."""
+    allowed = {each.spec: each for each in passes}
+    tails = {specs_of(tail): tail for tail in TAILS}
+    for each in table.sequences:
+        if each.tail in tails:
+            yield Candidate(tuple(allowed[spec] for spec in each.prefix if spec in allowed), tails[each.tail])
+    joined = tuple(allowed[spec] for spec in table.led if spec in allowed)
+    for tail in dict.fromkeys(each.tail for each in table.sequences):
+        if tail in tails:
+            yield Candidate(joined, tails[tail])
+
+
+def _try_new(trace: Trace, table: FamilyTable) -> None:
+    """Climb by the passes and tails that no model has tried: each once, kept if it is better."""
+    untried = set(table.untried(specs_of(trace.passes)))
+    new_tails = set(table.untried_tails(map(specs_of, TAILS)))
+    for tail in TAILS:
+        if specs_of(tail) in new_tails and not trace.finished:
+            trace.evaluate(Candidate(trace.best_candidate.prefix, tail))
+    for each in trace.passes:
+        if each.spec in untried and not trace.finished:
+            best = trace.best_candidate
+            trace.evaluate(Candidate((*best.prefix, each), best.tail))
