@@ -87,7 +87,10 @@ def _led(record: ModelRecord, objective: str) -> KnownSequence:
     """
     if objective == "ram" and record.refined is not None:
         return record.refined
-    return min(record.winners(objective), key=lambda each: (len(each.prefix), record.tails.index(each.tail)))
+    return min(
+        record.winners(objective), key=lambda each: (len(each.prefix), record.tails.index(each.tail)),
+        default=KnownSequence((), record.tails[0]),
+    )  # fmt: skip
 
 
 def _distinct(record: ModelRecord) -> list[Specs]:
