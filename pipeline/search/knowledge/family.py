@@ -20,7 +20,7 @@ recurrence counts as one step. *Light* operators are all others. Rules, the firs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
 
@@ -74,6 +74,8 @@ class _Structure:
         self._computed = [True] * self._inputs + [False] * len(graph.operations)
         #: heavy operations a value depends on; the nearest of them; operations that enlarged it
         self._before, self._nearest, self._enlarged = [0] * values, [0] * values, [0] * values
+        #: products, and those of two computed values
+        self._products = self._joining = 0
         for number, each in enumerate(graph.operations):
             value, bit = self._inputs + number, 1 << number
             self._computed[value] = any(self._computed[read] for read in each.reads)
@@ -85,6 +87,9 @@ class _Structure:
             if each.kind in _HEAVY and self._computed[value]:
                 self._before[value] |= bit
                 self._nearest[value] = bit
+            if each.kind == "matmul":
+                self._products |= bit
+                self._joining |= bit if self._joins(each) else 0
 
     def layers(self) -> list[Operation]:
         """Return the layers, each once for all uses of its weights."""
@@ -148,12 +153,7 @@ class _Structure:
     def _is_weighting(self, value: int) -> bool:
         """Tell whether a value is a softmax of a product of computed values, by way of light operators."""
         found = self._back_to(value, ("softmax",))
-        if found is None:
-            return False
-        near = self._nearest[self._inputs + found]
-        return any(
-            near >> number & 1 and each.kind == "matmul" and self._joins(each) for number, each in self._heavy()
-        )
+        return found is not None and bool(self._nearest[self._inputs + found] & self._joining)
 
     def _reuses_weights(self) -> bool:
         """Tell whether a layer reads, by way of others, the result of a layer of the same weights."""
@@ -181,8 +181,7 @@ class _Structure:
         """Tell whether an operand is a sigmoid whose nearest layers are products."""
         found = [self._back_to(read, ("sigmoid",)) for read in product.reads]
         near = [self._nearest[self._inputs + number] for number in found if number is not None]
-        products = reduce(or_, (1 << number for number, each in self._heavy() if each.kind == "matmul"), 0)
-        return any(each and not each & ~products for each in near)
+        return any(each and not each & ~self._products for each in near)
 
     def _back_to(self, value: int, operators: tuple[str, ...]) -> int | None:
         """Return the operation of one of `operators` that a value comes from by light operators of one operand."""
@@ -218,5 +217,5 @@ def _planar(each: Operation) -> bool:
     return max(each.shape[2:], default=1) > 1
 
 
-def _union(sets: list[int], values: object) -> int:
+def _union(sets: list[int], values: Iterable[int]) -> int:
     return reduce(or_, (sets[value] for value in values), 0)

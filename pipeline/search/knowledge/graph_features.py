@@ -114,8 +114,9 @@ def _shape(kind: object) -> tuple[int, ...]:
     """Return the shape of a tensor type, or of a tuple's first field; empty for scalars and dynamic shapes."""
     if isinstance(kind, relax.TupleType) and len(kind.fields):
         kind = kind.fields[0]
-    static = isinstance(kind, relax.TensorType) and kind.shape is not None and _static(kind)
-    return tuple(int(extent) for extent in kind.shape) if static else ()
+    if not isinstance(kind, relax.TensorType) or kind.shape is None or not _static(kind):
+        return ()
+    return tuple(int(extent) for extent in kind.shape)
 
 
 def _static(kind: relax.TensorType) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
+from passfit.passes.base import Level
 from passfit.passes.sequence.sequence import specs_of
 from passfit.search.evaluate.candidates import CLEAN_UP, TAILS, actions
 from passfit.search.evaluate.evaluation import Evaluator
@@ -104,3 +105,13 @@ def test_a_minimised_sequence_is_known_by_a_whole_tail():
     assert known.tail in map(specs_of, TAILS) and not set(known.prefix) & set(specs_of(CLEAN_UP[1:]))
     parsed = [each for each in found.sequence.passes if each.spec in (*known.prefix, *known.tail)]
     assert [each.spec for each in parsed if each.spec in known.prefix] == list(known.prefix)
+
+
+def test_idle_passes_are_removed_without_measuring_the_worth_of_the_others():
+    model = network(["conv", "bn", "Relu", "pool"])
+    module, ports = to_relax(model), port_names(model)
+    found = search(module, "m", TARGET, *ports, strategy="by-architecture", knowledge=load_knowledge())
+    graph = [each for each in found.sequence.passes if each.levels == {Level.GRAPH} and each.name != "legalize"]
+    one = evaluator(["conv", "bn", "Relu", "pool"])
+    keys = [one.key(tuple(graph[:end])) for end in range(len(graph) + 1)]
+    assert found.ablation == () and len(set(keys)) == len(keys)
