@@ -14,7 +14,7 @@ from pathlib import Path
 from ..passes.base import Pass
 from ..passes.sequence.catalogue import CATALOGUE
 from ..search.knowledge.family import FAMILIES
-from ..search.knowledge.family_table import ENOUGH, Evidence, family_table
+from ..search.knowledge.family_table import ENOUGH, Evidence, FamilyTable, family_table
 from ..search.knowledge.record import ModelRecord
 from .verma_passes import VERMA_PASSES, VermaPass
 
@@ -33,7 +33,8 @@ _FAMILIES = """
 
 `--strategy by-architecture` classifies the graph by its structure and uses only these passes and tails, then those that
 no model has tried yet. In brackets: the models of the family whose best sequence for ram has it. A family of fewer than
-{enough} models borrows the evidence of all. Learnt by `.venv/bin/python benchmarks/knowledge.py learn`.
+{enough} models borrows the evidence of all; a pass that changes fewer of its models, and led to the best elsewhere, is
+borrowed. Learnt by `.venv/bin/python benchmarks/knowledge.py learn`.
 
 | family | models | graph passes | tails |
 | --- | ---: | --- | --- |"""
@@ -91,7 +92,7 @@ def _families(records: tuple[ModelRecord, ...]) -> Iterator[str]:
         table = family_table(records, family, "ram")
         models = f"{table.models}{', borrows' if table.borrowed else ''}"
         tails = {_tail(specs): evidence for specs, evidence in table.tails.items()}
-        yield f"| {family} | {models} | {_led(table.passes)} | {_led(tails)} |"
+        yield f"| {family} | {models} | {_passes(table)} | {_led(tails) or '–'} |"
 
 
 def _tail(specs: tuple[str, ...]) -> str:
@@ -99,9 +100,14 @@ def _tail(specs: tuple[str, ...]) -> str:
     return "; ".join(specs[1:]) or specs[0]
 
 
+def _passes(table: FamilyTable) -> str:
+    borrowed = [f"`{spec}` (borrowed)" for spec in table.joined if spec not in table.passes or not table.passes[spec].led]
+    return ", ".join(filter(None, [_led(table.passes), *borrowed])) or "–"
+
+
 def _led(evidence: Mapping[str, Evidence]) -> str:
     led = sorted(((each.led, name) for name, each in evidence.items() if each.led), key=lambda one: (-one[0], one[1]))
-    return ", ".join(f"`{name}` ({count})" for count, name in led) or "–"
+    return ", ".join(f"`{name}` ({count})" for count, name in led)
 
 
 def _verma(each: VermaPass) -> str:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from .record import KnownSequence, ModelRecord, Specs
 
-#: models of a family from which on its own records decide; below, those of all families do
+#: models of a family from which on its own records decide, and of those that a pass changes; below, all families' do
 ENOUGH = 3
+#: its effect follows every graph pass of a candidate, so it is nothing that another pass did
+_CLEAN_UP = "canonicalize-bindings"
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class FamilyTable:
     """Evidence of a family for one objective; `models` are its records.
 
     `borrowed`: these are too few, and the evidence is that of all families. `sequences` led to the best of a model, the
-    most frequent first, of equals the shorter one.
+    most frequent first, of equals the shorter one. `joined` are the passes of all sequences, and those that led to the
+    best in other families and change too few models of this one to judge; the most frequent of all families first.
     """
 
     family: str
@@ -40,11 +43,7 @@ class FamilyTable:
     passes: Mapping[str, Evidence]
     tails: Mapping[Specs, Evidence]
     sequences: tuple[KnownSequence, ...]
-
-    @property
-    def led(self) -> Specs:
-        """Return the passes that led to the best of a model, in the order of the sequences."""
-        return tuple(dict.fromkeys(spec for sequence in self.sequences for spec in sequence.prefix))
+    joined: Specs
 
     def untried(self, specs: Iterable[str]) -> Specs:
         """Return those of `specs` that no model of the evidence has tried."""
@@ -63,16 +62,17 @@ def family_table(records: Sequence[ModelRecord], family: str, objective: str) ->
     led = [_led(record, objective) for record in used]
     counts = Counter(led)
     order = sorted(counts, key=lambda each: (-counts[each], len(each.prefix), each.prefix, each.tail))
-    return FamilyTable(
-        family, len(own), borrowed,
-        _evidence(
-            (record.passes for record in used),
-            ({spec for state in record.states for spec in state.edges} for record in used),
-            (set(each.prefix) for each in led),
-        ),
-        _evidence((record.tails for record in used), map(_distinct, used), ([each.tail] for each in led)),
-        tuple(order),
-    )  # fmt: skip
+    passes = _evidence((record.passes for record in used), map(_changing, used), (set(each.prefix) for each in led))
+    tails = _evidence((record.tails for record in used), map(_distinct, used), ([each.tail] for each in led))
+    return FamilyTable(family, len(own), borrowed, passes, tails, tuple(order), _joined(records, objective, passes))
+
+
+def _joined(records: Sequence[ModelRecord], objective: str, own: Mapping[str, Evidence]) -> Specs:
+    """Return the passes that led anywhere, but for those that changed ENOUGH models of `own` and led on none."""
+    counts = Counter(spec for record in records for spec in set(_led(record, objective).prefix))
+    rest = Evidence(0, 0, 0)
+    judged = {spec: own.get(spec, rest).led or own.get(spec, rest).changed < ENOUGH for spec in counts}
+    return tuple(spec for spec in sorted(counts, key=lambda each: (-counts[each], each)) if judged[spec])
 
 
 def _evidence(tried: Iterable[Iterable], changed: Iterable[Iterable], led: Iterable[Iterable]) -> dict:
@@ -91,6 +91,16 @@ def _led(record: ModelRecord, objective: str) -> KnownSequence:
         record.winners(objective), key=lambda each: (len(each.prefix), record.tails.index(each.tail)),
         default=KnownSequence((), record.tails[0]),
     )  # fmt: skip
+
+
+def _changing(record: ModelRecord) -> set[str]:
+    """Return the passes that change a state by more than the clean-up that follows them."""
+    return {
+        spec
+        for state in record.states
+        for spec, after in state.edges.items()
+        if spec == _CLEAN_UP or after != state.edges.get(_CLEAN_UP)
+    }
 
 
 def _distinct(record: ModelRecord) -> list[Specs]:

@@ -1,6 +1,6 @@
 """`by-architecture`: try the passes and tails that ever mattered for the graph's family, and no others.
 
-    family of the graph ──► sequences that led to the best of its models ──► all their passes joined ──► untried passes
+    family of the graph ──► sequences that led to the best of its models ──► their passes joined ──► untried passes
 
 The family follows from the structure (`knowledge/family.py`), its passes from other models (`knowledge/family_table.py`).
 After Verma et al. (2022), who assign both by hand. Never closed: the other passes may lead lower.
@@ -38,13 +38,13 @@ def by_architecture(trace: Trace, seed: int) -> None:
 
 
 def _known(table: FamilyTable, passes: tuple[Pass, ...]) -> Iterator[Candidate]:
-    """Yield the sequences that led to the best of a model, then all their passes by each of their tails."""
+    """Yield the sequences that led to the best of a model, then the joined passes by each of their tails."""
     allowed = {each.spec: each for each in passes}
     tails = {specs_of(tail): tail for tail in TAILS}
     for each in table.sequences:
         if each.tail in tails:
             yield Candidate(tuple(allowed[spec] for spec in each.prefix if spec in allowed), tails[each.tail])
-    joined = tuple(allowed[spec] for spec in table.led if spec in allowed)
+    joined = tuple(allowed[spec] for spec in table.joined if spec in allowed)
     for tail in dict.fromkeys(each.tail for each in table.sequences):
         if tail in tails:
             yield Candidate(joined, tails[tail])
