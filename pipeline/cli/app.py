@@ -253,9 +253,10 @@ def explain(
 ) -> None:
     """Explain the peak: live buffers, their ONNX nodes, levers used and left."""
     from ..artifacts.places import search_file
-    from ..memory import read_plan
+    from ..memory import read_plan, read_report
     from ..memory.files.minimalloc_csv import read_minimalloc, write_minimalloc
     from ..report.explain import explain as explain_plan
+    from ..report.footprint_table import measured_line
     from ..report.levers import read_levers
     from ..report.tables import explanation_table
 
@@ -266,6 +267,8 @@ def explain(
         saved = read_minimalloc(saved, solution)
     levers = read_levers(search_file(folder), saved.plan.arena)
     _print(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers), wide))
+    if (folder / "footprint.json").is_file():
+        _print(measured_line(read_report(folder / "footprint.json"), wide))
 
 
 @bench.command()

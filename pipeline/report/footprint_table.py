@@ -25,6 +25,11 @@ def footprint_table(report: FootprintReport) -> RenderableType:
     return fitted(made, *lines)
 
 
+def measured_line(report: FootprintReport, wide: bool = False) -> RenderableType:
+    """Show the measurements alone; with `wide`, on one line."""
+    return fitted(_measured(report), wide=wide)
+
+
 def _measured(report: FootprintReport) -> str:
     measured = report.measured
     if not measured.ran:
