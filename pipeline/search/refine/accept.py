@@ -59,8 +59,9 @@ def accepted(
         best = [evaluator.finest_order(each[:ORDERED]) for each in trace.finalists()]
         choices, complete = [_Choice(each, each.cost[0]) for each in best], True
     for choice in sorted(choices, key=lambda each: each.rank):
+        ablation: tuple[Worth, ...] = ()
         if trace.short:
-            pulled, ablation = _refined(evaluator, splitter, without_idle(evaluator, choice.found), extra_compute, rungs), ()
+            pulled = _refined(evaluator, splitter, without_idle(evaluator, choice.found), extra_compute, rungs)
         else:
             pulled, ablation = _shortest(evaluator, splitter, choice, extra_compute, rungs)
         failures |= pulled.failures
