@@ -106,7 +106,7 @@ def learn(
     evaluations: int = 256,
     progress: Progress = silent,
 ) -> Knowledge:
-    """Explore models, and add the results to the knowledge file `out`; create it if missing.
+    """Explore and search models, and add the results to the knowledge file `out`; create it if missing.
 
     `name` names a single model; default: its file name. A graph's earlier record is replaced. Raises ModelError,
     ConfigError if `out` is no knowledge file of this version, OutputError.
