@@ -9,16 +9,17 @@ After Verma et al. (2022), who assign both by hand. Never closed: the other pass
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from ...passes.base import Pass
 from ...passes.sequence.sequence import specs_of
-from ..evaluate.candidates import TAILS, Candidate
+from ..evaluate.candidates import TAILS, Candidate, cleaned
 from ..knowledge.family import family_of
 from ..knowledge.family_table import FamilyTable, family_table
 from ..knowledge.graph_features import read_graph
 from .trace import Trace
 
-#: states of known passes, at most; each is refined
+#: graphs by tails that known passes lead to, at most; each is refined
 STATES = 6
 
 
@@ -29,11 +30,13 @@ def by_architecture(trace: Trace, seed: int) -> None:
     evaluator = trace.evaluator
     trace.family = family_of(read_graph(evaluator.scorer.module(())))
     table = family_table(trace.knowledge.records, trace.family, evaluator.objective)
-    known = list(dict.fromkeys((Candidate(), *_known(table, trace.passes))))
-    keys = list(evaluator.keys(each.passes for each in known))
-    distinct = {key: each for key, each in reversed(list(zip(keys, known))) if key is not None}
-    first = sorted(distinct, key=keys.index)[:STATES]
-    if not trace.evaluate_all(distinct[key] for key in first):
+    known = (Candidate(), *_known(table, trace.passes))
+    graphs = list(evaluator.keys(cleaned(each.prefix) for each in known))
+    distinct: dict[object, Candidate] = {}
+    for graph, each in zip(graphs, known):
+        if graph is not None:
+            distinct.setdefault((graph, each.tail), each)
+    if not trace.evaluate_all(islice(distinct.values(), STATES)):
         _try_new(trace, table)
 
 
