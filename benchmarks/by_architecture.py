@@ -85,7 +85,7 @@ def table() -> str:
     lines = [
         "# Passes chosen by architecture",
         "",
-        f"`.venv/bin/python benchmarks/by_architecture.py` at commit `{_commit()}`: `passfit optimize` with `--strategy",
+        f"`.venv/bin/python benchmarks/by_architecture.py`, rows up to commit `{_commit()}`: `passfit optimize` with `--strategy",
         f"{OURS}` beside the default, `{FULL}`, on {os.cpu_count()} cores. The knowledge holds neither the model nor its",
         "relatives. Seconds of wall and processor time from the ONNX file to the sequence, without Python's imports; load:",
         "of the machine before it began.",
