@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,7 +107,7 @@ def learn(
     evaluations: int = 256,
     progress: Progress = silent,
 ) -> Knowledge:
-    """Explore models, and add the results to the knowledge file `out`; create it if missing.
+    """Explore and search models, and add the results to the knowledge file `out`; create it if missing.
 
     `name` names a single model; default: its file name. A graph's earlier record is replaced. Raises ModelError,
     ConfigError if `out` is no knowledge file of this version, OutputError.
@@ -122,14 +122,11 @@ def learn(
     imported = [load(model, name, shapes, fix) for model in models]
 
     # imported late: TVM takes a second to import, and bad input should fail first
-    from .frontend.imported_model import port_names
-    from .search.evaluate.evaluation import Evaluator
-    from .search.knowledge.explore import explore
+    from .search.learn import learn_model
 
     for each in imported:
         workers = workers_of(each, target, SearchSettings())
-        with closing(Evaluator(each.graph, each.name, target, *port_names(each.onnx), workers=workers)) as evaluator:
-            record = explore(evaluator, each.name, evaluations, lambda done: progress("learning", done, evaluations))
+        record = learn_model(each, target, workers, evaluations, lambda done: progress("learning", done, evaluations))
         known = merged(known, (record,))
     write_records(known, out)
     return Knowledge(known)
@@ -218,6 +215,7 @@ def compile_imported(
     from .tuning.database import AdoptedTuning
 
     chosen, tuned = sequence, tuning or AdoptedTuning()
+    started = time.monotonic()
     with result_folder(out) as folder:
         # imported late: TVM takes a second to import, and bad input should fail first
         from .frontend.imported_model import port_names
@@ -242,6 +240,7 @@ def compile_imported(
             measured, code = build_and_run(
                 imported, lowered, plan, workspace, target, folder, checked, progress, baseline_code
             )
+            measured = replace(measured, compile_seconds=round(time.monotonic() - started, 3))
             best = footprint_of(lowered.program, plan, workspace, code, target)
             report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, baseline_code())
         write_sequence(chosen, folder / "sequence.json")

@@ -43,6 +43,7 @@ def write_search(result: SearchResult, front: Front | None, made_from: Mapping[s
     write_text(folder / "trajectory.json", json.dumps(list(result.trajectory), indent=1) + "\n")
     found = {
         "strategy": result.strategy,
+        **({"family": result.family} if result.family else {}),
         "evaluations": result.evaluations,
         "closed": result.closed,
         "ablation": [asdict(worth) for worth in result.ablation],

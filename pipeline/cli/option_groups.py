@@ -85,7 +85,7 @@ class SearchOptions:
     """Hold the options of a search; their defaults are those of SearchSettings."""
 
     strategy: Annotated[
-        str, typer.Option("--strategy", help="search strategy: orchestrated, or one from the literature")
+        str, typer.Option("--strategy", help="search strategy: orchestrated, by-architecture (quicker), or one from the literature")
     ] = SearchSettings.strategy
     evaluations: Annotated[
         int | None,

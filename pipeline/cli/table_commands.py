@@ -23,9 +23,10 @@ def explain(
 ) -> None:
     """Explain the peak: live buffers, their ONNX nodes, levers used and left."""
     from ..artifacts.places import search_file
-    from ..memory import read_plan
+    from ..memory import read_plan, read_report
     from ..memory.files.minimalloc_csv import read_minimalloc, write_minimalloc
     from ..report.explain import explain as explain_plan
+    from ..report.footprint_table import measured_line
     from ..report.levers import read_levers
     from ..report.tables import explanation_table
 
@@ -36,6 +37,8 @@ def explain(
         saved = read_minimalloc(saved, solution)
     levers = read_levers(search_file(folder), saved.plan.arena)
     print_table(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers), wide))
+    if (folder / "footprint.json").is_file():
+        print_table(measured_line(read_report(folder / "footprint.json"), wide))
 
 
 def rebench(
@@ -74,8 +77,16 @@ def rebench(
     typer.echo(report)
 
 
-def passes() -> None:
+def passes(
+    markdown: Annotated[bool, typer.Option("--markdown", help="write the page docs/passes.md instead of a table")] = False,
+) -> None:
     """List the passes."""
+    if markdown:
+        from ..report.passes_page import passes_page
+        from ..search.knowledge.store import SHIPPED, read_records
+
+        typer.echo(passes_page(read_records(SHIPPED)), nl=False)
+        return
     from ..report.catalogues import passes_table
 
     print_table(passes_table())

@@ -44,6 +44,14 @@ class ErrorDistances:
 
 
 @dataclass(frozen=True)
+class Energy:
+    """Energy of a run in millijoules; None where it is absent. `how` names the counters, or says why it is absent."""
+
+    how: str
+    mj_per_run: float | None = None
+
+
+@dataclass(frozen=True)
 class Measured:
     """Measurements of one run of the library.
 
@@ -52,6 +60,10 @@ class Measured:
     uses of the caller's stack, in bytes. `latency_ms` is the median of a run, None under an emulator. `instructions`
     are counted over one run under an emulator; None natively, and where there are too many to count. `max_rel_error` is
     the largest absolute error divided by the range of that output in the reference, which is ONNX Runtime.
+
+    `throughput` is in runs per second, one after the other, `compile_seconds` the time from the model to the measured
+    library. These, `energy` and `latency_ms` are those of Verma et al. (2022); all are None under an emulator, but for
+    the time of the compilation.
     """
 
     ran: bool
@@ -64,6 +76,9 @@ class Measured:
     stack: int | None = None
     page: int | None = None
     error: ErrorDistances | None = None
+    throughput: float | None = None
+    energy: Energy | None = None
+    compile_seconds: float | None = None
 
 
 @dataclass(frozen=True)

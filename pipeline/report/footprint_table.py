@@ -25,6 +25,11 @@ def footprint_table(report: FootprintReport) -> RenderableType:
     return fitted(made, *lines)
 
 
+def measured_line(report: FootprintReport, wide: bool = False) -> RenderableType:
+    """Show the measurements alone; with `wide`, on one line."""
+    return fitted(_measured(report), wide=wide)
+
+
 def _measured(report: FootprintReport) -> str:
     measured = report.measured
     if not measured.ran:
@@ -37,8 +42,15 @@ def _measured(report: FootprintReport) -> str:
         parts.insert(2, f"{ours:.1e} from double precision (ONNX Runtime: {theirs:.1e})")
     if measured.latency_ms is not None:
         parts.append(f"{measured.latency_ms:.2f} ms")
+    if measured.throughput is not None:
+        parts.append(f"{measured.throughput:.4g} runs/s")
+    if measured.energy is not None:
+        mj = measured.energy.mj_per_run
+        parts.append(f"energy {measured.energy.how}" if mj is None else f"{mj:.3g} mJ a run")
     if measured.instructions is not None:
         parts.append(f"{measured.instructions} instructions a run")
+    if measured.compile_seconds is not None:
+        parts.append(f"compiled in {measured.compile_seconds:.1f} s")
     return ", ".join(parts)
 
 

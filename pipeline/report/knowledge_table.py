@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def knowledge_table(knowledge: Knowledge) -> RenderableType:
     """Show a row per model, its best relative to tvm-default; below them the coreset."""
-    made = table("known models, best found ÷ tvm-default", "<model", "<target", ">graphs", ">ram", ">sum")
+    made = table("known models, best found ÷ tvm-default", "<model", "<family", "<target", ">graphs", ">ram", ">sum")
     for record in knowledge.records:
         best = (f"{record.best(objective):.3f}" for objective in ("ram", "sum"))
-        made.add_row(Name(record.model), Name(record.target), str(len(record.states)), *best)
+        made.add_row(Name(record.model), Name(record.family), Name(record.target), str(len(record.states)), *best)
     tried = [f"  {'; '.join((*each.prefix, *each.tail))}" for each in knowledge.known_sequences("ram")]
     return fitted(made, "tried first for ram:", *tried)

@@ -36,5 +36,6 @@ def _change(value: int | None, field: str) -> str:
 
 
 def _extent(found: dict) -> str:
-    states = f"{found['strategy']}: {found['evaluations']} states evaluated"
+    family = f" ({found['family']})" if found.get("family") else ""
+    states = f"{found['strategy']}{family}: {found['evaluations']} states evaluated"
     return f"{states}, closed: none of these actions leads to anything better" if found["closed"] else states

@@ -41,7 +41,7 @@ class SearchResult:
     sequence. `rejected` are better lossy sequences that were refused, with the reason. `levers` are the refinement
     steps of the winner, in order; `extra_compute` is its recomputation as a fraction of the original arithmetic, and
     `next` the reason why no more was tried; see `search.refine.levers`. `tried` are the results of all refinement
-    steps, to choose from under a latency limit.
+    steps, to choose from under a latency limit. `family` is the architecture's, if the strategy chose by it.
     """
 
     strategy: str
@@ -58,6 +58,7 @@ class SearchResult:
     extra_compute: float
     next: str
     tried: tuple[Attempt, ...]
+    family: str = ""
 
 
 def search(
@@ -122,7 +123,7 @@ def search(
         strategy, refinement.best.sequence, refinement.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
         evaluations, trace.closed and taken.complete, taken.ablation,
         ended(trace.trajectory, evaluations, refinement.best.footprint.ram), failures | refinement.failures, taken.rejected,
-        refinement.levers, refinement.extra_compute, refinement.next, tried,
+        refinement.levers, refinement.extra_compute, refinement.next, tried, trace.family,
     )  # fmt: skip
 
 

@@ -74,6 +74,12 @@ def figures(result: FootprintReport, trajectory: Sequence[tuple[int, int]], fron
         yield Figure("verify/instructions", ran.instructions)
     if ran.ram is not None:
         yield Figure("verify/measured_ram_kib", ran.ram / KIB)
+    if ran.throughput is not None:
+        yield Figure("verify/throughput_per_s", ran.throughput)
+    if ran.energy is not None and ran.energy.mj_per_run is not None:
+        yield Figure("verify/energy_mj", ran.energy.mj_per_run)
+    if ran.compile_seconds is not None:
+        yield Figure("verify/compile_seconds", ran.compile_seconds)
 
 
 def _baseline_latency(front: TimedFront | None) -> float | None:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 
 from ..codegen.library import Library
 from ..errors import NumericError
-from ..memory.footprint import ErrorDistances, Measured
+from ..memory.footprint import Energy, ErrorDistances, Measured
 from ..program import Program
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target
 from .cases import Case
 from .compare import Difference, compare
+from .energy import Counter, energy_of, rapl_counters
 from .instructions import instructions
 from .runner import link
 
@@ -43,7 +44,9 @@ def verify_library(
             return Measured(ran=False, how=runner.how)
         chosen = cases()
         repeats = _NATIVE_REPEATS if runner.native else _EMULATED_REPEATS
-        report, outputs = linked.run([case.inputs for case in chosen], repeats, _NATIVE_SECONDS)
+        counters, why_none = rapl_counters() if runner.native else ((), "")
+        files = [counter.file for counter in counters]
+        report, outputs = linked.run([case.inputs for case in chosen], repeats, _NATIVE_SECONDS, files)
         twin = linked.run([])[0] if runner.native else report
         count = None if runner.native else instructions(linked, chosen[0].inputs)
     try:
@@ -57,6 +60,8 @@ def verify_library(
         stack=report["stack"],
         page=report["page"] if runner.native else None,
         latency_ms=report["median_ns"] / 1e6 if runner.native else None,
+        throughput=report["runs"] * 1e9 / max(1, report["total_ns"]) if runner.native else None,
+        energy=_energy(counters, report, why_none) if runner.native else None,
         max_abs_error=difference.absolute,
         max_rel_error=difference.relative,
         instructions=count,
@@ -69,6 +74,11 @@ def _error(difference: Difference, cases: Sequence[Case]) -> ErrorDistances:
     return ErrorDistances(
         reasons[0] if reasons else "double", difference.library_to_double, difference.onnxruntime_to_double
     )
+
+
+def _energy(counters: Sequence[Counter], report: dict, why_none: str) -> Energy:
+    runs, nanoseconds = report.get("counted_runs", 0), report.get("counted_ns", 0)
+    return energy_of(counters, report.get("counters", ()), runs, nanoseconds, why_none)
 
 
 def _ram(report: dict, twin: dict, library: Library, target: Target) -> int | None:

@@ -23,7 +23,7 @@ _TIMEOUT_SECONDS = 600
 #: exit code of runner.c for a failure of the library
 _STOPPED = 3
 #: integers in the program's report: anonymous memory, runs, and times
-_REPORTED = ("before_kib", "after_kib", "runs", "min_ns", "median_ns")
+_REPORTED = ("before_kib", "after_kib", "runs", "min_ns", "median_ns", "total_ns")
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,15 @@ class Linked:
     folder: Path
 
     def run(
-        self, inputs: list[dict[str, np.ndarray]], repeats: int = 0, seconds: float = 0.0
+        self, inputs: list[dict[str, np.ndarray]], repeats: int = 0, seconds: float = 0.0, counters: Sequence[Path] = ()
     ) -> tuple[dict, list[dict[str, np.ndarray]]]:
         """Run the program; return its report, and the outputs of each case by name.
 
-        It times the cases, or, unless `repeats` is 0, as many runs of the last case, for at most `seconds`. Raises
+        It times the cases, or, unless `repeats` is 0, as many runs of the last case, for at most `seconds`. `counters`
+        are files of a number each, read before and after the last case has run for `seconds` more. Raises
         NumericError if the library fails, ToolchainError if the program cannot be started.
         """
-        command = self.command(inputs, repeats, seconds)
+        command = [*self.command(inputs, repeats, seconds), *map(str, counters)]
         where = f"The library of '{self.library.name}', run by {self.runner.how},"
         try:
             done = subprocess.run(

@@ -212,3 +212,11 @@ def test_what_cannot_be_compiled_by_any_sequence_is_one_refusal(
     with pytest.raises(ModelError, match="sort"):
         api.optimize(cnn, HOST, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@native
+def test_the_papers_metrics_are_reported(compiled: Path):
+    measured = read_report(compiled / "footprint.json").measured
+    assert measured.throughput > 0 and measured.compile_seconds > 0
+    assert measured.energy.mj_per_run is None or measured.energy.mj_per_run > 0
+    assert measured.energy.how.startswith("RAPL: " if measured.energy.mj_per_run else "absent: ")

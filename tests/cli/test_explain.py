@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from passfit.memory import ALIGNMENT, SavedPlan, plan_arena, write_plan
+from passfit.memory import ALIGNMENT, SavedPlan, plan_arena, write_plan, write_report
+from passfit.memory.footprint import Baseline, Energy, Footprint, FootprintReport, Measured, Start
 
 from ..strategies import chain
 from .conftest import Done
@@ -39,6 +41,20 @@ def test_the_levers_are_those_beside_the_plan_or_of_the_stage_before(
     (tmp_path / place / "search.json").write_text(json.dumps({"levers": LEVERS, "next": "nothing may be run again"}))
     said = passfit("explain", planned).out
     assert "12.5 %" in said and "nothing may be run again" in said
+
+
+def test_the_measurements_beside_the_plan_are_shown(passfit: Callable[..., Done], planned: Path):
+    size = Footprint(1, 2, 3, 4, 5, 6, 7, 8, True, 9, 10)
+    measured = Measured(
+        True, "native", 700, 1.5, 1e-6, 2e-6, throughput=640.0, energy=Energy("absent: no counters"), compile_seconds=7.0
+    )
+    write_report(FootprintReport("m", "x86-64", Start(1, 2), size, Baseline.of(size), measured), planned / "footprint.json")
+    said = " ".join(passfit("explain", planned).out.split())
+    assert all(each in said for each in ("1.50 ms", "640 runs/s", "energy absent: no counters", "compiled in 7.0 s"))
+    with_counters = replace(measured, energy=Energy("RAPL: package-0", 2.5))
+    report = FootprintReport("m", "x86-64", Start(1, 2), size, Baseline.of(size), with_counters)
+    write_report(report, planned / "footprint.json")
+    assert "2.5 mJ a run" in " ".join(passfit("explain", planned).out.split())
 
 
 def test_a_malformed_search_is_refused(refused: Callable[..., str], planned: Path):

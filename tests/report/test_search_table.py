@@ -48,3 +48,7 @@ def test_every_lever_has_its_arena_and_extra_compute():
 def test_a_search_that_is_not_closed_does_not_say_so():
     shown = text(FOUND | {"closed": False, "ablation": [], "levers": [], "failures": {}, "rejected": {}})
     assert "closed" not in shown and "22 states" in shown
+
+
+def test_the_family_a_search_chose_by_is_told():
+    assert "by-architecture (mobile): 22 states" in text(FOUND | {"strategy": "by-architecture", "family": "mobile"})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from passfit.memory import plan_arena
-from passfit.memory.footprint import Footprint, FootprintReport, Measured, Start
+from passfit.memory.footprint import Energy, Footprint, FootprintReport, Measured, Start
 from passfit.program import Buffer, Step
 from passfit.report.catalogues import passes_table, targets_table
 from passfit.report.effects_table import effects_table
@@ -61,7 +61,10 @@ def test_an_explanation_fits(names, nodes, region):
 @given(NAMES, NAMES)
 def test_a_footprint_fits(model, target):
     sizes = Footprint(*(HUGE for _ in range(8)), False, HUGE, HUGE)
-    measured = Measured(True, "native", HUGE, 123456.789, 1e-6, 2e-6, HUGE)
+    measured = Measured(
+        True, "native", HUGE, 123456.789, 1e-6, 2e-6, HUGE, throughput=1e9 / 3, energy=Energy(f"absent: {model}"),
+        compile_seconds=1e6 / 7,
+    )  # fmt: skip
     assert fits(footprint_table(FootprintReport(model, target, Start(HUGE, HUGE), sizes, sizes, measured)))
 
 

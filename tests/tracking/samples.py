@@ -74,9 +74,9 @@ class Repo:
         path.write_text(json.dumps(content), encoding="utf-8")
         return path
 
-    def result(self, model: str = "a", target: str = "rpi4", ram: int = 640) -> None:
-        """What the stages leave for one model on one target."""
-        measured = Measured(True, "native", 700, 1.5, 1e-6, 2e-6)
+    def result(self, model: str = "a", target: str = "rpi4", ram: int = 640, **more: object) -> None:
+        """What the stages leave for one model on one target; `more` is measured, too."""
+        measured = Measured(True, "native", 700, 1.5, 1e-6, 2e-6, **more)
         best = replace(BEST, ram=ram)
         baseline = Baseline.of(replace(BEST, ram=2 * BEST.ram))
         report = FootprintReport(model, target, Start(9000, 5), best, baseline, measured)  # the budget is params.yaml's

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from passfit.errors import PassfitError
+from passfit.memory.footprint import Energy
 from passfit.params.params import SearchParams
 from passfit.tracking.record import read_record
 
@@ -46,6 +47,16 @@ def test_ram_comes_first_beside_the_baseline_and_figures_are_few(repo):
     assert found.params == {
         "model": "a", "target": "rpi4", "strategy": "orchestrated", "max-extra-compute": "0.25",
     }  # fmt: skip
+
+
+def test_throughput_energy_and_the_time_of_the_compilation_are_figures_where_they_are_known(repo):
+    names = {"verify/throughput_per_s": 500.0, "verify/energy_mj": 2.5, "verify/compile_seconds": 7.0}
+    repo.result()
+    assert not set(names) & set(figures(record(repo)))
+    repo.result(throughput=500.0, energy=Energy("RAPL: package-0", 2.5), compile_seconds=7.0)
+    assert {name: values[0] for name, values in figures(record(repo)).items() if name in names} == names
+    repo.result(throughput=500.0, energy=Energy("absent: no counters"))
+    assert "verify/energy_mj" not in figures(record(repo))
 
 
 def test_flash_is_compared_only_where_the_baselines_code_is_known(repo):

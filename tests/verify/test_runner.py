@@ -14,7 +14,7 @@ from passfit.program import Buffer, Port, Program, Step, Tensor
 from passfit.targets import Runner
 from passfit.verify.runner import Linked
 
-REPORT = json.dumps({"before_kib": 1, "after_kib": 2, "runs": 3, "min_ns": 4, "median_ns": 5})
+REPORT = json.dumps({"before_kib": 1, "after_kib": 2, "runs": 3, "min_ns": 4, "median_ns": 5, "total_ns": 6})
 
 
 def program() -> Program:

@@ -14,7 +14,8 @@ from ...passes.sequence.sequence import specs_of
 from ..evaluate.candidates import TAILS, Candidate, actions, cleaned
 from ..evaluate.closure import Closure, Prefix
 from ..evaluate.evaluation import Evaluation, Evaluator
-from .graph_features import graph_features
+from .family import family_of
+from .graph_features import graph_features, read_graph
 from .record import BEYOND, KnownOutcome, KnownState, ModelRecord
 
 #: graph states of a record, at most: those with the shortest prefixes
@@ -80,7 +81,7 @@ def explore(
     )
     return ModelRecord(
         model, _digest(evaluator), evaluator.target.name, tuple(map(specs_of, TAILS)),
-        tuple(table.outcomes), states,
+        tuple(table.outcomes), states, family_of(read_graph(evaluator.scorer.module(()))), specs_of(actions()),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 #: operator kinds by the mapping types of DNNFusion (PLDI 2021), with the heavy ones divided further
 KINDS = ("convolution", "matmul", "normalise", "pool", "reduce", "concat", "move", "gather", "element-wise", "other")
@@ -24,11 +25,32 @@ class Operation:
 
     `kind` is of KINDS, `reads` are the numbers of its operands, `nbytes` is the size of its result. Values are
     numbered: first the inputs of the graph, then the result of each operation.
+
+    The others serve `family.family_of`: `operator` is the operator's name without its namespace, `shape` that of its
+    (first) result, empty if it is dynamic, `weights` number the constants it reads, `depthwise` tells whether it
+    is a convolution of single channels.
     """
 
     kind: str
     reads: tuple[int, ...]
     nbytes: int
+    operator: str = ""
+    shape: tuple[int, ...] = ()
+    weights: tuple[int, ...] = ()
+    depthwise: bool = False
+
+
+class Graph(NamedTuple):
+    """Operators of a graph in order, without their weights.
+
+    `inputs` are the bytes of its inputs, `outputs` the numbers of the values it returns, `weights` the bytes of its
+    constants.
+    """
+
+    inputs: Sequence[int]
+    operations: Sequence[Operation]
+    outputs: Sequence[int]
+    weights: int
 
 
 def features(

@@ -1,15 +1,15 @@
-"""Features of a Relax graph: bindings as operations, operators sorted into kinds."""
+"""Read a Relax graph as operations, its operators sorted into kinds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import tvm
 from tvm import relax
 from tvm.ir import GenericConst, IRModule, Op
 
-from .features import Operation, features
+from .features import Graph, Operation, features
 
 _KIND_OF = {
     name: kind
@@ -30,28 +30,41 @@ _KIND_OF = {
 
 
 def graph_features(module: IRModule) -> tuple[float, ...]:
-    """Compute the features of an imported graph's main function. A TIR call counts as "other"."""
+    """Compute the features of an imported graph's main function."""
+    return features(*read_graph(module))
+
+
+def read_graph(module: IRModule) -> Graph:
+    """Read the operations of an imported graph's main function. A TIR call counts as "other"."""
     main = module["main"]
     values: dict[relax.Var, tuple[int, ...]] = {var: (number,) for number, var in enumerate(main.params)}
     inputs = [_nbytes(var.ty) for var in main.params]
     operations: list[Operation] = []
+    constants: dict[GenericConst, int] = {}
     weights = 0
     for binding in (binding for block in main.body.blocks for binding in block.bindings):
         value = binding.value
         if not isinstance(value, relax.Call):
             values[binding.var] = _reads(value, values)
             continue
-        weights += _constants(value.args)
+        read = list(_constants(value.args))
+        weights += sum(_nbytes(each.ty) for each in read)
         reads = tuple(number for each in value.args for number in _reads(each, values))
         values[binding.var] = (len(inputs) + len(operations),)
-        operations.append(Operation(_kind(value, binding.var), reads, _nbytes(binding.var.ty)))
-    return features(inputs, operations, _reads(main.body.body, values), weights)
+        operations.append(
+            Operation(
+                _kind(value, binding.var), reads, _nbytes(binding.var.ty), _operator(value), _shape(binding.var.ty),
+                tuple(constants.setdefault(each, len(constants)) for each in read), _depthwise(value),
+            )
+        )  # fmt: skip
+    return Graph(inputs, operations, _reads(main.body.body, values), weights)
 
 
 def _kind(call: relax.Call, result: relax.Var) -> str:
-    if not isinstance(call.op, Op) or call.op.name == "relax.call_tir":
+    operator = _operator(call)
+    if operator in ("", "call_tir"):
         return "other"
-    known = _KIND_OF.get(call.op.name.rpartition(".")[2])
+    known = _KIND_OF.get(operator)
     return known or ("element-wise" if isinstance(result.ty, relax.TensorType) else "other")
 
 
@@ -66,23 +79,48 @@ def _reads(value: object, values: dict[relax.Var, tuple[int, ...]]) -> tuple[int
     return ()
 
 
-def _constants(arguments: Iterable[object]) -> int:
-    """Sum the bytes of the constants among the arguments of a call."""
-    return sum(
-        _nbytes(each.ty) if isinstance(each, GenericConst) else _constants(each.fields)
-        for each in arguments
-        if isinstance(each, (GenericConst, relax.Tuple))
-    )
+def _constants(arguments: Iterable[object]) -> Iterator[GenericConst]:
+    """Yield the constants among the arguments of a call."""
+    for each in arguments:
+        if isinstance(each, GenericConst):
+            yield each
+        elif isinstance(each, relax.Tuple):
+            yield from _constants(each.fields)
+
+
+def _operator(call: relax.Call) -> str:
+    """Return the operator's name without its namespace; empty for a call of a function."""
+    return call.op.name.rpartition(".")[2] if isinstance(call.op, Op) else ""
+
+
+def _depthwise(call: relax.Call) -> bool:
+    """Tell whether a convolution's groups read one channel each; its weights are (outputs, channels a group, …)."""
+    if getattr(call.attrs, "groups", 1) < 2 or len(call.args) < 2:
+        return False
+    shape = _shape(call.args[1].ty)
+    return len(shape) > 2 and shape[1] == 1
 
 
 def _nbytes(kind: object) -> int:
     """Return the bytes of a tensor type of static shape; 0 for any other type (shapes, for one)."""
     if isinstance(kind, relax.TupleType):
         return sum(_nbytes(field) for field in kind.fields)
-    if not isinstance(kind, relax.TensorType) or kind.shape is None:
+    if not isinstance(kind, relax.TensorType) or kind.shape is None or not _static(kind):
         return 0
+    return math.prod(_shape(kind)) * -(-tvm.DataType(str(kind.dtype)).bits // 8)
+
+
+def _shape(kind: object) -> tuple[int, ...]:
+    """Return the shape of a tensor type, or of a tuple's first field; empty for scalars and dynamic shapes."""
+    if isinstance(kind, relax.TupleType) and len(kind.fields):
+        kind = kind.fields[0]
+    if not isinstance(kind, relax.TensorType) or kind.shape is None or not _static(kind):
+        return ()
+    return tuple(int(extent) for extent in kind.shape)
+
+
+def _static(kind: relax.TensorType) -> bool:
     try:
-        elements = math.prod(int(extent) for extent in kind.shape)
-    except TypeError:
-        return 0
-    return elements * -(-tvm.DataType(str(kind.dtype)).bits // 8)
+        return all(int(extent) >= 0 for extent in kind.shape)
+    except TypeError:  # an extent is a variable, or the shape is one
+        return False

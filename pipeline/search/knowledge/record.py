@@ -63,7 +63,9 @@ class ModelRecord:
     """Record of one model on one target.
 
     State 0 is the imported graph, tail 0 TVM's default. `digest` is a hash of the graph's structure, without weights.
-    Two tails have one outcome if they lead to the same kernels.
+    Two tails have one outcome if they lead to the same kernels. `family` is one of family.FAMILIES, `passes` are the
+    specs of all graph passes that were tried, `refined` is the shortest sequence to the least ram after refinement;
+    empty in records of before they were kept.
     """
 
     model: str
@@ -72,6 +74,9 @@ class ModelRecord:
     tails: tuple[Specs, ...]
     outcomes: tuple[KnownOutcome, ...]
     states: tuple[KnownState, ...]
+    family: str = ""
+    passes: Specs = ()
+    refined: KnownSequence | None = None
 
     @property
     def key(self) -> tuple[str, str]:

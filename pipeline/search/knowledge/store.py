@@ -64,9 +64,10 @@ def read_records(path: Path) -> tuple[ModelRecord, ...]:
 
 def _unknown_spec(record: ModelRecord) -> str | None:
     """Describe the first invalid pass of a record: edges are graph passes, tails end in kernels."""
-    specs = dict.fromkeys(spec for state in record.states for spec in state.edges)
+    specs = dict.fromkeys((*(spec for state in record.states for spec in state.edges), *record.passes))
+    refined = [] if record.refined is None else [(*record.refined.prefix, *record.refined.tail)]
     try:
-        for sequence in (*record.tails, *((spec, *record.tails[0]) for spec in specs)):
+        for sequence in (*record.tails, *((spec, *record.tails[0]) for spec in specs), *refined):
             Sequence.parse(sequence)
     except SequenceError as error:
         return error.what.rstrip(".")

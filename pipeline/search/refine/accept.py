@@ -13,7 +13,7 @@ from ..evaluate.evaluation import Evaluation, Evaluator
 from ..strategies.trace import Trace
 from .finalists import lowest_finalist
 from .levers import Refinement, refine
-from .minimise import Worth, minimise
+from .minimise import Worth, minimise, without_idle
 from .splitting import Splitter
 
 #: states with a searched order if the objective is the sum, which no order changes
@@ -59,7 +59,11 @@ def accepted(
         best = [evaluator.finest_order(each[:ORDERED]) for each in trace.finalists()]
         choices, complete = [_Choice(each, each.cost[0]) for each in best], True
     for choice in sorted(choices, key=lambda each: each.rank):
-        refinement, ablation = _shortest(evaluator, splitter, choice, extra_compute, rungs)
+        ablation: tuple[Worth, ...] = ()
+        if trace.short:
+            refinement = _refined(evaluator, splitter, without_idle(evaluator, choice.found), extra_compute, rungs)
+        else:
+            refinement, ablation = _shortest(evaluator, splitter, choice, extra_compute, rungs)
         failures |= refinement.failures
         reason = refuse(refinement.best.sequence) if refinement.best.loss else ""
         if not reason:
@@ -106,6 +110,12 @@ def _minimised(
     same_state: bool = False,
 ) -> tuple[Refinement, tuple[Worth, ...]]:
     best, ablation = minimise(evaluator, choice.found, same_state)
+    return _refined(evaluator, splitter, best, extra_compute, rungs), ablation
+
+
+def _refined(
+    evaluator: Evaluator, splitter: Splitter, best: Evaluation, extra_compute: float | None, rungs: Ordered[float]
+) -> Refinement:
     if evaluator.objective != "ram":
-        return Refinement(best, (), 0.0, "", {}), ablation
-    return refine(evaluator, splitter, best, extra_compute, rungs), ablation
+        return Refinement(best, (), 0.0, "", {})
+    return refine(evaluator, splitter, best, extra_compute, rungs)

@@ -31,7 +31,7 @@ def minimise(
 
     With `same_state`, only passes are removed that do not change the state.
     """
-    best = _without_idle(evaluator, best)
+    best = without_idle(evaluator, best)
     while (shorter := _shorter(evaluator, best, same_state)) is not None:
         best = shorter
     passes, places = best.module_passes, _optional(best)
@@ -54,7 +54,7 @@ def _shorter(evaluator: Evaluator, best: Evaluation, same_state: bool) -> Evalua
     return None
 
 
-def _without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
+def without_idle(evaluator: Evaluator, best: Evaluation) -> Evaluation:
     """Remove passes that do not change the module, by state keys only.
 
     `legalize` stays even if the import made kernels already: a sequence needs it.

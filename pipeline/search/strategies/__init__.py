@@ -5,6 +5,7 @@ Each starts from `tvm-default`, so none returns anything worse. `trace.Trace` ke
 
 from .annealing import annealing
 from .beam import beam
+from .by_architecture import by_architecture
 from .default import tvm_default
 from .explicit import explicit
 from .greedy import greedy
@@ -16,6 +17,7 @@ from .trace import Strategy
 STRATEGIES: dict[str, Strategy] = {
     "annealing": annealing,
     "beam": beam,
+    "by-architecture": by_architecture,
     "explicit": explicit,
     "greedy": greedy,
     "opass": opass,

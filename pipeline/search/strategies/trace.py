@@ -53,6 +53,10 @@ class Trace:
     trajectory: list[dict[str, int]] = field(default_factory=list)
     #: set by a strategy that has evaluated every state in reach of its actions
     closed: bool = False
+    #: set by a strategy of short sequences: only idle passes are removed, and the worth of the others is not measured
+    short: bool = False
+    #: family of the graph, if the strategy asked for it; see knowledge/family.py
+    family: str = ""
     #: kernels of the first state, or the equivalent of its operators, if more
     _kernels: int = 0
     _started: float = field(default_factory=time.monotonic)

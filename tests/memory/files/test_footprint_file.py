@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from passfit.errors import ConfigError
 from passfit.memory import Baseline, Budget, Footprint, FootprintReport, Measured, Start, read_report, write_report
-from passfit.memory.footprint import ErrorDistances
+from passfit.memory.footprint import Energy, ErrorDistances
 
 sizes = st.integers(0, 1 << 40)
 footprints = st.builds(Footprint, *[sizes] * 8, st.booleans(), sizes, sizes)
@@ -21,6 +21,7 @@ reports = st.builds(
     st.builds(
         Measured, st.booleans(), st.text(max_size=5), st.none() | sizes, maybe, maybe, maybe, *[st.none() | sizes] * 3,
         st.none() | st.builds(ErrorDistances, st.text(max_size=5), maybe, maybe),
+        maybe, st.none() | st.builds(Energy, st.text(max_size=5), maybe), maybe,
     ),
     st.builds(Budget, st.none() | sizes, st.none() | sizes),
     st.booleans(),
@@ -93,3 +94,9 @@ def test_the_baselines_flash_is_weights_and_code_or_not_told(report):
     known = report.baseline.code is not None
     assert baseline["code"] == report.baseline.code
     assert baseline["flash"] == (baseline["weights"] + baseline["code"] if known else None)
+
+
+def test_a_file_of_before_throughput_and_energy_were_measured_is_read(place):
+    saved(place, lambda data: [data["measured"].pop(name) for name in ("throughput", "energy", "compile_seconds")])
+    measured = read_report(place).measured
+    assert measured.throughput is measured.energy is measured.compile_seconds is None

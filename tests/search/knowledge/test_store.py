@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from passfit.errors import ConfigError
 from passfit.passes.sequence.catalogue import CATALOGUE_VERSION
 from passfit.search.knowledge import load_knowledge
+from passfit.search.knowledge.family import FAMILIES
+from passfit.search.knowledge.record import KnownSequence
 from passfit.search.knowledge.store import SCHEMA, SHIPPED, merged, read_records, write_records
 
 from .records import records
@@ -74,9 +76,31 @@ def test_a_file_that_cannot_be_used_is_refused_by_its_name(tmp_path, text, reaso
 @given(records(), st.sampled_from(["no-such-pass", "fuse-operators{over=everything}", "legalize", "order", ""]))
 def test_a_record_of_passes_that_cannot_stand_there_is_refused(tmp_path_factory, record, spec):
     file = tmp_path_factory.mktemp("knowledge") / "knowledge.json"
-    write_records([replace(record, states=(replace(record.states[0], edges={spec: 0}), *record.states[1:]))], file)
-    with pytest.raises(ConfigError, match="is broken"):
-        read_records(file)
+    broken = (
+        replace(record, states=(replace(record.states[0], edges={spec: 0}), *record.states[1:])),
+        replace(record, passes=(spec,)),
+        replace(record, refined=KnownSequence((spec,), record.tails[0])),
+    )
+    for each in broken:
+        write_records([each], file)
+        with pytest.raises(ConfigError, match="is broken"):
+            read_records(file)
+
+
+@given(records())
+def test_a_record_of_before_families_were_known_is_read(tmp_path_factory, record):
+    file = tmp_path_factory.mktemp("knowledge") / "knowledge.json"
+    write_records([record], file)
+    older = json.loads(file.read_text())
+    for name in ("family", "passes", "refined"):
+        del older["models"][0][name]
+    file.write_text(json.dumps(older))
+    assert read_records(file) == (record,)
+
+
+def test_what_ships_knows_the_family_and_the_refined_best_of_every_model():
+    for record in read_records(SHIPPED):
+        assert record.family in FAMILIES and record.passes and record.refined is not None, record.model
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):

@@ -1,0 +1,140 @@
+"""Compare `--strategy by-architecture` with the default: seconds of `passfit optimize`, and the ram it reaches.
+
+    .venv/bin/python benchmarks/by_architecture.py                    all models; writes results/by_architecture.md
+    .venv/bin/python benchmarks/by_architecture.py --model ocr-cls    one model; its table is printed, not written
+
+Each search runs in a process of its own, for x86-64, with a knowledge without the model's own records and those of its
+relatives (the first word of its name): the selection is that of an unknown model. Rows are kept by commit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from head import begin
+from models import HERE, Model, geometric_mean, models
+
+from passfit import api
+from passfit.support.sizes import format_bytes
+from passfit.targets import get_target
+
+FULL, OURS = "orchestrated", "by-architecture"
+#: seconds for one search
+LIMIT = 900
+
+
+def search(name: str, strategy: str) -> dict[str, object]:
+    """Search one model in this process. Returns the row of a strategy."""
+    import passfit.frontend.relax.to_relax
+    import passfit.search.search  # loaded before the clock starts: Python's imports are the same for both
+    from passfit.search.knowledge import Knowledge, load_knowledge
+
+    model = next(each for each in models() if each.name == name)
+    source, family = model.source or str(model.file()), _relatives(name)
+    known = Knowledge(tuple(record for record in load_knowledge().records if _relatives(record.model) != family))
+    passfit.search.knowledge.load_knowledge = lambda extra=None: known
+    started, spent = time.monotonic(), _processor()
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        report = api.optimize(
+            source, get_target("x86-64"), out=out, name=name, shapes=model.shapes, fix=model.fix,
+            search=api.SearchSettings(strategy),
+        )  # fmt: skip
+        wall = time.monotonic() - started
+        found = json.loads((out / "search.json").read_text(encoding="utf-8"))
+    return {
+        "wall": round(wall, 2), "processor": round(_processor() - spent, 2), "states": found["evaluations"],
+        "closed": found["closed"], "ram": report.best.ram, "family": found.get("family", ""),
+    }  # fmt: skip
+
+
+def _processor() -> float:
+    """Return the processor seconds of this process and of its children that ended."""
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in spent)
+
+
+def _relatives(name: str) -> str:
+    return name if name.startswith("rebench") else name.partition("-")[0].removeprefix("tiny")
+
+
+def measure(model: Model) -> dict[str, object]:
+    """Search a model by both strategies, each in a process of its own; a row with `failed` gives the reason."""
+    row: dict[str, object] = {"load": round(os.getloadavg()[0], 1)}
+    for strategy in (OURS, FULL):
+        command = [sys.executable, __file__, "--search", model.name, strategy]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+        except subprocess.TimeoutExpired:
+            return {"failed": f"{strategy}: no result in {LIMIT} s"}
+        if done.returncode:
+            return {"failed": f"{strategy}: {' '.join(done.stderr.split())[-200:]}"}
+        row[strategy] = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def table(rows: Mapping[Model, Mapping], head: Iterable[str]) -> str:
+    """Return by_architecture.md: seconds and ram of both strategies, for each model and in the mean."""
+    lines = [
+        "# Passes chosen by architecture", "", *head, "",
+        f"`passfit optimize` with `--strategy {OURS}`, then with the default, `{FULL}`. The knowledge holds neither the",
+        "model nor its relatives. Seconds are wall and processor time from the ONNX file to the sequence.", "",
+        "| model | family | states | default's | wall | ratio | processor | ratio | load | ram | ratio |",
+        "| --- | --- |" + " ---: |" * 9,
+    ]  # fmt: skip
+    ratios: dict[str, list[float]] = {"wall": [], "processor": [], "ram": []}
+    for model, row in rows.items():
+        if "failed" in row:
+            lines.append(f"| {model.title} | failed: {row['failed']} |" + " |" * 9)
+            continue
+        ours, full = row[OURS], row[FULL]
+        for key, values in ratios.items():
+            values.append(ours[key] / full[key])
+        cells = [model.title, ours["family"], ours["states"], f"{full['states']}{'' if full['closed'] else ' (open)'}"]
+        cells += [ours["wall"], f"{ratios['wall'][-1]:.2f}", ours["processor"], f"{ratios['processor'][-1]:.2f}", row["load"]]
+        lines.append(f"| {' | '.join(map(str, [*cells, format_bytes(ours['ram'])]))} | {ratios['ram'][-1]:.4f} |")
+    if ratios["ram"]:
+        wall, processor, ram = (geometric_mean(ratios[key]) for key in ("wall", "processor", "ram"))
+        lines.append(
+            f"| **geometric mean** ({len(ratios['ram'])}) | | | | | **{wall:.2f}** | | **{processor:.2f}** | | | **{ram:.4f}** |"
+        )
+        lines += ["", f"Most ram: {max(ratios['ram']):.4f} × the default's."]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--model", action="append", help="only this model; repeatable")
+    parser.add_argument("--search", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.search:
+        print(json.dumps(search(*arguments.search)))
+        return
+    origin, folder = begin("by-architecture")
+    rows = {}
+    for model in models():
+        if arguments.model and model.name not in arguments.model:
+            continue
+        file = folder / f"{model.name}.json"
+        if not file.exists():
+            file.write_text(json.dumps(measure(model), indent=1) + "\n", encoding="utf-8")
+        rows[model] = json.loads(file.read_text(encoding="utf-8"))
+        print(f"{model.name}: {json.dumps(rows[model])}", flush=True)
+    text = table(rows, origin.lines(".venv/bin/python benchmarks/by_architecture.py"))
+    if arguments.model:
+        print(text)
+    else:
+        (HERE / "results" / "by_architecture.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Select the passes and tails that matter for a family of graphs, by the records of its models.
+
+    records of the family ──► shortest sequence to the best of each ──► evidence per pass and tail ──► selection
+
+After Verma et al. (2022), who choose by hand. Anything no record has tried, a pass added since, is selected.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .record import KnownSequence, ModelRecord, Specs
+
+#: models of a family from which on its own records decide, and of those that a pass changes; below, all families' do
+ENOUGH = 3
+#: its effect follows every graph pass of a candidate, so it is nothing that another pass did
+_CLEAN_UP = "canonicalize-bindings"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Count the models on which a pass, or a tail, was tried, changed a state, and led to the best."""
+
+    tried: int
+    changed: int
+    led: int
+
+
+@dataclass(frozen=True)
+class FamilyTable:
+    """Evidence of a family for one objective; `models` are its records.
+
+    `borrowed`: these are too few, and the evidence is that of all families. `sequences` led to the best of a model, the
+    most frequent first, of equals the shorter one. `joined` are the passes of all sequences, and those that led to the
+    best in other families and change too few models of this one to judge; the most frequent of all families first.
+    """
+
+    family: str
+    models: int
+    borrowed: bool
+    passes: Mapping[str, Evidence]
+    tails: Mapping[Specs, Evidence]
+    sequences: tuple[KnownSequence, ...]
+    joined: Specs
+
+    def untried(self, specs: Iterable[str]) -> Specs:
+        """Return those of `specs` that no model of the evidence has tried."""
+        return tuple(spec for spec in specs if spec not in self.passes or not self.passes[spec].tried)
+
+    def untried_tails(self, tails: Iterable[Specs]) -> tuple[Specs, ...]:
+        """Return those of `tails` that no model of the evidence has tried."""
+        return tuple(tail for tail in tails if tail not in self.tails or not self.tails[tail].tried)
+
+
+def family_table(records: Sequence[ModelRecord], family: str, objective: str) -> FamilyTable:
+    """Gather the evidence of a family; a family of fewer than ENOUGH models borrows that of all."""
+    own = [record for record in records if record.family == family]
+    borrowed = len(own) < ENOUGH
+    used = list(records) if borrowed else own
+    led = [_led(record, objective) for record in used]
+    counts = Counter(led)
+    order = sorted(counts, key=lambda each: (-counts[each], len(each.prefix), each.prefix, each.tail))
+    passes = _evidence((record.passes for record in used), map(_changing, used), (set(each.prefix) for each in led))
+    tails = _evidence((record.tails for record in used), map(_distinct, used), ([each.tail] for each in led))
+    return FamilyTable(family, len(own), borrowed, passes, tails, tuple(order), _joined(records, objective, passes))
+
+
+def _joined(records: Sequence[ModelRecord], objective: str, own: Mapping[str, Evidence]) -> Specs:
+    """Return the passes that led anywhere, but for those that changed ENOUGH models of `own` and led on none."""
+    counts = Counter(spec for record in records for spec in set(_led(record, objective).prefix))
+    rest = Evidence(0, 0, 0)
+    judged = {spec: own.get(spec, rest).led or own.get(spec, rest).changed < ENOUGH for spec in counts}
+    return tuple(spec for spec in sorted(counts, key=lambda each: (-counts[each], each)) if judged[spec])
+
+
+def _evidence(tried: Iterable[Iterable], changed: Iterable[Iterable], led: Iterable[Iterable]) -> dict:
+    counts = [Counter(name for names in each for name in names) for each in (tried, changed, led)]
+    return {name: Evidence(*(count[name] for count in counts)) for name in sorted(set().union(*counts))}
+
+
+def _led(record: ModelRecord, objective: str) -> KnownSequence:
+    """Return the first of the shortest sequences to the best; TVM's default if it is one.
+
+    For ram, that is the best after refinement, if known: fewer kernels can be split in more ways.
+    """
+    if objective == "ram" and record.refined is not None:
+        return record.refined
+    return min(
+        record.winners(objective), key=lambda each: (len(each.prefix), record.tails.index(each.tail)),
+        default=KnownSequence((), record.tails[0]),
+    )  # fmt: skip
+
+
+def _changing(record: ModelRecord) -> set[str]:
+    """Return the passes that change a state by more than the clean-up that follows them."""
+    return {
+        spec
+        for state in record.states
+        for spec, after in state.edges.items()
+        if spec == _CLEAN_UP or after != state.edges.get(_CLEAN_UP)
+    }
+
+
+def _distinct(record: ModelRecord) -> list[Specs]:
+    """Return the tails whose kernels differ from TVM's default on some state."""
+    return [
+        tail
+        for number, tail in enumerate(record.tails)
+        if any(state.outcomes[number] not in (None, state.outcomes[0]) for state in record.states)
+    ]
