@@ -12,9 +12,6 @@ from .rules.book import CLEAN
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
-#: rounds over the rules at most: a safety net for rules that undo each other
-ROUNDS = 16
-
 
 @dataclass(frozen=True)
 class Simplify(ModulePass):
@@ -36,11 +33,6 @@ class Simplify(ModulePass):
                 raise ValueError(f"without names '{name}', no rule of `simplify`: {did_you_mean(name, known)}")
 
     def apply(self, module: IRModule) -> IRModule:
-        rules = [rule() for rule in CLEAN if rule.name not in self.without.split("+")]
-        for _ in range(ROUNDS):
-            before = module
-            for rule in rules:
-                module = rule.apply(module)
-            if module.same_as(before):
-                break
-        return module
+        from .rules.apply_rules import apply_rules
+
+        return apply_rules(module, [rule() for rule in CLEAN if rule.name not in self.without.split("+")])

@@ -17,7 +17,10 @@ class Dataflow:
         self._values: dict[relax.Var, relax.Expr] = {}
         self._uses: Counter[relax.Var] = Counter()
         self._users: dict[relax.Var, list[relax.Var]] = {}
-        self._calls: list[tuple[relax.Var, relax.Call]] = []
+        self._bindings: list[tuple[relax.Var, relax.Expr]] = []
+        self._operators: dict[relax.Call, str] = {}
+        self._arrays: dict[GenericConst, np.ndarray | None] = {}
+        self._outputs: set[relax.Var] = set()
         if not isinstance(function.body, relax.SeqExpr):
             return
         for block in function.body.blocks:
@@ -26,22 +29,23 @@ class Dataflow:
         self._count(function.body.body, None)
 
     def _bind(self, binding: relax.Binding) -> None:
-        value = binding.value
+        var, value = binding.var, binding.value
         if isinstance(binding, relax.MatchCast):
-            self._count(value, binding.var)
+            self._count(value, var)
             return
-        self._values[binding.var] = value
+        self._values[var] = value
         if isinstance(value, relax.Var):
             return  # another name, whose uses count as those of the value
-        self._count(value, binding.var)
-        if isinstance(value, relax.Call):
-            self._calls.append((binding.var, value))
+        self._count(value, var)
+        self._bindings.append((var, value))
 
     def _count(self, expr: relax.Expr, user: relax.Var | None) -> None:
         if isinstance(expr, relax.Var):
             var = self.variable(expr)
             self._uses[var] += 1
-            if user is not None:
+            if user is None:
+                self._outputs.add(var)
+            else:
                 self._users.setdefault(var, []).append(user)
         elif isinstance(expr, relax.Tuple):
             for field in expr.fields:
@@ -51,10 +55,25 @@ class Dataflow:
         elif isinstance(expr, relax.Call):
             for argument in expr.args:
                 self._count(argument, user)
+        elif isinstance(expr, relax.If | relax.Function | relax.SeqExpr):
+            for var in relax.analysis.free_vars(expr):
+                self._count(var, user)
 
-    def calls(self) -> Iterator[tuple[relax.Var, relax.Call]]:
-        """Yield the calls with their variables, in order."""
-        return iter(self._calls)
+    def bindings(self) -> Iterator[tuple[relax.Var, relax.Expr]]:
+        """Yield calls, tuples, items of tuples and constants with their variables, in order."""
+        return iter(self._bindings)
+
+    def calls(self, *operators: str) -> Iterator[tuple[relax.Var, relax.Call]]:
+        """Yield the calls of these operators (`relax.add`), by default of all, with their variables, in order."""
+        for var, value in self._bindings:
+            if isinstance(value, relax.Call) and (not operators or self.operator(value) in operators):
+                yield var, value
+
+    def items(self) -> Iterator[tuple[relax.Var, relax.TupleGetItem, relax.Expr]]:
+        """Yield the items taken out of tuples: variable, item, and the call or tuple it is taken from."""
+        for var, value in self._bindings:
+            if isinstance(value, relax.TupleGetItem):
+                yield var, value, self.value(value.tuple_value)
 
     def variable(self, var: relax.Var) -> relax.Var:
         """Return the variable that `var` is another name of; itself if it is none."""
@@ -69,10 +88,43 @@ class Dataflow:
         var = self.variable(expr)
         return self._values.get(var, var)
 
+    def operator(self, expr: relax.Expr) -> str:
+        """Return the operator of the call bound to `expr` (`relax.add`); empty if it is no call of an operator."""
+        value = self.value(expr)
+        if not isinstance(value, relax.Call):
+            return ""
+        if value not in self._operators:
+            self._operators[value] = operator_of(value)
+        return self._operators[value]
+
     def call(self, expr: relax.Expr, *operators: str) -> relax.Call | None:
         """Return the call bound to `expr` if its operator is one of `operators` (`relax.add`); else None."""
+        return self.value(expr) if self.operator(expr) in operators else None
+
+    def shape(self, expr: relax.Expr) -> tuple[int, ...] | None:
+        """Return the static shape of an expression with a type; None if it has none."""
+        return shape_of(expr)
+
+    def dtype(self, expr: relax.Expr) -> str:
+        """Return the dtype of an expression with a tensor type; empty if it has none."""
+        return dtype_of(expr)
+
+    def same_type(self, one: relax.Expr, other: relax.Expr) -> bool:
+        """Tell whether two tensors have one static shape and one dtype."""
+        return shape_of(one) == shape_of(other) is not None and dtype_of(one) == dtype_of(other) != ""
+
+    def fields(self, expr: relax.Expr) -> tuple[relax.Expr, ...]:
+        """Return the fields of a tuple, each a tensor or number; none of a tuple that a call returns."""
         value = self.value(expr)
-        return value if isinstance(value, relax.Call) and operator_of(value) in operators else None
+        return tuple(value.fields) if isinstance(value, relax.Tuple) else ()
+
+    def axes(self, call: relax.Call) -> tuple[int, ...]:
+        """Return the axes of a transpose or reduction, counted from 0; the default if it names none."""
+        rank = len(call.args[0].ty.shape)
+        axes = getattr(call.attrs, "axes" if self.operator(call) == "relax.permute_dims" else "axis")
+        if axes is None:
+            return tuple(range(rank))[:: -1 if self.operator(call) == "relax.permute_dims" else 1]
+        return tuple(int(axis) % rank for axis in (axes if hasattr(axes, "__len__") else [axes]))
 
     def uses(self, expr: relax.Expr) -> int:
         """Count the operands, and outputs, that read a variable; an operand given twice counts twice."""
@@ -84,25 +136,48 @@ class Dataflow:
             return ()
         return tuple(dict.fromkeys(self._users.get(self.variable(expr), ())))
 
+    def is_output(self, expr: relax.Expr) -> bool:
+        """Tell whether the function returns a variable."""
+        return isinstance(expr, relax.Var) and self.variable(expr) in self._outputs
+
     def same(self, one: relax.Expr, other: relax.Expr) -> bool:
         """Tell whether two operands are one variable, or constants of the same bytes."""
-        if isinstance(one, relax.Var) and isinstance(other, relax.Var):
-            if self.variable(one).same_as(self.variable(other)):
-                return True
+        if isinstance(one, relax.Var) and isinstance(other, relax.Var) and self.variable(one).same_as(self.variable(other)):
+            return True
+        if not isinstance(self.value(one), GenericConst) or shape_of(one) != shape_of(other):
+            return False
         first, second = self.constant(one), self.constant(other)
         if first is None or second is None:
             return False
-        return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
+        return first.dtype == second.dtype and first.tobytes() == second.tobytes()
 
     def constant(self, expr: relax.Expr) -> np.ndarray | None:
-        """Return the value of a constant; None for what is computed, and for dtypes that numpy lacks."""
+        """Return the value of a constant, not to be written to; None for computed values and dtypes foreign to numpy."""
         value = self.value(expr)
         if not isinstance(value, GenericConst):
             return None
-        try:
-            return value.value.numpy()
-        except (TypeError, RuntimeError, ValueError):
+        if value not in self._arrays:
+            self._arrays[value] = _array_of(value)
+        return self._arrays[value]
+
+    def uniform(self, expr: relax.Expr) -> np.generic | None:
+        """Return the one value of all elements of a constant; None for others, for empty ones, and for NaN."""
+        array = self.constant(expr)
+        if array is None or not array.size:
             return None
+        first = array.flat[0]
+        return first if (array == first).all() else None
+
+
+def _array_of(constant: GenericConst) -> np.ndarray | None:
+    try:
+        return np.from_dlpack(constant.value)  # shares memory
+    except (TypeError, RuntimeError, ValueError, BufferError, AttributeError):
+        pass
+    try:
+        return constant.value.numpy()
+    except (TypeError, RuntimeError, ValueError):
+        return None
 
 
 def operator_of(call: relax.Call) -> str:

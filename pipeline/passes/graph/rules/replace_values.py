@@ -1,4 +1,7 @@
-"""Give variables of a Relax module new values of equal type, and drop the values no longer read."""
+"""Give variables of a Relax module new values of equal type, and drop the values no longer read.
+
+Bindings that read no replaced value stay the same objects, so the cost is that of the change, not of the graph.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Mapping
 
 import tvm_ffi
 from tvm import relax
-from tvm.ir import IRModule
+from tvm.ir import GenericConst, IRModule
 
 
 def replace_values(module: IRModule, replacements: Mapping[relax.Var, relax.Expr]) -> IRModule:
@@ -15,44 +18,145 @@ def replace_values(module: IRModule, replacements: Mapping[relax.Var, relax.Expr
     A replacement is a variable, constant, tuple or (nested) call over variables bound before. Raises TypeError for a
     replacement of other shape or dtype: a bug of its rule.
     """
-    mutator = _Replacer(module, replacements)
-    main = module.get_global_var("main")
-    mutator.builder_.update_func(main, mutator.visit_expr(module["main"]))
-    return relax.transform.DeadCodeElimination()(mutator.builder_.get())
+    main = module["main"]
+    rebuilt = _Rebuild(module, replacements)
+    blocks = [rebuilt.block(block) for block in main.body.blocks]
+    body = relax.SeqExpr(_live(blocks, main.body.body), main.body.body)
+    relax.expr._update_type(body, main.body.ty)
+    result = IRModule(module.functions, attrs=module.attrs, global_infos=module.global_infos)
+    result.update_func(
+        module.get_global_var("main"), relax.Function(main.params, body, main.ret_ty, main.is_pure, main.attrs, main.span)
+    )
+    return result
 
 
-@relax.expr_functor.mutator
-class _Replacer(relax.PyExprMutator):
+class _Rebuild:
+    """Copy blocks of bindings with the replacements in place."""
+
     def __init__(self, module: IRModule, replacements: Mapping[relax.Var, relax.Expr]):
-        super().__init__(module)
         self._replacements = replacements
-        self._emitted: dict[relax.Call, relax.Var] = {}
+        self._builder = relax.BlockBuilder(module)
+        self._renamed: dict[relax.Var, relax.Expr] = {}
+        self._emitted: dict[relax.Expr, relax.Var] = {}
+        self._bindings: list[relax.Binding] = []
+        self._variable = relax.Var
 
-    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
-        new = self._replacements.get(binding.var)
-        if new is None:
-            super().visit_var_binding_(binding)
+    def block(self, block: relax.BindingBlock) -> relax.BindingBlock:
+        self._bindings = []
+        self._variable = relax.DataflowVar if isinstance(block, relax.DataflowBlock) else relax.Var
+        for binding in block.bindings:
+            self._bind(binding)
+        return type(block)(self._bindings)
+
+    def _bind(self, binding: relax.Binding) -> None:
+        var = binding.var
+        if isinstance(binding, relax.MatchCast):
+            self._bindings.append(relax.MatchCast(var, self._substituted(binding.value), binding.ty))
             return
-        value = self.builder_.normalize(self._value(new, binding.var.name))
-        if not tvm_ffi.structural_equal(value.ty, binding.var.ty):
-            raise TypeError(f"a rule replaced a value of {binding.var.ty} by one of {value.ty}")
-        super().visit_var_binding_(relax.VarBinding(binding.var, value))
+        new = self._replacements.get(var)
+        value = self._substituted(binding.value) if new is None else self._value(new, var.name)
+        if new is not None and not tvm_ffi.structural_equal(value.ty, var.ty):
+            raise TypeError(f"a rule replaced a value of {var.ty} by one of {value.ty}")
+        if isinstance(value, relax.Var | GenericConst) and isinstance(var, relax.DataflowVar):
+            self._renamed[var] = value
+        elif value is binding.value:
+            self._bindings.append(binding)
+        else:
+            self._bindings.append(relax.VarBinding(var, value))
 
     def _value(self, expr: relax.Expr, name: str) -> relax.Expr:
-        """Return `expr` over variables of the new function; emit the calls inside it."""
+        """Return `expr` over variables of the new function; emit the calls and tuples inside it."""
+        if expr in self._emitted:
+            return self._emitted[expr]
         if isinstance(expr, relax.Call):
-            if expr in self._emitted:
-                return self._emitted[expr]
-            return relax.Call(expr.op, [self._operand(each, name) for each in expr.args], expr.attrs, expr.ty_args)
+            arguments = [self._operand(each, name) for each in expr.args]
+            return self._builder.normalize(relax.Call(expr.op, arguments, expr.attrs, expr.ty_args, expr.span))
         if isinstance(expr, relax.Tuple):
-            return relax.Tuple([self._operand(each, name) for each in expr.fields])
+            return self._builder.normalize(relax.Tuple([self._operand(each, name) for each in expr.fields]))
         if isinstance(expr, relax.TupleGetItem):
-            return relax.TupleGetItem(self._operand(expr.tuple_value, name), expr.index)
-        return self.visit_expr(expr)
+            return self._builder.normalize(relax.TupleGetItem(self._operand(expr.tuple_value, name), expr.index))
+        return self._substituted(expr)
 
     def _operand(self, expr: relax.Expr, name: str) -> relax.Expr:
         value = self._value(expr, name)
-        if not isinstance(expr, relax.Call) or expr in self._emitted:
+        if not isinstance(expr, relax.Call | relax.TupleGetItem) or expr in self._emitted:
             return value
-        self._emitted[expr] = self.builder_.emit(value, name)
-        return self._emitted[expr]
+        var = self._emitted[expr] = self._variable(name, value.ty)
+        self._bindings.append(relax.VarBinding(var, value))
+        return var
+
+    def _substituted(self, expr: relax.Expr) -> relax.Expr:
+        """Return `expr` with the renamed variables replaced; itself if it reads none."""
+        if isinstance(expr, relax.Var):
+            return self._renamed.get(expr, expr)
+        if not self._renamed or not _reads(expr, self._renamed):
+            return expr
+        if isinstance(expr, relax.Call):
+            new = relax.Call(expr.op, [*map(self._substituted, expr.args)], expr.attrs, expr.ty_args, expr.span)
+            relax.expr._update_type(new, expr.ty)
+            return new
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([*map(self._substituted, expr.fields)])
+        if isinstance(expr, relax.TupleGetItem):
+            return relax.TupleGetItem(self._substituted(expr.tuple_value), expr.index)
+        return _Substitute(self._renamed).visit_expr(expr)
+
+
+def _reads(expr: relax.Expr, variables: Mapping[relax.Var, relax.Expr]) -> bool:
+    """Tell whether an expression reads one of `variables`."""
+    if isinstance(expr, relax.Var):
+        return expr in variables
+    if isinstance(expr, relax.Call):
+        return any(_reads(each, variables) for each in expr.args)
+    if isinstance(expr, relax.Tuple):
+        return any(_reads(each, variables) for each in expr.fields)
+    if isinstance(expr, relax.TupleGetItem):
+        return _reads(expr.tuple_value, variables)
+    return any(var in variables for var in _variables(expr))
+
+
+def _variables(expr: relax.Expr) -> list[relax.Var]:
+    """List the variables an expression reads."""
+    if isinstance(expr, relax.Var):
+        return [expr]
+    if isinstance(expr, relax.Call):
+        return [var for each in expr.args for var in _variables(each)]
+    if isinstance(expr, relax.Tuple):
+        return [var for each in expr.fields for var in _variables(each)]
+    if isinstance(expr, relax.TupleGetItem):
+        return _variables(expr.tuple_value)
+    if isinstance(expr, relax.If | relax.Function | relax.SeqExpr):
+        return list(relax.analysis.free_vars(expr))
+    return []
+
+
+def _live(blocks: list[relax.BindingBlock], output: relax.Expr) -> list[relax.BindingBlock]:
+    """Drop the bindings of dataflow blocks that no output depends on; calls outside of such blocks may have effects."""
+    read = set(_variables(output))
+    kept = []
+    for block in reversed(blocks):
+        pure = isinstance(block, relax.DataflowBlock)
+        bindings = []
+        for binding in reversed(block.bindings):
+            if pure and binding.var not in read and not isinstance(binding, relax.MatchCast):
+                continue
+            read.update(_variables(binding.value))
+            bindings.append(binding)
+        if bindings:
+            kept.append(type(block)(bindings[::-1]))
+    return kept[::-1]
+
+
+@relax.expr_functor.mutator
+class _Substitute(relax.PyExprMutator):
+    """Replace variables inside branches and functions."""
+
+    def __init__(self, values: Mapping[relax.Var, relax.Expr]):
+        super().__init__()
+        self._values = values
+
+    def visit_var_(self, var: relax.Var) -> relax.Expr:
+        return self._values.get(var, var)
+
+    def visit_dataflow_var_(self, var: relax.DataflowVar) -> relax.Expr:
+        return self._values.get(var, var)

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from ...base import Pass
     from .dataflow import Dataflow
 
-#: sweeps over a graph at most: a safety net for rules that undo each other
-SWEEPS = 64
-
 
 class Rule(ModulePass):
     """Rewrite calls into values that are equal for every input, up to float re-association.
@@ -44,17 +41,12 @@ class Rule(ModulePass):
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
         """Return variables with their new values; override it to rewrite several calls together.
 
-        A call shared by several values is emitted once, before the first of them.
+        A call shared by several values is emitted once, before the first of them. Each pair must hold by itself, on the
+        graph as it is: all of them are replaced at once.
         """
         return {var: new for var, call in graph.calls() if (new := self.rewrite(call, graph)) is not None}
 
     def apply(self, module: IRModule) -> IRModule:
-        from .dataflow import Dataflow
-        from .replace_values import replace_values
+        from .apply_rules import apply_rules
 
-        for _ in range(SWEEPS):
-            found = self.replacements(Dataflow(module["main"]))
-            if not found:
-                break
-            module = replace_values(module, found)
-        return module
+        return apply_rules(module, (self,))
