@@ -6,9 +6,11 @@ Imports TVM: only imported once a graph is made.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import onnx
-from tvm import relax
+from tvm import relax, topi
 from tvm.ir import IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
@@ -30,6 +32,10 @@ class NodeImporter(ONNXGraphImporter):
         self._variable = ""
         emit = self.bb.emit
         self.bb.emit = lambda expr, name_hint="": emit(expr, name_hint or self._variable)
+        emit_te = self.bb.emit_te
+        self.bb.emit_te = lambda function, *args, **options: (
+            _padded(self.bb, *args) if _pads(function, *args) else emit_te(function, *args, **options)
+        )
 
     def from_onnx(self, graph: onnx.GraphProto, opset: int) -> IRModule:
         """Import the graph; close TVM's open block if a node fails."""
@@ -62,3 +68,18 @@ class NodeImporter(ONNXGraphImporter):
         if op_name in _PAIRWISE:
             return self.bb.normalize(functools.reduce(_PAIRWISE[op_name], inputs))
         return super()._convert_operator(op_name, inputs, attrs, opset)
+
+
+def _pads(function: Callable[..., Any], data: relax.Expr, *widths: Any) -> bool:
+    """Tell whether TVM is about to make a kernel of constant padding, which Relax has an operator for."""
+    if function is not topi.nn.pad or not str(data.ty.dtype).startswith("float"):
+        return False
+    return all(int(width) >= 0 for side in widths[:2] for width in side)
+
+
+def _padded(
+    builder: relax.BlockBuilder, data: relax.Expr, before: Sequence[int], after: Sequence[int], value: float = 0.0
+) -> relax.Var:
+    """Emit the operator: rewrite rules know it, a kernel made at once they do not."""
+    widths = [int(width) for pair in zip(before, after, strict=True) for width in pair]
+    return builder.emit(relax.op.nn.pad(data, widths, "constant", float(value)))

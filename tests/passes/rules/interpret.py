@@ -13,6 +13,8 @@ from tvm.tirx import IntImm
 
 from passfit.passes.graph.rules.dataflow import operator_of
 
+from .convolve import convolve_transposed, in_any_layout
+
 Array = np.ndarray
 
 
@@ -100,7 +102,6 @@ def _windows(x: Array, window: Sequence[int], attrs: Any, fill: float) -> Array:
 
 
 def _conv(attrs: Any, x: Array, weight: Array) -> Array:
-    assert attrs.data_layout.startswith("NC") and attrs.kernel_layout.startswith("OI")
     groups, spatial = int(attrs.groups), weight.ndim - 2
     results = []
     for part, taps in zip(np.split(x, groups, 1), np.split(weight, groups, 0)):
@@ -195,9 +196,8 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "relax.clip": lambda attrs, x, low, high: np.clip(x, low, high),
     "relax.astype": lambda attrs, x: x.astype(str(attrs.dtype)),
     "relax.where": lambda attrs, condition, x, y: np.where(condition, x, y),
-    "relax.nn.conv1d": _conv,
-    "relax.nn.conv2d": _conv,
-    "relax.nn.conv3d": _conv,
+    **{f"relax.nn.conv{rank}d": in_any_layout(_conv, "OI") for rank in (1, 2, 3)},
+    **{f"relax.nn.conv{rank}d_transpose": in_any_layout(convolve_transposed, "IO") for rank in (1, 2, 3)},
     "relax.nn.max_pool1d": _max_pool,
     "relax.nn.max_pool2d": _max_pool,
     "relax.nn.avg_pool1d": _avg_pool,

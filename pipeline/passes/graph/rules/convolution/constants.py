@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -47,7 +48,8 @@ def constant_value(expr: relax.Expr, graph: Dataflow) -> np.ndarray | None:
         return None if operand is None else _VIEWS[name](operand, value)
     if name not in _ARITHMETIC or dtype_of(value) not in FLOATS:
         return None
-    if any(np.prod(shape_of(each) or (_SMALL + 1,)) > _SMALL for each in (value, *value.args)):
+    shapes = [shape_of(each) for each in (value, *value.args)]
+    if any(shape is None or math.prod(shape) > _SMALL for shape in shapes):
         return None
     operands = [constant_value(each, graph) for each in value.args]
     if any(each is None for each in operands):
