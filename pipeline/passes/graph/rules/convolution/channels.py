@@ -43,6 +43,11 @@ class Affine:
     scale: Channels | None = None
     shift: Channels | None = None
 
+    def reduced(self) -> Affine:
+        """Return the same map without a scale of 1 or a shift of 0."""
+        scale = None if self.scale is None or (self.scale.values == 1).all() else self.scale
+        return Affine(scale, None if self.shift is None or (self.shift.values == 0).all() else self.shift)
+
     def after(self, first: Affine) -> Affine | None:
         """Return `self` of `first`; None if they have numbers along different axes."""
         parts = [each for each in (self.scale, self.shift, first.scale, first.shift) if each is not None]
@@ -53,7 +58,8 @@ class Affine:
         scale = [each.values for each in (self.scale, first.scale) if each is not None]
         moved = [] if first.shift is None else [first.shift.values * (self.scale.values if self.scale else 1.0)]
         shift = moved + ([] if self.shift is None else [self.shift.values])
-        return Affine(_along(axis, math.prod(scale)) if scale else None, _along(axis, sum(shift)) if shift else None)
+        whole = Affine(_along(axis, math.prod(scale)) if scale else None, _along(axis, sum(shift)) if shift else None)
+        return whole.reduced()
 
     def of(self, x: relax.Expr) -> relax.Expr | None:
         """Return the expression; None if a number is not finite in the dtype of `x`."""

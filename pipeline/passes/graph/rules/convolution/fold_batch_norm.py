@@ -60,7 +60,7 @@ def _operator(var: Var, call: Call, graph: Dataflow) -> dict[Var, Expr]:
         scale = (gamma if call.attrs.scale else 1.0) / np.sqrt(variance + call.attrs.epsilon)
         shift = (beta if call.attrs.center else 0.0) - mean * scale
     axis = int(call.attrs.axis) % len(shape)
-    new = Affine(Channels(axis, scale), Channels(axis, shift)).of(call.args[0])
+    new = Affine(Channels(axis, scale), Channels(axis, shift)).reduced().of(call.args[0])
     if new is None:
         return {}
     return {user: (new, call.args[3], call.args[4])[item.index] for user, item in items.items()}
