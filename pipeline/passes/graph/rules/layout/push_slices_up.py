@@ -82,7 +82,7 @@ def _composed(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
 
 def _pays(expr: Expr, graph: Dataflow) -> bool:
     """Tell whether slices alone read a value, and take fewer elements than it has."""
-    if not graph.is_variable(expr) or graph.is_output(expr) or graph.shape(expr) is None:
+    if not graph.operator(expr) or not graph.is_variable(expr) or graph.is_output(expr) or graph.shape(expr) is None:
         return False
     read = 0
     for user in graph.users(expr):
