@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from tvm import relax
 from tvm.ir import GenericConst, Op
 
+from .operators import RESHAPES
+
+_MOVES = RESHAPES | {"relax.permute_dims"}
+
 
 class Dataflow:
     """Hold the bindings of a function; variables bound to other variables stand for these."""
+
+    #: constructors of Relax operators, so that rules need no import of TVM
+    op = relax.op
 
     def __init__(self, function: relax.Function):
         self._values: dict[relax.Var, relax.Expr] = {}
@@ -126,6 +133,49 @@ class Dataflow:
             return tuple(range(rank))[:: -1 if self.operator(call) == "relax.permute_dims" else 1]
         return tuple(int(axis) % rank for axis in (axes if hasattr(axes, "__len__") else [axes]))
 
+    def tensors(self, call: relax.Call) -> tuple[relax.Expr, ...]:
+        """Return the operands of a call that are tensors; numbers, shapes and tuples are none."""
+        return tuple(each for each in call.args if isinstance(getattr(each, "ty", None), relax.TensorType))
+
+    def like(self, call: relax.Call, operands: Sequence[relax.Expr]) -> relax.Call:
+        """Return a call of the same operator and attributes; `operands` take the places of its tensors."""
+        given = iter(operands)
+        arguments = [next(given) if isinstance(getattr(e, "ty", None), relax.TensorType) else e for e in call.args]
+        return relax.Call(call.op, arguments, call.attrs, call.ty_args)
+
+    def with_arguments(self, call: relax.Call, arguments: Sequence[relax.Expr]) -> relax.Call:
+        """Return a call of the same operator and attributes with other arguments."""
+        return relax.Call(call.op, list(arguments), call.attrs, call.ty_args)
+
+    def constants(self) -> tuple[relax.Expr, ...]:
+        """Return the constants among the operands of calls, each object once, in order."""
+        found = dict[relax.Expr, None]()
+        for _, value in self._bindings:
+            for each in value.args if isinstance(value, relax.Call) else ():
+                fields = each.fields if isinstance(each, relax.Tuple) else (each,)
+                found.update((field, None) for field in fields if isinstance(field, GenericConst))
+        return tuple(found)
+
+    def const(self, array: np.ndarray) -> relax.Expr:
+        """Return a constant of the value and dtype of `array`."""
+        return relax.const(np.ascontiguousarray(array) if array.ndim else array)
+
+    def scalar(self, value: float, dtype: str) -> relax.Expr:
+        """Return a constant without axes."""
+        return relax.const(value, dtype)
+
+    def tuple(self, fields: Sequence[relax.Expr]) -> relax.Expr:
+        """Return a tuple of these fields, as `concat` reads it."""
+        return relax.Tuple(list(fields))
+
+    def is_variable(self, expr: relax.Expr) -> bool:
+        """Tell whether an operand is computed, or a parameter: no constant."""
+        return isinstance(expr, relax.Var) and self.constant(expr) is None
+
+    def identity(self, expr: relax.Expr) -> relax.Expr:
+        """Return a key equal for operands that are one variable or one constant object."""
+        return self.variable(expr) if isinstance(expr, relax.Var) else expr
+
     def uses(self, expr: relax.Expr) -> int:
         """Count the operands, and outputs, that read a variable; an operand given twice counts twice."""
         return self._uses[self.variable(expr)] if isinstance(expr, relax.Var) else 1
@@ -144,7 +194,7 @@ class Dataflow:
         """Tell whether two operands are one variable, or constants of the same bytes."""
         if isinstance(one, relax.Var) and isinstance(other, relax.Var) and self.variable(one).same_as(self.variable(other)):
             return True
-        if not isinstance(self.value(one), GenericConst) or shape_of(one) != shape_of(other):
+        if shape_of(one) != shape_of(other):
             return False
         first, second = self.constant(one), self.constant(other)
         if first is None or second is None:
@@ -154,11 +204,23 @@ class Dataflow:
     def constant(self, expr: relax.Expr) -> np.ndarray | None:
         """Return the value of a constant, not to be written to; None for computed values and dtypes foreign to numpy."""
         value = self.value(expr)
+        if isinstance(value, relax.Call):
+            return self._moved_constant(value)
         if not isinstance(value, GenericConst):
             return None
         if value not in self._arrays:
             self._arrays[value] = _array_of(value)
         return self._arrays[value]
+
+    def _moved_constant(self, call: relax.Call) -> np.ndarray | None:
+        """Return the value of a constant reshaped or transposed, which costs nothing."""
+        name = self.operator(call)
+        if name not in _MOVES or shape_of(call) is None:
+            return None
+        array = self.constant(call.args[0])
+        if array is None:
+            return None
+        return array.transpose(self.axes(call)) if name == "relax.permute_dims" else array.reshape(shape_of(call))
 
     def uniform(self, expr: relax.Expr) -> np.generic | None:
         """Return the one value of all elements of a constant; None for others, for empty ones, and for NaN."""

@@ -53,37 +53,52 @@ class _Rebuild:
         if isinstance(binding, relax.MatchCast):
             self._bindings.append(relax.MatchCast(var, self._substituted(binding.value), binding.ty))
             return
-        new = self._replacements.get(var)
-        value = self._substituted(binding.value) if new is None else self._value(new, var.name)
+        new, old = self._replacements.get(var), binding.value
+        value = self._substituted(old) if new is None else self._value(new, var.name)
         if new is not None and not tvm_ffi.structural_equal(value.ty, var.ty):
             raise TypeError(f"a rule replaced a value of {var.ty} by one of {value.ty}")
         if isinstance(value, relax.Var | GenericConst) and isinstance(var, relax.DataflowVar):
             self._renamed[var] = value
-        elif value is binding.value:
+        elif value is old:
             self._bindings.append(binding)
         else:
             self._bindings.append(relax.VarBinding(var, value))
 
     def _value(self, expr: relax.Expr, name: str) -> relax.Expr:
-        """Return `expr` over variables of the new function; emit the calls and tuples inside it."""
+        """Return `expr` over variables of the new function; emit the calls inside it first, without recursion."""
+        waiting = [expr]
+        while waiting:
+            each = waiting[-1]
+            inside = [one for one in _nested(each) if one not in self._emitted]
+            waiting.extend(inside)
+            if inside:
+                continue
+            waiting.pop()
+            if waiting and each not in self._emitted:
+                value = self._flat(each)
+                var = self._emitted[each] = self._variable(name, value.ty)
+                self._bindings.append(relax.VarBinding(var, value))
+        return self._flat(expr)
+
+    def _flat(self, expr: relax.Expr) -> relax.Expr:
+        """Return `expr` with emitted variables for the calls inside it."""
         if expr in self._emitted:
             return self._emitted[expr]
         if isinstance(expr, relax.Call):
-            arguments = [self._operand(each, name) for each in expr.args]
+            arguments = [self._flat_operand(each) for each in expr.args]
             return self._builder.normalize(relax.Call(expr.op, arguments, expr.attrs, expr.ty_args, expr.span))
-        if isinstance(expr, relax.Tuple):
-            return self._builder.normalize(relax.Tuple([self._operand(each, name) for each in expr.fields]))
-        if isinstance(expr, relax.TupleGetItem):
-            return self._builder.normalize(relax.TupleGetItem(self._operand(expr.tuple_value, name), expr.index))
+        if isinstance(expr, relax.Tuple | relax.TupleGetItem):
+            return self._builder.normalize(self._flat_operand(expr))
         return self._substituted(expr)
 
-    def _operand(self, expr: relax.Expr, name: str) -> relax.Expr:
-        value = self._value(expr, name)
-        if not isinstance(expr, relax.Call | relax.TupleGetItem) or expr in self._emitted:
-            return value
-        var = self._emitted[expr] = self._variable(name, value.ty)
-        self._bindings.append(relax.VarBinding(var, value))
-        return var
+    def _flat_operand(self, expr: relax.Expr) -> relax.Expr:
+        if expr in self._emitted:
+            return self._emitted[expr]
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([self._flat_operand(each) for each in expr.fields])
+        if isinstance(expr, relax.TupleGetItem):
+            return relax.TupleGetItem(self._flat_operand(expr.tuple_value), expr.index)
+        return self._substituted(expr)
 
     def _substituted(self, expr: relax.Expr) -> relax.Expr:
         """Return `expr` with the renamed variables replaced; itself if it reads none."""
@@ -100,6 +115,22 @@ class _Rebuild:
         if isinstance(expr, relax.TupleGetItem):
             return relax.TupleGetItem(self._substituted(expr.tuple_value), expr.index)
         return _Substitute(self._renamed).visit_expr(expr)
+
+
+def _nested(expr: relax.Expr) -> list[relax.Expr]:
+    """List the calls, and items of tuples, directly inside a new expression."""
+    if isinstance(expr, relax.Call):
+        inside = list(expr.args)
+    elif isinstance(expr, relax.Tuple):
+        inside = list(expr.fields)
+    else:
+        inside = [expr.tuple_value] if isinstance(expr, relax.TupleGetItem) else []
+    return [
+        found
+        for each in inside
+        for found in (_nested(each) if isinstance(each, relax.Tuple) else [each])
+        if isinstance(found, relax.Call | relax.TupleGetItem)
+    ]
 
 
 def _reads(expr: relax.Expr, variables: Mapping[relax.Var, relax.Expr]) -> bool:

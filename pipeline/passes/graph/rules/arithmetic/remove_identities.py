@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..operators import REDUCTIONS
 from ..rule import Rule
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ _IN_ORDER = frozenset(
         "repeat", "split",
     )
 )
-#: of one element along each axis reduced, the element
-_REDUCTIONS = frozenset(f"relax.{name}" for name in ("sum", "mean", "max", "min", "prod"))
 _TRANSPOSE = "relax.permute_dims"
 
 
@@ -63,8 +62,6 @@ class RemoveIdentities(Rule):
         return found
 
     def rewrite(self, call: Call, graph: Dataflow) -> Expr | None:
-        from tvm import relax
-
         name, shape = graph.operator(call), graph.shape(call)
         if name in _NEUTRAL:
             return _neutral(call, graph)
@@ -84,9 +81,9 @@ class RemoveIdentities(Rule):
         if name == _TRANSPOSE:
             order = [axis for axis in graph.axes(call) if graph.shape(x)[axis] > 1]
             if order == sorted(order):
-                return x if same else relax.op.reshape(x, shape)
-        if name in _REDUCTIONS and all(graph.shape(x)[axis] == 1 for axis in graph.axes(call)):
-            return x if same else relax.op.reshape(x, shape)
+                return x if same else graph.op.reshape(x, shape)
+        if name in REDUCTIONS and all(graph.shape(x)[axis] == 1 for axis in graph.axes(call)):
+            return x if same else graph.op.reshape(x, shape)
         return None
 
 

@@ -8,8 +8,9 @@ from itertools import accumulate
 import numpy as np
 from tvm import relax
 
-from ..convolution.per_channel import BINARY, ELEMENTWISE, along, constant_term, with_operand
+from ..convolution.per_channel import BINARY, along, constant_term, with_operand
 from ..dataflow import Dataflow, shape_of
+from ..operators import UNARY
 
 
 def divided(
@@ -46,7 +47,7 @@ def _joined(
     if names:
         return None
     first = calls[0]
-    if name in ELEMENTWISE:
+    if name in UNARY:
         alike = all(tvm_ffi.structural_equal(call.attrs, first.attrs) for call in calls[1:])
         bounds = all(tvm_ffi.structural_equal(list(call.args[1:]), list(first.args[1:])) for call in calls[1:])
         return with_operand(first, combined, 0) if alike and bounds else None

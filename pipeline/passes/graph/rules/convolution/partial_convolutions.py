@@ -66,10 +66,11 @@ class PartialConvolutions(Rule):
 
 def _concatenation(expr: Expr, axis: int, graph: Dataflow) -> tuple[Expr | None, list[Call]]:
     """Return the concatenation of channels before a value, and the calls in between, the first one first."""
-    from .per_channel import BINARY, ELEMENTWISE, PLANEWISE, constant_term
+    from ..operators import UNARY
+    from .per_channel import BINARY, PLANEWISE, constant_term
 
     passed: list[Call] = []
-    while (call := graph.call(expr, *ELEMENTWISE, *PLANEWISE, *BINARY)) is not None and graph.uses(expr) == 1:
+    while (call := graph.call(expr, *UNARY, *PLANEWISE, *BINARY)) is not None and graph.uses(expr) == 1:
         place = 0
         if graph.operator(call) in BINARY:
             term = constant_term(call, graph)

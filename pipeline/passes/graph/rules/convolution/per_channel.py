@@ -6,16 +6,11 @@ import numpy as np
 from tvm import relax
 
 from ..dataflow import Dataflow, shape_of
+from ..operators import UNARY
 from .channels import STEPS
 from .constants import constant_value
 
-#: operators with one operand that treat each element by itself
-ELEMENTWISE = (
-    "relax.nn.relu", "relax.nn.leakyrelu", "relax.nn.silu", "relax.nn.gelu", "relax.nn.gelu_tanh", "relax.nn.selu",
-    "relax.nn.softplus", "relax.sigmoid", "relax.tanh", "relax.exp", "relax.log", "relax.sqrt", "relax.rsqrt",
-    "relax.abs", "relax.negative", "relax.square", "relax.erf", "relax.clip",
-)  # fmt: skip
-#: those that treat each plane by itself
+#: operators that treat each plane by itself
 PLANEWISE = (
     "relax.nn.max_pool1d", "relax.nn.max_pool2d", "relax.nn.max_pool3d", "relax.nn.avg_pool1d", "relax.nn.avg_pool2d",
     "relax.nn.avg_pool3d", "relax.image.resize2d",
@@ -50,7 +45,7 @@ def along(constant: np.ndarray, axis: int, rank: int) -> int | None:
 def on_part(call: relax.Call, part: relax.Expr, axis: int, start: int, stop: int, graph: Dataflow) -> relax.Call | None:
     """Return a call of the channels `start` to `stop`, given its operand's part; None if it mixes channels."""
     name = graph.operator(call)
-    if name in ELEMENTWISE:
+    if name in UNARY:
         return with_operand(call, part, 0)
     if name in PLANEWISE:
         layout = str(call.attrs.layout)
