@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import tvm
@@ -37,25 +38,46 @@ def constant_value(expr: relax.Expr, graph: Dataflow) -> np.ndarray | None:
 
     Arithmetic is done on small constants alone. The array may be the constant's own memory: never write to it.
     """
-    value = graph.value(expr)
-    if isinstance(value, GenericConst):
-        return graph.constant(value)
-    if not isinstance(value, relax.Call) or shape_of(value) is None:
+    if not isinstance(expr, relax.Var):
+        return graph.constant(expr)
+    if graph not in _COMPUTED:
+        _COMPUTED[graph] = _computed(graph)
+    return _COMPUTED[graph].get(graph.variable(expr))
+
+
+#: values of the variables of a graph that depend on constants alone
+_COMPUTED: WeakKeyDictionary[Dataflow, dict[relax.Var, np.ndarray]] = WeakKeyDictionary()
+
+
+def _computed(graph: Dataflow) -> dict[relax.Var, np.ndarray]:
+    """Evaluate the constant expressions of a graph, in order: no recursion, which long chains would exhaust."""
+    known: dict[relax.Var, np.ndarray] = {}
+    for var, value in graph.bindings():
+        array = graph.constant(value) if isinstance(value, GenericConst) else _evaluated(value, known, graph)
+        if array is not None:
+            known[var] = array
+    return known
+
+
+def _evaluated(call: relax.Expr, known: dict[relax.Var, np.ndarray], graph: Dataflow) -> np.ndarray | None:
+    name = graph.operator(call)
+    if name not in _VIEWS and name not in _ARITHMETIC:
         return None
-    name = graph.operator(value)
+    operands = []
+    for each in call.args[: 1 if name in _VIEWS else None]:
+        operand = known.get(graph.variable(each)) if isinstance(each, relax.Var) else graph.constant(each)
+        if operand is None:
+            return None
+        operands.append(operand)
+    shape = shape_of(call)
+    if shape is None:
+        return None
     if name in _VIEWS:
-        operand = constant_value(value.args[0], graph)
-        return None if operand is None else _VIEWS[name](operand, value)
-    if name not in _ARITHMETIC or dtype_of(value) not in FLOATS:
-        return None
-    shapes = [shape_of(each) for each in (value, *value.args)]
-    if any(shape is None or math.prod(shape) > _SMALL for shape in shapes):
-        return None
-    operands = [constant_value(each, graph) for each in value.args]
-    if any(each is None for each in operands):
+        return _VIEWS[name](operands[0], call)
+    if dtype_of(call) not in FLOATS or max(math.prod(shape), *(each.size for each in operands)) > _SMALL:
         return None
     with np.errstate(all="ignore"):
-        return np.asarray(_ARITHMETIC[name](*operands)).astype(dtype_of(value))
+        return np.asarray(_ARITHMETIC[name](*operands)).astype(dtype_of(call))
 
 
 def is_constant(expr: relax.Expr, graph: Dataflow) -> bool:
