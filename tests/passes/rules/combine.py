@@ -78,8 +78,9 @@ TWINS: dict[str, dict[str, Example]] = {
         ),
     },
 }
+#: models are those of benchmarks/models.toml and benchmarks/zoo
 REASONS: dict[str, str] = {
-    "combine-parallel-conv2d": "the OCR and face detectors of rapidocr-onnxruntime and scrfd, nasnet of benchmarks/zoo",
-    "combine-parallel-products": "queries, keys and values of attention, which TVM's combine-parallel-matmul leaves where weights are constants",
+    "combine-parallel-conv2d": "heads of detectors (face-scrfd, mtcnn-pnet), the shortcut of resnet50, sine and cosine of wake-melspectrogram",
+    "combine-parallel-products": "queries, keys and values, and gates of recurrent cells: seven models, such as mtcnn-onet and speech-aecmos-16k, where TVM's combine-parallel-matmul finds no constants",
     "combine-batched-matmul": "attention with relative positions, whose queries meet keys and positions; no model of ours has it",
 }

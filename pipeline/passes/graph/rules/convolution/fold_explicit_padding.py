@@ -12,6 +12,7 @@ constant zeros is padding too. All readers must take the padding, else the padde
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..rule import Rule
@@ -69,7 +70,7 @@ def _padded(call: Expr, padding: Padding, graph: Dataflow) -> Expr | None:
     )
     if min((*before, *after)) < 0:
         return None
-    return geometry.with_(before=before, after=after).call(padding.data, call.args[1])
+    return replace(geometry, before=before, after=after).call(padding.data, call.args[1])
 
 
 def _pooled(call: Call, padding: Padding, graph: Dataflow) -> Expr | None:

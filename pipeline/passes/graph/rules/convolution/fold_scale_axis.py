@@ -1,10 +1,10 @@
 """`fold-scale-axis`: take scales and shifts per channel into the weights of convolutions and dense layers.
 
-    (W ∗ x) · s                =  (s · W) ∗ x        backward, to the weight that made the value
-    relu(W ∗ x + b) · s        =  relu((s · W) ∗ x + s · b)                  for s ≥ 0
-    W ∗ (x · s)                =  (W · s) ∗ x        forward, to every weight that reads the value
-    W ∗ relu(x · s + b)        =  (W · s) ∗ relu(x + b / s)                  for s > 0
-    W ∗ (x + b)                =  W ∗ x + Σ W · b    without padding
+    (W * x) · s                =  (s · W) * x        backward, to the weight that made the value
+    relu(W * x + b) · s        =  relu((s · W) * x + s · b)                  for s ≥ 0
+    W * (x · s)                =  (W · s) * x        forward, to every weight that reads the value
+    W * relu(x · s + b)        =  (W · s) * relu(x + b / s)                  for s > 0
+    W * (x + b)                =  W * x + Σ W · b    without padding
 
 Legal for constant weights of a float dtype that no other call reads, in every layout, rank, stride, dilation and
 number of groups, transposed or not; a scale passes padding, which is 0. Between scale and weight may lie pooling,
@@ -23,7 +23,7 @@ from ..rule import Rule
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tvm.relax import Call, Expr, Var
+    from tvm.relax import Expr, Var
 
     from ..dataflow import Dataflow
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tvm import relax
 
@@ -70,9 +70,6 @@ class Geometry:
 
     def unpadded(self) -> bool:
         return not any((*self.before, *self.after))
-
-    def with_(self, **changes: object) -> Geometry:
-        return replace(self, **changes)
 
     def call(self, data: relax.Expr, weight: relax.Expr) -> relax.Call:
         """Return the convolution of `data` with `weight`."""

@@ -42,7 +42,7 @@ class Linear:
             if not is_constant(call.args[1], graph):
                 return None
             axis, kernel = geometry.channel_axis, geometry.kernel_layout
-            return cls(call, *call.args, True, geometry, axis, axis, kernel.index("I"), kernel.index("O"))
+            return cls(call, call.args[0], call.args[1], True, geometry, axis, axis, kernel.index("I"), kernel.index("O"))
         if operator_of(call) != "relax.matmul" or len({dtype_of(each) for each in (call, *call.args)}) != 1:
             return None
         for place in (1, 0):
@@ -66,7 +66,7 @@ class Linear:
             return None
         dtype = dtype_of(self.weight)
         sizes = np.abs(scale.values[scale.values != 0])
-        if dtype == "float16" and sizes.size and not (1 / _HALF_RANGE <= sizes.min() and sizes.max() <= _HALF_RANGE):
+        if dtype == "float16" and sizes.size and max(sizes.max(), 1 / sizes.min()) > _HALF_RANGE:
             return None
         weight = constant_value(self.weight, graph)
         if weight is None:

@@ -35,7 +35,7 @@ def move_shift(
         behind = linear.shifted(shift, graph)
         if behind is None:
             return None
-        target, term, value = (reader, call, 0.0) if bias is None else bias
+        target, term, value = (reader, call, np.zeros(())) if bias is None else bias
         constant = constant_of(behind + value, dtype_of(call))
         if constant is None or (bias is not None and (behind + value).size > max(behind.size, value.size)):
             return None

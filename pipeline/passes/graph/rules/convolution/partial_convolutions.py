@@ -1,7 +1,7 @@
 """`partial-convolutions`: compute a convolution over a concatenation of channels part by part.
 
-    W ∗ concat(x, y)               =  W₁ ∗ x + W₂ ∗ y               channel-wise, W cut along its inputs
-    depthwise(W, concat(x, y))     =  concat(W₁ ∗ x, W₂ ∗ y)        kernel-wise, W cut along its groups
+    W * concat(x, y)               =  W₁ * x + W₂ * y               channel-wise, W cut along its inputs
+    depthwise(W, concat(x, y))     =  concat(W₁ * x, W₂ * y)        kernel-wise, W cut along its groups
 
 Ahn et al., "Ordering chaos: memory-aware scheduling of irregularly wired neural networks for edge devices" (MLSys 2020),
 section 3.3: the parts need not live at once, and no copy holds all. The sums cost arithmetic and memory of their own,
@@ -14,7 +14,7 @@ alone, each value with one reader; all readers of the concatenation must be such
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -110,7 +110,7 @@ def _partial(call: Call, geometry: Geometry, concat: Expr, passed: list[Call], g
             if part is None:
                 return None
         cut = _cut(weight, geometry, start, stop, per_group)
-        own = geometry.with_(groups=(stop - start) // per_group if geometry.groups > 1 else 1)
+        own = replace(geometry, groups=(stop - start) // per_group if geometry.groups > 1 else 1)
         results.append(own.call(part, relax.const(cut, str(cut.dtype))))
     return functools.reduce(relax.op.add, results) if geometry.groups == 1 else relax.op.concat(results, axis)
 
