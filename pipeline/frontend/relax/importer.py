@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import onnx
 from tvm import relax
-from tvm.ir import IRModule
+from tvm.ir import GenericConst, IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from .provenance import variable_name
@@ -61,4 +62,22 @@ class NodeImporter(ONNXGraphImporter):
     ) -> relax.Expr:
         if op_name in _PAIRWISE:
             return self.bb.normalize(functools.reduce(_PAIRWISE[op_name], inputs))
+        if op_name == "Clip" and len(inputs) > 1 and all(map(_is_bound, list(inputs)[1:])):
+            return _clip(self.bb, *inputs)
         return super()._convert_operator(op_name, inputs, attrs, opset)
+
+
+def _is_bound(bound: relax.Expr | None) -> bool:
+    """Tell whether a bound of a clip is absent, or a number: NaN is none."""
+    if bound is None:
+        return True
+    return isinstance(bound, GenericConst) and not np.isnan(bound.value.numpy().astype("float64")).any()
+
+
+def _clip(
+    builder: relax.BlockBuilder, x: relax.Expr, low: relax.Expr | None = None, high: relax.Expr | None = None
+) -> relax.Expr:
+    """Clip by operators that graph passes know; TVM calls kernels of its own, past which they cannot see."""
+    if low is not None:
+        x = builder.emit(relax.op.maximum(x, low))
+    return x if high is None else builder.emit(relax.op.minimum(x, high))
