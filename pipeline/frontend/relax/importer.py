@@ -9,9 +9,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 from tvm import relax, topi
-from tvm.ir import IRModule
+from tvm.ir import GenericConst, IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from .provenance import variable_name
@@ -67,6 +68,8 @@ class NodeImporter(ONNXGraphImporter):
     ) -> relax.Expr:
         if op_name in _PAIRWISE:
             return self.bb.normalize(functools.reduce(_PAIRWISE[op_name], inputs))
+        if op_name == "Clip" and len(inputs) > 1 and all(map(_is_bound, list(inputs)[1:])):
+            return _clip(self.bb, *inputs)
         return super()._convert_operator(op_name, inputs, attrs, opset)
 
 
@@ -83,3 +86,19 @@ def _padded(
     """Emit the operator: rewrite rules know it, a kernel made at once they do not."""
     widths = [int(width) for pair in zip(before, after, strict=True) for width in pair]
     return builder.emit(relax.op.nn.pad(data, widths, "constant", float(value)))
+
+
+def _is_bound(bound: relax.Expr | None) -> bool:
+    """Tell whether a bound of a clip is absent, or a number: NaN is none."""
+    if bound is None:
+        return True
+    return isinstance(bound, GenericConst) and not np.isnan(bound.value.numpy().astype("float64")).any()
+
+
+def _clip(
+    builder: relax.BlockBuilder, x: relax.Expr, low: relax.Expr | None = None, high: relax.Expr | None = None
+) -> relax.Expr:
+    """Clip by operators that graph passes know; TVM calls kernels of its own, past which they cannot see."""
+    if low is not None:
+        x = builder.emit(relax.op.maximum(x, low))
+    return x if high is None else builder.emit(relax.op.minimum(x, high))

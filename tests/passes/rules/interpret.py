@@ -37,7 +37,7 @@ def interpret(module: IRModule, inputs: Sequence[Array]) -> list[Array]:
         if isinstance(expr, relax.Call):
             with np.errstate(all="ignore"):
                 result = _OPERATORS[operator_of(expr)](expr.attrs, *map(value, expr.args))
-            return _typed(result, expr.ty)
+            return result if isinstance(expr.ty, relax.ShapeType) else _typed(result, expr.ty)
         return expr.value  # a number
 
     for block in main.body.blocks:
@@ -204,6 +204,8 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "relax.nn.avg_pool2d": _avg_pool,
     "relax.nn.pad": _pad,
     "relax.take": _take,
+    "relax.shape_of": lambda attrs, x: x.shape,
+    "relax.shape_to_tensor": lambda attrs, shape: np.array(shape, "int64"),
     "relax.reshape": lambda attrs, x, shape: x.reshape(shape),
     "relax.flatten": lambda attrs, x: x.reshape(-1),
     "relax.nn.batch_flatten": lambda attrs, x: x.reshape(len(x), -1),

@@ -12,6 +12,14 @@ from tvm.ir import GenericConst, Op
 from .operators import RESHAPES
 
 _MOVES = RESHAPES | {"relax.permute_dims"}
+#: operators on positions and extents that are evaluated, on so many elements at most
+_SMALL = 64
+_EVALUATED = {
+    "relax.shape_to_tensor": None,
+    "relax.take": None,
+    "relax.where": np.where,
+    **{f"relax.{name}": getattr(np, name) for name in ("add", "subtract", "multiply", "less", "equal", "greater")},
+}
 
 
 class Dataflow:
@@ -120,6 +128,10 @@ class Dataflow:
         """Tell whether two tensors have one static shape and one dtype."""
         return shape_of(one) == shape_of(other) is not None and dtype_of(one) == dtype_of(other) != ""
 
+    def fits(self, array: np.ndarray, expr: relax.Expr) -> bool:
+        """Tell whether an array has the static shape and the dtype of a tensor."""
+        return array.shape == shape_of(expr) and str(array.dtype) == dtype_of(expr)
+
     def fields(self, expr: relax.Expr) -> tuple[relax.Expr, ...]:
         """Return the fields of a tuple, each a tensor or number; none of a tuple that a call returns."""
         value = self.value(expr)
@@ -158,13 +170,14 @@ class Dataflow:
 
     def const(self, array: np.ndarray) -> relax.Expr:
         """Return a constant of the value and dtype of `array`."""
-        return relax.const(np.ascontiguousarray(array) if array.ndim else array)
+        # TVM would make int64 int32 and float64 float32 if it was not told
+        return relax.const(np.ascontiguousarray(array) if array.ndim else array, str(array.dtype))
 
     def scalar(self, value: float, dtype: str) -> relax.Expr:
         """Return a constant without axes."""
         return relax.const(value, dtype)
 
-    def tuple(self, fields: Sequence[relax.Expr]) -> relax.Expr:
+    def tuple_of(self, fields: Sequence[relax.Expr]) -> relax.Expr:
         """Return a tuple of these fields, as `concat` reads it."""
         return relax.Tuple(list(fields))
 
@@ -205,22 +218,42 @@ class Dataflow:
         """Return the value of a constant, not to be written to; None for computed values and dtypes foreign to numpy."""
         value = self.value(expr)
         if isinstance(value, relax.Call):
-            return self._moved_constant(value)
+            return self._computed_constant(value)
         if not isinstance(value, GenericConst):
             return None
         if value not in self._arrays:
             self._arrays[value] = _array_of(value)
         return self._arrays[value]
 
-    def _moved_constant(self, call: relax.Call) -> np.ndarray | None:
-        """Return the value of a constant reshaped or transposed, which costs nothing."""
+    def _computed_constant(self, call: relax.Call) -> np.ndarray | None:
+        """Return the value of a constant moved, which costs nothing, or of a small one computed: shapes and positions."""
         name = self.operator(call)
-        if name not in _MOVES or shape_of(call) is None:
+        if name not in _EVALUATED and name not in _MOVES:
             return None
-        array = self.constant(call.args[0])
-        if array is None:
+        if call not in self._arrays:
+            self._arrays[call] = self._evaluated(name, call)
+        return self._arrays[call]
+
+    def _evaluated(self, name: str, call: relax.Call) -> np.ndarray | None:
+        shape = shape_of(call)
+        if name == "relax.shape_to_tensor":
+            extents = self.call(call.args[0], "relax.shape_of")
+            known = None if extents is None else shape_of(extents.args[0])
+            return None if known is None else np.array(known, "int64")
+        arrays = [self.constant(each) for each in call.args if not isinstance(each, relax.ShapeExpr)]
+        if shape is None or any(array is None for array in arrays):
             return None
-        return array.transpose(self.axes(call)) if name == "relax.permute_dims" else array.reshape(shape_of(call))
+        if name in _MOVES:
+            return arrays[0].transpose(self.axes(call)) if name == "relax.permute_dims" else arrays[0].reshape(shape)
+        if max(array.size for array in arrays) > _SMALL or any(array.dtype.kind not in "iub" for array in arrays):
+            return None
+        if name == "relax.take":
+            axis = None if call.attrs.axis is None else int(call.attrs.axis)
+            extent = arrays[0].size if axis is None else arrays[0].shape[axis]
+            if ((arrays[1] < -extent) | (arrays[1] >= extent)).any():
+                return None
+            return np.asarray(np.take(arrays[0], arrays[1], axis))
+        return np.asarray(_EVALUATED[name](*arrays)).astype(dtype_of(call))
 
     def uniform(self, expr: relax.Expr) -> np.generic | None:
         """Return the one value of all elements of a constant; None for others, for empty ones, and for NaN."""

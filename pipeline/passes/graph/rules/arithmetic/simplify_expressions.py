@@ -2,6 +2,7 @@
 
     -(-x) = x    |−x| = |x|    relu(exp x) = exp x    ⌊⌈x⌉⌋ = ⌈x⌉    x − (−y) = x + y    x / 4 = x · 0.25    x ** 2 = x²
     clip(relu x) = one clip    ¬¬x = x    ¬(x = y) = x ≠ y    where(¬c, x, y) = where(c, y, x)    where(c, x, x) = x
+    shape(x)[0] = 3, and what is computed from such numbers
 
 Exact, but for the sign of zero and √(−∞), which `x ** 0.5` has not. Only for whole numbers: ¬(x < y) = x ≥ y and its kin
 (with NaN both are false), x − x = 0 and x · 0 = 0 (NaN and ∞ give NaN). Divisions become products for powers of two
@@ -32,6 +33,8 @@ def _relax(names: str) -> frozenset[str]:
 _IDEMPOTENT = _relax("abs sign nn.relu nn.relu6 ceil floor round trunc")
 _WHOLE = _relax("ceil floor round trunc")
 _NEVER_NEGATIVE = _relax("abs exp sigmoid sqrt square nn.relu nn.relu6 nn.softmax")
+#: operators that importers write out on extents and positions, which are known
+_OF_SHAPES = _relax("shape_to_tensor take where add less")
 _EVEN = _relax("abs square cos cosh")
 #: the opposite comparison, where all values compare
 _OPPOSITES = {
@@ -53,6 +56,8 @@ class SimplifyExpressions(Rule):
         name = graph.operator(call)
         if not name or graph.shape(call) is None:
             return None
+        if name in _OF_SHAPES and (value := graph.constant(call)) is not None and graph.fits(value, call):
+            return graph.const(value)
         for simpler in (_of_one, _of_logic, merged_clamps, _of_two, _of_constants):
             if (new := simpler(name, call, graph)) is not None:
                 return new

@@ -6,7 +6,7 @@ A slice, an item of a split with unread ones, or a `take` of one position moves 
 transposes, reshapes that keep its axis, concatenations, broadcasts, matrix products, reductions, softmax and layer norm
 along other axes, and convolutions along batch and output channels. Legal along axes on which each element of the result
 depends on one position of the operands. It pays, and is done, where slices alone read the value, and take fewer elements
-of it together than it has. Exact.
+of it together than it has. Equal slices become one. Exact.
 """
 
 from __future__ import annotations
@@ -38,8 +38,13 @@ class PushSlicesUp(Rule):
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
         found: dict[Var, Expr] = {}
         memo: dict[object, Expr] = {}
+        first: dict[object, Var] = {}
         for var, call in graph.calls(_SLICE, _TAKE):
             if (taken := _taken(call, graph)) is None:
+                continue
+            same = first.setdefault((graph.operator(call), graph.identity(call.args[0]), taken), var)
+            if not same.same_as(var):
+                found[var] = same
                 continue
             inner = graph.call(call.args[0], _SLICE) if graph.operator(call) == _SLICE else None
             if inner is not None and (composed := _composed(call, inner, graph)) is not None:
@@ -84,13 +89,13 @@ def _pays(expr: Expr, graph: Dataflow) -> bool:
     """Tell whether slices alone read a value, and take fewer elements than it has."""
     if not graph.operator(expr) or not graph.is_variable(expr) or graph.is_output(expr) or graph.shape(expr) is None:
         return False
-    read = 0
+    read: dict[object, int] = {}
     for user in graph.users(expr):
         call = graph.value(user)
         if graph.operator(call) not in (_SLICE, _TAKE) or _taken(call, graph) is None:
             return False
-        read += prod(graph.shape(call))
-    return read < prod(graph.shape(expr))
+        read[_taken(call, graph)] = prod(graph.shape(call))
+    return sum(read.values()) < prod(graph.shape(expr))
 
 
 def _some_unread(split: Call, graph: Dataflow) -> bool:

@@ -113,4 +113,4 @@ def _with(expr: Expr, shared: Mapping[Expr, Expr], graph: Dataflow) -> Expr:
     fields = graph.fields(expr)
     if not any(each in shared for each in fields):
         return expr
-    return graph.tuple([shared.get(each, each) for each in fields])
+    return graph.tuple_of([shared.get(each, each) for each in fields])
