@@ -220,6 +220,28 @@ class RandomGraph:
         if len(results) > 1:
             self._add(self.maker.node("Concat", *results, axis=1), (shape[0], 2 * channels, *shape[2:]))
 
+    def make_batched_products(self, x: str, shape: Shape) -> None:
+        turned = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
+        first = self.maker.node("Transpose", x, perm=turned)
+        second = self.maker.node("Transpose", self.maker.node("Tanh", x), perm=turned)
+        products = [self.maker.node("MatMul", x, each) for each in (first, second)]
+        mean = self.maker.node("Mul", self.maker.node("Add", *products), self.maker.constant(np.float32(1 / shape[-1])))
+        self._add(mean, (*shape[:-1], shape[-2]))
+
+    def make_convolution_of_parts(self, x: str, shape: Shape) -> None:
+        if len(shape) != 4:
+            return
+        groups = self.random.choice((1, 2 * shape[1]))
+        y = self._smooth(self.maker.node("Concat", x, self.maker.node("Sigmoid", x), axis=1))
+        y = self.maker.node("Conv", y, self._weight(2 * shape[1], 2 * shape[1] // groups, 1, 1), group=groups)
+        self._add(self.maker.node("Mul", y, self.maker.constant(np.float32(0.25))), (shape[0], 2 * shape[1], *shape[2:]))
+
+    def make_convolution_of_points(self, x: str, shape: Shape) -> None:
+        if len(shape) == 4:
+            point = self.maker.node("GlobalAveragePool", x)
+            y = self.maker.node("Conv", point, self._weight(3, shape[1], 3, 3), pads=[1, 1, 1, 1])
+            self._add(y, (shape[0], 3, 1, 1))
+
     def make_pool(self, x: str, shape: Shape) -> None:
         if len(shape) == 4:
             self._add(self.maker.node("GlobalAveragePool", x), (*shape[:2], 1, 1))

@@ -141,17 +141,24 @@ def _step(kind: str, x, channels: int, layer: Layer, seed: int):
         return op.nn.batch_norm(x, *numbers, axis=layer.channel, training=False)[0]
     if kind in ("relu", "leakyrelu"):
         return getattr(op.nn, kind)(x)
+    if kind == "gate":
+        return op.multiply(x, op.sigmoid(op.mean(x, list(range(1, len(layer.shape))), True)))
+    if kind == "tiny":
+        return op.multiply(relax.const(np.asarray(2e-5, dtype), dtype), x)
     if kind == "whole":
         return op.multiply(relax.const(np.asarray(1.5, dtype), dtype), x)
     operator, least = {
-        "scale": (op.multiply, 0.5), "signed": (op.multiply, -1.0), "quotient": (op.divide, 0.5), "shift": (op.add, -1.0),
+        "scale": (op.multiply, 0.5), "bound": (op.maximum, -1.0), "signed": (op.multiply, -1.0), "quotient": (op.divide, 0.5), "shift": (op.add, -1.0),
         "less": (op.subtract, -1.0),
     }[kind]  # fmt: skip
     return operator(x, _random(shape, dtype, seed, least))
 
 
 steps = st.lists(
-    st.sampled_from(["norm", "relu", "leakyrelu", "whole", "scale", "signed", "quotient", "shift", "less"]), max_size=3
+    st.sampled_from(
+        ["norm", "relu", "leakyrelu", "whole", "scale", "signed", "quotient", "shift", "less", "bound", "gate", "tiny"]
+    ),
+    max_size=3,
 )
 
 
@@ -182,7 +189,7 @@ def _agree(module, order: list[str], dtype: str):
     inputs = inputs_of(module)
     for found, expected in zip(interpret(changed, inputs), interpret(module, inputs), strict=True):
         assert found.dtype == expected.dtype
-        scale = max(float(np.abs(expected, dtype="float64").max(initial=0)), 1.0)
+        scale = float(np.abs(expected, dtype="float64").max(initial=0))
         np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE[dtype] * scale)
     return changed
 
@@ -212,7 +219,7 @@ def test_scales_and_shifts_around_a_convolution(layer: Layer, before: list[str],
         return x
 
     changed = _agree(_module([layer.shape], layer.dtype, body), [*order, *order], layer.dtype)
-    linear = not {"relu", "leakyrelu"} & {*before, *behind} and layer.dtype != "float16"
+    linear = not {"relu", "leakyrelu", "bound", "gate"} & {*before, *behind} and layer.dtype != "float16"
     if linear:
         assert not {"relax.multiply", "relax.divide", "relax.nn.batch_norm"} & _operators(changed)
 

@@ -6,12 +6,13 @@ import numpy as np
 from tvm import relax
 
 from ..dataflow import Dataflow, dtype_of, operator_of, shape_of
-from .channels import Channels, affine_step, is_homogeneous, through
+from .channels import Channels, is_homogeneous, through
 from .constants import ConstantReaders, constant_of, constant_value
 from .linear import Linear
 
 #: new values of variables: together they move a scale
 Edits = dict[relax.Var, relax.Expr]
+_SUMS, _BOUNDS = ("relax.add", "relax.subtract"), ("relax.maximum", "relax.minimum")
 #: operators between a scale and the weights that take it, at most
 _DEPTH = 32
 #: scales to divide a constant by; smaller or larger ones lose digits
@@ -44,11 +45,13 @@ class MoveScale:
             if new is not None:
                 return {var: new}
         name = operator_of(call)
-        if name in ("relax.add", "relax.subtract"):
+        if name in _SUMS or (name in _BOUNDS and (scale.values >= 0).all()):
             return self._terms(var, call, scale, depth)
         if name == "relax.concat":
             return self._parts(call, scale, depth)
         if name == "relax.matmul":
+            return self._matrices(call, scale, depth)
+        if name in ("relax.multiply", "relax.divide"):
             return self._factors(call, scale, depth)
         if is_homogeneous(call, scale):
             inner = through(call, scale, backward=True)
@@ -56,7 +59,7 @@ class MoveScale:
         return None
 
     def _terms(self, var: relax.Var, call: relax.Call, scale: Channels, depth: int) -> Edits | None:
-        """Scale both terms of a sum; a constant term becomes a scaled constant."""
+        """Scale both terms of a sum, or of a bound; a constant term becomes a scaled constant."""
         edits: Edits = {}
         terms = list(call.args)
         for place, term in enumerate(call.args):
@@ -90,6 +93,19 @@ class MoveScale:
         return edits
 
     def _factors(self, call: relax.Call, scale: Channels, depth: int) -> Edits | None:
+        """Scale one factor of a product, or the numerator of a quotient, that has all channels."""
+        shape = shape_of(call) or ()
+        for factor in call.args[: 1 if operator_of(call) == "relax.divide" else 2]:
+            own = shape_of(factor) or ()
+            axis = None if scale.axis is None else scale.axis - len(shape) + len(own)
+            if axis is not None and (axis < 0 or own[axis] != shape[scale.axis]):
+                continue
+            edits = self._backward(factor, Channels(axis, scale.values), depth - 1)
+            if edits is not None:
+                return edits
+        return None
+
+    def _matrices(self, call: relax.Call, scale: Channels, depth: int) -> Edits | None:
         """Scale one factor of a product of two computed matrices: rows of the left, columns of the right."""
         rank = len(shape_of(call) or ())
         for place, axis in ((0, rank - 2), (1, rank - 1)):
@@ -125,10 +141,14 @@ class MoveScale:
         if is_homogeneous(call, scale) and self._graph.same(call.args[0], var):
             moved = through(call, scale, backward=False)
             return None if moved is None else self._forward(reader, moved, depth - 1)
-        if operator_of(call) not in ("relax.add", "relax.subtract") or affine_step(call, self._graph) is None:
+        name = operator_of(call)
+        if not (name in _SUMS or (name in _BOUNDS and (scale.values > 0).all())) or shape_of(var) != shape_of(call):
             return None
-        terms = [self._scaled_constant(each, call, scale, inverse=True) or each for each in call.args]
-        if any(isinstance(each, relax.Var) and not self._graph.same(each, var) for each in terms):
+        terms = [
+            each if self._graph.same(each, var) else self._scaled_constant(each, call, scale, inverse=True)
+            for each in call.args
+        ]
+        if None in terms:
             return None
         inner = self._forward(reader, scale, depth - 1)
         return None if inner is None else {**inner, reader: relax.Call(call.op, terms, call.attrs, call.ty_args)}
