@@ -90,3 +90,12 @@ def test_a_refused_node_leaves_nothing_on_stderr(tmp_path, capfd):
         to_relax(model)
     gc.collect()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("bounds", [(0, 6), (0, None), (None, 6), (np.nan, 6)], ids=str)
+def test_a_clip_is_made_of_operators_that_passes_know(tmp_path: Path, bounds: tuple[float | None, float | None]) -> None:
+    constants = {name: np.float32(each) for name, each in zip("ab", bounds) if each is not None}
+    inputs = ["x", *(name if name in constants else "" for name in "ab")]
+    script = to_relax(import_model(save(model_of([node("Clip", inputs, ["y"])], {"x": [2]}, ["y"], constants), tmp_path)))
+    # a bound that is NaN bounds nothing: TVM's importer knows
+    assert ("call_tir" in script.script()) == (bounds[0] is np.nan)
