@@ -35,7 +35,7 @@ ARRANGED = (("share",), ("share{copies=0}", "order"), ("order{by=greedy}", "shar
 FIRES = {
     "conv_pool": {
         "canonicalize-bindings", "dead-code-elimination", "decompose-ops-for-inference", "fold-batch-norm",
-        "fold-batchnorm-to-conv2d", "fuse-transpose-matmul", "simplify", "to-mixed-precision",
+        "fold-batchnorm-to-conv2d", "fuse-transpose-matmul", "simplify", "simplify-expressions", "to-mixed-precision",
     },
     "residual": {
         "dead-code-elimination", "decompose-ops-for-inference", "fold-batch-norm", "fold-batchnorm-to-conv2d", "simplify",

@@ -207,11 +207,9 @@ class RandomGraph:
         channels, side = shape[1], self.random.choice((1, 3))
         if self.random.random() < 0.5:
             x = self.maker.node("Mul", x, self._weight(1, channels, 1, 1))
-        if side == 3:
-            x = self.maker.node("Pad", x, self._ints(0, 0, 1, 1, 0, 0, 1, 1))
-        results = []
+        results, around = [], {"pads": [side // 2] * 4}
         for _ in range(self.random.randint(1, 2)):
-            y = self.maker.node("Conv", x, self._weight(channels, channels, side, side))
+            y = self.maker.node("Conv", x, self._weight(channels, channels, side, side), **around)
             if self.random.random() < 0.5:
                 numbers = [self._weight(channels) for _ in range(3)]
                 y = self.maker.node("BatchNormalization", y, *numbers, self.maker.constant(np.full(channels, 2, "float32")))

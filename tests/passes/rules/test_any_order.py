@@ -19,7 +19,7 @@ from ...models import run as run_onnx
 from ...models import save
 from ...profiles import examples
 
-pytestmark = pytest.mark.tvm
+pytestmark = [pytest.mark.tvm, pytest.mark.slow]
 GRAPHS = 200
 
 

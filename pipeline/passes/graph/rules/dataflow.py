@@ -29,13 +29,16 @@ class Dataflow:
     op = relax.op
 
     def __init__(self, function: relax.Function):
-        self._values: dict[relax.Var, relax.Expr] = {}
-        self._uses: Counter[relax.Var] = Counter()
-        self._users: dict[relax.Var, list[relax.Var]] = {}
+        # keyed by handle, since equality of TVM's objects is slow; each value holds the object, so that none is used twice
+        self._values: dict[int, tuple[relax.Var, relax.Expr]] = {}
+        self._uses: Counter[int] = Counter()
+        self._users: dict[int, list[relax.Var]] = {}
         self._bindings: list[tuple[relax.Var, relax.Expr]] = []
-        self._operators: dict[relax.Call, str] = {}
-        self._arrays: dict[GenericConst, np.ndarray | None] = {}
-        self._outputs: set[relax.Var] = set()
+        self._calls: list[tuple[str, relax.Var, relax.Call]] = []
+        self._operators: dict[int, str] = {}
+        self._shapes: dict[int, tuple[relax.Expr, tuple[int, ...] | None]] = {}
+        self._arrays: dict[int, tuple[relax.Expr, np.ndarray | None]] = {}
+        self._outputs: set[int] = set()
         if not isinstance(function.body, relax.SeqExpr):
             return
         for block in function.body.blocks:
@@ -48,20 +51,23 @@ class Dataflow:
         if isinstance(binding, relax.MatchCast):
             self._count(value, var)
             return
-        self._values[var] = value
+        self._values[var.__chandle__()] = var, value
         if isinstance(value, relax.Var):
             return  # another name, whose uses count as those of the value
         self._count(value, var)
         self._bindings.append((var, value))
+        if isinstance(value, relax.Call):
+            name = self._operators[value.__chandle__()] = operator_of(value)
+            self._calls.append((name, var, value))
 
     def _count(self, expr: relax.Expr, user: relax.Var | None) -> None:
         if isinstance(expr, relax.Var):
-            var = self.variable(expr)
-            self._uses[var] += 1
+            key = self.variable(expr).__chandle__()
+            self._uses[key] += 1
             if user is None:
-                self._outputs.add(var)
+                self._outputs.add(key)
             else:
-                self._users.setdefault(var, []).append(user)
+                self._users.setdefault(key, []).append(user)
         elif isinstance(expr, relax.Tuple):
             for field in expr.fields:
                 self._count(field, user)
@@ -80,9 +86,9 @@ class Dataflow:
 
     def calls(self, *operators: str) -> Iterator[tuple[relax.Var, relax.Call]]:
         """Yield the calls of these operators (`relax.add`), by default of all, with their variables, in order."""
-        for var, value in self._bindings:
-            if isinstance(value, relax.Call) and (not operators or self.operator(value) in operators):
-                yield var, value
+        for name, var, call in self._calls:
+            if not operators or name in operators:
+                yield var, call
 
     def items(self) -> Iterator[tuple[relax.Var, relax.TupleGetItem, relax.Expr]]:
         """Yield the items taken out of tuples: variable, item, and the call or tuple it is taken from."""
@@ -92,8 +98,8 @@ class Dataflow:
 
     def variable(self, var: relax.Var) -> relax.Var:
         """Return the variable that `var` is another name of; itself if it is none."""
-        while isinstance(value := self._values.get(var), relax.Var):
-            var = value
+        while (bound := self._values.get(var.__chandle__())) is not None and isinstance(bound[1], relax.Var):
+            var = bound[1]
         return var
 
     def value(self, expr: relax.Expr) -> relax.Expr:
@@ -101,16 +107,16 @@ class Dataflow:
         if not isinstance(expr, relax.Var):
             return expr
         var = self.variable(expr)
-        return self._values.get(var, var)
+        bound = self._values.get(var.__chandle__())
+        return var if bound is None else bound[1]
 
     def operator(self, expr: relax.Expr) -> str:
         """Return the operator of the call bound to `expr` (`relax.add`); empty if it is no call of an operator."""
         value = self.value(expr)
         if not isinstance(value, relax.Call):
             return ""
-        if value not in self._operators:
-            self._operators[value] = operator_of(value)
-        return self._operators[value]
+        found = self._operators.get(value.__chandle__())
+        return operator_of(value) if found is None else found
 
     def call(self, expr: relax.Expr, *operators: str) -> relax.Call | None:
         """Return the call bound to `expr` if its operator is one of `operators` (`relax.add`); else None."""
@@ -118,7 +124,10 @@ class Dataflow:
 
     def shape(self, expr: relax.Expr) -> tuple[int, ...] | None:
         """Return the static shape of an expression with a type; None if it has none."""
-        return shape_of(expr)
+        key = expr.__chandle__()
+        if key not in self._shapes:
+            self._shapes[key] = expr, shape_of(expr)
+        return self._shapes[key][1]
 
     def dtype(self, expr: relax.Expr) -> str:
         """Return the dtype of an expression with a tensor type; empty if it has none."""
@@ -126,11 +135,11 @@ class Dataflow:
 
     def same_type(self, one: relax.Expr, other: relax.Expr) -> bool:
         """Tell whether two tensors have one static shape and one dtype."""
-        return shape_of(one) == shape_of(other) is not None and dtype_of(one) == dtype_of(other) != ""
+        return self.shape(one) == self.shape(other) is not None and dtype_of(one) == dtype_of(other) != ""
 
     def fits(self, array: np.ndarray, expr: relax.Expr) -> bool:
         """Tell whether an array has the static shape and the dtype of a tensor."""
-        return array.shape == shape_of(expr) and str(array.dtype) == dtype_of(expr)
+        return array.shape == self.shape(expr) and str(array.dtype) == dtype_of(expr)
 
     def fields(self, expr: relax.Expr) -> tuple[relax.Expr, ...]:
         """Return the fields of a tuple, each a tensor or number; none of a tuple that a call returns."""
@@ -177,10 +186,6 @@ class Dataflow:
         """Return a constant without axes."""
         return relax.const(value, dtype)
 
-    def tuple_of(self, fields: Sequence[relax.Expr]) -> relax.Expr:
-        """Return a tuple of these fields, as `concat` reads it."""
-        return relax.Tuple(list(fields))
-
     def is_variable(self, expr: relax.Expr) -> bool:
         """Tell whether an operand is computed, or a parameter: no constant."""
         return isinstance(expr, relax.Var) and self.constant(expr) is None
@@ -191,23 +196,23 @@ class Dataflow:
 
     def uses(self, expr: relax.Expr) -> int:
         """Count the operands, and outputs, that read a variable; an operand given twice counts twice."""
-        return self._uses[self.variable(expr)] if isinstance(expr, relax.Var) else 1
+        return self._uses[self.variable(expr).__chandle__()] if isinstance(expr, relax.Var) else 1
 
     def users(self, expr: relax.Expr) -> tuple[relax.Var, ...]:
         """Return the variables whose values read a variable, in order, each once; the output is none of them."""
         if not isinstance(expr, relax.Var):
             return ()
-        return tuple(dict.fromkeys(self._users.get(self.variable(expr), ())))
+        return tuple(dict.fromkeys(self._users.get(self.variable(expr).__chandle__(), ())))
 
     def is_output(self, expr: relax.Expr) -> bool:
         """Tell whether the function returns a variable."""
-        return isinstance(expr, relax.Var) and self.variable(expr) in self._outputs
+        return isinstance(expr, relax.Var) and self.variable(expr).__chandle__() in self._outputs
 
     def same(self, one: relax.Expr, other: relax.Expr) -> bool:
         """Tell whether two operands are one variable, or constants of the same bytes."""
         if isinstance(one, relax.Var) and isinstance(other, relax.Var) and self.variable(one).same_as(self.variable(other)):
             return True
-        if shape_of(one) != shape_of(other):
+        if self.shape(one) != self.shape(other):
             return False
         first, second = self.constant(one), self.constant(other)
         if first is None or second is None:
@@ -221,21 +226,23 @@ class Dataflow:
             return self._computed_constant(value)
         if not isinstance(value, GenericConst):
             return None
-        if value not in self._arrays:
-            self._arrays[value] = _array_of(value)
-        return self._arrays[value]
+        key = value.__chandle__()
+        if key not in self._arrays:
+            self._arrays[key] = value, _array_of(value)
+        return self._arrays[key][1]
 
     def _computed_constant(self, call: relax.Call) -> np.ndarray | None:
         """Return the value of a constant moved, which costs nothing, or of a small one computed: shapes and positions."""
         name = self.operator(call)
         if name not in _EVALUATED and name not in _MOVES:
             return None
-        if call not in self._arrays:
-            self._arrays[call] = self._evaluated(name, call)
-        return self._arrays[call]
+        key = call.__chandle__()
+        if key not in self._arrays:
+            self._arrays[key] = call, self._evaluated(name, call)
+        return self._arrays[key][1]
 
     def _evaluated(self, name: str, call: relax.Call) -> np.ndarray | None:
-        shape = shape_of(call)
+        shape = self.shape(call)
         if name == "relax.shape_to_tensor":
             extents = self.call(call.args[0], "relax.shape_of")
             known = None if extents is None else shape_of(extents.args[0])
@@ -284,9 +291,10 @@ def shape_of(expr: relax.Expr) -> tuple[int, ...] | None:
     """Return the static shape of an expression with a type; None if it has none."""
     shape = getattr(getattr(expr, "ty", None), "shape", None)
     extents = getattr(shape, "values", None)
-    if extents is None or not all(hasattr(extent, "value") for extent in extents):
+    if extents is None:
         return None
-    return tuple(int(extent) for extent in extents)
+    numbers = [getattr(extent, "value", None) for extent in extents]
+    return None if None in numbers else tuple(map(int, numbers))
 
 
 def dtype_of(expr: relax.Expr) -> str:

@@ -113,4 +113,6 @@ def _with(expr: Expr, shared: Mapping[Expr, Expr], graph: Dataflow) -> Expr:
     fields = graph.fields(expr)
     if not any(each in shared for each in fields):
         return expr
-    return graph.tuple_of([shared.get(each, each) for each in fields])
+    from tvm import relax
+
+    return relax.Tuple([shared.get(each, each) for each in fields])

@@ -11,45 +11,48 @@ region's end are left out as long as that gains. A region is moved if what its m
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr, Var
 
     from ..dataflow import Dataflow
 
+#: how a value lies relative to the one it is moved from: the axes of a transpose, the shape before a reshape
+Key = Any
+
 
 class Movement(Protocol):
-    """Kind of operator to move; a key says how a value lies relative to the one it is moved from."""
+    """Kind of operator to move."""
 
-    def key(self, call: Call, graph: Dataflow) -> Hashable | None:
+    def key(self, call: Call, graph: Dataflow) -> Key | None:
         """Return the key of a movement; None for any other call."""
 
-    def through(self, call: Call, keys: Mapping[Var, Hashable], graph: Dataflow) -> Hashable | None:
+    def through(self, call: Call, keys: Mapping[Var, Key], graph: Dataflow) -> Key | None:
         """Return the key of a call computed on operands before they are moved; None if that is not the same."""
 
     def computed(
-        self, call: Call, keys: Mapping[Var, Hashable], before: Mapping[Var, Expr], graph: Dataflow
+        self, call: Call, keys: Mapping[Var, Key], before: Mapping[Var, Expr], graph: Dataflow
     ) -> Expr:
         """Return the call on its operands as they were before they were moved."""
 
-    def moved(self, value: Expr, key: Hashable, shape: tuple[int, ...], graph: Dataflow) -> Expr:
+    def moved(self, value: Expr, key: Key, shape: tuple[int, ...], graph: Dataflow) -> Expr:
         """Return a value of the region as it is read outside, in `shape`."""
 
-    def composed(self, value: Expr, key: Hashable, call: Call, graph: Dataflow) -> Expr:
+    def composed(self, value: Expr, key: Key, call: Call, graph: Dataflow) -> Expr:
         """Return `call`, a movement of a value of the region, computed from the value before it was moved."""
 
     def weight(self, shape: tuple[int, ...]) -> int:
         """Return the cost of a movement to `shape`."""
 
-    def is_free(self, key: Hashable, call: Call | None, graph: Dataflow) -> bool:
+    def is_free(self, key: Key, call: Call | None, graph: Dataflow) -> bool:
         """Tell whether reading a value of the region needs no movement: outside, or by the movement `call`."""
 
 
 def sink(graph: Dataflow, movement: Movement) -> dict[Var, Expr]:
     """Return new values for what leaves the regions worth moving."""
-    keys: dict[Var, Hashable] = {}
+    keys: dict[Var, Key] = {}
     sources: dict[Var, Expr] = {}
     inside: dict[Var, Call] = {}
     for var, call in graph.calls():
@@ -75,7 +78,7 @@ def operands(call: Call, graph: Dataflow) -> list[Var]:
     return list(dict.fromkeys(graph.variable(each) for each in flat if graph.is_variable(each)))
 
 
-def _connected(graph: Dataflow, inside: Mapping[Var, Call], keys: Mapping[Var, Hashable]) -> list[list[Var]]:
+def _connected(graph: Dataflow, inside: Mapping[Var, Call], keys: Mapping[Var, Key]) -> list[list[Var]]:
     """Divide the operators into sets that share operands, each in the order of the graph."""
     leader: dict[Var, Var] = {}
 
@@ -98,10 +101,11 @@ class _Region:
     """Connected operators, and the choice among them."""
 
     def __init__(
-        self, graph: Dataflow, movement: Movement, keys: Mapping[Var, Hashable], sources: Mapping[Var, Expr],
+        self, graph: Dataflow, movement: Movement, keys: Mapping[Var, Key], sources: Mapping[Var, Expr],
         inside: dict[Var, Call],
     ):  # fmt: skip
         self.graph, self.movement, self.keys, self.sources, self.inside = graph, movement, keys, sources, inside
+        self.order = list(inside)
 
     def movements(self) -> set[Var]:
         """Return the movements around the whole set."""
@@ -156,10 +160,12 @@ class _Region:
 
     def _moved(self) -> dict[Var, Expr]:
         graph, movement = self.graph, self.movement
-        before: dict[Var, Expr] = dict(self.sources)
+        read = {each for call in self.inside.values() for each in operands(call, graph)}
+        before: dict[Var, Expr] = {var: self.sources[var] for var in read if var in self.sources}
         found: dict[Var, Expr] = {}
-        order = [var for var, _ in graph.calls() if var in self.inside]
-        for var in order:
+        for var in self.order:
+            if var not in self.inside:
+                continue
             before[var] = movement.computed(self.inside[var], self.keys, before, graph)
             if self._leaves(var):
                 found[var] = movement.moved(before[var], self.keys[var], graph.shape(var), graph)
