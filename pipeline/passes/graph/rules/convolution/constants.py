@@ -120,5 +120,5 @@ class ConstantReaders:
 def constant_of(value: np.ndarray, dtype: str) -> GenericConst | None:
     """Return a constant of the value rounded to `dtype`; None where that is not finite."""
     with np.errstate(over="ignore"):
-        rounded = np.asarray(value).astype(dtype)
+        rounded = np.asarray(value).astype(dtype, copy=False)
     return relax.const(rounded, dtype) if np.isfinite(rounded).all() else None

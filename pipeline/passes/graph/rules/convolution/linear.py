@@ -109,9 +109,9 @@ class Linear:
         if self.geometry is not None and (self.geometry.transposed or not self.geometry.unpadded()):
             return None
         places = tuple(axis for axis in range(weight.ndim) if axis not in (self.inner, self.outer))
-        sums = weight.sum(axis=places, dtype="float64")
+        sums = weight.sum(axis=places, dtype="float64") if places else weight
         sums = sums if self.outer < self.inner else sums.T  # [outer, channels of a group]
         groups = self.geometry.groups if self.geometry is not None else 1
         per_group = np.broadcast_to(shift.values, (sums.shape[1] * groups,)).reshape(groups, -1)
-        values = np.einsum("goi,gi->go", sums.reshape(groups, -1, sums.shape[1]), per_group).reshape(-1)
+        values = np.einsum("goi,gi->go", sums.reshape(groups, -1, sums.shape[1]), per_group, dtype="float64").reshape(-1)
         return Channels(self.given, values).array(len(shape_of(self.call)))  # type: ignore[arg-type]
