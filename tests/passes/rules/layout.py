@@ -181,6 +181,12 @@ TWINS: dict[str, dict[str, Example]] = {
                 lambda y: _op.subtract(_op.strided_slice(y, [0], [0], [2]), _op.strided_slice(y, [0], [2], [4]))
             )(_emit(_op.exp(x))),
         ),
+        "columns of a weight that is read whole": Example(
+            ((4, 3),),
+            lambda x: (
+                lambda w: _op.add(_op.strided_slice(_op.matmul(x, w), [1], [0], [1]), _op.matmul(_op.exp(x), w))
+            )(filled(3, 3)),
+        ),
         "an input": Example(((4, 3),), lambda x: _op.strided_slice(x, [0], [0], [1])),
         "a convolution's plane": Example(
             _PLANES, lambda x: _op.strided_slice(_op.nn.conv2d(x, filled(4, 2, 1, 1)), [2], [1], [3])

@@ -6,7 +6,7 @@ A slice, an item of a split with unread ones, or a `take` of one position moves 
 transposes, reshapes that keep its axis, concatenations, broadcasts, matrix products, reductions, softmax and layer norm
 along other axes, and convolutions along batch and output channels. Legal along axes on which each element of the result
 depends on one position of the operands. It pays, and is done, where slices alone read the value, and take fewer elements
-of it together than it has. Equal slices become one. Exact.
+of it together than it has, and of no constant that something else reads whole. Equal slices become one. Exact.
 """
 
 from __future__ import annotations
@@ -106,10 +106,13 @@ def _some_unread(split: Call, graph: Dataflow) -> bool:
 
 def _computed(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object, Expr]) -> Expr | None:
     """Return the ranges of a call's result, computed from slices of its operands; None if that is not possible."""
+    shared: list[Expr] = []
 
     def slice_of(expr: Expr, ranges: Ranges) -> Expr:
         if not ranges:
             return expr
+        if graph.constant(expr) is not None and graph.is_shared(expr):
+            shared.append(expr)
         key = (graph.identity(expr), ranges)
         if key not in memo:
             constant = _of_constant(expr, ranges, graph)
@@ -119,7 +122,7 @@ def _computed(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object, Exp
     key = (graph.identity(call), taken, "computed")
     if key not in memo:
         new = sliced_call(call, taken, graph, slice_of)
-        if new is None:
+        if new is None or shared:
             return None
         memo[key] = new
     return memo[key]
