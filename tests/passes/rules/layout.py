@@ -203,8 +203,8 @@ TWINS: dict[str, dict[str, Example]] = {
 REASONS: dict[str, str] = {
     "cancel-reshapes": "rebench/01.onnx, rebench/07.onnx: reshapes, squeezes and expand_dims in a row",
     "cancel-transposes": "rebench/03.onnx, rebench/09.onnx: transposes around element-wise operators, as converters leave them",
-    "cancel-casts": "casts around operators that converters compute in another dtype; in rebench, only behind other rules (31)",
-    "cancel-split-concat": "ShuffleNets split what they concatenated; grouped convolutions written out",
-    "push-slices-up": "classifiers on transformers read the first position alone; recurrent nets the last step",
+    "cancel-casts": "rebench/31.onnx, behind remove-identities: a boolean cast to a number and back",
+    "cancel-split-concat": "speech-plcmos of benchmarks/models.toml, whose unrolled cells split what they concatenate",
+    "push-slices-up": "speech-plcmos, vad-16k-sequence; classifiers on transformers read the first position alone",
     "share-constants": "rebench/05.onnx, rebench/25.onnx: constants of one value for every element, equal weights",
 }

@@ -53,10 +53,9 @@ class PushSlicesUp(Rule):
                 new = _computed(graph.value(call.args[0]), taken, graph, memo)
                 if new is not None:
                     found[var] = new if graph.operator(call) == _SLICE else graph.op.squeeze(new, [taken[0].axis])
-        for var, _, producer in graph.items():
-            if graph.operator(producer) == _SPLIT and _some_unread(producer, graph):
-                source, taken_part = part_of(var, graph)
-                found[var] = sliced(source, (taken_part,), graph)
+        for var in _items_beside_unread_ones(graph):
+            source, part = part_of(var, graph)
+            found[var] = sliced(source, (part,), graph)
         return found
 
 
@@ -98,10 +97,19 @@ def _pays(expr: Expr, graph: Dataflow) -> bool:
     return sum(read.values()) < prod(graph.shape(expr))
 
 
-def _some_unread(split: Call, graph: Dataflow) -> bool:
-    """Tell whether an item of a split, each read by itself, is never read."""
-    items = [item.index for _, item, producer in graph.items() if split.same_as(producer)]
-    return len(set(items)) < len(split.ty.fields)
+def _items_beside_unread_ones(graph: Dataflow) -> list[Var]:
+    """List the items of splits of which other items are never read."""
+    splits: dict[Expr, dict[int, list[Var]]] = {}
+    for var, item, producer in graph.items():
+        if graph.operator(producer) == _SPLIT:
+            splits.setdefault(producer, {}).setdefault(item.index, []).append(var)
+    return [
+        var
+        for split, items in splits.items()
+        if len(items) < len(split.ty.fields) and part_of(next(iter(items.values()))[0], graph)
+        for variables in items.values()
+        for var in variables
+    ]
 
 
 def _computed(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object, Expr]) -> Expr | None:
