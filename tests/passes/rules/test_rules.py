@@ -91,5 +91,5 @@ def test_the_rule_fires_on_the_graph_it_names(name: str):
             pytest.skip("shared/rebench is not there")
         module = to_relax(import_model(REBENCH / graph))
         fired = {name} if not parse_spec(name).apply(module).same_as(module) else set()
-        apply_rules(module, [rule() for rule in CLEAN], lambda rule, count: fired.add(rule.name))
+        apply_rules(module, [rule() for rule in CLEAN], lambda rule, count, fired=fired: fired.add(rule.name))
         assert name in fired
