@@ -181,6 +181,12 @@ TWINS: dict[str, dict[str, Example]] = {
                 lambda y: _op.subtract(_op.strided_slice(y, [0], [0], [2]), _op.strided_slice(y, [0], [2], [4]))
             )(_emit(_op.exp(x))),
         ),
+        "columns of a weight that is read whole": Example(
+            ((4, 3),),
+            lambda x: (
+                lambda w: _op.add(_op.strided_slice(_op.matmul(x, w), [1], [0], [1]), _op.matmul(_op.exp(x), w))
+            )(filled(3, 3)),
+        ),
         "an input": Example(((4, 3),), lambda x: _op.strided_slice(x, [0], [0], [1])),
         "a convolution's plane": Example(
             _PLANES, lambda x: _op.strided_slice(_op.nn.conv2d(x, filled(4, 2, 1, 1)), [2], [1], [3])
@@ -197,8 +203,8 @@ TWINS: dict[str, dict[str, Example]] = {
 REASONS: dict[str, str] = {
     "cancel-reshapes": "rebench/01.onnx, rebench/07.onnx: reshapes, squeezes and expand_dims in a row",
     "cancel-transposes": "rebench/03.onnx, rebench/09.onnx: transposes around element-wise operators, as converters leave them",
-    "cancel-casts": "casts around operators that converters compute in another dtype; in rebench, only behind other rules (31)",
-    "cancel-split-concat": "ShuffleNets split what they concatenated; grouped convolutions written out",
-    "push-slices-up": "classifiers on transformers read the first position alone; recurrent nets the last step",
+    "cancel-casts": "rebench/31.onnx, behind remove-identities: a boolean cast to a number and back",
+    "cancel-split-concat": "speech-plcmos of benchmarks/models.toml, whose unrolled cells split what they concatenate",
+    "push-slices-up": "speech-plcmos, vad-16k-sequence; classifiers on transformers read the first position alone",
     "share-constants": "rebench/05.onnx, rebench/25.onnx: constants of one value for every element, equal weights",
 }

@@ -33,6 +33,7 @@ class Dataflow:
         self._values: dict[int, tuple[relax.Var, relax.Expr]] = {}
         self._uses: Counter[int] = Counter()
         self._users: dict[int, list[relax.Var]] = {}
+        self._reads: Counter[int] = Counter()
         self._bindings: list[tuple[relax.Var, relax.Expr]] = []
         self._calls: list[tuple[str, relax.Var, relax.Call]] = []
         self._operators: dict[int, str] = {}
@@ -68,6 +69,8 @@ class Dataflow:
                 self._outputs.add(key)
             else:
                 self._users.setdefault(key, []).append(user)
+        elif isinstance(expr, GenericConst):
+            self._reads[expr.__chandle__()] += 1
         elif isinstance(expr, relax.Tuple):
             for field in expr.fields:
                 self._count(field, user)
@@ -207,6 +210,13 @@ class Dataflow:
     def is_output(self, expr: relax.Expr) -> bool:
         """Tell whether the function returns a variable."""
         return isinstance(expr, relax.Var) and self.variable(expr).__chandle__() in self._outputs
+
+    def is_shared(self, expr: relax.Expr) -> bool:
+        """Tell whether several operands read a constant object, so that another form of it would be a second one."""
+        value = self.value(expr)
+        while isinstance(value, relax.Call) and self.operator(value) in _MOVES:
+            value = self.value(value.args[0])
+        return self._reads[value.__chandle__()] > 1
 
     def same(self, one: relax.Expr, other: relax.Expr) -> bool:
         """Tell whether two operands are one variable, or constants of the same bytes."""

@@ -149,7 +149,8 @@ def _shared_product(call: Call, graph: Dataflow) -> Expr | None:
         if not graph.same(shared, right.args[1 - place]) or not graph.same_type(one, other):
             continue
         arrays = graph.constant(one), graph.constant(other)
-        if all(array is not None and array.dtype.kind == "f" for array in arrays):
+        known = all(array is not None and array.dtype.kind == "f" for array in arrays)
+        if known and not (graph.is_shared(one) and graph.is_shared(other)):
             total = graph.const((arrays[0] + arrays[1]).astype(arrays[0].dtype))
         elif _elements(graph.shape(one)) <= _elements(graph.shape(call)):
             total = graph.op.add(one, other)

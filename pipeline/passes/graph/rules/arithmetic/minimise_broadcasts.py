@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING
 
 from ..operators import COMMUTATIVE, ELEMENTWISE
 from ..rule import Rule
-from .terms import broadcast, elements, elements_of_calls, elements_of_nest, roots, shape_of_nest, terms_of
+from .terms import Shape, broadcast, elements, elements_of_calls, roots, terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from tvm.relax import Call, Expr, Var
 
     from ..dataflow import Dataflow
 
-#: terms at most: pairs are tried, each with each
-_TERMS = 64
 
 
 class MinimiseBroadcasts(Rule):
@@ -67,17 +65,23 @@ def _before_broadcast(expr: Expr, graph: Dataflow) -> Expr:
 def _smallest_first(call: Call, graph: Dataflow, operator: str) -> Expr | None:
     """Return the nest that joins the pair with the smallest result first; None if it computes no fewer elements."""
     terms = terms_of(call, graph, (operator,))
-    if not 2 < len(terms) <= _TERMS or len({term.shape for term in terms}) == 1:
+    if len(terms) < 3 or len({term.shape for term in terms}) == 1:
         return None
-    left: list[Expr] = [term.expr for term in terms]
+    left = [(term.expr, term.shape) for term in terms]
+    total = 0
     while len(left) > 1:
-        _, first, second = min(
-            (elements(broadcast(shape_of_nest(left[i], graph), shape_of_nest(left[j], graph))), i, j)
-            for i in range(len(left))
-            for j in range(i + 1, len(left))
-        )
-        joined = graph.like(call, (left[first], left[second]))
-        left = [each for number, each in enumerate(left) if number not in (first, second)]
-        left.insert(first, joined)
-    fewer = elements_of_nest(left[0], graph) < elements_of_calls(call, graph, (operator,))
-    return left[0] if fewer else None
+        _, first, second = min((elements(broadcast(left[i][1], left[j][1])), i, j) for i, j in _pairs(left))
+        (one, shape), (other, other_shape) = left[first], left.pop(second)
+        left[first] = graph.like(call, (one, other)), broadcast(shape, other_shape)
+        total += elements(left[first][1])
+    return left[0][0] if total < elements_of_calls(call, graph, (operator,)) else None
+
+
+def _pairs(left: list[tuple[Expr, Shape]]) -> Iterator[tuple[int, int]]:
+    """Yield the first pair of each two shapes."""
+    places: dict[Shape, list[int]] = {}
+    for number, (_, shape) in enumerate(left):
+        places.setdefault(shape, []).append(number)
+    firsts = [each[0] for each in places.values()]
+    yield from ((each[0], each[1]) for each in places.values() if len(each) > 1)
+    yield from ((min(i, j), max(i, j)) for place, i in enumerate(firsts) for j in firsts[place + 1 :])

@@ -6,7 +6,7 @@ A slice, an item of a split with unread ones, or a `take` of one position moves 
 transposes, reshapes that keep its axis, concatenations, broadcasts, matrix products, reductions, softmax and layer norm
 along other axes, and convolutions along batch and output channels. Legal along axes on which each element of the result
 depends on one position of the operands. It pays, and is done, where slices alone read the value, and take fewer elements
-of it together than it has. Equal slices become one. Exact.
+of it together than it has, and of no constant that something else reads whole. Equal slices become one. Exact.
 """
 
 from __future__ import annotations
@@ -53,10 +53,9 @@ class PushSlicesUp(Rule):
                 new = _computed(graph.value(call.args[0]), taken, graph, memo)
                 if new is not None:
                     found[var] = new if graph.operator(call) == _SLICE else graph.op.squeeze(new, [taken[0].axis])
-        for var, _, producer in graph.items():
-            if graph.operator(producer) == _SPLIT and _some_unread(producer, graph):
-                source, taken_part = part_of(var, graph)
-                found[var] = sliced(source, (taken_part,), graph)
+        for var in _items_beside_unread_ones(graph):
+            source, part = part_of(var, graph)
+            found[var] = sliced(source, (part,), graph)
         return found
 
 
@@ -98,18 +97,30 @@ def _pays(expr: Expr, graph: Dataflow) -> bool:
     return sum(read.values()) < prod(graph.shape(expr))
 
 
-def _some_unread(split: Call, graph: Dataflow) -> bool:
-    """Tell whether an item of a split, each read by itself, is never read."""
-    items = [item.index for _, item, producer in graph.items() if split.same_as(producer)]
-    return len(set(items)) < len(split.ty.fields)
+def _items_beside_unread_ones(graph: Dataflow) -> list[Var]:
+    """List the items of splits of which other items are never read."""
+    splits: dict[Expr, dict[int, list[Var]]] = {}
+    for var, item, producer in graph.items():
+        if graph.operator(producer) == _SPLIT:
+            splits.setdefault(producer, {}).setdefault(item.index, []).append(var)
+    return [
+        var
+        for split, items in splits.items()
+        if len(items) < len(split.ty.fields) and part_of(next(iter(items.values()))[0], graph)
+        for variables in items.values()
+        for var in variables
+    ]
 
 
 def _computed(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object, Expr]) -> Expr | None:
     """Return the ranges of a call's result, computed from slices of its operands; None if that is not possible."""
+    shared: list[Expr] = []
 
     def slice_of(expr: Expr, ranges: Ranges) -> Expr:
         if not ranges:
             return expr
+        if graph.constant(expr) is not None and graph.is_shared(expr):
+            shared.append(expr)
         key = (graph.identity(expr), ranges)
         if key not in memo:
             constant = _of_constant(expr, ranges, graph)
@@ -119,7 +130,7 @@ def _computed(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object, Exp
     key = (graph.identity(call), taken, "computed")
     if key not in memo:
         new = sliced_call(call, taken, graph, slice_of)
-        if new is None:
+        if new is None or shared:
             return None
         memo[key] = new
     return memo[key]
