@@ -74,6 +74,12 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "a maximum and -inf": Example(
             _PLANE, lambda x: _nn.max_pool2d(_nn.pad(x, (0, 0, 0, 0, 1, 1, 1, 1), "constant", _LOWEST), (3, 3), (2, 2))
         ),
+        "a maximum of a clip": Example(
+            _PLANE,
+            lambda x: _nn.max_pool2d(
+                _nn.pad(_op.minimum(_op.maximum(x, relax.const(0.0)), relax.const(6.0)), (0, 0, 0, 0, 1, 1, 1, 1)), (3, 3)
+            ),
+        ),
         "a maximum of what is not negative": Example(
             _PLANE, lambda x: _nn.max_pool2d(_nn.pad(_nn.relu(x), (0, 0, 0, 0, 0, 1, 0, 1)), (3, 3), (2, 2))
         ),
@@ -127,6 +133,16 @@ EXAMPLES: dict[str, dict[str, Example]] = {
                 ),
                 _nn.conv2d(p, filled(1, 2, 1, 1)),
             ),
+        ),
+        "backward through bounds": Example(
+            _PLANE,
+            lambda x: _op.multiply(
+                _op.minimum(_op.maximum(_nn.conv2d(x, filled(2, 2, 1, 1)), relax.const(0.0)), relax.const(6.0)), _channels(2, 3)
+            ),
+        ),
+        "backward to a factor": Example(
+            (*_PLANE, (1, 2, 1, 1)),
+            lambda x, gate: _op.multiply(_op.multiply(_nn.conv2d(x, filled(2, 2, 1, 1)), gate), _channels(2, -3)),
         ),
         "forward into two groups": Example(
             _PLANE, lambda x: _nn.conv2d(_op.multiply(x, _channels(2, 3)), filled(2, 1, 2, 2), groups=2)

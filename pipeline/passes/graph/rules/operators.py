@@ -26,6 +26,8 @@ RESHAPES = _relax("reshape flatten nn.batch_flatten squeeze expand_dims")
 REDUCTIONS = _relax("sum mean max min prod")
 #: the result is one of the operands, so any order and any repetition gives the same bits
 LATTICE = _relax("maximum minimum logical_and logical_or bitwise_and bitwise_or")
+#: no result is below 0
+NEVER_NEGATIVE = _relax("abs exp sigmoid sqrt square nn.relu nn.relu6 nn.softmax")
 #: operands may come in any order; floats re-associate
 COMMUTATIVE = LATTICE | _relax("add multiply bitwise_xor")
 

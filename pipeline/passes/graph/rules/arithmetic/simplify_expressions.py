@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..operators import LATTICE, is_float, is_integer
+from ..operators import LATTICE, NEVER_NEGATIVE, is_float, is_integer
 from ..rule import Rule
 from .clamps import merged_clamps
 
@@ -32,7 +32,6 @@ def _relax(names: str) -> frozenset[str]:
 #: f(f(x)) = f(x)
 _IDEMPOTENT = _relax("abs sign nn.relu nn.relu6 ceil floor round trunc")
 _WHOLE = _relax("ceil floor round trunc")
-_NEVER_NEGATIVE = _relax("abs exp sigmoid sqrt square nn.relu nn.relu6 nn.softmax")
 #: operators that importers write out on extents and positions, which are known
 _OF_SHAPES = _relax("shape_to_tensor take where add less")
 _EVEN = _relax("abs square cos cosh")
@@ -74,7 +73,7 @@ def _of_one(name: str, call: Call, graph: Dataflow) -> Expr | None:
         return graph.value(x).args[0]
     if (name == inner and name in _IDEMPOTENT) or (name in _WHOLE and (inner in _WHOLE or is_integer(graph.dtype(x)))):
         return x
-    if name in ("relax.nn.relu", "relax.abs") and inner in _NEVER_NEGATIVE:
+    if name in ("relax.nn.relu", "relax.abs") and inner in NEVER_NEGATIVE:
         return x
     if name in _EVEN and inner in ("relax.negative", "relax.abs"):
         return graph.like(call, graph.value(x).args)

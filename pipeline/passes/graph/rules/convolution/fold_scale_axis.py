@@ -8,8 +8,9 @@
 
 Legal for constant weights of a float dtype that no other call reads, in every layout, rank, stride, dilation and
 number of groups, transposed or not; a scale passes padding, which is 0. Between scale and weight may lie pooling,
-reshapes, transposes, concatenations, interpolation, sums with constants or, backward, of values that all take the scale:
-each value has one reader, or forward only readers that take it. A shift passes no padding. s · W is rounded once.
+reshapes, transposes, concatenations, interpolation, sums and bounds with constants or, backward, of values that all take
+the scale, and products, of which one factor takes it. Each value has one reader, or forward only readers that take the
+scale. A shift passes no padding. The factor is rounded to the weight's dtype and so is the product.
 
 Each replacement drops a product, or moves a sum behind a layer where it joins the bias or meets no more elements.
 """

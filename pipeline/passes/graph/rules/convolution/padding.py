@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from tvm import relax
 
 from ..dataflow import Dataflow, dtype_of, shape_of
+from ..operators import NEVER_NEGATIVE
 from .constants import FLOATS
 
-#: operators whose results are never negative
-_NEVER_NEGATIVE = ("relax.nn.relu", "relax.sigmoid", "relax.exp", "relax.abs", "relax.sqrt", "relax.square", "relax.nn.softmax")
 #: operators that keep a tensor of numbers ≥ 0 so
 _KEEP_SIGN = (
     "relax.nn.max_pool1d", "relax.nn.max_pool2d", "relax.nn.max_pool3d", "relax.nn.avg_pool1d", "relax.nn.avg_pool2d",
@@ -68,10 +67,17 @@ def _concatenation(call: relax.Call, graph: Dataflow) -> Padding | None:
 
 
 def _is_never_negative(expr: relax.Expr, graph: Dataflow) -> bool:
+    constant = graph.constant(expr)
+    if constant is not None:
+        return bool((constant >= 0).all())
     operator, call = graph.operator(expr), graph.value(expr)
-    if operator in _NEVER_NEGATIVE:
+    if operator in NEVER_NEGATIVE:
         return True
     if operator == "relax.clip":
         low = getattr(call.args[1], "value", None)
         return low is not None and float(low) >= 0
+    if operator == "relax.maximum":
+        return any(_is_never_negative(each, graph) for each in call.args)
+    if operator == "relax.minimum":
+        return all(_is_never_negative(each, graph) for each in call.args)
     return operator in _KEEP_SIGN and _is_never_negative(call.args[0], graph)
