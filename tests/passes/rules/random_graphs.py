@@ -237,7 +237,10 @@ class RandomGraph:
     def make_convolution_of_points(self, x: str, shape: Shape) -> None:
         if len(shape) == 4:
             point = self.maker.node("GlobalAveragePool", x)
-            y = self.maker.node("Conv", point, self._weight(3, shape[1], 3, 3), pads=[1, 1, 1, 1])
+            around = [1, 1, 1, 1]
+            if self.random.random() < 0.5:
+                point, around = self.maker.node("Pad", point, self._ints(0, 0, 1, 1, 0, 0, 1, 1)), [0, 0, 0, 0]
+            y = self.maker.node("Conv", point, self._weight(3, shape[1], 3, 3), pads=around)
             self._add(y, (shape[0], 3, 1, 1))
 
     def make_pool(self, x: str, shape: Shape) -> None:

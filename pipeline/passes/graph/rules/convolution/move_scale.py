@@ -156,10 +156,12 @@ class MoveScale:
     def _scaled_constant(
         self, expr: relax.Expr, call: relax.Call, scale: Channels, *, inverse: bool
     ) -> relax.Expr | None:
-        """Return a constant term of `call`, scaled; None if it is computed, or would grow beyond both."""
+        """Return a constant term of `call`, scaled; None if it is computed, or would grow beyond both operands."""
         value = constant_value(expr, self._graph)
         if value is None:
             return None
+        if not value.any():
+            return expr  # zero scaled, which stays one number
         factor = scale.array(len(shape_of(call) or ()))
         if inverse and not ((np.abs(factor) >= _LEAST) & (np.abs(factor) <= _MOST)).all():
             return None
