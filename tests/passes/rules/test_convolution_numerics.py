@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.passes.graph.rules.convolution.drop_padding_taps import Taps, taps, transposed_taps
-
 from ... import strategies  # noqa: F401  (the settings of hypothesis)
 from ...profiles import examples
+from .test_padding_taps import results_of
 
+pytestmark = pytest.mark.tvm
 #: errors relative to the largest output: the weights are rounded once more
 TOLERANCE = {"float16": 2e-2, "float32": 2e-5, "float64": 1e-12}
 RULES = (
@@ -22,57 +22,6 @@ RULES = (
     "combine-parallel-conv2d", "combine-parallel-products",
 )  # fmt: skip
 few = st.integers(1, 3)
-axes = st.tuples(st.sampled_from([1, 2, 3, 7]), st.integers(1, 6), few, few, st.integers(0, 9), st.integers(0, 9))
-
-
-def _results(axis: tuple[int, ...], transposed: bool) -> int:
-    extent, size, stride, dilation, before, after = axis
-    reach = (size - 1) * dilation + 1
-    if transposed:
-        return (extent - 1) * stride + reach - before - after
-    return (extent + before + after - reach) // stride + 1 if extent + before + after >= reach else 0
-
-
-def _convolved(x: np.ndarray, w: np.ndarray, stride: int, dilation: int, before: int, after: int) -> np.ndarray:
-    padded = np.pad(x, (before, after))
-    reach = (len(w) - 1) * dilation + 1
-    return np.array([padded[i : i + reach : dilation] @ w for i in range(0, len(padded) - reach + 1, stride)])
-
-
-def _spread(x: np.ndarray, w: np.ndarray, stride: int, dilation: int, before: int, after: int) -> np.ndarray:
-    whole = np.zeros((len(x) - 1) * stride + (len(w) - 1) * dilation + 1)
-    for number, each in enumerate(x):
-        whole[number * stride : number * stride + (len(w) - 1) * dilation + 1 : dilation] += each * w
-    return whole[before : len(whole) - after]
-
-
-def _kept(w: np.ndarray, kept: Taps) -> np.ndarray:
-    return w[kept.first : kept.first + kept.step * kept.count : kept.step]
-
-
-@settings(max_examples=examples(400))
-@given(axis=axes, transposed=st.booleans())
-def test_taps_that_meet_data_are_enough(axis: tuple[int, ...], transposed: bool):
-    extent, size, stride, dilation, before, after = axis
-    results = _results(axis, transposed)
-    if results < 1:
-        return
-    random = np.random.default_rng(0)
-    x, w = random.standard_normal(extent), random.standard_normal(size)
-    kept = (transposed_taps if transposed else taps)(extent, size, results, stride, dilation, before, after)
-    compute = _spread if transposed else _convolved
-    expected = compute(x, w, stride, dilation, before, after)
-    if kept is None:
-        assert not expected.any()
-        return
-    assert kept.count <= size and kept.before >= 0 and kept.after >= 0
-    found = compute(x, _kept(w, kept), stride, dilation * kept.step, kept.before, kept.after)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("size", [3, 5, 7])
-def test_a_kernel_over_one_pixel_keeps_one_tap(size: int):
-    assert taps(1, size, 1, 1, 1, size // 2, size // 2) == Taps(size // 2, 1, 1, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -107,7 +56,7 @@ def layers(draw: st.DrawFn) -> Layer:
     drawn = []
     for _ in range(rank):
         axis = (draw(st.sampled_from([1, 2, 5])), *(draw(few) for _ in range(3)), draw(st.integers(0, 2)), draw(st.integers(0, 2)))
-        while _results(axis, transposed) < 1:
+        while results_of(axis, transposed) < 1:
             more = -1 if transposed else 1
             axis = (*axis[:4], max(axis[4] + more, 0), max(axis[5] + more, 0))
         drawn.append(axis)
@@ -204,7 +153,6 @@ def _operators(module) -> set[str]:
 orders = st.permutations(RULES)
 
 
-@pytest.mark.tvm
 @settings(max_examples=examples(60))
 @given(layer=layers(), before=steps, behind=steps, order=orders)
 def test_scales_and_shifts_around_a_convolution(layer: Layer, before: list[str], behind: list[str], order: list[str]):
@@ -224,7 +172,6 @@ def test_scales_and_shifts_around_a_convolution(layer: Layer, before: list[str],
         assert not {"relax.multiply", "relax.divide", "relax.nn.batch_norm"} & _operators(changed)
 
 
-@pytest.mark.tvm
 @settings(max_examples=examples(40))
 @given(layer=layers(), widths=st.lists(st.integers(0, 2), min_size=6, max_size=6), order=orders)
 def test_padding_before_a_convolution(layer: Layer, widths: list[int], order: list[str]):
@@ -240,7 +187,6 @@ def test_padding_before_a_convolution(layer: Layer, widths: list[int], order: li
         assert "relax.nn.pad" not in _operators(changed)
 
 
-@pytest.mark.tvm
 @settings(max_examples=examples(40))
 @given(layer=layers(), before=steps, order=orders, cut=st.integers(1, 5))
 def test_a_convolution_of_concatenated_channels(layer: Layer, before: list[str], order: list[str], cut: int):
@@ -263,7 +209,6 @@ def test_a_convolution_of_concatenated_channels(layer: Layer, before: list[str],
         assert "relax.concat" not in _operators(changed)
 
 
-@pytest.mark.tvm
 @settings(max_examples=examples(40))
 @given(layer=layers(), behind=steps, order=orders, other=steps)
 def test_parallel_convolutions(layer: Layer, behind: list[str], order: list[str], other: list[str]):
@@ -282,7 +227,6 @@ def test_parallel_convolutions(layer: Layer, behind: list[str], order: list[str]
     _agree(_module([layer.shape], layer.dtype, body), order, layer.dtype)
 
 
-@pytest.mark.tvm
 @settings(max_examples=examples(40))
 @given(
     before=steps, behind=steps, order=orders, left=st.booleans(), shape=st.sampled_from([(4, 3), (2, 4, 3), (2, 1, 4, 3)]),
