@@ -100,6 +100,7 @@ EXAMPLES = {
     "reorder-permute-dims-after-concat": Example(
         ((2, 3), (2, 3)), lambda x, y: _op.concat([_op.permute_dims(x), _op.permute_dims(y)], 1)
     ),
+    "simplify": Example(_ROW, lambda x: _op.nn.relu(_op.multiply(_op.add(x, relax.const(0.0)), relax.const(1.0)))),
     "to-mixed-precision": Example(((2, 3), (3, 2)), lambda x, w: _op.nn.relu(_op.matmul(x, w))),
     "to-mixed-precision{sum=float16}": Example(((2, 3), (3, 2)), lambda x, w: _op.nn.relu(_op.matmul(x, w))),
     "reorder-take-after-matmul": Example(

@@ -34,15 +34,18 @@ ARRANGED = (("share",), ("share{copies=0}", "order"), ("order{by=greedy}", "shar
 #: what the graph passes do to the models: every pair not named here changes nothing
 FIRES = {
     "conv_pool": {
-        "canonicalize-bindings", "dead-code-elimination", "decompose-ops-for-inference", "fold-batchnorm-to-conv2d",
-        "fuse-transpose-matmul", "to-mixed-precision",
+        "canonicalize-bindings", "dead-code-elimination", "decompose-ops-for-inference", "fold-batch-norm",
+        "fold-batchnorm-to-conv2d", "fuse-transpose-matmul", "simplify", "simplify-expressions", "to-mixed-precision",
     },
-    "residual": {"dead-code-elimination", "decompose-ops-for-inference", "fold-batchnorm-to-conv2d"},
+    "residual": {
+        "dead-code-elimination", "decompose-ops-for-inference", "fold-batch-norm", "fold-batchnorm-to-conv2d", "simplify",
+    },
     "attention": {
-        "adjust-matmul-order", "canonicalize-bindings", "fast-math", "fuse-transpose-matmul", "to-mixed-precision",
+        "adjust-matmul-order", "canonicalize-bindings", "combine-parallel-products", "fast-math", "fold-scale-axis",
+        "fuse-transpose-matmul", "simplify", "to-mixed-precision",
     },
     "concat_slice": {"to-mixed-precision"},
-    "mlp": {"canonicalize-bindings", "fast-math", "to-mixed-precision"},
+    "mlp": {"canonicalize-bindings", "fast-math", "fold-scale-axis", "simplify", "to-mixed-precision"},
 }  # fmt: skip
 #: TVM's own errors: ToMixedPrecision does not know a mean over axes given as a tuple of int64
 FAILS = {("residual", "to-mixed-precision"): "Expected TensorType, but got T.int64"}

@@ -58,6 +58,7 @@ TWINS = {
     "reorder-take-after-matmul": Example(
         ((2, 3),), lambda x: _op.matmul(x, _op.take(filled(5, 3), relax.const([4, 0, 1], "int64"), axis=0))
     ),
+    "simplify": Example(_ROW, lambda x: _op.exp(_op.nn.relu(x))),
     # nothing that would be faster in half precision
     "to-mixed-precision": Example(_ROW, lambda x: _op.nn.relu(x)),
 }

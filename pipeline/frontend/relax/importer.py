@@ -6,10 +6,13 @@ Imports TVM: only imported once a graph is made.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import onnx
-from tvm import relax
-from tvm.ir import IRModule
+from tvm import relax, topi
+from tvm.ir import GenericConst, IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from .provenance import variable_name
@@ -30,6 +33,10 @@ class NodeImporter(ONNXGraphImporter):
         self._variable = ""
         emit = self.bb.emit
         self.bb.emit = lambda expr, name_hint="": emit(expr, name_hint or self._variable)
+        emit_te = self.bb.emit_te
+        self.bb.emit_te = lambda function, *args, **options: (
+            _padded(self.bb, *args) if _pads(function, *args) else emit_te(function, *args, **options)
+        )
 
     def from_onnx(self, graph: onnx.GraphProto, opset: int) -> IRModule:
         """Import the graph; close TVM's open block if a node fails."""
@@ -61,4 +68,37 @@ class NodeImporter(ONNXGraphImporter):
     ) -> relax.Expr:
         if op_name in _PAIRWISE:
             return self.bb.normalize(functools.reduce(_PAIRWISE[op_name], inputs))
+        if op_name == "Clip" and len(inputs) > 1 and all(map(_is_bound, list(inputs)[1:])):
+            return _clip(self.bb, *inputs)
         return super()._convert_operator(op_name, inputs, attrs, opset)
+
+
+def _pads(function: Callable[..., Any], data: relax.Expr, *widths: Any) -> bool:
+    """Tell whether TVM is about to make a kernel of constant padding, which Relax has an operator for."""
+    if function is not topi.nn.pad or not str(data.ty.dtype).startswith("float"):
+        return False
+    return all(int(width) >= 0 for side in widths[:2] for width in side)
+
+
+def _padded(
+    builder: relax.BlockBuilder, data: relax.Expr, before: Sequence[int], after: Sequence[int], value: float = 0.0
+) -> relax.Var:
+    """Emit the operator: rewrite rules know it, a kernel made at once they do not."""
+    widths = [int(width) for pair in zip(before, after, strict=True) for width in pair]
+    return builder.emit(relax.op.nn.pad(data, widths, "constant", float(value)))
+
+
+def _is_bound(bound: relax.Expr | None) -> bool:
+    """Tell whether a bound of a clip is absent, or a number: NaN is none."""
+    if bound is None:
+        return True
+    return isinstance(bound, GenericConst) and not np.isnan(bound.value.numpy().astype("float64")).any()
+
+
+def _clip(
+    builder: relax.BlockBuilder, x: relax.Expr, low: relax.Expr | None = None, high: relax.Expr | None = None
+) -> relax.Expr:
+    """Clip by operators that graph passes know; TVM calls kernels of its own, past which they cannot see."""
+    if low is not None:
+        x = builder.emit(relax.op.maximum(x, low))
+    return x if high is None else builder.emit(relax.op.minimum(x, high))

@@ -10,6 +10,8 @@ from ..base import Pass
 from ..graph.fold_constant import FoldConstant
 from ..graph.fuse_operators import FuseOperators
 from ..graph.legalize import Legalize
+from ..graph.rules.book import RULES
+from ..graph.simplify import Simplify
 from ..graph.stock import STOCK_PASSES
 from ..graph.to_mixed_precision import ToMixedPrecision
 from ..program.cut_sums import CutSums
@@ -26,8 +28,8 @@ CATALOGUE: dict[str, type[Pass]] = {
     kind.name: kind
     for kind in sorted(
         (
-            *STOCK_PASSES, CutSums, FoldConstant, FuseOperators, Layout, Legalize, Order, Rematerialise, Share,
-            SplitChannels, SplitRows, ToMixedPrecision,
+            *STOCK_PASSES, *RULES, CutSums, FoldConstant, FuseOperators, Layout, Legalize, Order, Rematerialise, Share,
+            Simplify, SplitChannels, SplitRows, ToMixedPrecision,
         ),
         key=lambda kind: kind.name,
     )

@@ -90,3 +90,32 @@ def test_a_refused_node_leaves_nothing_on_stderr(tmp_path, capfd):
         to_relax(model)
     gc.collect()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("bounds", [(0, 6), (0, None), (None, 6), (np.nan, 6)], ids=str)
+def test_a_clip_is_made_of_operators_that_passes_know(tmp_path: Path, bounds: tuple[float | None, float | None]) -> None:
+    constants = {name: np.float32(each) for name, each in zip("ab", bounds) if each is not None}
+    inputs = ["x", *(name if name in constants else "" for name in "ab")]
+    script = to_relax(import_model(save(model_of([node("Clip", inputs, ["y"])], {"x": [2]}, ["y"], constants), tmp_path)))
+    # a bound that is NaN bounds nothing: TVM's importer knows
+    assert ("call_tir" in script.script()) == (bounds[0] is np.nan)
+
+
+@pytest.mark.parametrize(
+    ("widths", "dtype", "known"), [((1, 0, 2, 1), "float32", True), ((1, -1, 0, 0), "float32", False), ((1, 0, 0, 0), "int64", False)]
+)
+def test_padding_is_the_operator_that_passes_know(tmp_path: Path, widths: tuple[int, ...], dtype: str, known: bool) -> None:
+    constants = {"w": np.array(widths, "int64"), "v": np.asarray(3, dtype)}
+    model = model_of(
+        [node("Pad", ["x", "w", "v"], ["y"])], {"x": [2, 3]}, ["y"], constants, dtype=helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    )
+    script = to_relax(import_model(save(model, tmp_path))).script()
+    # whole numbers have values that TVM's operator cannot name, and it does not crop
+    assert ("R.nn.pad" in script) == known
+
+
+def test_padding_to_the_same_size_is_that_operator_too(tmp_path: Path) -> None:
+    same = node("Conv", ["x", "w"], ["y"], auto_pad="SAME_UPPER", kernel_shape=[3])
+    model = model_of([same], {"x": [1, 1, 5]}, ["y"], {"w": np.ones((1, 1, 3), "float32")})
+    script = to_relax(import_model(save(model, tmp_path))).script()
+    assert "R.nn.pad" in script and "call_tir" not in script

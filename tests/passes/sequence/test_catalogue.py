@@ -16,7 +16,7 @@ from passfit.passes.sequence.catalogue import CATALOGUE, parse_spec
 from ... import strategies  # noqa: F401  (the settings of hypothesis)
 
 #: the values of the options that are words
-WORDS = {"over": OVER, "by": ORDERS, "sum": ACCUMULATORS, "keep": ("", "3", "1+12"), "program": ("", "0a1b")}
+WORDS = {"without": ("", "remove-identities"), "over": OVER, "by": ORDERS, "sum": ACCUMULATORS, "keep": ("", "3", "1+12"), "program": ("", "0a1b")}
 STEPS = {
     "split-rows": ("0-3", "2-2"), "split-channels": ("1-12",), "rematerialise": ("3", "0+12"), "layout": ("0", "3+12")
 }  # fmt: skip

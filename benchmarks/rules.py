@@ -1,0 +1,138 @@
+"""Measure each rule's share of `simplify`: where it fires, and the sum of tensors and ram without it.
+
+    .venv/bin/python benchmarks/rules.py ../shared/rebench                    graphs of a folder
+    .venv/bin/python benchmarks/rules.py ../shared/rebench --model ocr-cls    and models of entries.py; repeatable
+
+Sequences are `simplify` or `simplify{without=RULE}`, then TVM's default: no search, so that figures compare. Rules that
+are not part of `simplify` stand alone before the default. Writes benchmarks/results/rules.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from entries import entries
+
+from passfit import api
+from passfit.frontend.imported_model import ImportedModel, port_names
+from passfit.passes.graph.rules.apply_rules import apply_rules
+from passfit.passes.graph.rules.book import CLEAN, RULES
+from passfit.passes.sequence.sequence import TVM_DEFAULT
+from passfit.search.evaluate.scoring import EvaluationRequest, Scorer
+from passfit.support.text_files import write_text
+from passfit.targets import get_target
+
+RESULT = Path(__file__).parent / "results" / "rules.md"
+
+
+@dataclass
+class Measured:
+    """Figures of one graph, in bytes, by the graph passes before the default tail; `fired` counts values replaced."""
+
+    name: str
+    start: int
+    seconds: float
+    sums: dict[str, int] = field(default_factory=dict)
+    rams: dict[str, int] = field(default_factory=dict)
+    fired: Counter[str] = field(default_factory=Counter)
+
+
+def measured(imported: ImportedModel) -> Measured:
+    started = time.process_time()
+    fired: Counter[str] = Counter()
+    apply_rules(
+        imported.graph, [rule() for rule in CLEAN], lambda rule, count: fired.update({rule.name: count})
+    )
+    found = Measured(imported.name, imported.start.sum, time.process_time() - started, fired=fired)
+    scorer = Scorer(imported.graph, imported.name, get_target("x86-64"), *port_names(imported.onnx))
+    for spec in ("", "simplify", *(_spec(rule.name) for rule in RULES if rule.name in fired or not rule.clean)):
+        outcome = scorer.outcome(EvaluationRequest((*filter(None, [spec]), *TVM_DEFAULT)))
+        if outcome.footprint is not None:
+            found.sums[spec], found.rams[spec] = outcome.footprint.sum, outcome.footprint.ram
+        if spec and spec == next((rule.name for rule in RULES if rule.name == spec), ""):
+            found.fired[spec] += found.sums.get(spec) != found.sums[""] or found.rams.get(spec) != found.rams[""]
+    return found
+
+
+def _spec(rule: str) -> str:
+    """Return the sequence's graph pass that shows a rule's share."""
+    return f"simplify{{without={rule}}}" if rule in {each.name for each in CLEAN} else rule
+
+
+def table(graphs: Sequence[Measured]) -> str:
+    """Return the share of each rule as Markdown."""
+    whole = sum(_reduction(each, "simplify") for each in graphs) / len(graphs)
+    none = sum(_reduction(each, "") for each in graphs) / len(graphs)
+    lines = [
+        f"Mean reduction of the sum: {none:.2f} % by TVM's default, {whole:.2f} % with `simplify` before it; geometric mean of"
+        f" ram: × {_ratio(graphs, 'simplify', ''):.4f}.",
+        "",
+        "| rule | fires on | values | sum: share, points | ram without it | graphs |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for rule in (each.name for each in RULES):
+        at = [each for each in graphs if each.fired[rule]]
+        spec = _spec(rule)
+        base = "simplify" if spec != rule else ""
+        changed = [each for each in at if spec in each.sums]
+        share = sum(_reduction(each, base) - _reduction(each, spec) for each in changed) / len(graphs)
+        share = share if spec != rule else -share
+        names = " ".join(each.name for each in at[:12]) + (" …" if len(at) > 12 else "")
+        lines.append(
+            f"| {rule} | {len(at)} | {sum(each.fired[rule] for each in at)} | {share:+.3f} |"
+            f" × {_ratio(changed, spec, base):.4f} | {names} |"
+        )
+    lines += ["", "| graph | start | default | simplify | ram | ram, simplify | seconds |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    lines += [
+        f"| {each.name} | {each.start} | {each.sums['']} | {each.sums['simplify']} | {each.rams['']} |"
+        f" {each.rams['simplify']} | {each.seconds:.2f} |"
+        for each in graphs
+    ]
+    return "\n".join(lines)
+
+
+def _reduction(each: Measured, spec: str) -> float:
+    return 100 * (1 - each.sums.get(spec, each.sums[""]) / each.start)
+
+
+def _ratio(graphs: Sequence[Measured], spec: str, base: str) -> float:
+    """Return the geometric mean of ram by one sequence over ram by another."""
+    logarithms = [math.log(each.rams.get(spec, each.rams[base]) / each.rams[base]) for each in graphs]
+    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else 1.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="folder of ONNX graphs")
+    parser.add_argument("--model", action="append", default=[], help="model of entries.py; repeatable")
+    arguments = parser.parse_args()
+    known = {entry.name: entry for entry in entries()}
+    graphs = []
+    for load in (
+        *(lambda file=file: api.load(file, file.stem) for file in sorted(arguments.folder.glob("*.onnx"))),
+        *(lambda entry=known[name]: entry.load(entry.fetched()) for name in arguments.model),
+    ):
+        graphs.append(measured(load()))
+        sys.stdout.write(f"{graphs[-1].name}: {dict(graphs[-1].fired)}, sum {graphs[-1].sums['']} to {graphs[-1].sums['simplify']}\n")
+        sys.stdout.flush()
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    head = (
+        "# Rules, each left out of `simplify`\n\n"
+        f"Measured at commit {commit}, {time.strftime('%Y-%m-%d')}, x86-64, 2 cores shared with other work.\n\n"
+        f"`.venv/bin/python benchmarks/rules.py DIR{''.join(f' --model {name}' for name in arguments.model)}`\n\n"
+        "Share: points of the mean reduction of the sum of tensors that are lost without the rule; ram without it: of the\n"
+        "graphs it fires on, the geometric mean of ram without ÷ with. Rules outside of `simplify` are tried alone.\n\n"
+    )
+    write_text(RESULT, head + table(graphs) + "\n")
+
+
+if __name__ == "__main__":
+    main()

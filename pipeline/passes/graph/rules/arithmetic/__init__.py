@@ -1,0 +1,1 @@
+"""Rules of arithmetic and logic: identities, sums, factors, broadcasts."""

@@ -1,0 +1,48 @@
+"""Rule book: every rewrite rule, the clean ones in the order `simplify` applies them."""
+
+from __future__ import annotations
+
+from .arithmetic.hoist_factors import HoistFactors
+from .arithmetic.minimise_broadcasts import MinimiseBroadcasts
+from .arithmetic.remove_identities import RemoveIdentities
+from .arithmetic.reorder_sums import ReorderSums
+from .arithmetic.simplify_expressions import SimplifyExpressions
+from .combine.combine_batched_matmul import CombineBatchedMatmul
+from .combine.combine_parallel_conv2d import CombineParallelConv2D
+from .combine.combine_parallel_products import CombineParallelProducts
+from .convolution.drop_padding_taps import DropPaddingTaps
+from .convolution.fold_batch_norm import FoldBatchNorm
+from .convolution.fold_explicit_padding import FoldExplicitPadding
+from .convolution.fold_scale_axis import FoldScaleAxis
+from .convolution.partial_convolutions import PartialConvolutions
+from .layout.cancel_casts import CancelCasts
+from .layout.cancel_reshapes import CancelReshapes
+from .layout.cancel_split_concat import CancelSplitConcat
+from .layout.cancel_transposes import CancelTransposes
+from .layout.push_slices_up import PushSlicesUp
+from .layout.share_constants import ShareConstants
+from .rule import Rule
+
+RULES: tuple[type[Rule], ...] = (
+    RemoveIdentities,
+    SimplifyExpressions,
+    MinimiseBroadcasts,
+    FoldExplicitPadding,
+    FoldBatchNorm,
+    FoldScaleAxis,
+    DropPaddingTaps,
+    ReorderSums,
+    HoistFactors,
+    CancelCasts,
+    CancelReshapes,
+    CancelTransposes,
+    CancelSplitConcat,
+    PushSlicesUp,
+    ShareConstants,
+    PartialConvolutions,
+    CombineParallelConv2D,
+    CombineParallelProducts,
+    CombineBatchedMatmul,
+)
+
+CLEAN: tuple[type[Rule], ...] = tuple(rule for rule in RULES if rule.clean)

@@ -1,0 +1,1 @@
+"""Rules that compute parallel convolutions and products as one."""

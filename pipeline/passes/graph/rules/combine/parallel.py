@@ -1,0 +1,75 @@
+"""Combine parallel values of a graph into one, together with equal operators behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+from tvm import relax
+
+from ..convolution.per_channel import BINARY, along, constant_term, with_operand
+from ..dataflow import Dataflow, shape_of
+from ..operators import UNARY
+
+
+def divided(
+    combined: relax.Expr, branches: Sequence[relax.Var], axis: int, graph: Dataflow, *, follow: bool = True
+) -> dict[relax.Var, relax.Expr]:
+    """Return the values of branches as parts of `combined` along `axis`, which holds them in this order.
+
+    With `follow`, operators behind that all branches share, up to their constants, are applied before the division.
+    """
+    extents = [shape_of(branch)[axis] for branch in branches]  # type: ignore[index]
+    tails = list(branches)
+    while follow:
+        after = [graph.users(tail) for tail in tails]
+        if any(len(users) != 1 or graph.uses(tail) != 1 for users, tail in zip(after, tails)):
+            break
+        calls = [graph.value(users[0]) for users in after]
+        joined = _joined(combined, calls, tails, extents, axis, graph)
+        if joined is None:
+            break
+        combined, tails = joined, [users[0] for users in after]
+    parts = relax.op.split(combined, list(accumulate(extents[:-1])), axis)
+    return {tail: relax.TupleGetItem(parts, number) for number, tail in enumerate(tails)}
+
+
+def _joined(
+    combined: relax.Expr, calls: Sequence[relax.Expr], tails: Sequence[relax.Var], extents: Sequence[int], axis: int,
+    graph: Dataflow,
+) -> relax.Expr | None:  # fmt: skip
+    """Return one call on all branches in the place of one each; None if they differ."""
+    import tvm_ffi
+
+    names = {graph.operator(call) for call in calls}
+    name = names.pop()
+    if names:
+        return None
+    first = calls[0]
+    if name in UNARY:
+        alike = all(tvm_ffi.structural_equal(call.attrs, first.attrs) for call in calls[1:])
+        bounds = all(tvm_ffi.structural_equal(list(call.args[1:]), list(first.args[1:])) for call in calls[1:])
+        return with_operand(first, combined, 0) if alike and bounds else None
+    if name not in BINARY:
+        return None
+    terms = [constant_term(call, graph) for call in calls]
+    if any(term is None for term in terms) or len({term[0] for term in terms}) > 1:
+        return None
+    constant = _beside([term[1] for term in terms], extents, axis, len(shape_of(first) or ()))
+    return None if constant is None else with_operand(first, combined, 1 - terms[0][0], constant)
+
+
+def _beside(constants: Sequence[np.ndarray], extents: Sequence[int], axis: int, rank: int) -> np.ndarray | None:
+    """Return the constants of branches side by side; None if they vary along other axes in different ways."""
+    if all(constant.size == 1 and constant.reshape(()) == constants[0].reshape(()) for constant in constants):
+        return constants[0]
+    full = []
+    for constant, extent in zip(constants, extents):
+        shape = [1] * (rank - constant.ndim) + list(constant.shape)
+        if any(size > 1 for number, size in enumerate(shape) if number != axis):
+            return None
+        wide = constant.reshape(shape)
+        full.append(np.repeat(wide, extent, axis) if along(constant, axis, rank) is None else wide)
+    joined = np.concatenate(full, axis)
+    return joined.reshape(joined.shape[axis:])  # leading axes of extent 1 broadcast by themselves

@@ -1,0 +1,1 @@
+"""Rules of convolutions and dense layers: padding, scale, bias, batch norm, taps, partial sums."""

@@ -1,0 +1,188 @@
+"""Follow a number per channel through operators that move, drop or merge axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from tvm import relax
+
+from ..dataflow import Dataflow, dtype_of, operator_of, shape_of
+from .constants import FLOATS, constant_of, constant_value
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Numbers along one axis of a value, float64; `axis` is None for one number."""
+
+    axis: int | None
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, constant: np.ndarray, rank: int) -> Channels | None:
+        """Read a constant broadcast to a value of `rank`; None if it varies along several axes."""
+        shape = (1,) * (rank - constant.ndim) + constant.shape
+        axes = [axis for axis, extent in enumerate(shape) if extent > 1]
+        if len(axes) > 1 or len(shape) > rank:
+            return None
+        return cls(axes[0] if axes else None, constant.reshape(-1).astype("float64"))
+
+    def array(self, rank: int) -> np.ndarray:
+        """Return the numbers in the shape that broadcasts along a value of `rank`."""
+        return self.values.reshape(() if self.axis is None else (-1,) + (1,) * (rank - self.axis - 1))
+
+    def with_values(self, values: np.ndarray) -> Channels:
+        return Channels(self.axis, values)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Scale, then shift, per channel; None for 1 and 0."""
+
+    scale: Channels | None = None
+    shift: Channels | None = None
+
+    def reduced(self) -> Affine:
+        """Return the same map without a scale of 1 or a shift of 0."""
+        scale = None if self.scale is None or (self.scale.values == 1).all() else self.scale
+        return Affine(scale, None if self.shift is None or (self.shift.values == 0).all() else self.shift)
+
+    def after(self, first: Affine) -> Affine | None:
+        """Return `self` of `first`; None if they have numbers along different axes."""
+        parts = [each for each in (self.scale, self.shift, first.scale, first.shift) if each is not None]
+        axes = {each.axis for each in parts} - {None}
+        if len(axes) > 1:
+            return None
+        axis = axes.pop() if axes else None
+        scale = [each.values for each in (self.scale, first.scale) if each is not None]
+        moved = [] if first.shift is None else [first.shift.values * (self.scale.values if self.scale else 1.0)]
+        shift = moved + ([] if self.shift is None else [self.shift.values])
+        whole = Affine(_along(axis, math.prod(scale)) if scale else None, _along(axis, sum(shift)) if shift else None)
+        return whole.reduced()
+
+    def of(self, x: relax.Expr) -> relax.Expr | None:
+        """Return the expression; None if a number is not finite in the dtype of `x`."""
+        rank, dtype = len(shape_of(x) or ()), dtype_of(x)
+        for operator, each in ((relax.op.multiply, self.scale), (relax.op.add, self.shift)):
+            if each is not None:
+                constant = constant_of(each.array(rank), dtype)
+                if constant is None:
+                    return None
+                x = operator(x, constant)
+        return x
+
+
+def _along(axis: int | None, values: np.ndarray) -> Channels:
+    return Channels(axis if len(values) > 1 else None, values)
+
+
+#: operators that are an affine step where one operand is a constant
+STEPS = ("relax.add", "relax.subtract", "relax.multiply", "relax.divide", "relax.negative")
+
+
+def affine_step(call: relax.Call, graph: Dataflow) -> tuple[relax.Expr, Affine] | None:
+    """Read a call of STEPS as an affine map of its operand; None unless its constant broadcasts to the operand."""
+    name, shape = operator_of(call), shape_of(call)
+    if name not in STEPS or shape is None or dtype_of(call) not in FLOATS:
+        return None
+    minus = Channels(None, np.array([-1.0]))
+    if name == "relax.negative":
+        return call.args[0], Affine(minus)
+    for place in (1, 0):
+        operand = call.args[1 - place]
+        constant = constant_value(call.args[place], graph) if shape_of(operand) == shape else None
+        channels = None if constant is None else Channels.of(constant, len(shape))
+        if channels is None or not np.isfinite(channels.values).all():
+            continue
+        if name == "relax.add":
+            return operand, Affine(None, channels)
+        if name == "relax.multiply":
+            return operand, Affine(channels)
+        if name == "relax.subtract":
+            return operand, (Affine(None, channels.with_values(-channels.values)) if place else Affine(minus, channels))
+        if place and (channels.values != 0).all():
+            return operand, Affine(channels.with_values(1 / channels.values))
+    return None
+
+
+#: operators f with f(x · s) = f(x) · s for every s, channel by channel
+_HOMOGENEOUS = (
+    "relax.reshape", "relax.permute_dims", "relax.expand_dims", "relax.squeeze", "relax.nn.batch_flatten", "relax.negative",
+    "relax.mean", "relax.sum", "relax.nn.avg_pool1d", "relax.nn.avg_pool2d", "relax.nn.avg_pool3d", "relax.nn.pad",
+    "relax.nn.adaptive_avg_pool1d", "relax.nn.adaptive_avg_pool2d", "relax.nn.adaptive_avg_pool3d", "relax.image.resize2d",
+)  # fmt: skip
+#: those that need s ≥ 0
+_POSITIVE = (
+    "relax.nn.relu", "relax.nn.leakyrelu", "relax.nn.prelu", "relax.max", "relax.min", "relax.nn.max_pool1d",
+    "relax.nn.max_pool2d", "relax.nn.max_pool3d",
+)  # fmt: skip
+_REDUCTIONS = ("relax.mean", "relax.sum", "relax.max", "relax.min")
+_SHAPES = ("relax.reshape", "relax.expand_dims", "relax.squeeze", "relax.nn.batch_flatten")
+
+
+def is_homogeneous(call: relax.Call, scale: Channels) -> bool:
+    """Tell whether scaling the first operand of a call scales its result alike."""
+    name = operator_of(call)
+    if name in _POSITIVE:
+        return bool((scale.values >= 0).all()) and _meets_data(call)
+    if name == "relax.nn.pad":
+        return str(call.attrs.pad_mode) != "constant" or call.attrs.pad_value == 0
+    if name == "relax.image.resize2d" and str(call.attrs.coordinate_transformation_mode) == "tf_crop_and_resize":
+        return False  # it fills with a constant outside the picture
+    return name in _HOMOGENEOUS
+
+
+def _meets_data(call: relax.Call) -> bool:
+    """Tell whether no window of a maximum lies in padding alone, whose value does not scale."""
+    if "max_pool" not in operator_of(call):
+        return True
+    attrs = call.attrs
+    padding = [int(each) for each in attrs.padding]
+    reaches = 2 * [int(size) for size in attrs.pool_size]
+    dense = all(int(each) == 1 for each in attrs.dilation)
+    return dense and not attrs.ceil_mode and all(map(int.__lt__, padding, reaches))
+
+
+def through(call: relax.Call, channels: Channels, *, backward: bool) -> Channels | None:
+    """Map numbers of the first operand's axis to the result's, or back if `backward`; None if they mix."""
+    if channels.axis is None:
+        return channels
+    source, target = shape_of(call.args[0]), shape_of(call)
+    if source is None or target is None:
+        return None
+    name, attrs = operator_of(call), call.attrs
+    if name in _SHAPES:
+        return _reshaped(channels, *((target, source) if backward else (source, target)))
+    if name == "relax.permute_dims":
+        axes = [int(axis) for axis in attrs.axes] if attrs.axes is not None else list(reversed(range(len(source))))
+        axes = [axis % len(source) for axis in axes]
+        return Channels(axes[channels.axis] if backward else axes.index(channels.axis), channels.values)
+    if name in _REDUCTIONS:
+        reduced = range(len(source)) if attrs.axis is None else [int(axis) % len(source) for axis in attrs.axis]
+        if attrs.keepdims:
+            return None if channels.axis in reduced else channels
+        kept = [axis for axis in range(len(source)) if axis not in reduced]
+        if backward:
+            return Channels(kept[channels.axis], channels.values)
+        return Channels(kept.index(channels.axis), channels.values) if channels.axis in kept else None
+    if name == "relax.nn.pad":
+        padded = any(int(each) for each in attrs.pad_width[2 * channels.axis : 2 * channels.axis + 2])
+        return None if padded else channels
+    if hasattr(attrs, "layout"):  # windows and interpolation
+        layout = str(attrs.layout)
+        same = not getattr(attrs, "out_layout", layout) or str(getattr(attrs, "out_layout", layout)) == layout
+        return channels if same and layout.isalpha() and layout[channels.axis] in "NC" else None
+    return channels
+
+
+def _reshaped(channels: Channels, source: tuple[int, ...], target: tuple[int, ...]) -> Channels | None:
+    """Map numbers along an axis of `source` to an axis of the same elements in shape `target`."""
+    extent, inner = source[channels.axis], math.prod(source[channels.axis + 1 :])
+    if 0 in source:
+        return None
+    for axis, size in enumerate(target):
+        step = math.prod(target[axis + 1 :])
+        if step and inner % step == 0 and size * step % (extent * inner) == 0:
+            return Channels(axis, channels.values[np.arange(size) * step // inner % extent])
+    return None

@@ -1,0 +1,128 @@
+"""`partial-convolutions`: compute a convolution over a concatenation of channels part by part.
+
+    W * concat(x, y)               =  W₁ * x + W₂ * y               channel-wise, W cut along its inputs
+    depthwise(W, concat(x, y))     =  concat(W₁ * x, W₂ * y)        kernel-wise, W cut along its groups
+
+Ahn et al., "Ordering chaos: memory-aware scheduling of irregularly wired neural networks for edge devices" (MLSys 2020),
+section 3.3: the parts need not live at once, and no copy holds all. The sums cost arithmetic and memory of their own,
+so the rule is an action of a search, never part of `simplify`.
+
+Legal for constant weights of a float dtype that no other call reads, any rank, layout, stride, padding and dilation,
+transposed or not. Groups must not straddle parts. Between concatenation and convolution may lie operators on each channel
+alone, each value with one reader; all readers of the concatenation must be such convolutions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ..rule import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tvm.relax import Call, Expr, Var
+
+    from ....base import Pass
+    from ..dataflow import Dataflow
+    from .geometry import Geometry
+
+
+@dataclass(frozen=True)
+class PartialConvolutions(Rule):
+    """Cut convolutions by the parts of what they read; `sums=0` only those whose groups keep the parts apart."""
+
+    name = "partial-convolutions"
+    summary = "compute a convolution over concatenated channels as the sum, or concatenation, of partial ones"
+    clean = False
+
+    sums: int = 1
+
+    @classmethod
+    def instances(cls) -> Iterable[Pass]:
+        return cls(), cls(sums=0)
+
+    def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
+        from .constants import ConstantReaders, is_constant
+        from .geometry import CONVOLUTIONS, TRANSPOSED, Geometry
+
+        readers = ConstantReaders(graph)
+        found: dict[Var, dict[Var, Expr]] = {}
+        for var, call in graph.calls(*CONVOLUTIONS, *TRANSPOSED):
+            geometry = Geometry.of(call)
+            if geometry is None or not is_constant(call.args[1], graph) or not readers.owned(call.args[1]):
+                continue
+            if geometry.groups == 1 and not self.sums:
+                continue
+            concat, passed = _concatenation(call.args[0], geometry.channel_axis, graph)
+            new = _partial(call, geometry, concat, passed, graph) if concat is not None else None
+            if new is not None:
+                found.setdefault(graph.variable(concat), {})[var] = new
+        whole = (each for concat, each in found.items() if len(each) == graph.uses(concat))
+        return {var: new for each in whole for var, new in each.items()}
+
+
+def _concatenation(expr: Expr, axis: int, graph: Dataflow) -> tuple[Expr | None, list[Call]]:
+    """Return the concatenation of channels before a value, and the calls in between, the first one first."""
+    from ..operators import UNARY
+    from .per_channel import BINARY, PLANEWISE, constant_term
+
+    passed: list[Call] = []
+    while (call := graph.call(expr, *UNARY, *PLANEWISE, *BINARY)) is not None and graph.uses(expr) == 1:
+        place = 0
+        if graph.operator(call) in BINARY:
+            term = constant_term(call, graph)
+            if term is None:
+                break
+            place = 1 - term[0]
+        passed.insert(0, call)
+        expr = call.args[place]
+    call = graph.call(expr, "relax.concat")
+    joins = call is not None and int(call.attrs.axis) % len(graph.shape(call) or (0,)) == axis
+    return (expr, passed) if joins and len(graph.fields(call.args[0])) > 1 else (None, [])
+
+
+def _partial(call: Call, geometry: Geometry, concat: Expr, passed: list[Call], graph: Dataflow) -> Expr | None:
+    import functools
+
+    from tvm import relax
+
+    from .constants import constant_value
+    from .per_channel import on_part
+
+    axis, weight = geometry.channel_axis, constant_value(call.args[1], graph)
+    fields = graph.fields(graph.value(concat).args[0])
+    bounds = [0]
+    for field in fields:
+        shape = graph.shape(field)
+        if shape is None or not shape[axis]:
+            return None
+        bounds.append(bounds[-1] + shape[axis])
+    per_group = bounds[-1] // geometry.groups
+    if weight is None or (geometry.groups > 1 and any(bound % per_group for bound in bounds)):
+        return None
+    results: list[Expr] = []
+    for part, (start, stop) in zip(fields, pairwise(bounds)):
+        for each in passed:
+            part = on_part(each, part, axis, start, stop, graph)
+            if part is None:
+                return None
+        cut = _cut(weight, geometry, start, stop, per_group)
+        own = replace(geometry, groups=(stop - start) // per_group if geometry.groups > 1 else 1)
+        results.append(own.call(part, relax.const(cut, str(cut.dtype))))
+    return functools.reduce(relax.op.add, results) if geometry.groups == 1 else relax.op.concat(results, axis)
+
+
+def _cut(weight, geometry: Geometry, start: int, stop: int, per_group: int):
+    """Return the weights that meet the channels `start` to `stop`: along the inputs, or the groups' outputs."""
+    if geometry.groups == 1 or geometry.transposed:
+        axis = geometry.kernel_layout.index("I")
+    else:
+        axis = geometry.kernel_layout.index("O")
+        outputs = weight.shape[axis] // geometry.groups
+        start, stop = start // per_group * outputs, stop // per_group * outputs
+    index = [slice(None)] * weight.ndim
+    index[axis] = slice(start, stop)
+    return weight[tuple(index)].copy()

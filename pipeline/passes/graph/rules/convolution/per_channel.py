@@ -1,0 +1,60 @@
+"""Repeat operators that treat each channel by itself on parts of the channels."""
+
+from __future__ import annotations
+
+import numpy as np
+from tvm import relax
+
+from ..dataflow import Dataflow, shape_of
+from ..operators import UNARY
+from .channels import STEPS
+from .constants import constant_value
+
+#: operators that treat each plane by itself
+PLANEWISE = (
+    "relax.nn.max_pool1d", "relax.nn.max_pool2d", "relax.nn.max_pool3d", "relax.nn.avg_pool1d", "relax.nn.avg_pool2d",
+    "relax.nn.avg_pool3d", "relax.image.resize2d",
+)  # fmt: skip
+BINARY = tuple(name for name in STEPS if name != "relax.negative")
+
+
+def constant_term(call: relax.Call, graph: Dataflow) -> tuple[int, np.ndarray] | None:
+    """Return the place and value of the constant in a sum or product that keeps the other operand's shape."""
+    for place in (1, 0):
+        value = constant_value(call.args[place], graph)
+        if value is not None and shape_of(call.args[1 - place]) == shape_of(call):
+            return place, value
+    return None
+
+
+def with_operand(call: relax.Call, operand: relax.Expr, place: int, constant: np.ndarray | None = None) -> relax.Call:
+    """Return the call on another operand at `place`, of a pair of operands with another constant beside it."""
+    arguments = list(call.args)
+    arguments[place] = operand
+    if constant is not None:
+        arguments[1 - place] = relax.const(constant, str(constant.dtype))
+    return relax.Call(call.op, arguments, call.attrs, call.ty_args)
+
+
+def along(constant: np.ndarray, axis: int, rank: int) -> int | None:
+    """Return the constant's own axis for `axis` of a value of `rank`; None if it broadcasts along it."""
+    own = axis - rank + constant.ndim
+    return own if own >= 0 and constant.shape[own] > 1 else None
+
+
+def on_part(call: relax.Call, part: relax.Expr, axis: int, start: int, stop: int, graph: Dataflow) -> relax.Call | None:
+    """Return a call of the channels `start` to `stop`, given its operand's part; None if it mixes channels."""
+    name = graph.operator(call)
+    if name in UNARY:
+        return with_operand(call, part, 0)
+    if name in PLANEWISE:
+        layout = str(call.attrs.layout)
+        return with_operand(call, part, 0) if layout.isalpha() and layout[axis] == "C" else None
+    term = constant_term(call, graph) if name in BINARY else None
+    if term is None:
+        return None
+    place, constant = term
+    own = along(constant, axis, len(shape_of(call) or ()))
+    if own is not None:
+        constant = np.ascontiguousarray(np.take(constant, range(start, stop), own))
+    return with_operand(call, part, 1 - place, constant)

@@ -1,0 +1,147 @@
+"""`push-slices-up`: compute only the elements that are read.
+
+    slice(relu(x + y))  →  relu(slice(x) + slice(y))        (x · w)[rows]  →  x[rows] · w        take(f(x), 0)  →  f(take(x, 0))
+
+A slice, an item of a split with unread ones, or a `take` of one position moves up through element-wise operators,
+transposes, reshapes that keep its axis, concatenations, broadcasts, matrix products, reductions, softmax and layer norm
+along other axes, and convolutions along batch and output channels. Legal along axes on which each element of the result
+depends on one position of the operands. It pays, and is done, where slices alone read the value, and take fewer elements
+of it together than it has, and of no constant that something else reads whole. Equal slices become one. Exact.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from ..rule import Rule
+from .sliced_operands import sliced_call
+from .slices import Range, part_of, ranges_of, sliced
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tvm.relax import Call, Expr, Var
+
+    from ..dataflow import Dataflow
+
+_SLICE, _TAKE, _SPLIT = "relax.strided_slice", "relax.take", "relax.split"
+Ranges = tuple[Range, ...]
+
+
+class PushSlicesUp(Rule):
+    """Slice operands instead of results."""
+
+    name = "push-slices-up"
+    summary = "move slices above the operators they read from, so that only what is read is computed"
+
+    def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
+        found: dict[Var, Expr] = {}
+        memo: dict[object, Expr] = {}
+        first: dict[object, Var] = {}
+        for var, call in graph.calls(_SLICE, _TAKE):
+            if (taken := _taken(call, graph)) is None:
+                continue
+            same = first.setdefault((graph.operator(call), graph.identity(call.args[0]), taken), var)
+            if not same.same_as(var):
+                found[var] = same
+                continue
+            inner = graph.call(call.args[0], _SLICE) if graph.operator(call) == _SLICE else None
+            if inner is not None and (composed := _composed(call, inner, graph)) is not None:
+                found[var] = composed
+            elif _pays(call.args[0], graph):
+                new = _computed(graph.value(call.args[0]), taken, graph, memo)
+                if new is not None:
+                    found[var] = new if graph.operator(call) == _SLICE else graph.op.squeeze(new, [taken[0].axis])
+        for var in _items_beside_unread_ones(graph):
+            source, part = part_of(var, graph)
+            found[var] = sliced(source, (part,), graph)
+        return found
+
+
+def _taken(call: Call, graph: Dataflow) -> Ranges | None:
+    """Return the ranges that a slice, or a `take` of one position, reads; None for any other."""
+    if graph.operator(call) == _SLICE:
+        return ranges_of(call, graph) or None
+    shape, position = graph.shape(call.args[0]), graph.constant(call.args[1])
+    if shape is None or position is None or position.ndim or call.attrs.axis is None:
+        return None
+    axis = int(call.attrs.axis) % len(shape)
+    begin = int(position) + (shape[axis] if int(position) < 0 else 0)
+    return (Range(axis, begin, begin + 1),) if 0 <= begin < shape[axis] and shape[axis] > 1 else None
+
+
+def _composed(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
+    """Return one slice for a slice of a slice."""
+    outer, first = ranges_of(call, graph), ranges_of(inner, graph)
+    if outer is None or first is None:
+        return None
+    whole = {each.axis: each for each in first}
+    for each in outer:
+        before = whole.get(each.axis, Range(each.axis, 0, graph.shape(inner)[each.axis]))
+        begin, step = before.begin + each.begin * before.step, before.step * each.step
+        whole[each.axis] = Range(each.axis, begin, begin + (each.extent - 1) * step + 1 if each.extent else begin, step)
+    return sliced(inner.args[0], tuple(whole[axis] for axis in sorted(whole)), graph)
+
+
+def _pays(expr: Expr, graph: Dataflow) -> bool:
+    """Tell whether slices alone read a value, and take fewer elements than it has."""
+    if not graph.operator(expr) or not graph.is_variable(expr) or graph.is_output(expr) or graph.shape(expr) is None:
+        return False
+    read: dict[object, int] = {}
+    for user in graph.users(expr):
+        call = graph.value(user)
+        if graph.operator(call) not in (_SLICE, _TAKE) or _taken(call, graph) is None:
+            return False
+        read[_taken(call, graph)] = prod(graph.shape(call))
+    return sum(read.values()) < prod(graph.shape(expr))
+
+
+def _items_beside_unread_ones(graph: Dataflow) -> list[Var]:
+    """List the items of splits of which other items are never read."""
+    splits: dict[Expr, dict[int, list[Var]]] = {}
+    for var, item, producer in graph.items():
+        if graph.operator(producer) == _SPLIT:
+            splits.setdefault(producer, {}).setdefault(item.index, []).append(var)
+    return [
+        var
+        for split, items in splits.items()
+        if len(items) < len(split.ty.fields) and part_of(next(iter(items.values()))[0], graph)
+        for variables in items.values()
+        for var in variables
+    ]
+
+
+def _computed(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object, Expr]) -> Expr | None:
+    """Return the ranges of a call's result, computed from slices of its operands; None if that is not possible."""
+    shared: list[Expr] = []
+
+    def slice_of(expr: Expr, ranges: Ranges) -> Expr:
+        if not ranges:
+            return expr
+        if graph.constant(expr) is not None and graph.is_shared(expr):
+            shared.append(expr)
+        key = (graph.identity(expr), ranges)
+        if key not in memo:
+            constant = _of_constant(expr, ranges, graph)
+            memo[key] = sliced(expr, ranges, graph) if constant is None else constant
+        return memo[key]
+
+    key = (graph.identity(call), taken, "computed")
+    if key not in memo:
+        new = sliced_call(call, taken, graph, slice_of)
+        if new is None or shared:
+            return None
+        memo[key] = new
+    return memo[key]
+
+
+def _of_constant(expr: Expr, ranges: Ranges, graph: Dataflow) -> Expr | None:
+    """Return the ranges of a constant as a constant."""
+    array = graph.constant(expr)
+    if array is None:
+        return None
+    index = [slice(None)] * array.ndim
+    for each in ranges:
+        index[each.axis] = slice(each.begin, each.end, each.step)
+    return graph.const(array[tuple(index)])

@@ -1,0 +1,150 @@
+"""Compute ranges of a call's result from ranges of its operands, operator by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING
+
+from ..operators import ELEMENTWISE, REDUCTIONS, RESHAPES
+from .slices import Range
+
+if TYPE_CHECKING:
+    from tvm.relax import Call, Expr
+
+    from ..dataflow import Dataflow
+
+Ranges = tuple[Range, ...]
+Slicer = Callable[["Expr", Ranges], "Expr"]
+_SOFTMAX = frozenset({"relax.nn.softmax", "relax.nn.log_softmax"})
+
+
+def sliced_call(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
+    """Return an expression equal to the ranges `taken` of `call`; None if an element of it reads several positions.
+
+    `slice_of` returns ranges of an operand.
+    """
+    name = graph.operator(call)
+    if graph.shape(call) is None or any(graph.shape(each) is None for each in graph.tensors(call)):
+        return None
+    if name in ELEMENTWISE:
+        return graph.like(call, [slice_of(each, _aligned(each, call, taken, graph)) for each in graph.tensors(call)])
+    if name in _SOFTMAX or name == "relax.nn.layer_norm":
+        return _along_other_axes(call, taken, graph, slice_of)
+    rule = _RULES.get(name) or (_reshape if name in RESHAPES else _reduction if name in REDUCTIONS else None)
+    return rule(call, taken, graph, slice_of) if rule else None
+
+
+def _aligned(operand: Expr, call: Call, taken: Ranges, graph: Dataflow) -> Ranges:
+    """Return the ranges of an operand that broadcasts to the result: none along axes that it lacks or repeats."""
+    shape, whole = graph.shape(operand), graph.shape(call)
+    missing = len(whole) - len(shape)
+    return tuple(
+        replace(each, axis=each.axis - missing)
+        for each in taken
+        if each.axis >= missing and shape[each.axis - missing] == whole[each.axis]
+    )
+
+
+def _along_other_axes(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
+    rank = len(graph.shape(call))
+    attrs = call.attrs
+    normalised = [attrs.axis] if graph.operator(call) in _SOFTMAX else attrs.axes
+    if {int(axis) % rank for axis in normalised} & {each.axis for each in taken}:
+        return None
+    return graph.with_arguments(call, [slice_of(call.args[0], taken), *call.args[1:]])
+
+
+def _transpose(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr:
+    axes = graph.axes(call)
+    return graph.like(call, [slice_of(call.args[0], tuple(replace(each, axis=axes[each.axis]) for each in taken))])
+
+
+def _concat(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
+    axis = int(call.attrs.axis or 0) % len(graph.shape(call))
+    along = [each for each in taken if each.axis == axis]
+    others = tuple(each for each in taken if each.axis != axis)
+    fields = graph.fields(call.args[0])
+    if not along:
+        return graph.op.concat([slice_of(each, others) for each in fields], axis) if fields else None
+    wanted, parts, begin = along[0], [], 0
+    for each in fields if wanted.step == 1 else ():
+        extent = graph.shape(each)[axis]
+        low, high = max(wanted.begin - begin, 0), min(wanted.end - begin, extent)
+        if low < high:
+            parts.append(slice_of(each, others if high - low == extent else (Range(axis, low, high), *others)))
+        begin += extent
+    return graph.op.concat(parts, axis) if len(parts) > 1 else parts[0] if parts else None
+
+
+def _broadcast_to(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr:
+    shape = list(graph.shape(call))
+    for each in taken:
+        shape[each.axis] = each.extent
+    return graph.op.broadcast_to(slice_of(call.args[0], _aligned(call.args[0], call, taken, graph)), shape)
+
+
+def _matmul(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
+    left, right = call.args
+    shapes, rank = (graph.shape(left), graph.shape(right)), len(graph.shape(call))
+    if min(map(len, shapes)) < 2:
+        return None
+    ranges: tuple[list[Range], list[Range]] = ([], [])
+    for each in taken:
+        for side, matrix in enumerate((rank - 2, rank - 1)):
+            axis = each.axis - rank + len(shapes[side])
+            is_row_or_column = each.axis >= rank - 2
+            if axis >= 0 and (each.axis == matrix if is_row_or_column else shapes[side][axis] > 1):
+                ranges[side].append(replace(each, axis=axis))
+    return graph.like(call, [slice_of(left, tuple(ranges[0])), slice_of(right, tuple(ranges[1]))])
+
+
+def _convolution(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
+    layouts = (call.attrs.data_layout, call.attrs.kernel_layout, call.attrs.out_layout)
+    if not all(layout[:2] in ("NC", "OI", "") for layout in layouts) or any(each.axis > 1 for each in taken):
+        return None
+    batch = tuple(each for each in taken if each.axis == 0)
+    channels = tuple(replace(each, axis=0) for each in taken if each.axis == 1)
+    if channels and int(call.attrs.groups) != 1:
+        return None
+    return graph.like(call, [slice_of(call.args[0], batch), slice_of(call.args[1], channels)])
+
+
+def _reshape(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
+    before, after = graph.shape(call.args[0]), list(graph.shape(call))
+    moved = []
+    for each in taken:
+        above = prod(graph.shape(call)[: each.axis])
+        places = [
+            axis for axis, extent in enumerate(before)
+            if prod(before[:axis]) == above and extent == graph.shape(call)[each.axis]
+        ]  # fmt: skip
+        if not places:
+            return None
+        moved.append(replace(each, axis=places[0]))
+        after[each.axis] = each.extent
+    if len({each.axis for each in moved}) < len(moved):
+        return None
+    return graph.op.reshape(slice_of(call.args[0], tuple(moved)), after)
+
+
+def _reduction(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
+    axes = graph.axes(call)
+    rank = len(graph.shape(call.args[0]))
+    kept = list(range(rank)) if call.attrs.keepdims else [axis for axis in range(rank) if axis not in axes]
+    moved = tuple(replace(each, axis=kept[each.axis]) for each in taken)
+    if any(each.axis in axes for each in moved):
+        return None
+    return graph.like(call, [slice_of(call.args[0], moved)])
+
+
+_RULES: dict[str, Callable[[Call, Ranges, Dataflow, Slicer], Expr | None]] = {
+    "relax.permute_dims": _transpose,
+    "relax.concat": _concat,
+    "relax.broadcast_to": _broadcast_to,
+    "relax.matmul": _matmul,
+    "relax.nn.conv1d": _convolution,
+    "relax.nn.conv2d": _convolution,
+    "relax.nn.conv3d": _convolution,
+}

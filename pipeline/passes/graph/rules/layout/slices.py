@@ -1,0 +1,81 @@
+"""Read slices and items of splits as ranges along one axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tvm.relax import Call, Expr
+
+    from ..dataflow import Dataflow
+
+_SLICE, _SPLIT = "relax.strided_slice", "relax.split"
+
+
+@dataclass(frozen=True)
+class Range:
+    """Elements of an axis: from `begin`, `step` apart, `end` excluded; counted from 0, within the axis."""
+
+    axis: int
+    begin: int
+    end: int
+    step: int = 1
+
+    @property
+    def extent(self) -> int:
+        return max(0, -((self.begin - self.end) // self.step))
+
+
+def ranges_of(call: Call, graph: Dataflow) -> tuple[Range, ...] | None:
+    """Return the ranges a slice takes, whole axes left out; None for slices backwards and for other calls."""
+    shape = graph.shape(call.args[0]) if graph.operator(call) == _SLICE else None
+    if shape is None or graph.shape(call) is None or len(call.args) < 4:
+        return None
+    axes, begins, ends = (list(map(_int, graph.fields(each))) for each in call.args[1:4])
+    steps = list(map(_int, graph.fields(call.args[4]))) if len(call.args) > 4 else [1] * len(axes)
+    found = []
+    if None in (*axes, *begins, *ends, *steps) or not len(axes) == len(begins) == len(ends) == len(steps):
+        return None
+    for axis, begin, end, step in zip(axes, begins, ends, steps):
+        if step <= 0:
+            return None
+        axis %= len(shape)
+        begin, end = (min(max(each + shape[axis] if each < 0 else each, 0), shape[axis]) for each in (begin, end))
+        end = max(begin, end)
+        if (begin, end, step) != (0, shape[axis], 1):
+            found.append(Range(axis, begin, end, step))
+    taken = list(shape)
+    for each in found:
+        taken[each.axis] = each.extent
+    return tuple(found) if tuple(taken) == graph.shape(call) and len({e.axis for e in found}) == len(found) else None
+
+
+def _int(value: Expr) -> int | None:
+    number = getattr(value, "value", None)
+    return int(number) if isinstance(number, int) or hasattr(number, "__int__") else None
+
+
+def sliced(x: Expr, ranges: tuple[Range, ...], graph: Dataflow) -> Expr:
+    """Return a call that takes these ranges of `x`; `x` itself for none."""
+    if not ranges:
+        return x
+    axes, begins, ends = ([getattr(each, field) for each in ranges] for field in ("axis", "begin", "end"))
+    steps = [each.step for each in ranges]
+    return graph.op.strided_slice(x, axes, begins, ends, *([steps] if any(step > 1 for step in steps) else []))
+
+
+def part_of(expr: Expr, graph: Dataflow) -> tuple[Expr, Range] | None:
+    """Return the value and range of an item of a split, or of a slice along one axis in steps of 1."""
+    value = graph.value(expr)
+    call = graph.call(value, _SLICE)
+    if call is not None:
+        ranges = ranges_of(call, graph)
+        return (call.args[0], ranges[0]) if ranges and len(ranges) == 1 and ranges[0].step == 1 else None
+    producer = graph.call(getattr(value, "tuple_value", value), _SPLIT)
+    if producer is None or not hasattr(value, "index") or graph.shape(producer.args[0]) is None:
+        return None
+    axis = int(producer.attrs.axis) % len(graph.shape(producer.args[0]))
+    extents = [int(field.shape[axis]) for field in producer.ty.fields]
+    begin = sum(extents[: value.index])
+    return producer.args[0], Range(axis, begin, begin + extents[value.index])

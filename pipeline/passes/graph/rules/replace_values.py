@@ -1,0 +1,193 @@
+"""Give variables of a Relax module new values of equal type, and drop the values no longer read.
+
+Bindings that read no replaced value stay the same objects, so the cost is that of the change, not of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import tvm_ffi
+from tvm import relax
+from tvm.ir import GenericConst, IRModule
+
+
+def replace_values(module: IRModule, replacements: Mapping[relax.Var, relax.Expr]) -> IRModule:
+    """Return `module` with these variables of `main` bound to their new values.
+
+    A replacement is a variable, constant, tuple or (nested) call over variables bound before. Raises TypeError for a
+    replacement of other shape or dtype: a bug of its rule.
+    """
+    main = module["main"]
+    rebuilt = _Rebuild(module, replacements)
+    blocks = [rebuilt.block(block) for block in main.body.blocks]
+    body = relax.SeqExpr(_live(blocks, main.body.body), main.body.body)
+    relax.expr._update_type(body, main.body.ty)
+    result = IRModule(module.functions, attrs=module.attrs, global_infos=module.global_infos)
+    result.update_func(
+        module.get_global_var("main"), relax.Function(main.params, body, main.ret_ty, main.is_pure, main.attrs, main.span)
+    )
+    return result
+
+
+class _Rebuild:
+    """Copy blocks of bindings with the replacements in place."""
+
+    def __init__(self, module: IRModule, replacements: Mapping[relax.Var, relax.Expr]):
+        self._replacements = replacements
+        self._builder = relax.BlockBuilder(module)
+        self._renamed: dict[relax.Var, relax.Expr] = {}
+        self._emitted: dict[relax.Expr, relax.Var] = {}
+        self._bindings: list[relax.Binding] = []
+        self._variable = relax.Var
+
+    def block(self, block: relax.BindingBlock) -> relax.BindingBlock:
+        self._bindings = []
+        self._variable = relax.DataflowVar if isinstance(block, relax.DataflowBlock) else relax.Var
+        for binding in block.bindings:
+            self._bind(binding)
+        return type(block)(self._bindings)
+
+    def _bind(self, binding: relax.Binding) -> None:
+        var = binding.var
+        if isinstance(binding, relax.MatchCast):
+            self._bindings.append(relax.MatchCast(var, self._substituted(binding.value), binding.ty))
+            return
+        new, old = self._replacements.get(var), binding.value
+        value = self._substituted(old) if new is None else self._value(new, var.name)
+        if new is not None and not tvm_ffi.structural_equal(value.ty, var.ty):
+            raise TypeError(f"a rule replaced a value of {var.ty} by one of {value.ty}")
+        if isinstance(value, relax.Var | GenericConst) and isinstance(var, relax.DataflowVar):
+            self._renamed[var] = value
+        elif value is old:
+            self._bindings.append(binding)
+        else:
+            self._bindings.append(relax.VarBinding(var, value))
+
+    def _value(self, expr: relax.Expr, name: str) -> relax.Expr:
+        """Return `expr` over variables of the new function; emit the calls inside it first, without recursion."""
+        waiting = [expr]
+        while waiting:
+            each = waiting[-1]
+            inside = [one for one in _nested(each) if one not in self._emitted]
+            waiting.extend(inside)
+            if inside:
+                continue
+            waiting.pop()
+            if waiting and each not in self._emitted:
+                value = self._flat(each)
+                var = self._emitted[each] = self._variable(name, value.ty)
+                self._bindings.append(relax.VarBinding(var, value))
+        return self._flat(expr)
+
+    def _flat(self, expr: relax.Expr) -> relax.Expr:
+        """Return `expr` with emitted variables for the calls inside it."""
+        if expr in self._emitted:
+            return self._emitted[expr]
+        if isinstance(expr, relax.Call):
+            arguments = [self._flat_operand(each) for each in expr.args]
+            return self._builder.normalize(relax.Call(expr.op, arguments, expr.attrs, expr.ty_args, expr.span))
+        if isinstance(expr, relax.Tuple | relax.TupleGetItem):
+            return self._builder.normalize(self._flat_operand(expr))
+        return self._substituted(expr)
+
+    def _flat_operand(self, expr: relax.Expr) -> relax.Expr:
+        if expr in self._emitted:
+            return self._emitted[expr]
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([self._flat_operand(each) for each in expr.fields])
+        if isinstance(expr, relax.TupleGetItem):
+            return relax.TupleGetItem(self._flat_operand(expr.tuple_value), expr.index)
+        return self._substituted(expr)
+
+    def _substituted(self, expr: relax.Expr) -> relax.Expr:
+        """Return `expr` with the renamed variables replaced; itself if it reads none."""
+        if isinstance(expr, relax.Var):
+            return self._renamed.get(expr, expr)
+        if not self._renamed or not _reads(expr, self._renamed):
+            return expr
+        if isinstance(expr, relax.Call):
+            new = relax.Call(expr.op, [*map(self._substituted, expr.args)], expr.attrs, expr.ty_args, expr.span)
+            relax.expr._update_type(new, expr.ty)
+            return new
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([*map(self._substituted, expr.fields)])
+        if isinstance(expr, relax.TupleGetItem):
+            return relax.TupleGetItem(self._substituted(expr.tuple_value), expr.index)
+        return _Substitute(self._renamed).visit_expr(expr)
+
+
+def _nested(expr: relax.Expr) -> list[relax.Expr]:
+    """List the calls, and items of tuples, directly inside a new expression."""
+    if isinstance(expr, relax.Call):
+        inside = list(expr.args)
+    elif isinstance(expr, relax.Tuple):
+        inside = list(expr.fields)
+    else:
+        inside = [expr.tuple_value] if isinstance(expr, relax.TupleGetItem) else []
+    return [
+        found
+        for each in inside
+        for found in (_nested(each) if isinstance(each, relax.Tuple) else [each])
+        if isinstance(found, relax.Call | relax.TupleGetItem)
+    ]
+
+
+def _reads(expr: relax.Expr, variables: Mapping[relax.Var, relax.Expr]) -> bool:
+    """Tell whether an expression reads one of `variables`."""
+    if isinstance(expr, relax.Var):
+        return expr in variables
+    if isinstance(expr, relax.Call):
+        return any(_reads(each, variables) for each in expr.args)
+    if isinstance(expr, relax.Tuple):
+        return any(_reads(each, variables) for each in expr.fields)
+    if isinstance(expr, relax.TupleGetItem):
+        return _reads(expr.tuple_value, variables)
+    return any(var in variables for var in _variables(expr))
+
+
+def _variables(expr: relax.Expr) -> list[relax.Var]:
+    """List the variables an expression reads."""
+    if isinstance(expr, relax.Var):
+        return [expr]
+    if isinstance(expr, relax.Call):
+        return [var for each in expr.args for var in _variables(each)]
+    if isinstance(expr, relax.Tuple):
+        return [var for each in expr.fields for var in _variables(each)]
+    if isinstance(expr, relax.TupleGetItem):
+        return _variables(expr.tuple_value)
+    if isinstance(expr, relax.If | relax.Function | relax.SeqExpr):
+        return list(relax.analysis.free_vars(expr))
+    return []
+
+
+def _live(blocks: list[relax.BindingBlock], output: relax.Expr) -> list[relax.BindingBlock]:
+    """Drop the bindings of dataflow blocks that no output depends on; calls outside of such blocks may have effects."""
+    read = set(_variables(output))
+    kept = []
+    for block in reversed(blocks):
+        pure = isinstance(block, relax.DataflowBlock)
+        bindings = []
+        for binding in reversed(block.bindings):
+            if pure and binding.var not in read and not isinstance(binding, relax.MatchCast):
+                continue
+            read.update(_variables(binding.value))
+            bindings.append(binding)
+        if bindings:
+            kept.append(type(block)(bindings[::-1]))
+    return kept[::-1]
+
+
+@relax.expr_functor.mutator
+class _Substitute(relax.PyExprMutator):
+    """Replace variables inside branches and functions."""
+
+    def __init__(self, values: Mapping[relax.Var, relax.Expr]):
+        super().__init__()
+        self._values = values
+
+    def visit_var_(self, var: relax.Var) -> relax.Expr:
+        return self._values.get(var, var)
+
+    def visit_dataflow_var_(self, var: relax.DataflowVar) -> relax.Expr:
+        return self._values.get(var, var)
