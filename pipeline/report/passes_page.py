@@ -111,7 +111,7 @@ def _led(evidence: Mapping[str, Evidence]) -> str:
 
 
 def _verma(each: VermaPass) -> str:
-    names = ", ".join(f"`{name}`{'' if name in CATALOGUE else ' (planned)'}" for name in each.counterparts)
+    names = ", ".join(f"`{name}`" for name in each.counterparts)
     return f"| {each.name} | {each.categories} | {names or f'none: {each.reason}'} |"
 
 

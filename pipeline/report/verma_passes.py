@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: counterparts that are being written; the page calls them planned, and the catalogue must not have them yet
-PLANNED = frozenset({
-    "cancel-casts", "combine-batched-matmul", "combine-parallel-conv2d", "fold-explicit-padding", "fold-scale-axis",
-    "simplify-expressions",
-})  # fmt: skip
-
 _ONE_GENERATOR = "no part of a graph goes to another code generator: one library holds all kernels"
 
 

@@ -4,7 +4,7 @@
     clip(relu x) = one clip    ¬¬x = x    ¬(x = y) = x ≠ y    where(¬c, x, y) = where(c, y, x)    where(c, x, x) = x
     shape(x)[0] = 3, and what is computed from such numbers
 
-Exact, but for the sign of zero and √(−∞), which `x ** 0.5` has not. Only for whole numbers: ¬(x < y) = x ≥ y and its kin
+Exact, but for the sign of zero, √(−∞), which `x ** 0.5` has not, and NaN, of which relu and clip may make a bound. Only for whole numbers: ¬(x < y) = x ≥ y and its kin
 (with NaN both are false), x − x = 0 and x · 0 = 0 (NaN and ∞ give NaN). Divisions become products for powers of two
 alone, whose reciprocals are exact. Left out, as inexact: log(exp x), exp(log x), √x², x / x.
 """

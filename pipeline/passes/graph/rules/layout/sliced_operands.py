@@ -102,7 +102,8 @@ def _matmul(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Exp
 
 def _convolution(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
     layouts = (call.attrs.data_layout, call.attrs.kernel_layout, call.attrs.out_layout)
-    if not all(layout[:2] in ("NC", "OI", "") for layout in layouts) or any(each.axis > 1 for each in taken):
+    plain = all(layout[:2] in ("NC", "OI", "") and (layout.isupper() or not layout) for layout in layouts)
+    if not plain or any(each.axis > 1 for each in taken):
         return None
     batch = tuple(each for each in taken if each.axis == 0)
     channels = tuple(replace(each, axis=0) for each in taken if each.axis == 1)
