@@ -10,16 +10,9 @@ from tvm import relax
 from tvm.ir import GenericConst, Op
 
 from .operators import RESHAPES
+from .small_constants import EVALUATED, small_result
 
 _MOVES = RESHAPES | {"relax.permute_dims"}
-#: operators on positions and extents that are evaluated, on so many elements at most
-_SMALL = 64
-_EVALUATED = {
-    "relax.shape_to_tensor": None,
-    "relax.take": None,
-    "relax.where": np.where,
-    **{f"relax.{name}": getattr(np, name) for name in ("add", "subtract", "multiply", "less", "equal", "greater")},
-}
 
 
 class Dataflow:
@@ -244,7 +237,7 @@ class Dataflow:
     def _computed_constant(self, call: relax.Call) -> np.ndarray | None:
         """Return the value of a constant moved, which costs nothing, or of a small one computed: shapes and positions."""
         name = self.operator(call)
-        if name not in _EVALUATED and name not in _MOVES:
+        if name not in EVALUATED and name not in _MOVES:
             return None
         key = call.__chandle__()
         if key not in self._arrays:
@@ -262,15 +255,9 @@ class Dataflow:
             return None
         if name in _MOVES:
             return arrays[0].transpose(self.axes(call)) if name == "relax.permute_dims" else arrays[0].reshape(shape)
-        if max(array.size for array in arrays) > _SMALL or any(array.dtype.kind not in "iub" for array in arrays):
-            return None
-        if name == "relax.take":
-            axis = None if call.attrs.axis is None else int(call.attrs.axis)
-            extent = arrays[0].size if axis is None else arrays[0].shape[axis]
-            if ((arrays[1] < -extent) | (arrays[1] >= extent)).any():
-                return None
-            return np.asarray(np.take(arrays[0], arrays[1], axis))
-        return np.asarray(_EVALUATED[name](*arrays)).astype(dtype_of(call))
+        axis = getattr(call.attrs, "axis", None)
+        value = small_result(name, arrays, None if axis is None else int(axis))
+        return None if value is None else value.astype(dtype_of(call))
 
     def uniform(self, expr: relax.Expr) -> np.generic | None:
         """Return the one value of all elements of a constant; None for others, for empty ones, and for NaN."""
