@@ -7,8 +7,6 @@ import re
 from ..errors import ModelError
 from .elf import ElfObject
 
-#: defined by the generated C
-ERROR_SETTERS = ("TVMFFIErrorSetRaisedFromCStrParts", "TVMFFIErrorSetRaisedFromCStr")
 #: pointers TVM defines as NULL in the object; the generated C sets them before it runs
 WORKSPACE_POINTERS = ("__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace")
 PARALLEL_POINTER = "__TVMBackendParallelLaunch"
@@ -57,17 +55,12 @@ def uses_threads(kernels: ElfObject) -> bool:
 
 
 def _is_supplied(name: str) -> bool:
-    return name in ERROR_SETTERS or name in _LIBC or bool(_LIBM.fullmatch(name) or _COMPILER.fullmatch(name))
+    return name in _LIBC or bool(_LIBM.fullmatch(name) or _COMPILER.fullmatch(name))
 
 
 def _refused(what: str, users: tuple[str, ...]) -> ModelError:
-    who = f"Kernel '{_kernel(users[0])}'" if users else "A kernel"
+    who = f"Kernel '{users[0]}'" if users else "A kernel"
     return ModelError(
         f"{who} needs {what}, which a library without TVM lacks.",
         "Replace the operator (sort, topk, nonzero and the like) in the model, or compute it outside.",
     )
-
-
-def _kernel(function: str) -> str:
-    """Return the kernel of a function of the object: entry `__tvm_ffi_NAME`, body `NAME_compute_`."""
-    return function.removeprefix("__tvm_ffi_").removesuffix("_compute_")
