@@ -7,10 +7,12 @@ checks cannot fail, and took 59 to 69 % of the code of small libraries.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import tvm
 from tvm import tirx
 from tvm.ir import IRModule, PointerType, PrimType, Var
-from tvm.tirx import AttrStmt, BufferType, DeclBuffer, PrimFunc, Return, SeqStmt
+from tvm.tirx import AttrStmt, Bind, BufferType, DeclBuffer, PrimFunc, Return, SeqStmt, Stmt
 
 #: DLPack's number of the device that workspace is allocated on
 _CPU = 1
@@ -26,7 +28,8 @@ def raw_pointers(kernel: PrimFunc, _module: IRModule, _context: tvm.transform.Pa
     """
     tensors = [param for param in kernel.params if isinstance(param.ty, BufferType)]
     pointers = {tensor: Var(tensor.name, PointerType(PrimType("void"))) for tensor in tensors}
-    body = SeqStmt([*(_declaration(tensor, pointer) for tensor, pointer in pointers.items()), kernel.body])
+    declarations = [each for tensor, pointer in pointers.items() for each in _declarations(tensor, pointer)]
+    body = SeqStmt([*declarations, kernel.body])
     for key, value in (("device_id", 0), ("device_type", _CPU)):  # TVM reads them to allocate workspace
         body = AttrStmt("default", key, _int32(value), body)
     for tensor in reversed(tensors):
@@ -35,8 +38,12 @@ def raw_pointers(kernel: PrimFunc, _module: IRModule, _context: tvm.transform.Pa
     return PrimFunc(params, SeqStmt([body, Return(_int32(0))]), PrimType("int32"), attrs=kernel.attrs)
 
 
-def _declaration(tensor: Var, pointer: Var) -> DeclBuffer:
-    return DeclBuffer(tensor, data=tirx.reinterpret(PointerType(PrimType(str(tensor.ty.dtype))), pointer))
+def _declarations(tensor: Var, pointer: Var) -> Iterator[Stmt]:
+    """Yield the declaration of `tensor` at `pointer`, after its offset if that is a variable: kernels of `te.extern`."""
+    offset = tensor.ty.elem_offset
+    if isinstance(offset, Var):
+        yield Bind(offset, tirx.const(0, str(offset.ty.dtype)))
+    yield DeclBuffer(tensor, data=tirx.reinterpret(PointerType(PrimType(str(tensor.ty.dtype))), pointer))
 
 
 def _int32(value: int) -> tirx.IntImm:
