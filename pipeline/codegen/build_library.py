@@ -57,9 +57,11 @@ def build_library(
     Raises ModelError, ToolchainError, OutputError.
     """
     from . import c_identifier, symbol, write_library
+    from .merge_kernels import merge_identical_kernels
     from .objects import build_objects
 
     check_arguments(lowered)
+    lowered = merge_identical_kernels(lowered)
     refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     prefix = c_identifier(name)
     with scratch_folder() as scratch:

@@ -18,7 +18,7 @@ from .check_loads import why_not_loadable
 from .elf import ElfObject, archive_members, read_object, together
 from .names import c_identifier, symbol
 from .shared import link_shared
-from .symbols import check_symbols, uses_threads, uses_workspace
+from .symbols import check_symbols, unused_sections, uses_threads, uses_workspace
 from .template import render
 from .tensor_addresses import TensorAddresses, tensor_addresses
 
@@ -150,7 +150,7 @@ def _build(
     members = [f"{identifier}_kernels{number or ''}.o" for number in range(len(kernel_objects))]
     for path, member in zip(kernel_objects, members):
         shutil.copyfile(path, folder / f"debug_{member}")
-        without_debug(f"debug_{member}", member, folder)
+        without_debug(f"debug_{member}", member, folder, unused_sections(read_object(path.read_bytes())))
     for file in [f for f in sources if not f.endswith(".h")]:
         members.append(f"{identifier}_{file.split('.')[0]}.o")
         flags = COMPILE_FLAGS if file.endswith(".c") else ("-g0",)

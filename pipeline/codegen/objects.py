@@ -30,7 +30,7 @@ def build_object(kernels: Mapping[str, PrimFunc], target: Target, path: Path) ->
 
     Raises OSError, and OutputError under a small limit of file sizes (ulimit -f).
     """
-    module = build_module(kernels, target.tvm_config(), RAW)
+    module = build_module(kernels, target.llvm_config(), RAW)
     if sys.platform != "linux":
         module.write_to_file(str(path), "o")
         return

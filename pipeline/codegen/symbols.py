@@ -21,6 +21,8 @@ _LIBM = re.compile(
 _COMPILER = re.compile(
     r"__aeabi_\w+|__(?!\w*bf)\w*(hf|sf|df|tf|xf|si|di|ti)\w*|__gnu_[fh]2[fh]_ieee|_GLOBAL_OFFSET_TABLE_"
 )
+#: section of functions that convert float16, weak, with instructions of any cpu
+_HALF = ".text.tvm.fp16.conv"
 _PACKED = re.compile(r"\.tvm_func\.(.+)")
 _PACKED_CALL = "__TVMFFIFunctionCall"
 _RUNTIME_POINTER = re.compile(r"__TVM(FFI|Backend)\w+")
@@ -52,6 +54,13 @@ def uses_workspace(kernels: ElfObject) -> bool:
 def uses_threads(kernels: ElfObject) -> bool:
     """Tell whether some kernel has parallel loops."""
     return any(s.name == PARALLEL_POINTER for s in kernels.symbols)
+
+
+def unused_sections(kernels: ElfObject) -> tuple[str, ...]:
+    """Return the sections TVM adds to every object that no kernel of this one uses: conversions of float16."""
+    index = [number for number, section in enumerate(kernels.sections) if section.name == _HALF]
+    used = any(kernels.users.get(symbol.name) for symbol in kernels.symbols if symbol.section in index)
+    return () if used or not index else (_HALF,)
 
 
 def _is_supplied(name: str) -> bool:

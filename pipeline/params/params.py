@@ -32,6 +32,7 @@ from ..memory.footprint import Budget
 from ..support.latency_limit import LatencyLimit, parse_latency
 from ..support.sizes import parse_size
 from ..support.yaml_file import read_yaml
+from ..targets.target import Optimisation, Target
 
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
@@ -157,14 +158,19 @@ class ModelParams(_Section):
 
 
 class TargetParams(_Section):
-    """Target: its budget, budgets for single models, which win over it, and its threads.
+    """Target: its budget, budgets for single models, which win over it, its threads, and the weight of code.
 
-    `threads` run a library.
+    `threads` run a library. `opt` weighs the size of its code against its speed.
     """
 
     budget: Annotated[BudgetParams, Section] = BudgetParams()
     budgets: Annotated[dict[str, Annotated[BudgetParams, Section]], Section] = Field(default_factory=dict)
     threads: PositiveInt = 1
+    opt: Optimisation = "balanced"
+
+    def apply(self, target: Target) -> Target:
+        """Return `target` with these threads and this weight of code. Raises ConfigError for threads it lacks."""
+        return target.with_threads(self.threads).with_opt(self.opt)
 
 
 class SearchParams(_Section):
