@@ -21,7 +21,7 @@ from passfit import api
 from passfit.codegen import c_identifier, symbol, write_library
 from passfit.codegen.build_library import build_library
 from passfit.codegen.library import Library
-from passfit.codegen.objects import build_module
+from passfit.codegen.objects import build_object
 from passfit.frontend.imported_model import port_names
 from passfit.kernels.lower.lower import Lowered
 from passfit.kernels.lower.specialise import specialise_kernels
@@ -46,12 +46,12 @@ TOLERANCE = 1e-4
 
 
 def untuned(imported: api.ImportedModel, target: Target, folder: Path) -> tuple[Library, Lowered]:
-    """The library of the kernels as TVM leaves them, with their workspaces."""
+    """The library of the kernels as TVM leaves them but for calls and exponentials, with their workspaces."""
     scorer = Scorer(imported.graph, imported.name, target, *port_names(imported.onnx))
     lowered = specialise_kernels(scorer.lowered(TVM_DEFAULT))
     prefix = c_identifier(imported.name)
     kernels = {symbol(prefix, name): kernel for name, kernel in lowered.kernels.items()}
-    build_module(kernels, target.tvm_config(), "default").write_to_file(str(folder / "kernels.o"), "o")
+    build_object(kernels, target, folder / "kernels.o")
     workspace = sum(map(workspace_bytes, lowered.kernels.values()))
     plan = checked_plan(lowered.program, target)
     library = write_library(
