@@ -13,13 +13,10 @@ Optimisation = Literal["size", "balanced", "speed"]
 #: features spelled by their parts. From "+v" TVM makes loops over vectors of unknown length, which keep accumulators in
 #: memory: 14 times the instructions (counted for mtcnn-rnet)
 _PARTS = {"+v": ("+zve64d", "+zvl128b")}
-#: weight of code against time, and LLVM's options for it. Its level 3 unrolls loops twice as far as level 2, for 1.6 times
-#: the code and 1 to 2 % of the time; interleaving computes two to four vectors of a loop side by side
-OPTIMISATIONS: dict[str, dict[str, object]] = {
-    "size": {"opt-level": 2, "cl-opt": ["-interleave-loops:bool=0"]},
-    "balanced": {"opt-level": 2},
-    "speed": {"opt-level": 3},
-}
+#: weight of code against time, and LLVM's level for it. Level 3 unrolls loops twice as far as level 2, for up to 1.7 times
+#: the code and 0 to 3 % of the time; level 1 vectorises no loop, for 5 % of the code and 1.5 times the time. LLVM's other
+#: options, TVM's `cl-opt`, belong to the process: set for one library, they leaked into the next
+_LLVM_LEVELS = {"size": 2, "balanced": 2, "speed": 3}
 #: most threads: more than devices have cores
 MOST_THREADS = 64
 
@@ -55,7 +52,7 @@ class Target:
     @property
     def machine(self) -> Machine:
         """Return the processor as schedule rules see it."""
-        return replace(machine_of(self.architecture, self.features), threads=self.threads)
+        return replace(machine_of(self.architecture, self.features), threads=self.threads, compact=self.opt == "size")
 
     def with_threads(self, threads: int) -> Target:
         """Return the device with libraries run by `threads` threads.
@@ -73,13 +70,13 @@ class Target:
 
     def with_opt(self, opt: str) -> Target:
         """Return the device with libraries built for `size`, `balanced` or `speed`. Raises ConfigError for other words."""
-        if opt not in OPTIMISATIONS:
-            raise ConfigError(f"opt is '{opt}'.", f"Give one of {', '.join(OPTIMISATIONS)}.")
+        if opt not in _LLVM_LEVELS:
+            raise ConfigError(f"opt is '{opt}'.", f"Give one of {', '.join(_LLVM_LEVELS)}.")
         return replace(self, opt=cast("Optimisation", opt))
 
     def llvm_config(self) -> dict:
-        """Return the dict for `tvm.target.Target` to build libraries: `tvm_config` with LLVM's options for `opt`."""
-        return self.tvm_config() | OPTIMISATIONS[self.opt]
+        """Return the dict for `tvm.target.Target` to build libraries: `tvm_config` with LLVM's level for `opt`."""
+        return self.tvm_config() | {"opt-level": _LLVM_LEVELS[self.opt]}
 
     def tvm_config(self) -> dict:
         """Return the dict for `tvm.target.Target`: facts alone, the rest as TVM has it."""
