@@ -123,7 +123,9 @@ def table() -> str:
         ratios: dict[str, list[float]] = {}
         for model in MODELS:
             file = folder / f"{model}.json"
-            found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"failed": "not run"}
+            if not file.exists():
+                continue
+            found = json.loads(file.read_text(encoding="utf-8"))
             if "failed" in found:
                 lines.append(f"| {model} | {found['failed']} |" + " |" * (len(heads) - 1))
                 continue
