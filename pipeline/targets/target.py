@@ -14,9 +14,10 @@ Optimisation = Literal["size", "balanced", "speed"]
 #: memory: 14 times the instructions (counted for mtcnn-rnet)
 _PARTS = {"+v": ("+zve64d", "+zvl128b")}
 #: weight of code against time, and LLVM's level for it. Level 3 unrolls loops twice as far as level 2, for up to 1.7 times
-#: the code and 0 to 3 % of the time; level 1 vectorises no loop, for 5 % of the code and 1.5 times the time. LLVM's other
+#: the code and 0 to 3 % of the time on x86-64, and 9 to 18 % of the instructions elsewhere; level 1 vectorises no loop, for 5 % of the code and 1.5 times the time. LLVM's other
 #: options, TVM's `cl-opt`, belong to the process: set for one library, they leaked into the next
-_LLVM_LEVELS = {"size": 2, "balanced": 2, "speed": 3}
+_LLVM_LEVELS = {"size": 2, "balanced": 3, "speed": 3}
+_BALANCED_LEVELS = {"x86_64": 2}
 #: most threads: more than devices have cores
 MOST_THREADS = 64
 
@@ -76,7 +77,10 @@ class Target:
 
     def llvm_config(self) -> dict:
         """Return the dict for `tvm.target.Target` to build libraries: `tvm_config` with LLVM's level for `opt`."""
-        return self.tvm_config() | {"opt-level": _LLVM_LEVELS[self.opt]}
+        level = _LLVM_LEVELS[self.opt]
+        if self.opt == "balanced":
+            level = _BALANCED_LEVELS.get(self.architecture, level)
+        return self.tvm_config() | {"opt-level": level}
 
     def tvm_config(self) -> dict:
         """Return the dict for `tvm.target.Target`: facts alone, the rest as TVM has it."""
