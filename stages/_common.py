@@ -80,8 +80,8 @@ def budget_of(params: Params, model: str, target: str) -> Budget:
 
 
 def target_of(params: Params, name: str) -> Target:
-    """Return the device `name` with its threads in params.yaml. Raises TargetError; ConfigError for bad threads."""
-    return get_target(name, Path()).with_threads(entry(params, "targets", name).threads)
+    """Return the device `name` with its choices in params.yaml. Raises TargetError; ConfigError for bad threads."""
+    return entry(params, "targets", name).apply(get_target(name, Path()))
 
 
 def write_json(path: Path, data: dict) -> None:

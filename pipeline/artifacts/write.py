@@ -136,6 +136,8 @@ def write_manifest(
     }
     if target.threads > 1:
         manifest |= {"threads": target.threads, "link": ["-lpthread"]}
+    if target.opt != "balanced":
+        manifest["opt"] = target.opt
     if tuning:
         manifest["tuning"] = tuning.digest
     write_text(folder / "manifest.json", json_lines(manifest))

@@ -68,12 +68,13 @@ class DeviceOptions:
     target: TargetName
     budget: Annotated[list[str] | None, typer.Option("--budget", help="limit memory: ram=8MiB or flash=16MiB; repeatable; default: the device's capacity")] = None
     threads: Annotated[int, typer.Option("--threads", help="run the library on this many threads")] = 1
+    opt: Annotated[str, typer.Option("--opt", help="build for `size`, `balanced` or `speed`")] = "balanced"
 
     def device(self) -> Target:
         """Return the target of that name, here. Raises TargetError."""
         from ..targets.catalogue import get_target
 
-        return get_target(self.target, Path()).with_threads(self.threads)
+        return get_target(self.target, Path()).with_threads(self.threads).with_opt(self.opt)
 
     def limits(self) -> Budget:
         """Return the budget in bytes. Raises ConfigError."""

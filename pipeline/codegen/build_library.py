@@ -35,6 +35,20 @@ def refuse_large_library(arena: int, workspace: int, weights: int, target: Targe
         )
 
 
+def check_arguments(lowered: Lowered) -> None:
+    """Check that each step's tensors have the shapes and dtypes its kernel was made for: it takes bare pointers.
+
+    Raises ValueError, a bug.
+    """
+    tensors = lowered.program.tensors
+    for number, step in enumerate(lowered.program.steps):
+        params = lowered.kernels[step.kernel].params
+        expected = [(tuple(map(int, param.ty.shape)), str(param.ty.dtype)) for param in params]
+        given = [(tensors[tensor].shape, tensors[tensor].dtype) for tensor in (*step.reads, *step.writes)]
+        if given != expected:
+            raise ValueError(f"step {number} gives {given} to kernel '{step.kernel}', made for {expected}")
+
+
 def build_library(
     name: str, lowered: Lowered, plan: ArenaPlan, workspace: int, target: Target, folder: Path
 ) -> Library:
@@ -43,8 +57,11 @@ def build_library(
     Raises ModelError, ToolchainError, OutputError.
     """
     from . import c_identifier, symbol, write_library
+    from .merge_kernels import merge_identical_kernels
     from .objects import build_objects
 
+    check_arguments(lowered)
+    lowered = merge_identical_kernels(lowered)
     refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     prefix = c_identifier(name)
     with scratch_folder() as scratch:

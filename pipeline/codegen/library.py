@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import OutputError, ToolchainError
-from ..program import Program
+from ..program import Program, Step
 from ..support.temporary_folder import temporary_folder
 from ..targets import Target, how_to_run, without_debug, zig_ar, zig_cc
 from .arithmetic import arithmetic_helpers
 from .check_loads import why_not_loadable
 from .elf import ElfObject, archive_members, read_object, together
-from .names import c_identifier, entry
+from .names import c_identifier, symbol
 from .shared import link_shared
-from .symbols import check_symbols, uses_threads, uses_workspace
+from .symbols import check_symbols, unused_sections, uses_threads, uses_workspace
 from .template import render
-from .tensor_tables import TensorTables, tensor_tables
+from .tensor_addresses import TensorAddresses, tensor_addresses
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,13 +75,13 @@ def write_library(
     """
     kernels = together([read_object(path.read_bytes()) for path in kernel_objects])
     check_symbols(kernels, target.threads)
-    tables = tensor_tables(program, plan)
-    values = _values(name, program, plan, workspace, tables, kernels, target)
+    addresses = tensor_addresses(program, plan)
+    values = _values(name, program, plan, workspace, addresses, kernels, target)
     identifier = values["m"]
     try:
         out.mkdir(parents=True, exist_ok=True)
         with temporary_folder(out, ".passfit-") as built:
-            members = _build(built, identifier, values, weights, tables, kernel_objects, target)
+            members = _build(built, identifier, values, weights, addresses, kernel_objects, target)
             code_bytes = _code_bytes(built / f"lib{identifier}.a", identifier)
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
@@ -92,37 +92,43 @@ def write_library(
         raise OutputError(f"The library cannot be written to {out}: {error.strerror}.", "Check the folder.") from error
     shared = out / made[2] if len(made) > 2 else None
     return Library(
-        identifier, out / made[0], out / made[1], code_bytes, tables.weight_bytes, shared, values["threads"]
+        identifier, out / made[0], out / made[1], code_bytes, addresses.weight_bytes, shared, values["threads"]
     )
 
 
 def _values(
-    name: str, program: Program, plan: ArenaPlan, workspace: int, tables: TensorTables, kernels: ElfObject, target: Target
+    name: str, program: Program, plan: ArenaPlan, workspace: int, addresses: TensorAddresses, kernels: ElfObject, target: Target
 ) -> dict:
     """Return the values of the templates' variables."""
     identifier = c_identifier(name)
-    calls = zip(program.steps, tables.first_argument, tables.argument_count, strict=True)
-    steps = [{"entry": entry(identifier, s.kernel), "first": first, "count": count} for s, first, count in calls]
+    steps = [_call(symbol(identifier, step.kernel), step, addresses) for step in program.steps]
     ports = {
-        kind: [_port(program, port.name, port.tensor) for port in group]
+        kind: [_port(program, port.name, port.tensor, addresses) for port in group]
         for kind, group in (("inputs", program.inputs), ("outputs", program.outputs))
     }
     threads = target.threads if uses_threads(kernels) else 1
     scratch = workspace - (target.machine.thread_bytes if threads > 1 else 0)
     return {
         "model": name, "m": identifier, "M": identifier.upper(), "arena": plan.arena, "alignment": target.alignment,
-        "workspace": scratch, "uses_workspace": uses_workspace(kernels), "weight_bytes": tables.weight_bytes,
-        "threads": threads,
-        "has_weights": bool(program.weights),
-        "places": tables.places, "shapes": tables.shapes, "arguments": tables.arguments, "steps": steps,
-        "entries": list(dict.fromkeys(s["entry"] for s in steps)), "widest": max((1, *tables.argument_count)),
+        "workspace": scratch, "uses_workspace": uses_workspace(kernels), "weight_bytes": addresses.weight_bytes,
+        "threads": threads, "has_weights": bool(program.weights),
+        "may_fail": uses_workspace(kernels) or threads > 1,
+        "steps": steps, "kernels": list({step["symbol"]: step for step in steps}.values()),
         "helpers": arithmetic_helpers(kernels, target), **ports,
     }  # fmt: skip
 
 
-def _port(program: Program, name: str, tensor: int) -> dict:
-    what = program.tensors[tensor]
-    return {"name": name, "tensor": tensor, "shape": what.shape, "dtype": what.dtype, "nbytes": what.nbytes}
+def _call(function: str, step: Step, addresses: TensorAddresses) -> dict:
+    return {
+        "symbol": function,
+        "arguments": ", ".join(addresses.tensors[tensor] for tensor in (*step.reads, *step.writes)),
+        "parameters": ", ".join(["const void *"] * len(step.reads) + ["void *"] * len(step.writes)) or "void",
+    }
+
+
+def _port(program: Program, name: str, tensor: int, addresses: TensorAddresses) -> dict:
+    what, address = program.tensors[tensor], addresses.tensors[tensor]
+    return {"name": name, "address": address, "shape": what.shape, "dtype": what.dtype, "nbytes": what.nbytes}
 
 
 def _build(
@@ -130,21 +136,21 @@ def _build(
     identifier: str,
     values: dict,
     weights: Sequence[np.ndarray],
-    tables: TensorTables,
+    addresses: TensorAddresses,
     kernel_objects: Sequence[Path],
     target: Target,
 ) -> list[str]:
     """Compile the archive in `folder`; return the names of its members, relative to `folder`."""
     sources = {f"{identifier}.h": "library.h.j2", "library.c": "library.c.j2", "arena.c": "arena.c.j2"}
-    if tables.weight_offsets:
+    if addresses.weight_offsets:
         sources["weights.s"] = "weights.s.j2"
-        _write_weights(folder / f"{identifier}_weights.bin", weights, tables)
+        _write_weights(folder / f"{identifier}_weights.bin", weights, addresses)
     for file, template in sources.items():
         (folder / file).write_text(render(template, **values), encoding="utf-8")
     members = [f"{identifier}_kernels{number or ''}.o" for number in range(len(kernel_objects))]
     for path, member in zip(kernel_objects, members):
         shutil.copyfile(path, folder / f"debug_{member}")
-        without_debug(f"debug_{member}", member, folder)
+        without_debug(f"debug_{member}", member, folder, unused_sections(read_object(path.read_bytes())))
     for file in [f for f in sources if not f.endswith(".h")]:
         members.append(f"{identifier}_{file.split('.')[0]}.o")
         flags = COMPILE_FLAGS if file.endswith(".c") else ("-g0",)
@@ -165,13 +171,13 @@ def _shared(identifier: str, members: Sequence[str], threads: int, folder: Path,
     return shared
 
 
-def _write_weights(path: Path, weights: Sequence[np.ndarray], tables: TensorTables) -> None:
+def _write_weights(path: Path, weights: Sequence[np.ndarray], addresses: TensorAddresses) -> None:
     """Write all weights to one file, each at its offset, zeros between."""
     with path.open("wb") as file:
-        for offset, weight in zip(tables.weight_offsets, weights, strict=True):
+        for offset, weight in zip(addresses.weight_offsets, weights, strict=True):
             file.write(b"\0" * (offset - file.tell()))
             file.write(weight.tobytes())
-        file.write(b"\0" * (tables.weight_bytes - file.tell()))
+        file.write(b"\0" * (addresses.weight_bytes - file.tell()))
 
 
 def _code_bytes(archive: Path, identifier: str) -> int:

@@ -12,13 +12,8 @@ def c_identifier(name: str) -> str:
 
 
 def symbol(prefix: str, kernel: str) -> str:
-    """Return the symbol of a kernel, unique among the libraries of a program."""
+    """Return the C function of a kernel, unique among the libraries of a program."""
     return f"{prefix}_{kernel}"
-
-
-def entry(prefix: str, kernel: str) -> str:
-    """Return the name of the C function TVM generates for a kernel."""
-    return f"__tvm_ffi_{symbol(prefix, kernel)}"
 
 
 def c_comment(text: str) -> str:

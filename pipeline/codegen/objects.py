@@ -12,14 +12,10 @@ import tvm
 import tvm_ffi
 from tvm.ir import IRModule
 from tvm.tirx import PrimFunc, Stmt
-from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
 from ..errors import OutputError
 from ..targets import Target
-from .vector_math import ready_for_vectors, with_vector_math
-
-_PIPELINE = "passfit"
-
+from .llvm_pipelines import PACKED, RAW
 
 #: most object files, each built in a thread of its own; fixed, since the library's bytes depend on it
 _OBJECTS = 2
@@ -30,11 +26,11 @@ _WORTH = 200
 
 
 def build_object(kernels: Mapping[str, PrimFunc], target: Target, path: Path) -> None:
-    """Write an ELF object to `path`, with each kernel under its name; TVM prepends `__tvm_ffi_`.
+    """Write an ELF object to `path`, each kernel a function of pointers under its name.
 
     Raises OSError, and OutputError under a small limit of file sizes (ulimit -f).
     """
-    module = build_module(kernels, target.tvm_config())
+    module = build_module(kernels, target.llvm_config(), RAW)
     if sys.platform != "linux":
         module.write_to_file(str(path), "o")
         return
@@ -90,32 +86,13 @@ def _statements(kernel: PrimFunc) -> int:
 
 
 def build_module(
-    kernels: Mapping[str, PrimFunc], machine: Mapping[str, object], pipeline: str = _PIPELINE
+    kernels: Mapping[str, PrimFunc], machine: Mapping[str, object], pipeline: str = PACKED
 ) -> tvm.runtime.Module:
     """Compile kernels, each under its name, into a TVM module.
 
-    `machine` is the configuration of TVM's LLVM target, `pipeline` the name of a TIR pipeline registered with TVM.
+    `machine` is the configuration of TVM's LLVM target, `pipeline` the name of a TIR pipeline registered with TVM; by
+    default one whose functions TVM can call.
     """
     device = tvm.target.Target(machine)
     functions = {name: kernel.with_attr("global_symbol", name) for name, kernel in sorted(kernels.items())}
     return tvm.tirx.build(IRModule(functions), target=tvm.target.Target(device, host=device), pipeline=pipeline)
-
-
-@tvm.tirx.transform.prim_func_pass(opt_level=0)
-def _ready_for_vectors(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    return ready_for_vectors(function)
-
-
-@tvm.tirx.transform.prim_func_pass(opt_level=0)
-def _vector_math(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    return with_vector_math(function)
-
-
-def _pipeline() -> tuple[object, object, object]:
-    """Return TVM's default TIR pipeline, with exponentials expanded into arithmetic after vectorisation."""
-    lower, on_host, on_device = get_tir_pipeline("default")
-    lower = tvm.transform.Sequential([_ready_for_vectors, lower])
-    return lower, lambda: tvm.transform.Sequential([_vector_math, on_host()]), on_device
-
-
-register_tir_pipeline(_PIPELINE, _pipeline)

@@ -7,8 +7,6 @@ import re
 from ..errors import ModelError
 from .elf import ElfObject
 
-#: defined by the generated C
-ERROR_SETTERS = ("TVMFFIErrorSetRaisedFromCStrParts", "TVMFFIErrorSetRaisedFromCStr")
 #: pointers TVM defines as NULL in the object; the generated C sets them before it runs
 WORKSPACE_POINTERS = ("__TVMBackendAllocWorkspace", "__TVMBackendFreeWorkspace")
 PARALLEL_POINTER = "__TVMBackendParallelLaunch"
@@ -23,6 +21,8 @@ _LIBM = re.compile(
 _COMPILER = re.compile(
     r"__aeabi_\w+|__(?!\w*bf)\w*(hf|sf|df|tf|xf|si|di|ti)\w*|__gnu_[fh]2[fh]_ieee|_GLOBAL_OFFSET_TABLE_"
 )
+#: section of functions that convert float16, weak, with instructions of any cpu
+_HALF = ".text.tvm.fp16.conv"
 _PACKED = re.compile(r"\.tvm_func\.(.+)")
 _PACKED_CALL = "__TVMFFIFunctionCall"
 _RUNTIME_POINTER = re.compile(r"__TVM(FFI|Backend)\w+")
@@ -56,18 +56,20 @@ def uses_threads(kernels: ElfObject) -> bool:
     return any(s.name == PARALLEL_POINTER for s in kernels.symbols)
 
 
+def unused_sections(kernels: ElfObject) -> tuple[str, ...]:
+    """Return the sections TVM adds to every object that no kernel of this one uses: conversions of float16."""
+    index = [number for number, section in enumerate(kernels.sections) if section.name == _HALF]
+    used = any(kernels.users.get(symbol.name) for symbol in kernels.symbols if symbol.section in index)
+    return () if used or not index else (_HALF,)
+
+
 def _is_supplied(name: str) -> bool:
-    return name in ERROR_SETTERS or name in _LIBC or bool(_LIBM.fullmatch(name) or _COMPILER.fullmatch(name))
+    return name in _LIBC or bool(_LIBM.fullmatch(name) or _COMPILER.fullmatch(name))
 
 
 def _refused(what: str, users: tuple[str, ...]) -> ModelError:
-    who = f"Kernel '{_kernel(users[0])}'" if users else "A kernel"
+    who = f"Kernel '{users[0]}'" if users else "A kernel"
     return ModelError(
         f"{who} needs {what}, which a library without TVM lacks.",
         "Replace the operator (sort, topk, nonzero and the like) in the model, or compute it outside.",
     )
-
-
-def _kernel(function: str) -> str:
-    """Return the kernel of a function of the object: entry `__tvm_ffi_NAME`, body `NAME_compute_`."""
-    return function.removeprefix("__tvm_ffi_").removesuffix("_compute_")

@@ -85,7 +85,7 @@ def _results(
             result = read_result(repo, model, target)
             if result is None:
                 continue
-            device = catalogue[target].with_threads(params.targets[target].threads)
+            device = params.targets[target].apply(catalogue[target])
             stale = why_stale(repo, params, model, device)
         except PassfitError as error:
             broken[model, target] = unchecked(model, target, "data", str(error))

@@ -23,7 +23,7 @@ class Machine:
 
     `by_element` says that a vector is multiplied by an element of another, or by a scalar, as NEON and RISC-V do: a
     scalar needs no vector of its own. `joined` registers form one such vector if the processor joins them itself, so
-    that shorter vectors leave more registers.
+    that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster.
     """
 
     lanes: int = 8
@@ -31,6 +31,7 @@ class Machine:
     threads: int = 1
     by_element: bool = False
     joined: int = 1
+    compact: bool = False
 
     def registers_of(self, lanes: int) -> int:
         """Count the vectors of `lanes` lanes at hand.

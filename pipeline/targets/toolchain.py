@@ -45,13 +45,14 @@ def zig_ar(archive: str, members: Sequence[str], cwd: Path) -> None:
     _run(["ar", "rcsD", archive, *members], cwd)
 
 
-def without_debug(source: str, result: str, cwd: Path) -> None:
-    """Copy the object `source` to `result` without debug information.
+def without_debug(source: str, result: str, cwd: Path, unused: Sequence[str] = ()) -> None:
+    """Copy the object `source` to `result` without debug information, tables to unwind the stack, and `unused` sections.
 
-    LLVM always adds it to TVM's kernels. The linker removes it, since `zig objcopy` takes programs only.
+    LLVM always adds these to TVM's kernels. The linker removes them, since `zig objcopy` takes programs only.
     """
     script = f"{result}.ld"
-    (cwd / script).write_text("SECTIONS { /DISCARD/ : { *(.debug*) } }\n", encoding="ascii")
+    discarded = " ".join(f"*({section})" for section in (".debug*", ".eh_frame", ".ARM.exidx*", *unused))
+    (cwd / script).write_text(f"SECTIONS {{ /DISCARD/ : {{ {discarded} }} }}\n", encoding="ascii")
     _run(["ld.lld", "-r", "-T", script, source, "-o", result], cwd)
 
 

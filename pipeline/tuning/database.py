@@ -146,9 +146,9 @@ class Database:
 def device_of(target: Target) -> dict[str, object]:
     """Describe the device kernels are tuned for, as recorded in tuning.json to reject others.
 
-    Threads are left out: kernels are tuned for one thread.
+    Threads are left out: kernels are tuned for one thread. So is the weight of code, which is no fact of the device.
     """
-    machine = {name: value for name, value in asdict(target.machine).items() if name != "threads"}
+    machine = {name: value for name, value in asdict(target.machine).items() if name not in ("threads", "compact")}
     return {"triple": target.triple, "cpu": target.cpu, "features": list(target.features), **machine}
 
 

@@ -37,13 +37,10 @@ class Model:
 
 def build_object(kernels: dict, name: str, target: Target, path: Path) -> Path:
     """Compile PrimFuncs into one object, under the symbols codegen expects."""
-    import tvm
+    from passfit.codegen import objects
 
     prefix = c_identifier(name)
-    functions = {symbol(prefix, k): f.with_attr("global_symbol", symbol(prefix, k)) for k, f in kernels.items()}
-    machine = tvm.target.Target(target.tvm_config())
-    built = tvm.tirx.build(tvm.ir.IRModule(functions), target=tvm.target.Target(machine, host=machine))
-    built.write_to_file(str(path), "o")
+    objects.build_object({symbol(prefix, kernel): function for kernel, function in kernels.items()}, target, path)
     return path
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.codegen import c_identifier, symbol
-from passfit.codegen.names import c_comment, entry
+from passfit.codegen.names import c_comment
 
 
 @given(st.text())
@@ -32,4 +32,3 @@ def test_known_names(name, identifier):
 
 def test_kernel_symbols_carry_the_models_prefix():
     assert symbol("ocr_cls", "conv2d") == "ocr_cls_conv2d"
-    assert entry("ocr_cls", "conv2d") == "__tvm_ffi_ocr_cls_conv2d"

@@ -60,7 +60,8 @@ def made(repo, request) -> Repo:
         (PARAMS + "search: {until: fits}", "search.until"),
         (PARAMS + "search: {lossy: true}", "search.lossy"),
         (PARAMS + "verify: {cases: 4}", "verify.cases"),
-        (PARAMS.replace("x86-64: {", "x86-64: {threads: 2, "), "facts or threads of the target"),
+        (PARAMS.replace("x86-64: {", "x86-64: {threads: 2, "), "facts, threads or opt of the target"),
+        (PARAMS.replace("x86-64: {", "x86-64: {opt: size, "), "facts, threads or opt of the target"),
     ],
 )
 def test_other_params_are_found(made, params, said):

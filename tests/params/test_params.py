@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from passfit.errors import ConfigError
 from passfit.memory.footprint import Budget
 from passfit.params.params import check_targets, load_params
+from passfit.targets import get_target
 
 FULL = """
 models:
@@ -72,6 +73,12 @@ def test_a_target_has_one_thread_unless_it_says_more(load):
     assert [params.targets[name].threads for name in ("rpi4", "beaglebone")] == [4, 1]
 
 
+def test_a_target_has_threads_and_a_weight_of_code(load):
+    params = load("targets: {rpi4: {threads: 4, opt: size}, beaglebone: {}}")
+    chosen = [params.targets[name].apply(get_target(name)) for name in ("rpi4", "beaglebone")]
+    assert [(each.threads, each.opt) for each in chosen] == [(4, "size"), (1, "balanced")]
+
+
 def test_params_cannot_be_changed(load):
     with pytest.raises(ValueError, match="frozen"):
         load(FULL).search.seed = 3
@@ -82,6 +89,7 @@ def test_params_cannot_be_changed(load):
     [
         ("modls: {}", "modls is unknown. Did you mean 'models'?"),
         ("models: {a: {source: x, shape: {x: [1]}}}", "models.a.shape is unknown. Did you mean 'shapes'?"),
+        ("targets: {rpi4: {opt: fast}}", "targets.rpi4.opt should be 'size', 'balanced' or 'speed', not 'fast'."),
         ("targets: {rpi4: {threads: 0}}", "targets.rpi4.threads should be greater than 0, not 0."),
         ("targets: {rpi4: {threads: -2}}", "targets.rpi4.threads should be greater than 0, not -2."),
         ("targets: {rpi4: {threads: two}}", "targets.rpi4.threads should be a valid integer, not 'two'."),

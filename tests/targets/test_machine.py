@@ -30,6 +30,18 @@ def test_a_target_with_threads_is_the_same_device():
     assert four.tvm_config() == one.tvm_config()
 
 
+def test_the_weight_of_code_chooses_llvms_level_and_loops():
+    one = get_target("rpi4")
+    levels = {opt: one.with_opt(opt).llvm_config() for opt in ("size", "balanced", "speed")}
+    assert [each.pop("opt-level") for each in levels.values()] == [2, 3, 3]
+    assert get_target("x86-64").llvm_config()["opt-level"] == 2
+    assert all(each == one.tvm_config() for each in levels.values())
+    assert [one.with_opt(opt).machine.compact for opt in levels] == [True, False, False]
+    assert one.opt == "balanced" and one.with_opt("balanced") == one
+    with pytest.raises(ConfigError, match="opt is 'fast'"):
+        one.with_opt("fast")
+
+
 @pytest.mark.parametrize("threads", [0, -1, 65])
 def test_a_number_of_threads_that_cannot_be_is_refused(threads):
     with pytest.raises(ConfigError, match=f"threads is {threads}"):

@@ -32,7 +32,7 @@ class LineBuffer(Plane):
 
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel)
-        self.lanes = machine.lanes
+        self.lanes, self.compact = machine.lanes, machine.compact
         while self.lanes // 2 >= max(self.width, machine.lanes // machine.joined):  # shorter vectors take fewer registers
             self.lanes //= 2
         self.chunks = -(-self.width // self.lanes)
@@ -86,7 +86,8 @@ class LineBuffer(Plane):
             def store(place: Expr, phase: int = phase) -> Stmt:
                 return BufferStore(lines, element(place * stride + phase), [line, int64(phase), place])
 
-            parts += self._in_vectors(first, end, store) if stride == 1 else [_each_of(first, end, store)]
+            unrolled = stride == 1 and not self.compact
+            parts += self._in_vectors(first, end, store) if unrolled else [_each_of(first, end, store)]
         return sequence(parts)
 
     def _in_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:

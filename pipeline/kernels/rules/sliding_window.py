@@ -4,7 +4,7 @@
         lines[…] = the rows the band needs, with their padding; columns one stride apart side by side
         for … rows of the band, R at a time:
             acc[R, width] = start                          width: a multiple of the lanes, past the end of the plane
-            for … window (unrolled):
+            for … window (unrolled; for short code its rows are a loop):
                 acc[r, 0:8] += lines[r · stride + i, …] * weight[i, j]
             result[rows] = epilogue(acc)                   of the plane alone
 
@@ -147,13 +147,20 @@ class _ByLines(LineBuffer):
 
     def _group(self, start: Expr, offset: Expr, chunk: Expr, rows: int, last: bool = False) -> Stmt:
         parts = [self._each(rows, lambda row, at: self._start(row, at))]
-        parts += [
-            self._each(rows, lambda row, at, i=i, j=j: self._update(offset, chunk, row, at, i, j))
-            for i in range(self.rows.taps)
-            for j in range(self.columns.taps)
-        ]
+        if self.compact:
+            number = Var("tap", "int64")
+            parts.append(loop_of(number, self.rows.taps, sequence(self._taps(offset, chunk, rows, number))))
+        else:
+            parts += [each for i in range(self.rows.taps) for each in self._taps(offset, chunk, rows, int64(i))]
         parts.append(self._stored(start + offset, chunk, rows, last))
         return sequence(parts)
+
+    def _taps(self, offset: Expr, chunk: Expr, rows: int, i: Expr) -> list[Stmt]:
+        """Add the products of row `i` of the window."""
+        return [
+            self._each(rows, lambda row, at, j=j: self._update(offset, chunk, row, at, i, j))
+            for j in range(self.columns.taps)
+        ]
 
     def _each(self, rows: int, made: Callable[[int, Expr], Stmt]) -> Stmt:
         parts = []
@@ -167,11 +174,11 @@ class _ByLines(LineBuffer):
         assert isinstance(self.window.init, BufferStore)
         return BufferStore(self.acc, self.window.init.value, [int64(row), at])
 
-    def _update(self, offset: Expr, chunk: Expr, row: int, at: Expr, i: int, j: int) -> Stmt:
+    def _update(self, offset: Expr, chunk: Expr, row: int, at: Expr, i: Expr, j: int) -> Stmt:
         column = j * self.columns.step
-        line = offset * self.rows.stride + (row * self.rows.stride + i * self.rows.step)
+        line = offset * self.rows.stride + (i * self.rows.step + row * self.rows.stride)
         place = at + chunk * self.lanes + column // self.columns.stride
-        taps = {var: int64(value) for var, value in ((self.rows.tap, i), (self.columns.tap, j)) if var is not None}
+        taps = {var: value for var, value in ((self.rows.tap, i), (self.columns.tap, int64(j))) if var is not None}
 
         def load(each: TensorLoad) -> Expr:
             if each.source.same_as(self.window.body.buffer):

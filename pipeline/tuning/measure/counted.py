@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from tvm.ir import PrimType
+from tvm.tirx import PrimFunc
 
 from ...codegen.arithmetic import arithmetic_helpers
 from ...codegen.elf import read_object
 from ...codegen.objects import build_object
 from ...codegen.symbols import check_symbols, uses_workspace
 from ...codegen.template import render
-from ...codegen.tensor_tables import DLPACK
 from ...errors import ToolchainError
 from ...kernels.schedule.candidates import Schedule
 from ...kernels.schedule.tuned import ScheduleRequest
@@ -58,7 +59,7 @@ class Programs:
         check_symbols(kernels)
         text = render(
             "one_kernel.c.j2",
-            entries=[f"__tvm_ffi_{name}" for name in names],
+            kernels=[_call(name, kernel) for name, kernel in names.items()],
             operands=max(len(each.kernel.params) for each in new),
             workspace=max(each.workspace for each in new) + ALIGNMENT,
             uses_workspace=uses_workspace(kernels),
@@ -90,6 +91,14 @@ class Programs:
         _, program, number = self._built[id(schedule)]
         memory.block.tofile(self._folder / _MEMORY)
         return [str(self._folder / program), str(number), _MEMORY]
+
+
+def _call(name: str, kernel: PrimFunc) -> dict:
+    """Return the prototype of a kernel in C, and its arguments from the operands of one_kernel.c.j2."""
+    types = [f"{param.ty.dtype}_t" if isinstance(param.ty, PrimType) else "void *" for param in kernel.params]
+    fields = ["pointer" if each == "void *" else "number" for each in types]
+    arguments = [f"({kind})operands[{number}].{field}" for number, (kind, field) in enumerate(zip(types, fields))]
+    return {"symbol": name, "parameters": types, "arguments": arguments}
 
 
 class CountingHarness(Harness):
@@ -126,15 +135,14 @@ class Memory:
     """Memory of one call, as read by one_kernel.c.j2: a table, and the operands with guards behind them."""
 
     def __init__(self, values: list[Value], results: int):
-        tensors = [each for each in values if not isinstance(each, int)]
         words = [len(values)]
         self._places: list[tuple[int, np.ndarray]] = []
-        end = aligned(8 * (1 + 2 * len(values) + sum(4 + each.ndim for each in tensors)))
+        end = aligned(8 * (1 + 2 * len(values)))
         for value in values:
             if isinstance(value, int):
                 words += [-1, value]
                 continue
-            words += [end, *DLPACK[value.dtype.name], value.ndim, *value.shape]
+            words.append(end)
             self._places.append((end, value))
             end = aligned(end + value.nbytes + GUARD)
         self.block = np.full(end, UNTOUCHED, np.uint8)

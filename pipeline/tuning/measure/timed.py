@@ -37,7 +37,7 @@ class TimingHarness(Harness):
 
     def __init__(self, request: ScheduleRequest, target: Target, seed: int, cold: bool = False):
         super().__init__(request, seed)
-        self._config, self._flushed = target.tvm_config(), _FLUSHED if cold else 0
+        self._config, self._flushed = target.llvm_config(), _FLUSHED if cold else 0
         self._built: dict[int, tuple[Schedule, tvm.runtime.Module]] = {}
 
     def build(self, schedules: Sequence[Schedule]) -> None:

@@ -87,7 +87,7 @@ def test_an_operand_that_goes_along_with_the_result_is_read_only_where_the_resul
     agrees(lowered([(1, 2, 5, 7), (1, 2, 5, 7)], body, ("legalize", "fold-constant", "fuse-operators")))
 
 
-@pytest.mark.parametrize("machine", [Machine(4, 16), Machine(1, 20), Machine(32, 8, joined=4)])
+@pytest.mark.parametrize("machine", [Machine(4, 16), Machine(1, 20), Machine(32, 8, joined=4), Machine(compact=True)])
 @pytest.mark.parametrize("side", [5, 16])
 def test_vectors_may_be_shorter_and_fewer(side, machine):
     def body(x):

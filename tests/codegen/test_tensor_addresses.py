@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.codegen.tensor_tables import DLPACK, tensor_tables
+from passfit.codegen.tensor_addresses import tensor_addresses
 from passfit.program import DTYPE_BYTES, Buffer, Program, Step, Tensor, Weight
 
 
@@ -31,34 +31,21 @@ def programs(draw) -> tuple[Program, Plan]:
 
 
 @given(programs())
-def test_every_tensor_finds_its_shape_and_place(case):
+def test_every_tensor_is_in_the_arena_or_the_weights_at_its_offset(case):
     program, plan = case
-    tables = tensor_tables(program, plan)
-    for tensor, place in zip(program.tensors, tables.places, strict=True):
-        assert tables.shapes[place.shape : place.shape + place.rank] == tensor.shape
-        assert place.bits // 8 == DTYPE_BYTES[tensor.dtype]
-        assert place.in_weights == (tensor.weight is not None)
-        if not place.in_weights:
-            assert place.offset == plan.offsets[tensor.buffer]
+    addresses = tensor_addresses(program, plan)
+    for tensor, address in zip(program.tensors, addresses.tensors, strict=True):
+        if tensor.weight is None:
+            assert address == f"arena + {plan.offsets[tensor.buffer]}u"
+        else:
+            assert address == f"weights + {addresses.weight_offsets[tensor.weight]}u"
 
 
 @given(programs())
 def test_weights_are_aligned_and_do_not_overlap(case):
     program, plan = case
-    tables = tensor_tables(program, plan)
-    ends = (*tables.weight_offsets, tables.weight_bytes)[1:]
-    assert tables.weight_bytes == program.weight_bytes
-    for weight, start, end in zip(program.weights, tables.weight_offsets, ends, strict=True):
+    addresses = tensor_addresses(program, plan)
+    ends = (*addresses.weight_offsets, addresses.weight_bytes)[1:]
+    assert addresses.weight_bytes == program.weight_bytes
+    for weight, start, end in zip(program.weights, addresses.weight_offsets, ends, strict=True):
         assert start % 64 == 0 and start + weight.nbytes <= end
-
-
-@given(programs())
-def test_every_call_gets_its_reads_then_its_writes(case):
-    program, plan = case
-    tables = tensor_tables(program, plan)
-    for step, first, count in zip(program.steps, tables.first_argument, tables.argument_count, strict=True):
-        assert tables.arguments[first : first + count] == step.reads + step.writes
-
-
-def test_every_dtype_of_a_program_has_a_dlpack_code():
-    assert set(DLPACK) == set(DTYPE_BYTES)

@@ -1,0 +1,73 @@
+"""Define the pipelines from scheduled kernels to LLVM, registered with TVM by name.
+
+`RAW` makes plain C functions of pointers, for libraries. `PACKED` makes functions that TVM calls in this process, to
+measure and test kernels.
+"""
+
+from __future__ import annotations
+
+import tvm
+from tvm import s_tir, tirx
+from tvm.ir import IRModule
+from tvm.tirx import PrimFunc
+from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
+
+from .raw_pointers import raw_pointers
+from .vector_math import ready_for_vectors, with_vector_math
+
+RAW, PACKED = "passfit", "passfit-packed"
+
+
+def lowering_passes() -> list[tvm.transform.Pass]:
+    """Return the passes of TVM's `default_s_tir_pipeline` (0.27) that change kernels of CPUs, up to MakePackedAPI."""
+    return [
+        s_tir.transform.CanonicalizeLoop(),
+        s_tir.transform.LowerInitBlock(),
+        s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
+        s_tir.transform.ConvertBlocksToOpaque(),
+        s_tir.transform.CompactBufferAllocation(),
+        s_tir.transform.LowerMatchBuffer(),
+        s_tir.transform.StmtSimplify(),
+        s_tir.transform.AnnotateIrregularLoop(),
+        s_tir.transform.LowerOpaqueBlock(),
+        tirx.transform.FlattenBuffer(),
+        tirx.transform.BF16ComputeLegalize(),
+        tirx.transform.NarrowDataType(32),
+        s_tir.transform.LoopPartition(),
+        tirx.transform.VectorizeLoop(True),
+        tirx.transform.StorageRewrite(),
+        s_tir.transform.HoistIfThenElse(),
+        tirx.transform.UnrollLoop(),
+        s_tir.transform.RenormalizeSplitPattern(),
+        tirx.transform.StmtSimplify(),
+        tirx.transform.RemoveNoOp(),
+        s_tir.transform.RewriteUnsafeSelect(),
+        tirx.transform.CommonSubexprElim(),
+        tirx.transform.VerifyMemory(),
+    ]
+
+
+@tirx.transform.prim_func_pass(opt_level=0)
+def _ready_for_vectors(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
+    return ready_for_vectors(function)
+
+
+@tirx.transform.prim_func_pass(opt_level=0)
+def _vector_math(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
+    return with_vector_math(function)
+
+
+def _raw() -> tuple[object, object, object]:
+    _, on_host, on_device = get_tir_pipeline("default")
+    passes = [_ready_for_vectors, *lowering_passes(), raw_pointers, tirx.transform.BF16StorageLegalize()]
+    return tvm.transform.Sequential(passes), lambda: tvm.transform.Sequential([_vector_math, on_host()]), on_device
+
+
+def _packed() -> tuple[object, object, object]:
+    lower, on_host, on_device = get_tir_pipeline("default")
+    lower = tvm.transform.Sequential([_ready_for_vectors, lower])
+    return lower, lambda: tvm.transform.Sequential([_vector_math, on_host()]), on_device
+
+
+register_tir_pipeline(RAW, _raw)
+register_tir_pipeline(PACKED, _packed)

@@ -1,0 +1,46 @@
+"""Compute the address of each tensor as an expression of the generated C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..program import Program, Tensor
+
+if TYPE_CHECKING:
+    from ..memory import ArenaPlan
+
+_WEIGHT_ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class TensorAddresses:
+    """Addresses in one library: `tensors` are C expressions such as `arena + 64`, by tensor number.
+
+    `weight_offsets` are in bytes, into the section of the weights, which has `weight_bytes`.
+    """
+
+    tensors: tuple[str, ...]
+    weight_offsets: tuple[int, ...]
+    weight_bytes: int
+
+
+def tensor_addresses(program: Program, plan: ArenaPlan) -> TensorAddresses:
+    """Compute the addresses of a program's tensors in its plan; deterministic."""
+    weight_offsets, weight_bytes = _weights(program)
+    tensors = tuple(_address(tensor, plan, weight_offsets) for tensor in program.tensors)
+    return TensorAddresses(tensors, weight_offsets, weight_bytes)
+
+
+def _weights(program: Program) -> tuple[tuple[int, ...], int]:
+    offsets, end = [], 0
+    for weight in program.weights:
+        offsets.append(end)
+        end += -(-weight.nbytes // _WEIGHT_ALIGNMENT) * _WEIGHT_ALIGNMENT
+    return tuple(offsets), end
+
+
+def _address(tensor: Tensor, plan: ArenaPlan, weights: tuple[int, ...]) -> str:
+    if tensor.buffer is None:
+        return f"weights + {weights[tensor.weight]}u"
+    return f"arena + {plan.offsets[tensor.buffer] + tensor.offset}u"
