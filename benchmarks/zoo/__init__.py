@@ -15,6 +15,7 @@ from .nasnet import nasnet
 from .randwire import randwire
 from .resnet import resnet50
 from .squeezenet import squeezenet1_1
+from .transformer import decoder_step, encoder, vision_transformer
 from .unet import unet
 from .vgg import vgg16
 from .yolo import yolov4_tiny
@@ -31,6 +32,9 @@ BUILDERS: dict[str, Callable[[], onnx.ModelProto]] = {
     "unet": unet,
     "nasnet": nasnet,
     "randwire": randwire,
+    "encoder": encoder,
+    "decoder_step": decoder_step,
+    "vision_transformer": vision_transformer,
 }
 
 

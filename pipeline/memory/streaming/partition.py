@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
-from .region import merge_region, region, region_of
+from .region import merge_region, region, region_of, replacing
 from .region_builder import RegionBuilder, last_needs
 
 #: most steps of one region
@@ -28,7 +28,8 @@ GROUPS = (16, 8, 4, 2)
 class StreamedSteps:
     """Steps `first` to `last`, included, run as one, `group` rows at a time.
 
-    The rows go along `axis` of the first step's result. `nbytes` are alive meanwhile.
+    The rows go along `axis` of the first step's result. `nbytes` are alive meanwhile. With `in_place`, a result takes
+    the place of an operand.
     """
 
     first: int
@@ -36,6 +37,7 @@ class StreamedSteps:
     axis: int
     group: int
     nbytes: int
+    in_place: bool = False
 
 
 def apply_partition(
@@ -46,7 +48,7 @@ def apply_partition(
     The last segment goes first, so that the step numbers of the others stay.
     """
     for each in sorted(segments, key=lambda each: -each.first):
-        found = region(program, splits, each.first, each.last, each.axis, each.group, alignment)
+        found = region(program, splits, each.first, each.last, each.axis, each.group, alignment, each.in_place)
         assert found is not None
         program, _ = merge_region(program, found)
     return program
@@ -94,7 +96,7 @@ class Partitioner:
         self.births, self.deaths = self._lives()
         self._needed = last_needs(program)
         #: by first step, the one after the last, and axis: the segment, and a lower bound on its rings' bytes
-        self._known: dict[tuple[int, int, int], StreamedSteps | None] = {}
+        self._known: dict[tuple[int, int, int], tuple[StreamedSteps, ...]] = {}
         self._least: dict[tuple[int, int, int], int] = {}
         self._known_around: dict[int, list[int]] = {}
         self._axes_of: dict[int, list[int]] = {}
@@ -218,24 +220,49 @@ class Partitioner:
     def segment(self, first: int, end: int, most: int) -> StreamedSteps | None:
         """Return the fastest region of these steps within `most` bytes; None if there is none."""
         around = self._bytes_around(first, end)
-        if around > most:
+        bound = around - self._replaceable(first, end) if around > most else around
+        if bound > most:
             return None
         for axis in self._axes(first):
             place = (first, end, axis)
-            if around + self._least.get(place, 0) > most:
+            if bound + self._least.get(place, 0) > most:
                 continue
             if place not in self._known:
                 builder = self._grown(*place)
                 if builder is not None and place not in self._least:
                     self._least[place] = builder.least_bytes()
-                    if around + self._least[place] > most:
+                    if bound + self._least[place] > most:
                         continue
-                found = None if builder is None else region_of(builder, alignment=self.alignment)
-                self._known[place] = None if found is None else StreamedSteps(first, end - 1, axis, 1, around + found.nbytes)
-            segment = self._known[place]
-            if segment is not None and segment.nbytes <= most:
-                return segment
+                self._known[place] = () if builder is None else tuple(self._regions(place, around, builder))
+            for segment in self._known[place]:
+                if segment.nbytes <= most:
+                    return segment
         return None
+
+    def _regions(self, place: tuple[int, int, int], around: int, builder: RegionBuilder) -> Iterator[StreamedSteps]:
+        """Yield the region of the steps taken in, then that with a result in place of an operand."""
+        first, end, axis = place
+        found = region_of(builder, alignment=self.alignment)
+        if found is not None:
+            yield StreamedSteps(first, end - 1, axis, 1, around + found.nbytes)
+            over = replacing(builder, found, self.alignment)
+            if over is not None:
+                yield StreamedSteps(first, end - 1, axis, 1, around + over.nbytes - over.saved, in_place=True)
+
+    def _replaceable(self, first: int, end: int) -> int:
+        """Return an upper bound on the bytes a region saves by a result in place of an operand."""
+        steps = range(first, end)
+        operands = {b for n in steps for b in self._read_by[n] if self.births[b] < first and self.deaths[b] <= end}
+        results = {b for n in steps for b in self._written_by[n] if self.deaths[b] > end}
+        return min(max((self.sizes[b] for b in each), default=0) for each in (operands, results))
+
+    @cached_property
+    def _read_by(self) -> list[tuple[int, ...]]:
+        return [self.program.buffers_of(step.reads) for step in self.program.steps]
+
+    @cached_property
+    def _written_by(self) -> list[tuple[int, ...]]:
+        return [self.program.buffers_of(step.writes) for step in self.program.steps]
 
     def _axes(self, first: int) -> list[int]:
         """List the axes to stream along, the fastest first.
@@ -273,7 +300,9 @@ class Partitioner:
     def _coarser(self, segment: StreamedSteps, most: int) -> StreamedSteps:
         around = self._bytes_around(segment.first, segment.last + 1)
         for group in GROUPS:
-            found = region(self.program, self.splits, segment.first, segment.last, segment.axis, group, self.alignment)
-            if found is not None and around + found.nbytes <= most:
-                return replace(segment, group=group, nbytes=around + found.nbytes)
+            found = region(
+                self.program, self.splits, segment.first, segment.last, segment.axis, group, self.alignment, segment.in_place
+            )
+            if found is not None and around + found.nbytes - found.saved <= most:
+                return replace(segment, group=group, nbytes=around + found.nbytes - found.saved)
         return segment

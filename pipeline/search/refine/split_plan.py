@@ -113,5 +113,5 @@ def _pass(program: Program, segment: StreamedSteps) -> SplitPass:
     steps = f"{segment.first}-{segment.last}"
     shape = program.tensors[program.steps[segment.first].writes[0]].shape
     if segment.axis == CHANNELS and len(shape) > 2:
-        return SplitChannels(steps, segment.group)
-    return SplitRows(steps, segment.axis, segment.group)
+        return SplitChannels(steps, segment.group, int(segment.in_place))
+    return SplitRows(steps, segment.axis, segment.group, int(segment.in_place))
