@@ -1,7 +1,7 @@
 """Partition the steps into streaming regions, so that the peak of bytes alive is least.
 
-A partition is a path through the steps in their order. Each edge is a single step, or several that run as one, and
-costs the bytes alive meanwhile. The path with the cheapest costliest edge is found by halving the bytes allowed, as in
+A partition is a path through the steps in their order. Each edge is a single step, or several that run as one (or one
+by rows, with its result in place), and costs the bytes alive meanwhile. The path with the cheapest costliest edge is found by halving the bytes allowed, as in
 msf-CNN (Huang, Zhang et al., 2024, "patch-based fusion as a min-max path"). Of the paths within them, the one that
 joins least is taken.
 """
@@ -99,6 +99,7 @@ class Partitioner:
         self._known: dict[tuple[int, int, int], tuple[StreamedSteps, ...]] = {}
         self._least: dict[tuple[int, int, int], int] = {}
         self._known_around: dict[int, list[int]] = {}
+        self._known_replaceable: dict[int, list[int]] = {}
         self._axes_of: dict[int, list[int]] = {}
         #: by first step and axis: the region grown so far, and the first step no region can take in
         self._builders: dict[tuple[int, int], RegionBuilder] = {}
@@ -192,7 +193,7 @@ class Partitioner:
             blocked = next((k for k in range(first, min(first + LONGEST, self.count)) if self.alone[k] > most), None)
             if blocked is None:
                 continue
-            for end in range(max(blocked, first + 1) + 1, min(first + LONGEST, self.count) + 1):
+            for end in range(blocked + 1, min(first + LONGEST, self.count) + 1):
                 segment = self.segment(first, end, most)
                 if segment is not None:
                     self._reach(joined, came, end, (here[0] + end - first, here[1] + 1), segment)
@@ -220,7 +221,7 @@ class Partitioner:
     def segment(self, first: int, end: int, most: int) -> StreamedSteps | None:
         """Return the fastest region of these steps within `most` bytes; None if there is none."""
         around = self._bytes_around(first, end)
-        bound = around - self._replaceable(first, end) if around > most else around
+        bound = around - self._replaceable(first, end)
         if bound > most:
             return None
         for axis in self._axes(first):
@@ -251,18 +252,20 @@ class Partitioner:
 
     def _replaceable(self, first: int, end: int) -> int:
         """Return an upper bound on the bytes a region saves by a result in place of an operand."""
-        steps = range(first, end)
-        operands = {b for n in steps for b in self._read_by[n] if self.births[b] < first and self.deaths[b] <= end}
-        results = {b for n in steps for b in self._written_by[n] if self.deaths[b] > end}
-        return min(max((self.sizes[b] for b in each), default=0) for each in (operands, results))
+        if first not in self._known_replaceable:
+            self._known_replaceable[first] = list(self._all_replaceable(first))
+        return self._known_replaceable[first][end - first - 1]
 
-    @cached_property
-    def _read_by(self) -> list[tuple[int, ...]]:
-        return [self.program.buffers_of(step.reads) for step in self.program.steps]
-
-    @cached_property
-    def _written_by(self) -> list[tuple[int, ...]]:
-        return [self.program.buffers_of(step.writes) for step in self.program.steps]
+    def _all_replaceable(self, first: int) -> Iterator[int]:
+        """Yield that of each region from `first`, one per end, up to the longest."""
+        operands: set[int] = set()
+        results: set[int] = set()
+        for number in range(first, min(first + LONGEST, self.count)):
+            step = self.program.steps[number]
+            operands.update(b for b in self.program.buffers_of(step.reads) if self.births[b] < first)
+            results.update(self.program.buffers_of(step.writes))
+            dying = max((self.sizes[b] for b in operands if self.deaths[b] <= number + 1), default=0)
+            yield min(dying, max((self.sizes[b] for b in results if self.deaths[b] > number + 1), default=0))
 
     def _axes(self, first: int) -> list[int]:
         """List the axes to stream along, the fastest first.
