@@ -10,6 +10,7 @@ from ..base import Pass
 from ..graph.fold_constant import FoldConstant
 from ..graph.fuse_operators import FuseOperators
 from ..graph.legalize import Legalize
+from ..graph.split_heads import SplitHeads
 from ..graph.stock import STOCK_PASSES
 from ..graph.to_mixed_precision import ToMixedPrecision
 from ..program.cut_sums import CutSums
@@ -27,7 +28,7 @@ CATALOGUE: dict[str, type[Pass]] = {
     for kind in sorted(
         (
             *STOCK_PASSES, CutSums, FoldConstant, FuseOperators, Layout, Legalize, Order, Rematerialise, Share,
-            SplitChannels, SplitRows, ToMixedPrecision,
+            SplitChannels, SplitHeads, SplitRows, ToMixedPrecision,
         ),
         key=lambda kind: kind.name,
     )
