@@ -136,7 +136,9 @@ class Restriction:
             raise Whole("a product with a vector")
         batch = {axis: each for axis, each in ranges.items() if axis < rank - 2}
         rows, columns = ({n: each for n, each in ranges.items() if n == axis} for axis in (rank - 2, rank - 1))
-        return self._like(call, [self._broadcast(one, rank, batch | rows), self._broadcast(other, rank, batch | columns)])
+        # each row of the product needs all of the second operand: it is made first, so that the rows may be streamed
+        second = self._broadcast(other, rank, batch | columns)
+        return self._like(call, [self._broadcast(one, rank, batch | rows), second])
 
     def _of_split(self, call: relax.Expr | None, index: int, ranges: Ranges) -> relax.Expr:
         if not isinstance(call, relax.Call) or str(getattr(call.op, "name", "")) != "relax.split":
