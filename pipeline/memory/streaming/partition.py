@@ -15,7 +15,8 @@ from itertools import accumulate
 
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
-from .region import merge_region, region, region_of, replacing
+from .in_place import last_uses_of
+from .region import Region, merge_region, region, region_of, replacing
 from .region_builder import RegionBuilder, last_needs
 
 #: most steps of one region
@@ -95,8 +96,9 @@ class Partitioner:
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
         self.births, self.deaths = self._lives()
         self._needed = last_needs(program)
-        #: by first step, the one after the last, and axis: the segment, and a lower bound on its rings' bytes
-        self._known: dict[tuple[int, int, int], tuple[StreamedSteps, ...]] = {}
+        #: by first step, the one after the last, and axis: the region, and a lower bound on its rings' bytes
+        self._known: dict[tuple[int, int, int], Region | None] = {}
+        self._known_in_place: dict[tuple[int, int, int], Region | None] = {}
         self._least: dict[tuple[int, int, int], int] = {}
         self._known_around: dict[int, list[int]] = {}
         self._known_replaceable: dict[int, list[int]] = {}
@@ -234,21 +236,14 @@ class Partitioner:
                     self._least[place] = builder.least_bytes()
                     if bound + self._least[place] > most:
                         continue
-                self._known[place] = () if builder is None else tuple(self._regions(place, around, builder))
-            for segment in self._known[place]:
-                if segment.nbytes <= most:
-                    return segment
+                found = None if builder is None else region_of(builder, alignment=self.alignment)
+                self._known[place] = found
+                if builder is not None and found is not None and bound < around:
+                    self._known_in_place[place] = replacing(builder, found, self._last_uses, self.alignment)
+            for found, in_place in ((self._known[place], False), (self._known_in_place.get(place), True)):
+                if found is not None and around + found.nbytes - found.saved <= most:
+                    return StreamedSteps(first, end - 1, axis, 1, around + found.nbytes - found.saved, in_place)
         return None
-
-    def _regions(self, place: tuple[int, int, int], around: int, builder: RegionBuilder) -> Iterator[StreamedSteps]:
-        """Yield the region of the steps taken in, then that with a result in place of an operand."""
-        first, end, axis = place
-        found = region_of(builder, alignment=self.alignment)
-        if found is not None:
-            yield StreamedSteps(first, end - 1, axis, 1, around + found.nbytes)
-            over = replacing(builder, found, self.alignment)
-            if over is not None:
-                yield StreamedSteps(first, end - 1, axis, 1, around + over.nbytes - over.saved, in_place=True)
 
     def _replaceable(self, first: int, end: int) -> int:
         """Return an upper bound on the bytes a region saves by a result in place of an operand."""
@@ -258,14 +253,26 @@ class Partitioner:
 
     def _all_replaceable(self, first: int) -> Iterator[int]:
         """Yield that of each region from `first`, one per end, up to the longest."""
-        operands: set[int] = set()
-        results: set[int] = set()
+        operand = result = 0
         for number in range(first, min(first + LONGEST, self.count)):
-            step = self.program.steps[number]
-            operands.update(b for b in self.program.buffers_of(step.reads) if self.births[b] < first)
-            results.update(self.program.buffers_of(step.writes))
-            dying = max((self.sizes[b] for b in operands if self.deaths[b] <= number + 1), default=0)
-            yield min(dying, max((self.sizes[b] for b in results if self.deaths[b] > number + 1), default=0))
+            dying = (self.sizes[b] for b in self._read_last[number] if self.births[b] < first)
+            operand, result = max(operand, *dying, 0), max(result, *self._written[number], 0)
+            yield min(operand, result)
+
+    @cached_property
+    def _read_last(self) -> list[list[int]]:
+        """Return the buffers that each step is the last to read."""
+        steps = enumerate(self.program.steps)
+        return [[b for b in self.program.buffers_of(step.reads) if self.deaths[b] == n + 1] for n, step in steps]
+
+    @cached_property
+    def _written(self) -> list[list[int]]:
+        """Return the sizes of the buffers that each step writes."""
+        return [[self.sizes[b] for b in self.program.buffers_of(step.writes)] for step in self.program.steps]
+
+    @cached_property
+    def _last_uses(self) -> dict[int, int]:
+        return last_uses_of(self.program)
 
     def _axes(self, first: int) -> list[int]:
         """List the axes to stream along, the fastest first.

@@ -94,15 +94,20 @@ def region(
         if not builder.grow():
             return None
     found = region_of(builder, group, alignment)
-    return replacing(builder, found, alignment) if in_place and found is not None else found
+    return replacing(builder, found, last_uses_of(program), alignment) if in_place and found is not None else found
 
 
-def replacing(builder: RegionBuilder, found: Region, alignment: int = ALIGNMENT) -> Region | None:
-    """Return the region with the result in place of an operand that saves most; None if that saves nothing."""
+def replacing(
+    builder: RegionBuilder, found: Region, last_uses: Mapping[int, int], alignment: int = ALIGNMENT
+) -> Region | None:
+    """Return the region with the result in place of an operand that saves most; None if that saves nothing.
+
+    `last_uses` are those of `last_uses_of`.
+    """
     program = builder.program
     chosen = [builder.choices[stage.step] for stage in found.stages]
     best = None
-    for each in replacements(program, chosen, found.stages, found.results, last_uses_of(program)):
+    for each in replacements(program, chosen, found.stages, found.results, last_uses):
         stage = found.stage_of(program, each.result)
         nbytes = program.tensors[each.result].nbytes
         ring = nbytes // stage.extent * each.held
