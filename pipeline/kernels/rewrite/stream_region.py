@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import tvm_ffi
 from tvm import s_tir, tirx
@@ -108,14 +109,16 @@ def _kernel(
     for stage, run in zip(region.stages, runs):
         step = program.steps[stage.step]
         since = tick + (ticks.start - stage.offset)
-        body.append(_at_its_ticks(stage, since, lambda row, run=run, stage=stage, step=step: _bound(run.kernel, step, places, row, stage.operand is None)))
-        if whole is not None and stage is waiting:
-            body.append(_at_its_ticks(stage, since - over.lag, lambda row: _moved(places[over.result], whole, stage, row)))
+        made = partial(_bound, run.kernel, step, places, windowed=stage.operand is None)
+        body.append(_at_its_ticks(stage, since, made))
+        if over is not None and whole is not None and step.writes[0] == over.result:
+            stored = partial(_stored, places[over.result], whole, stage)
+            body.append(_at_its_ticks(stage, since - over.lag, stored))
         if run.finish is not None:
             after.append(_bound(run.finish, step, places, None))
     loop = For(tick, int64(0), int64(len(ticks)), _SERIAL, sequence(body))
-    made = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
-    return as_it_is(made), layouts
+    fused = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
+    return as_it_is(fused), layouts
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ def _at_its_ticks(stage: Stage, since: Expr, body: Callable[[Expr], Stmt]) -> St
     return IfThenElse(tirx.all(*when), body(number * stage.group), None)
 
 
-def _moved(ring: _Place, whole: _Place, stage: Stage, first: Expr) -> Stmt:
+def _stored(ring: _Place, whole: _Place, stage: Stage, first: Expr) -> Stmt:
     """Store a group of rows, from row `first` on, that waited in a ring."""
     shape = [stage.group if n == stage.axis else int(extent) for n, extent in enumerate(whole.buffer.ty.shape)]
     axes = [IterVar(Range(0, int64(extent)), Var(f"v_i{n}", "int64"), _SPATIAL) for n, extent in enumerate(shape)]

@@ -31,10 +31,10 @@ class Whole(Exception):
 
 
 class Range(NamedTuple):
-    """Elements `start` up to `start` + `count` of an axis; `drop` leaves out the axis, of one element."""
+    """Elements `start` up to `start` + `size` of an axis; `drop` leaves out the axis, of one element."""
 
     start: int
-    count: int
+    size: int
     drop: bool = False
 
 
@@ -57,7 +57,7 @@ class Restriction:
     def part(self, expr: relax.Expr, ranges: Ranges) -> relax.Expr:
         """Emit the part of a tensor in `ranges`. Raises Whole."""
         shape = shape_of(expr)
-        ranges = {axis: each for axis, each in sorted(ranges.items()) if each.drop or each.count < shape[axis]}
+        ranges = {axis: each for axis, each in sorted(ranges.items()) if each.drop or each.size < shape[axis]}
         if isinstance(expr, GenericConst):
             return _constant_part(expr, ranges)
         if not ranges:
@@ -179,7 +179,7 @@ def shape_of(expr: relax.Expr) -> tuple[int, ...]:
 
 def restricted(shape: Sequence[int], ranges: Ranges) -> tuple[int, ...]:
     """Return the shape of the part of a tensor."""
-    kept = ((ranges[n].count if n in ranges else extent) for n, extent in enumerate(shape) if n not in ranges or not ranges[n].drop)
+    kept = ((ranges[n].size if n in ranges else extent) for n, extent in enumerate(shape) if n not in ranges or not ranges[n].drop)
     return tuple(kept)
 
 
@@ -231,9 +231,9 @@ def _stretch(extents: Sequence[int], ranges: Sequence[Range | None]) -> tuple[in
     start, count, single = 0, 1, True
     for extent, each in zip(extents, ranges):
         each = each or Range(0, extent)
-        if not single and each.count < extent:
+        if not single and each.size < extent:
             raise Whole("a part with gaps")
-        start, count, single = start * extent + each.start, count * each.count, single and each.count == 1
+        start, count, single = start * extent + each.start, count * each.size, single and each.size == 1
     return start, count
 
 

@@ -18,7 +18,7 @@ _SHAPES = st.lists(st.sampled_from([1, 2, 2, 3, 4]), min_size=1, max_size=4)
 
 def cut(array: np.ndarray, ranges: dict[int, Range]) -> np.ndarray:
     at = tuple(
-        slice(None) if n not in ranges else slice(ranges[n].start, ranges[n].start + ranges[n].count)
+        slice(None) if n not in ranges else slice(ranges[n].start, ranges[n].start + ranges[n].size)
         for n in range(array.ndim)
     )
     return array[at].reshape(restricted(array.shape, ranges))
