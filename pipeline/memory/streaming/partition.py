@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
-from .in_place import last_uses_of
+from .in_place import Replaceable, last_uses_of
 from .region import Region, merge_region, region, region_of, replacing
 from .region_builder import RegionBuilder, last_needs
 
@@ -101,7 +101,7 @@ class Partitioner:
         self._known_in_place: dict[tuple[int, int, int], Region | None] = {}
         self._least: dict[tuple[int, int, int], int] = {}
         self._known_around: dict[int, list[int]] = {}
-        self._known_replaceable: dict[int, list[int]] = {}
+        self._replaceable = Replaceable(program, self.sizes, self.births, self.deaths, LONGEST)
         self._axes_of: dict[int, list[int]] = {}
         #: by first step and axis: the region grown so far, and the first step no region can take in
         self._builders: dict[tuple[int, int], RegionBuilder] = {}
@@ -223,7 +223,7 @@ class Partitioner:
     def segment(self, first: int, end: int, most: int) -> StreamedSteps | None:
         """Return the fastest region of these steps within `most` bytes; None if there is none."""
         around = self._bytes_around(first, end)
-        bound = around - self._replaceable(first, end)
+        bound = around - self._replaceable.most(first, end)
         if bound > most:
             return None
         for axis in self._axes(first):
@@ -244,31 +244,6 @@ class Partitioner:
                 if found is not None and around + found.nbytes - found.saved <= most:
                     return StreamedSteps(first, end - 1, axis, 1, around + found.nbytes - found.saved, in_place)
         return None
-
-    def _replaceable(self, first: int, end: int) -> int:
-        """Return an upper bound on the bytes a region saves by a result in place of an operand."""
-        if first not in self._known_replaceable:
-            self._known_replaceable[first] = list(self._all_replaceable(first))
-        return self._known_replaceable[first][end - first - 1]
-
-    def _all_replaceable(self, first: int) -> Iterator[int]:
-        """Yield that of each region from `first`, one per end, up to the longest."""
-        operand = result = 0
-        for number in range(first, min(first + LONGEST, self.count)):
-            dying = (self.sizes[b] for b in self._read_last[number] if self.births[b] < first)
-            operand, result = max(operand, *dying, 0), max(result, *self._written[number], 0)
-            yield min(operand, result)
-
-    @cached_property
-    def _read_last(self) -> list[list[int]]:
-        """Return the buffers that each step is the last to read."""
-        steps = enumerate(self.program.steps)
-        return [[b for b in self.program.buffers_of(step.reads) if self.deaths[b] == n + 1] for n, step in steps]
-
-    @cached_property
-    def _written(self) -> list[list[int]]:
-        """Return the sizes of the buffers that each step writes."""
-        return [[self.sizes[b] for b in self.program.buffers_of(step.writes)] for step in self.program.steps]
 
     @cached_property
     def _last_uses(self) -> dict[int, int]:
