@@ -32,6 +32,9 @@ BUILDERS: dict[str, Callable[[], onnx.ModelProto]] = {
     "unet": unet,
     "nasnet": nasnet,
     "randwire": randwire,
+}
+#: transformers of no published size: small ones, for small devices
+TRANSFORMERS: dict[str, Callable[[], onnx.ModelProto]] = {
     "encoder": encoder,
     "decoder_step": decoder_step,
     "vision_transformer": vision_transformer,
@@ -39,11 +42,11 @@ BUILDERS: dict[str, Callable[[], onnx.ModelProto]] = {
 
 
 def build(name: str, folder: Path) -> Path:
-    """The file of a model of BUILDERS in `folder`, written if it is not there."""
+    """The file of a model of BUILDERS or TRANSFORMERS in `folder`, written if it is not there."""
     path = folder / f"{name}.onnx"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f"{path.name}.{os.getpid()}.new")
-        new.write_bytes(BUILDERS[name]().SerializeToString(deterministic=True))
+        new.write_bytes((BUILDERS | TRANSFORMERS)[name]().SerializeToString(deterministic=True))
         os.replace(new, path)
     return path
