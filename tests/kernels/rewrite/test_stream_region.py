@@ -81,6 +81,13 @@ def line(x):
     return x
 
 
+def gathered(x):
+    """Build rows of a table looked up, then a window over them."""
+    ids = np.random.default_rng(0).integers(0, x.ty.shape[0], (1, 16))
+    y = _emit(_op.permute_dims(_emit(_op.take(x, relax.const(ids, "int64"), axis=0, mode="clip")), (0, 2, 1)))
+    return line(y)
+
+
 def two_readers(x):
     y = _conv(x, 2, 4)
     left, right = _conv(y, 4, 4, size=5, seed=1), _conv(y, 4, 4, size=1, seed=2)
@@ -102,7 +109,7 @@ IMAGE = (1, 2, 12, 8)
 MODELS = {
     "conv-pool": (IMAGE, conv_pool), "odd edges": ((1, 2, 31, 17), odd_edges), "bottleneck": (IMAGE, bottleneck),
     "residual": (IMAGE, residual), "squeeze": (IMAGE, squeeze), "enlarged": (IMAGE, enlarged),
-    "line": ((1, 2, 48), line), "two readers": (IMAGE, two_readers), "one kernel twice": (IMAGE, one_kernel_twice),
+    "line": ((1, 2, 48), line), "gathered": ((20, 2), gathered), "two readers": (IMAGE, two_readers), "one kernel twice": (IMAGE, one_kernel_twice),
     "wide then narrow": (IMAGE, wide_then_narrow),
 }  # fmt: skip
 
