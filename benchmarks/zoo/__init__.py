@@ -15,6 +15,7 @@ from .nasnet import nasnet
 from .randwire import randwire
 from .resnet import resnet50
 from .squeezenet import squeezenet1_1
+from .transformer import decoder_step, encoder, vision_transformer
 from .unet import unet
 from .vgg import vgg16
 from .yolo import yolov4_tiny
@@ -32,14 +33,20 @@ BUILDERS: dict[str, Callable[[], onnx.ModelProto]] = {
     "nasnet": nasnet,
     "randwire": randwire,
 }
+#: transformers of no published size: small ones, for small devices
+TRANSFORMERS: dict[str, Callable[[], onnx.ModelProto]] = {
+    "encoder": encoder,
+    "decoder_step": decoder_step,
+    "vision_transformer": vision_transformer,
+}
 
 
 def build(name: str, folder: Path) -> Path:
-    """Return the file of a model of BUILDERS in `folder`; write it if it is missing."""
+    """Return the file of a model of BUILDERS or TRANSFORMERS in `folder`; write it if it is missing."""
     path = folder / f"{name}.onnx"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f"{path.name}.{os.getpid()}.new")
-        new.write_bytes(BUILDERS[name]().SerializeToString(deterministic=True))
+        new.write_bytes((BUILDERS | TRANSFORMERS)[name]().SerializeToString(deterministic=True))
         os.replace(new, path)
     return path

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import BUILDERS, build
+from . import BUILDERS, TRANSFORMERS, build
+
+ALL = BUILDERS | TRANSFORMERS
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description="Write models of the zoo.")
 parser.add_argument("folder", type=Path)
-parser.add_argument("names", nargs="*", metavar="NAME", help=f"all if none; of {', '.join(BUILDERS)}")
+parser.add_argument("names", nargs="*", metavar="NAME", help=f"all if none; of {', '.join(ALL)}")
 arguments = parser.parse_args()
-for name in arguments.names or BUILDERS:
-    if name not in BUILDERS:
-        parser.error(f"There is no model '{name}': choose from {', '.join(BUILDERS)}.")
+for name in arguments.names or ALL:
+    if name not in ALL:
+        parser.error(f"There is no model '{name}': choose from {', '.join(ALL)}.")
     print(build(name, arguments.folder))

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
-from benchmarks.zoo import BUILDERS, build
+from benchmarks.zoo import BUILDERS, TRANSFORMERS, build
 from benchmarks.zoo.randwire import NEIGHBOURS, NODES, watts_strogatz
 
 #: learnt numbers, in millions, as published (of NASNet and RandWire, for networks of these cells and graphs)
@@ -84,6 +84,25 @@ def test_every_model_runs_and_its_results_are_of_order_one(name):
     for result in session.run(None, {"input": image}):
         assert np.isfinite(result).all()
         assert 0.1 < result.std() < 10
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_every_transformer_is_valid_the_same_twice_and_its_results_are_of_order_one(name):
+    import onnxruntime as ort
+
+    first, second = TRANSFORMERS[name](), TRANSFORMERS[name]()
+    assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)
+    onnx.checker.check_model(first, full_check=True)
+    read = {tensor for node in first.graph.node for tensor in node.input}
+    assert [each.name for each in first.graph.initializer if each.name not in read] == []
+    session = ort.InferenceSession(first.SerializeToString(), providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(0)
+    inputs = {
+        port.name: random.standard_normal(port.shape, dtype=np.float32) if "float" in port.type else random.integers(0, 999, port.shape)
+        for port in session.get_inputs()
+    }
+    for result in session.run(None, inputs):
+        assert np.isfinite(result).all() and 0.1 < result.std() < 10
 
 
 @every_model

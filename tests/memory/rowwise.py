@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from passfit.memory.streaming.region import Region
+from passfit.memory.streaming.region import Region, Stage
 from passfit.program import Buffer, Follows, Port, Program, Rows, Splits, Step, Tensor
 
 _EXTENTS = st.sampled_from([1, 2, 4, 5, 6, 8, 9, 12])
@@ -145,8 +145,12 @@ def row_programs(draw: st.DrawFn, most: int = 7) -> tuple[Program, dict[str, Spl
 def simulate(program: Program, splits: dict[str, Splits], region: Region) -> None:
     """Run the region by its stages: at each tick each due stage, in the order of the steps.
 
-    A tensor has room for its held rows, row r at r modulo their number; a slot holds the number of its row.
+    A tensor has room for its held rows, row r at r modulo their number; a slot holds the number of its row. A result in
+    place of operands overwrites their rows, at once or from its ring of waiting rows.
     """
+    over = region.replacement
+    waiting = [None] * over.held if over else []
+    overwritten: list[int] = []
     made = {program.steps[stage.step].writes[0]: stage for stage in region.stages}
     room = {t: [None] * (stage.held or 1) for t, stage in made.items()}
     done: dict[int, list[int]] = {t: [] for t in made}
@@ -158,21 +162,39 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
         for row in range(max(0, low), min(high, program.tensors[tensor].shape[axis])):
             assert room[tensor][row % len(room[tensor])] == row, f"row {row} of tensor {tensor} is not there"
 
-    for tick in region.ticks:
-        for stage in region.stages:
-            k, odd = divmod(tick - stage.offset, stage.period)
-            if odd or not 0 <= k < stage.extent // stage.group:
-                continue
-            step = program.steps[stage.step]
+    def untouched(rows: Rows | None, step: Step, taken: range) -> None:
+        for n, tensor in enumerate(step.reads):
+            if over and tensor in over.operands:
+                assert rows is not None
+                follows = rows.follows(n)
+                assert follows is not None, "an operand in place is needed whole"
+                needed = {at for row in taken for at in range(follows.low[row], follows.high[row])}
+                assert needed.isdisjoint(overwritten), "a row is overwritten before it is read"
+
+    def store(stage: Stage, tick: int) -> None:
+        k, odd = divmod(tick - stage.offset - over.lag, stage.period)
+        if over.held and not odd and 0 <= k < stage.extent // stage.group:
+            for row in range(k * stage.group, (k + 1) * stage.group):
+                assert waiting[row % over.held] == row, "a row is not in the ring any more"
+                overwritten.append(row)
+
+    for tick, stage in ((tick, stage) for tick in region.ticks for stage in region.stages):
+        step = program.steps[stage.step]
+        (result,) = step.writes
+        k, odd = divmod(tick - stage.offset, stage.period)
+        if not odd and 0 <= k < stage.extent // stage.group:
             inside = {n for n, t in enumerate(step.reads) if t in made}
-            (result,) = step.writes
             taken = range(k * stage.group, (k + 1) * stage.group)
             done[result] += taken
             if stage.operand is not None:
                 assert inside == {stage.operand} and (stage.operand, stage.axis) in splits[step.kernel].sums
                 check(step.reads[stage.operand], taken.start, taken.stop, stage.axis)
+                untouched(None, step, taken)
                 continue
             (rows,) = (each for each in splits[step.kernel].rows if each.axis == stage.axis)
+            if over and over.result == result and not over.held:
+                overwritten += taken  # its own kernel may not even read the row it writes
+            untouched(rows, step, taken)
             assert inside <= {n for n, _ in rows.operands}
             for n, follows in rows.operands:
                 if n in inside:
@@ -180,6 +202,12 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
                         check(step.reads[n], follows.low[row], follows.high[row], follows.axis)
             for row in taken:
                 room[result][row % len(room[result])] = row
+                if over and over.result == result and over.held:
+                    waiting[row % over.held] = row
+        if over and over.result == result:
+            store(stage, tick)
+    if over:
+        assert overwritten == list(range(region.stage_of(program, over.result).extent)), "a result is not stored"
     for tensor, stage in made.items():
         taken = tensor if stage.operand is None else program.steps[stage.step].reads[stage.operand]
         extent = program.tensors[taken].shape[stage.axis]

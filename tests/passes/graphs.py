@@ -69,6 +69,19 @@ _KERNELS = ("legalize",)
 _PLANE = ((1, 1, 4, 4),)
 _ROW = ((2, 3),)
 
+
+def _attention(x: relax.Var) -> relax.Expr:
+    """Build two heads of attention over three tokens, and their projection."""
+
+    def heads(*order: int) -> relax.Expr:
+        by_head = _emit(_op.reshape(_emit(_op.matmul(x, filled(4, 4))), (1, 3, 2, 2)))
+        return _emit(_op.permute_dims(by_head, order))
+
+    scores = _emit(_op.nn.softmax(_emit(_op.matmul(heads(0, 2, 1, 3), heads(0, 2, 3, 1)))))
+    means = _emit(_op.permute_dims(_emit(_op.matmul(scores, heads(0, 2, 1, 3))), (0, 2, 1, 3)))
+    return _op.matmul(_emit(_op.reshape(means, (1, 3, 4))), filled(4, 2))
+
+
 EXAMPLES = {
     "adjust-matmul-order": Example(((8, 2), (2, 8), (8, 1)), lambda a, b, c: _op.matmul(_op.matmul(a, b), c)),
     "canonicalize-bindings": Example(_ROW, lambda x: _op.nn.relu(relax.Tuple([x, x])[1])),
@@ -101,6 +114,7 @@ EXAMPLES = {
         ((2, 3), (2, 3)), lambda x, y: _op.concat([_op.permute_dims(x), _op.permute_dims(y)], 1)
     ),
     "simplify": Example(_ROW, lambda x: _op.nn.relu(_op.multiply(_op.add(x, relax.const(0.0)), relax.const(1.0)))),
+    "split-heads": Example(((1, 3, 4),), _attention),
     "to-mixed-precision": Example(((2, 3), (3, 2)), lambda x, w: _op.nn.relu(_op.matmul(x, w))),
     "to-mixed-precision{sum=float16}": Example(((2, 3), (3, 2)), lambda x, w: _op.nn.relu(_op.matmul(x, w))),
     "reorder-take-after-matmul": Example(

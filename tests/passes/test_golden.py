@@ -22,7 +22,7 @@ SPECS = (
     "fold-constant", "fold-constant{grow=0}", "fuse-operators", "fuse-operators{depth=2}", "fuse-operators{keep=1}",
     "fuse-operators{over=pooling}", "fuse-operators{over=reduction}", "fuse-transpose-matmul", "legalize",
     "optimize-layout-transform", "remove-redundant-reshape", "reorder-permute-dims-after-concat",
-    "reorder-take-after-matmul", "simplify", "to-mixed-precision", "to-mixed-precision{sum=float16}",
+    "reorder-take-after-matmul", "simplify", "split-heads", "to-mixed-precision", "to-mixed-precision{sum=float16}",
 )  # fmt: skip
 
 

@@ -7,17 +7,19 @@ middle of a buffer are aligned to their elements, not to the 64 bytes TVM counts
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
+from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, PrimFunc
 
 from ...memory import ALIGNMENT
 from ...program import DTYPE_BYTES, Overlay, Program, Step
 from ...tir.expressions import replaced
+from ...tir.loop_nests import all_of, int64
+from ..schedule.candidates import is_scheduled
 from .lower import Lowered
 
 
@@ -68,6 +70,8 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
     if not overlays:
         return kernel
     results = {overlay.read: kernel.params[len(step.reads) + overlay.write] for overlay in overlays}
+    if is_scheduled(kernel):
+        return _read_rows_in_place(kernel, results)
 
     def from_result(store: BufferStore) -> BufferStore:
         def replaced(load: TensorLoad) -> TensorLoad:
@@ -82,6 +86,36 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
         return BufferStore(store.buffer, value, store.indices)
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (BufferStore, from_result)))
+
+
+def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var]) -> PrimFunc:
+    """Replace each load of an in-place operand of a streaming region by a load of the result, at the same byte."""
+
+    def replaced(load: TensorLoad) -> TensorLoad:
+        for read, result in results.items():
+            if load.source.same_as(kernel.params[read]):
+                return tirx.BufferLoad(result, _same_element(load.indices, load.source.ty.shape, result.ty.shape))
+        return load
+
+    def widened(region: TensorRegion) -> TensorRegion:
+        result = next((result for read, result in results.items() if region.source.same_as(kernel.params[read])), None)
+        return region if result is None else all_of(result)
+
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, [(TensorLoad, replaced), (TensorRegion, widened)]))
+
+
+def _same_element(indices: Sequence[Expr], shape: Sequence[Expr], other: Sequence[Expr]) -> list[Expr]:
+    """Return the indices, in a compact buffer of another shape, of an element."""
+    if list(map(int, shape)) == list(map(int, other)):
+        return list(indices)
+    flat: Expr = int64(0)
+    for index, extent in zip(indices, shape, strict=True):
+        flat = flat * int64(int(extent)) + index
+    found: list[Expr] = []
+    for extent in reversed([int(each) for each in other]):
+        found.insert(0, tirx.floormod(flat, int64(extent)))
+        flat = tirx.floordiv(flat, int64(extent))
+    return found
 
 
 def _alignments(program: Program, steps: list[Step]) -> list[int]:

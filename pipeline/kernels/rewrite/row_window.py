@@ -174,6 +174,9 @@ class RowDependence:
         if any(source.same_as(each) for each in self.written):
             raise Unknown("a buffer is read before it is written")
         moved = [place for place, index in enumerate(indices) if uses(index, nest.row)]
+        if any(loads(indices[place]) for place in moved):
+            self.whole.add(source)  # a row looked up at run time may be any
+            return
         if len(moved) != 1 or self.dims.get(source, moved[0]) != moved[0]:
             self.whole.add(source)
             return

@@ -12,17 +12,18 @@ The rings are results nobody reads: the arena has a place for them while the ker
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.ir import Expr, TensorLoad, TensorRegion, Var
-from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
+from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
+from tvm.tirx import BufferStore, For, IfThenElse, IterVar, PrimFunc, Stmt
 
 from ...memory.streaming.region import Region, Stage, merge_region
 from ...program import Step
-from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, sequence
+from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nest_of, sequence
 from ..lower.lower import Lowered
 from ..schedule.candidates import RULE_WORKSPACE, as_it_is, is_scheduled, schedules
 from ..schedule.tuned import ScheduleRequest
@@ -31,7 +32,7 @@ from ..weights.repack import Repack, free_weights, repack_by_number
 from .partial_sum import partial_sum
 from .row_window import row_window
 
-_SERIAL = 0
+_SERIAL, _SPATIAL = 0, 0
 
 
 def stream_region(lowered: Lowered, region: Region) -> Lowered:
@@ -71,8 +72,12 @@ class _Place:
 def _kernel(
     lowered: Lowered, region: Region, reads: Sequence[int], results: Sequence[int]
 ) -> tuple[PrimFunc, dict[int, Repack]]:
-    """Build the fused kernel, and the repacks it wants, by weight number."""
+    """Build the fused kernel, and the repacks it wants, by weight number.
+
+    `results` are those of the merged step; a ring for rows that wait comes last.
+    """
     program = lowered.program
+    own = results[: len(region.stages)]
     runs = _runs(lowered, region)
     layouts = {weight: repack for run in runs for weight, repack in run.repacks.items()}
     places = {}
@@ -89,18 +94,31 @@ def _kernel(
         buffer = buffer_of(f"result{results.index(tensor)}", shape, program.tensors[tensor].dtype)
         axis = stage.axis if stage.operand is None else 0
         places[tensor] = _Place(buffer, axis, stage.held if ring else None)
+    params = [places[tensor].buffer for tensor in (*reads, *own)]
+    over = region.replacement
+    whole = None
+    if over is not None and over.held:
+        waiting, whole = region.stage_of(program, over.result), places[over.result]
+        shape = [over.held if n == waiting.axis else int(e) for n, e in enumerate(whole.buffer.ty.shape)]
+        ring = buffer_of("waiting", shape, program.tensors[over.result].dtype)
+        places[over.result] = _Place(ring, waiting.axis, over.held)
+        params.append(ring)
     ticks = region.ticks
     tick = Var("tick", "int64")
     body, after = [], []
     for stage, run in zip(region.stages, runs):
         step = program.steps[stage.step]
-        body.append(_at_its_ticks(run.kernel, stage, step, places, tick + (ticks.start - stage.offset)))
+        since = tick + (ticks.start - stage.offset)
+        made = partial(_bound, run.kernel, step, places, windowed=stage.operand is None)
+        body.append(_at_its_ticks(stage, since, made))
+        if over is not None and whole is not None and step.writes[0] == over.result:
+            stored = partial(_stored, places[over.result], whole, stage)
+            body.append(_at_its_ticks(stage, since - over.lag, stored))
         if run.finish is not None:
             after.append(_bound(run.finish, step, places, None))
     loop = For(tick, int64(0), int64(len(ticks)), _SERIAL, sequence(body))
-    params = [places[tensor].buffer for tensor in (*reads, *results)]
-    made = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
-    return as_it_is(made), layouts
+    fused = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
+    return as_it_is(fused), layouts
 
 
 @dataclass(frozen=True)
@@ -150,13 +168,22 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
     return found
 
 
-def _at_its_ticks(kernel: PrimFunc, stage: Stage, step: Step, places: dict[int, _Place], since: Expr) -> Stmt:
-    """Guard the stage's rows by the ticks it runs at; `since` counts the ticks since its first."""
+def _at_its_ticks(stage: Stage, since: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
+    """Guard a body, made for its first row, by the ticks the stage runs at; `since` counts the ticks since its first."""
     number = tirx.floordiv(since, stage.period) if stage.period > 1 else since
     when = [since >= 0, number < stage.extent // stage.group]
     if stage.period > 1:
         when.insert(0, tirx.floormod(since, stage.period) == 0)
-    return IfThenElse(tirx.all(*when), _bound(kernel, step, places, number * stage.group, stage.operand is None), None)
+    return IfThenElse(tirx.all(*when), body(number * stage.group), None)
+
+
+def _stored(ring: _Place, whole: _Place, stage: Stage, first: Expr) -> Stmt:
+    """Store a group of rows, from row `first` on, that waited in a ring."""
+    shape = [stage.group if n == stage.axis else int(extent) for n, extent in enumerate(whole.buffer.ty.shape)]
+    axes = [IterVar(Range(0, int64(extent)), Var(f"v_i{n}", "int64"), _SPATIAL) for n, extent in enumerate(shape)]
+    at = [axis.var for axis in axes]
+    store = BufferStore(whole.buffer, tirx.BufferLoad(ring.buffer, ring.indices(at, first)), whole.indices(at, first))
+    return tvm_ffi.structural_map(nest_of(axes, "store", store), (TensorRegion, lambda each: all_of(each.source)))
 
 
 def _bound(

@@ -1,7 +1,7 @@
 """Partition the steps into streaming regions, so that the peak of bytes alive is least.
 
-A partition is a path through the steps in their order. Each edge is a single step, or several that run as one, and
-costs the bytes alive meanwhile. The path with the cheapest costliest edge is found by halving the bytes allowed, as in
+A partition is a path through the steps in their order. Each edge is a single step, or several that run as one (or one
+by rows, with its result in place), and costs the bytes alive meanwhile. The path with the cheapest costliest edge is found by halving the bytes allowed, as in
 msf-CNN (Huang, Zhang et al., 2024, "patch-based fusion as a min-max path"). Of the paths within them, the one that
 joins least is taken.
 """
@@ -15,7 +15,8 @@ from itertools import accumulate
 
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
-from .region import merge_region, region, region_of
+from .in_place import Replaceable, last_uses_of
+from .region import Region, merge_region, region, region_of, replacing
 from .region_builder import RegionBuilder, last_needs
 
 #: most steps of one region
@@ -28,7 +29,8 @@ GROUPS = (16, 8, 4, 2)
 class StreamedSteps:
     """Steps `first` to `last`, included, run as one, `group` rows at a time.
 
-    The rows go along `axis` of the first step's result. `nbytes` are alive meanwhile.
+    The rows go along `axis` of the first step's result. `nbytes` are alive meanwhile. With `in_place`, a result takes
+    the place of an operand.
     """
 
     first: int
@@ -36,6 +38,7 @@ class StreamedSteps:
     axis: int
     group: int
     nbytes: int
+    in_place: bool = False
 
 
 def apply_partition(
@@ -46,7 +49,7 @@ def apply_partition(
     The last region goes first, so that the step numbers of the others stay.
     """
     for each in sorted(regions, key=lambda each: -each.first):
-        found = region(program, splits, each.first, each.last, each.axis, each.group, alignment)
+        found = region(program, splits, each.first, each.last, each.axis, each.group, alignment, each.in_place)
         assert found is not None
         program, _ = merge_region(program, found)
     return program
@@ -93,10 +96,12 @@ class Partitioner:
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
         self.births, self.deaths = self._lives()
         self._needed = last_needs(program)
-        #: by first step, the one after the last, and axis: the streamed steps, and a lower bound on its rings' bytes
-        self._known: dict[tuple[int, int, int], StreamedSteps | None] = {}
+        #: by first step, the one after the last, and axis: the region, and a lower bound on its rings' bytes
+        self._known: dict[tuple[int, int, int], Region | None] = {}
+        self._known_in_place: dict[tuple[int, int, int], Region | None] = {}
         self._least: dict[tuple[int, int, int], int] = {}
         self._known_around: dict[int, list[int]] = {}
+        self._replaceable = Replaceable(program, self.sizes, self.births, self.deaths, LONGEST)
         self._axes_of: dict[int, list[int]] = {}
         #: by first step and axis: the region grown so far, and the first step no region can take in
         self._builders: dict[tuple[int, int], RegionBuilder] = {}
@@ -190,7 +195,7 @@ class Partitioner:
             blocked = next((k for k in range(first, min(first + LONGEST, self.count)) if self.alone[k] > most), None)
             if blocked is None:
                 continue
-            for end in range(max(blocked, first + 1) + 1, min(first + LONGEST, self.count) + 1):
+            for end in range(blocked + 1, min(first + LONGEST, self.count) + 1):
                 streamed = self.streamed(first, end, most)
                 if streamed is not None:
                     self._reach(joined, came, end, (here[0] + end - first, here[1] + 1), streamed)
@@ -218,24 +223,31 @@ class Partitioner:
     def streamed(self, first: int, end: int, most: int) -> StreamedSteps | None:
         """Return the fastest region of these steps within `most` bytes; None if there is none."""
         around = self._bytes_around(first, end)
-        if around > most:
+        bound = around - self._replaceable.most(first, end)
+        if bound > most:
             return None
         for axis in self._axes(first):
             place = (first, end, axis)
-            if around + self._least.get(place, 0) > most:
+            if bound + self._least.get(place, 0) > most:
                 continue
             if place not in self._known:
                 builder = self._grown(*place)
                 if builder is not None and place not in self._least:
                     self._least[place] = builder.least_bytes()
-                    if around + self._least[place] > most:
+                    if bound + self._least[place] > most:
                         continue
                 found = None if builder is None else region_of(builder, alignment=self.alignment)
-                self._known[place] = None if found is None else StreamedSteps(first, end - 1, axis, 1, around + found.nbytes)
-            streamed = self._known[place]
-            if streamed is not None and streamed.nbytes <= most:
-                return streamed
+                self._known[place] = found
+                if builder is not None and found is not None and bound < around:
+                    self._known_in_place[place] = replacing(builder, found, self._last_uses, self.alignment)
+            for found, in_place in ((self._known[place], False), (self._known_in_place.get(place), True)):
+                if found is not None and around + found.nbytes - found.saved <= most:
+                    return StreamedSteps(first, end - 1, axis, 1, around + found.nbytes - found.saved, in_place)
         return None
+
+    @cached_property
+    def _last_uses(self) -> dict[int, int]:
+        return last_uses_of(self.program)
 
     def _axes(self, first: int) -> list[int]:
         """List the axes to stream along, the fastest first.
@@ -273,7 +285,9 @@ class Partitioner:
     def _coarser(self, streamed: StreamedSteps, most: int) -> StreamedSteps:
         around = self._bytes_around(streamed.first, streamed.last + 1)
         for group in GROUPS:
-            found = region(self.program, self.splits, streamed.first, streamed.last, streamed.axis, group, self.alignment)
-            if found is not None and around + found.nbytes <= most:
-                return replace(streamed, group=group, nbytes=around + found.nbytes)
+            found = region(
+                self.program, self.splits, streamed.first, streamed.last, streamed.axis, group, self.alignment, streamed.in_place
+            )
+            if found is not None and around + found.nbytes - found.saved <= most:
+                return replace(streamed, group=group, nbytes=around + found.nbytes - found.saved)
         return streamed

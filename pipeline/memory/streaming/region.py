@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ...program import Buffer, Program, Splits, Step
+from ...program import Buffer, Overlay, Program, Splits, Step
 from ..liveness import ALIGNMENT, aligned
+from .in_place import Replacement, last_uses_of, replacements
 from .region_builder import Need, RegionBuilder, StepSplit, last_needs
 
 
@@ -51,19 +52,26 @@ class Stage:
 class Region:
     """Steps that run as one.
 
-    `rings` are the tensors that are never whole, `nbytes` the size of their rings, each aligned. `results` are the
-    tensors that later steps or the caller need.
+    `rings` are the tensors that are never whole, `nbytes` the size of all rings, each aligned. `results` are the
+    tensors that later steps or the caller need. One of them may replace operands, which saves `saved` bytes.
     """
 
     stages: tuple[Stage, ...]
     rings: tuple[int, ...]
     results: tuple[int, ...]
     nbytes: int
+    replacement: Replacement | None = None
+    saved: int = 0
 
     @property
     def ticks(self) -> range:
         """Return the ticks from the first stage's begin to the last one's end."""
-        return range(min(stage.offset for stage in self.stages), max(stage.end for stage in self.stages))
+        late = 0 if self.replacement is None else self.replacement.lag
+        return range(min(stage.offset for stage in self.stages), max(stage.end for stage in self.stages) + max(0, late))
+
+    def stage_of(self, program: Program, tensor: int) -> Stage:
+        """Return the stage that writes a tensor."""
+        return next(stage for stage in self.stages if program.steps[stage.step].writes[0] == tensor)
 
 
 def region(
@@ -74,17 +82,43 @@ def region(
     axis: int,
     group: int = 1,
     alignment: int = ALIGNMENT,
+    in_place: bool = False,
 ) -> Region | None:
     """Join steps `first` to `last`, included, into a region; None if they cannot run as one.
 
     `splits` are those of each kernel. The rows are those of the first step's result along `axis`, computed `group` at a
-    time, which must divide them all.
+    time, which must divide them all. `in_place` asks for a result in place of an operand; None if there is none.
     """
     builder = RegionBuilder(program, splits, first, axis, last_needs(program))
     while builder.last < last:
         if not builder.grow():
             return None
-    return region_of(builder, group, alignment)
+    found = region_of(builder, group, alignment)
+    return replacing(builder, found, last_uses_of(program), alignment) if in_place and found is not None else found
+
+
+def replacing(
+    builder: RegionBuilder, found: Region, last_uses: Mapping[int, int], alignment: int = ALIGNMENT
+) -> Region | None:
+    """Return the region with the result in place of an operand that saves most; None if that saves nothing.
+
+    `last_uses` are those of `last_uses_of`.
+    """
+    program = builder.program
+    chosen = [builder.choices[stage.step] for stage in found.stages]
+    best = None
+    for each in replacements(program, chosen, found.stages, found.results, last_uses):
+        stage = found.stage_of(program, each.result)
+        nbytes = program.tensors[each.result].nbytes
+        ring = nbytes // stage.extent * each.held
+        # the same choice for any alignment: a sequence does not name it
+        if nbytes > ring and (best is None or nbytes - ring > best[0]):
+            saved = aligned(nbytes, alignment)
+            best = nbytes - ring, replace(found, nbytes=found.nbytes + aligned(ring, alignment), replacement=each, saved=saved)
+    if best is None:
+        return None
+    _, best_region = best
+    return best_region
 
 
 def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:
@@ -151,7 +185,8 @@ def _slopes(needs: list[Need]) -> list[Fraction]:
 def merge_region(program: Program, region: Region) -> tuple[Program, Step]:
     """Replace the steps of the region by one step, at the place of the last; return it too.
 
-    It writes the results, then the rings, which nobody reads: they need a place while it runs, and none after.
+    It writes the results, then the rings, which nobody reads: they need a place while it runs, and none after. The last
+    ring is that of a result that waits to replace operands.
     """
     inside = {stage.step for stage in region.stages}
     steps = [program.steps[number] for number in sorted(inside)]
@@ -161,10 +196,22 @@ def merge_region(program: Program, region: Region) -> tuple[Program, Step]:
     name = f"streamed_{steps[0].kernel}"
     while name in taken:
         name += "_"
-    step = Step(name, reads, results, tuple(dict.fromkeys(node for each in steps for node in each.nodes)))
+    tensors, buffers = list(program.tensors), list(program.buffers)
+    over = region.replacement
+    in_place: tuple[Overlay, ...] = ()
+    if over is not None:
+        in_place = tuple(Overlay(reads.index(operand), results.index(over.result)) for operand in over.operands)
+        if over.held:
+            stage = region.stage_of(program, over.result)
+            whole = tensors[over.result]
+            shape = tuple(over.held if n == stage.axis else e for n, e in enumerate(whole.shape))
+            waiting = replace(whole, shape=shape, buffer=len(buffers))
+            results = (*results, len(tensors))
+            tensors.append(waiting)
+            buffers.append(Buffer(f"{buffers[whole.buffer].name}_rows", waiting.nbytes))
+    step = Step(name, reads, results, tuple(dict.fromkeys(node for each in steps for node in each.nodes)), in_place)
     last = max(inside)
     kept = (step if n == last else each for n, each in enumerate(program.steps) if n == last or n not in inside)
-    tensors, buffers = list(program.tensors), list(program.buffers)
     for stage in region.stages:
         tensor = program.steps[stage.step].writes[0]
         if tensor in region.rings:

@@ -48,10 +48,10 @@ class SplitPass(LoweredPass):
         """Select the steps to run as one; `splits` tell how each kernel splits. Raises SequenceError."""
         raise NotImplementedError
 
-    def _region(self, program: Program, splits: Mapping[str, Splits], axis: int, group: int) -> Region:
+    def _region(self, program: Program, splits: Mapping[str, Splits], axis: int, group: int, in_place: int) -> Region:
         found = None
         if self.last < len(program.steps) and group > 0:
-            found = region(program, splits, self.first, self.last, axis, group)
+            found = region(program, splits, self.first, self.last, axis, group, in_place=bool(in_place))
         if found is None:
             raise SequenceError(
                 f"The pass '{self.spec}' does not fit this program of {len(program.steps)} steps.", "Search again."
@@ -61,26 +61,34 @@ class SplitPass(LoweredPass):
 
 @dataclass(frozen=True)
 class SplitRows(SplitPass):
-    """Stream `rows` rows of the first step's result along `axis` at a time; see memory.streaming.region."""
+    """Stream `rows` rows of the first step's result along `axis` at a time; see memory.streaming.region.
+
+    With `in_place=1`, a result takes the place of an operand; see memory.streaming.in_place.
+    """
 
     name = "split-rows"
     summary = "stream several kernels as one, a few rows at a time: no intermediate is ever whole"
 
     axis: int = 2
     rows: int = 1
+    in_place: int = 0
 
     def region(self, program: Program, splits: Mapping[str, Splits]) -> Region:
-        return self._region(program, splits, self.axis, self.rows)
+        return self._region(program, splits, self.axis, self.rows, self.in_place)
 
 
 @dataclass(frozen=True)
 class SplitChannels(SplitPass):
-    """Stream `channels` channels of the first step's result at a time; a final convolution accumulates them."""
+    """Stream `channels` channels of the first step's result at a time; a final convolution accumulates them.
+
+    With `in_place=1`, a result takes the place of an operand; see memory.streaming.in_place.
+    """
 
     name = "split-channels"
     summary = "stream several kernels as one, a few channels at a time: no intermediate is ever whole"
 
     channels: int = 1
+    in_place: int = 0
 
     def region(self, program: Program, splits: Mapping[str, Splits]) -> Region:
-        return self._region(program, splits, CHANNELS, self.channels)
+        return self._region(program, splits, CHANNELS, self.channels, self.in_place)

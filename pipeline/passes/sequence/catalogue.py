@@ -12,6 +12,7 @@ from ..graph.fuse_operators import FuseOperators
 from ..graph.legalize import Legalize
 from ..graph.rules.book import RULES
 from ..graph.simplify import Simplify
+from ..graph.split_heads import SplitHeads
 from ..graph.stock import STOCK_PASSES
 from ..graph.to_mixed_precision import ToMixedPrecision
 from ..program.cut_sums import CutSums
@@ -29,7 +30,7 @@ CATALOGUE: dict[str, type[Pass]] = {
     for kind in sorted(
         (
             *STOCK_PASSES, *RULES, CutSums, FoldConstant, FuseOperators, Layout, Legalize, Order, Rematerialise, Share,
-            Simplify, SplitChannels, SplitRows, ToMixedPrecision,
+            Simplify, SplitChannels, SplitHeads, SplitRows, ToMixedPrecision,
         ),
         key=lambda kind: kind.name,
     )

@@ -89,6 +89,9 @@ def test_resized_images(mode, method, rounding):
     assert splits_along(kernel) == [1, 2, 3]
 
 
+#: token ids; a kernel's operands are filled with others of 0 to 8
+IDS = relax.const([[3, 0, 9, 9, 1]], "int64")
+
 BODIES = {
     "broadcast": ([(2, 3, 4), (3, 1), (4,)], lambda x, y, z: _op.add(_op.multiply(x, y), z), [0, 1, 2]),
     "residual": ([(1, 3, 5, 4)] * 2, lambda x, y: _op.nn.relu(_op.add(x, y)), [1, 2, 3]),
@@ -110,6 +113,8 @@ BODIES = {
     "repeat": ([(2, 3)], lambda x: _op.repeat(x, 2, 1), []),
     "conv1d": ([(1, 2, 9)], lambda x: _op.nn.conv1d(x, weight(3, 2, 3), strides=2, padding=1), [2]),
     "transposed": ([(1, 2, 4, 3)], lambda x: _op.nn.conv2d_transpose(x, weight(2, 3, 3, 3), strides=2), [2, 3]),
+    "gather": ([(10, 3)], lambda x: _op.take(x, IDS, axis=0, mode="clip"), [1, 2]),
+    "gather along rows": ([(4, 10)], lambda x: _op.take(x, IDS, axis=1, mode="clip"), [0, 2]),
     "cumulative": ([(3, 4)], lambda x: _op.cumsum(x, 1), []),
 }
 

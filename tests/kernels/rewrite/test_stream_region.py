@@ -14,6 +14,7 @@ from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.memory import bound
 from passfit.memory.streaming.region import region
 from passfit.passes.program.order import Order
+from passfit.passes.program.share import Share
 from passfit.passes.sequence.apply import apply_program_passes
 from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.program.check import first_problem
@@ -80,6 +81,13 @@ def line(x):
     return x
 
 
+def gathered(x):
+    """Build rows of a table looked up, then a window over them."""
+    ids = np.random.default_rng(0).integers(0, x.ty.shape[0], (1, 16))
+    y = _emit(_op.permute_dims(_emit(_op.take(x, relax.const(ids, "int64"), axis=0, mode="clip")), (0, 2, 1)))
+    return line(y)
+
+
 def two_readers(x):
     y = _conv(x, 2, 4)
     left, right = _conv(y, 4, 4, size=5, seed=1), _conv(y, 4, 4, size=1, seed=2)
@@ -101,7 +109,7 @@ IMAGE = (1, 2, 12, 8)
 MODELS = {
     "conv-pool": (IMAGE, conv_pool), "odd edges": ((1, 2, 31, 17), odd_edges), "bottleneck": (IMAGE, bottleneck),
     "residual": (IMAGE, residual), "squeeze": (IMAGE, squeeze), "enlarged": (IMAGE, enlarged),
-    "line": ((1, 2, 48), line), "two readers": (IMAGE, two_readers), "one kernel twice": (IMAGE, one_kernel_twice),
+    "line": ((1, 2, 48), line), "gathered": ((20, 2), gathered), "two readers": (IMAGE, two_readers), "one kernel twice": (IMAGE, one_kernel_twice),
     "wide then narrow": (IMAGE, wide_then_narrow),
 }  # fmt: skip
 
@@ -138,6 +146,52 @@ def test_steps_that_run_as_one_compute_the_same(name):
     wanted = run(program, inputs)
     checked = [_check(program, found, wanted, inputs) for found in _regions(program)]
     assert len(checked) > 1
+
+
+def same(x):
+    """Build windows, a residual, a resized copy: the result is as large as the operand."""
+    y = _emit(_op.add(_conv(_conv(x, 2, 4), 4, 2, size=5, seed=1), x))
+    return _conv(y, 2, 2, size=3, padding=[2, 0, 0, 2], seed=2)
+
+
+def attention(x):
+    """Build three heads of attention with a residual: operands and result lie at the same bytes in other shapes."""
+    def heads(seed):
+        y = _emit(_op.reshape(_emit(_op.matmul(x, weight(12, 12, seed=seed))), (1, 10, 3, 4)))
+        return _emit(_op.permute_dims(y, (0, 2, 1, 3)))
+
+    query, key, value = map(heads, range(3))
+    scores = _emit(_nn.softmax(_emit(_op.matmul(query, _emit(_op.permute_dims(key, (0, 1, 3, 2))))), axis=-1))
+    means = _emit(_op.permute_dims(_emit(_op.matmul(scores, value)), (0, 2, 1, 3)))
+    joined = _emit(_op.reshape(means, (1, 10, 12)))
+    return _emit(_op.add(_emit(_op.matmul(joined, weight(12, 12, seed=3))), x))
+
+
+SAME_SIZE = {"same": (IMAGE, same), "attention": ((1, 10, 12), attention), "one kernel twice": (IMAGE, one_kernel_twice)}
+
+
+@pytest.mark.parametrize("name", SAME_SIZE)
+@pytest.mark.parametrize("group", [1, 2])
+def test_a_result_in_place_of_an_operand_is_the_same(name, group):
+    shape, body = SAME_SIZE[name]
+    program = lowered([shape], body)
+    inputs = random_inputs(program)
+    wanted = run(program, inputs)
+    splits, steps = splits_of(program), program.program
+    last = len(steps.steps) - 1
+    checked = 0
+    for axis in (1, 2):
+        for first in range(last + 1):
+            found = region(steps, splits, first, last, axis, group, in_place=True)
+            if found is None:
+                continue
+            after = _check(program, found, wanted, inputs)
+            shared, _ = apply_program_passes(after, [Share(), Order(by="given")])
+            assert any(shared.program.is_in_place(step, each) for step in shared.program.steps for each in step.in_place)
+            ours = run(shared, inputs)
+            np.testing.assert_allclose(ours[0], wanted[0], rtol=1e-5, atol=1e-5 * float(np.abs(wanted[0]).max()))
+            checked += 1
+    assert checked
 
 
 def test_what_is_between_is_never_whole():

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.memory import alive_bytes, bound
-from passfit.memory.streaming.partition import GROUPS, Partitioner, best_partition
+from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
+from passfit.memory.streaming.partition import GROUPS, Partitioner, apply_partition, best_partition
 from passfit.memory.streaming.region import merge_region, region
 from passfit.program import Program
 
@@ -18,6 +19,15 @@ def alive_at(program: Program, step: int, alignment: int) -> int:
     return alive_bytes(program, alignment)[step]
 
 
+def in_its_place(program: Program) -> Program:
+    """Put every result that may replace an operand in its place."""
+    for step in program.steps:
+        for overlay in step.in_place:
+            program = overlay_operand(program, step, overlay)
+            assert keeps_contents(program, program.tensors[step.writes[overlay.write]].buffer)
+    return drop_empty_buffers(program)
+
+
 def least_by_all_partitions(program, splits, alignment: int) -> int:
     """Try each run of steps singly, or as one by any axis; read the peak off the merged program."""
 
@@ -25,9 +35,10 @@ def least_by_all_partitions(program, splits, alignment: int) -> int:
     def edge(first: int, end: int) -> int | None:
         costs = [alive_at(program, first, alignment)] if end == first + 1 else []
         for axis in (0, 1):
-            found = region(program, splits, first, end - 1, axis, 1, alignment)
-            if found is not None:
-                costs.append(alive_at(merge_region(program, found)[0], first, alignment))
+            for in_place in (False, True):
+                found = region(program, splits, first, end - 1, axis, 1, alignment, in_place)
+                if found is not None:
+                    costs.append(alive_at(in_its_place(merge_region(program, found)[0]), first, alignment))
         return min(costs, default=None)
 
     @cache
@@ -54,10 +65,7 @@ def test_the_joined_program_needs_what_was_said_and_never_more_than_before(case,
     assert path.nbytes <= bound(program, alignment=alignment)
     ends = [-1, *(number for each in path.regions for number in (each.first, each.last)), len(program.steps)]
     assert ends == sorted(ends)
-    after = program
-    for each in reversed(path.regions):
-        found = region(program, splits, each.first, each.last, each.axis, each.group, alignment)
-        after, _ = merge_region(after, found)
+    after = in_its_place(apply_partition(program, splits, path.regions, alignment))
     assert bound(after, alignment=alignment) == path.nbytes
     assert best_partition(program, splits, alignment) == path
 

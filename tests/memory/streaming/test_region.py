@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from passfit.memory import ALIGNMENT, plan_arena, validate_plan
+from passfit.memory import ALIGNMENT, alive_bytes, plan_arena, validate_plan
+from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
 from passfit.memory.streaming.region import merge_region, region
 from passfit.program import Rows, View
 from passfit.program.check import first_problem
@@ -13,14 +14,15 @@ from passfit.program.check import first_problem
 from ..rowwise import RowBuilder, along, row_programs, simulate, windows
 
 
-def regions(program, splits, groups=(1, 2, 3)):
+def regions(program, splits, groups=(1, 2, 3), ways=(False, True)):
     for first in range(len(program.steps)):
         for last in range(first, len(program.steps)):
             for axis in (0, 1):
                 for group in groups:
-                    found = region(program, splits, first, last, axis, group)
-                    if found is not None:
-                        yield found
+                    for in_place in ways:
+                        found = region(program, splits, first, last, axis, group, in_place=in_place)
+                        if found is not None:
+                            yield found
 
 
 @given(row_programs())
@@ -39,9 +41,26 @@ def test_a_joined_program_is_valid_and_costs_what_was_said(case):
         validate_plan(after, plan_arena(after), ALIGNMENT)
         assert len(after.steps) == len(program.steps) - len(found.stages) + 1
         assert (after.inputs, after.outputs) == (program.inputs, program.outputs)
-        assert step.writes == (*found.results, *found.rings)
-        rings = sum(-(-after.buffers[after.tensors[t].buffer].nbytes // ALIGNMENT) * ALIGNMENT for t in found.rings)
-        assert rings == found.nbytes
+        whole = found.results + found.rings
+        assert step.writes[: len(whole)] == whole and len(step.writes) - len(whole) in (0, 1)
+        rings = [after.buffers[after.tensors[t].buffer].nbytes for t in step.writes[len(found.results) :]]
+        assert sum(-(-each // ALIGNMENT) * ALIGNMENT for each in rings) == found.nbytes
+
+
+@given(row_programs())
+def test_a_result_may_take_the_place_that_was_said(case):
+    program, splits = case
+    for found in regions(program, splits, ways=(True,)):
+        after, step = merge_region(program, found)
+        for overlay in step.in_place:
+            after = overlay_operand(after, step, overlay)
+        buffer = after.tensors[found.replacement.result].buffer
+        assert keeps_contents(after, buffer)
+        before, now = (
+            alive_bytes(each, ALIGNMENT) for each in (merge_region(program, found)[0], drop_empty_buffers(after))
+        )
+        number = after.steps.index(step)
+        assert before[number] - now[number] == found.saved > 0
 
 
 @given(row_programs())
@@ -100,6 +119,36 @@ def test_a_ring_holds_what_a_window_reaches_over():
 )
 def test_rings_are_as_small_as_their_reader_allows(reader, held):
     assert found_in(chain({"size": 1}, reader)).stages[0].held == held
+
+
+@pytest.mark.parametrize(
+    "windows, lag, held",
+    [
+        ([{"size": 1}], 0, 1),
+        ([{"size": 3, "pad": 1}], 1, 2),  # the picture in memory.streaming.in_place
+        ([{"size": 3, "pad": 1, "dilation": 3, "after": 5}], 1, 2),
+        ([{"size": 3, "pad": 1}, {"size": 3, "pad": 1}], 0, 0),
+        ([{"size": 5, "pad": 0, "after": 4}, {"size": 1}], 0, 0),
+        ([{"size": 5, "pad": 4, "after": 0}, {"size": 1}], 4, 5),
+    ],
+)
+def test_rows_wait_for_the_last_reader_of_their_place(windows, lag, held):
+    program, splits = chain(*windows)
+    found = region(program, splits, 0, len(program.steps) - 1, 0, in_place=True)
+    simulate(program, splits, found)
+    assert (found.replacement.lag, found.replacement.held) == (lag, held)
+    assert found.replacement.operands == (0,) and found.saved == 24 * 64
+
+
+def test_an_operand_that_is_read_later_or_of_another_size_is_not_replaced():
+    program, splits = chain({"size": 1}, {"size": 3})
+    assert region(program, splits, 0, 1, 0, in_place=True) is None
+    builder = RowBuilder()
+    source = builder.tensor(12, 64)
+    builder.join(builder.window(builder.window(source, size=1), size=1), source)
+    program, splits = builder.program()
+    assert region(program, splits, 0, 1, 0, in_place=True) is None
+    assert region(program, splits, 0, 2, 0, in_place=True).replacement.operands == (0,)
 
 
 def test_a_ring_waits_for_the_later_of_two_readers():

@@ -1,0 +1,148 @@
+"""Let a streaming region store its result over an operand: each row after the last read of the row in its place.
+
+    tick     0    1    2    3    4
+    reads    x0-1 x0-2 x1-3 x2-4 x3-5      a window over three rows
+    makes    y0   y1   y2   y3   y4        into a ring of two rows …
+    stores        y0   y1   y2   y3        … and from there over x, a tick later: y1 goes over x1, read last at tick 2
+
+Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...program import Program
+from .region_builder import StepSplit
+
+if TYPE_CHECKING:
+    from .region import Stage
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Result of a region that takes the place of operands, all on one buffer.
+
+    It lets its rows wait in a ring of `held` rows, 0 if they are stored at once, for `lag` ticks.
+    """
+
+    result: int
+    operands: tuple[int, ...]
+    lag: int = 0
+    held: int = 0
+
+
+def replacements(
+    program: Program, chosen: Sequence[StepSplit], stages: Sequence[Stage], results: Sequence[int], last_uses: Mapping[int, int]
+) -> Iterator[Replacement]:
+    """Yield each way to store a result over operands that the region is the last to read.
+
+    `last_uses` gives by buffer the last step that reads it, as `last_uses_of`.
+    """
+    made = {program.steps[stage.step].writes[0] for stage in stages}
+    last = max(stage.step for stage in stages)
+    reads: dict[int, list[_Read]] = {}
+    for number, (choice, stage) in enumerate(zip(chosen, stages)):
+        for place, tensor in enumerate(program.steps[choice.step].reads):
+            buffer = program.tensors[tensor].buffer
+            if buffer is not None and tensor not in made:
+                reads.setdefault(buffer, []).append(_Read(number, choice, stage, place, tensor))
+    inside = {tensor for stage in stages for tensor in program.steps[stage.step].reads}
+    for buffer, readers in reads.items():
+        if last_uses[buffer] > last:
+            continue
+        for number, stage in enumerate(stages):
+            tensor = program.steps[stage.step].writes[0]
+            if tensor in results and stage.operand is None:
+                lags = [_lag(program, number, stage, read) for read in readers]
+                if None not in lags:
+                    lag = max(each for each in lags if each is not None)
+                    operands = tuple(dict.fromkeys(read.tensor for read in readers))
+                    if lag < 0:
+                        yield Replacement(tensor, operands)
+                    elif tensor not in inside:
+                        held = (lag // stage.period + 1) * stage.group
+                        yield Replacement(tensor, operands, lag, held)
+
+
+class _Read(NamedTuple):
+    """Operand of a stage, by its place among the step's; `number` is that of the stage."""
+
+    number: int
+    choice: StepSplit
+    stage: Stage
+    place: int
+    tensor: int
+
+
+def _lag(program: Program, number: int, writer: Stage, read: _Read) -> int | None:
+    """Return the ticks by which rows must be stored late, to be stored after the writer's kernel.
+
+    None if an operand cannot be replaced. Negative if rows may be stored by the kernel itself.
+    """
+    follows = read.choice.rows.follows(read.place) if read.choice.rows is not None else None
+    result, operand = program.tensors[program.steps[writer.step].writes[0]], program.tensors[read.tensor]
+    if follows is None or operand.offset or operand.dtype != result.dtype:
+        return None
+    if result.nbytes != operand.nbytes or program.buffers[operand.buffer].nbytes != operand.nbytes:
+        return None
+    if _layout(operand.shape, follows.axis) != _layout(result.shape, writer.axis):
+        return None
+    slope, low, _ = follows.pace(writer.group)
+    if slope != 1 or read.stage.period != writer.period:
+        return None
+    # a row of the operand is read last by the row of the reader that reaches furthest back to it
+    lag = read.stage.offset - low * writer.period - writer.offset
+    if lag < 0 or (lag == 0 and read.number < number):
+        return -1
+    return lag + 1 if read.number > number else lag
+
+
+def _layout(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
+    """Return the elements before, along and after an axis: rows of equal layouts lie at the same bytes."""
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def last_uses_of(program: Program) -> dict[int, int]:
+    """Return by buffer the last step that reads or writes it; the number after the last for what the caller needs."""
+    found: dict[int, int] = {}
+    for number, step in enumerate(program.steps):
+        for buffer in program.buffers_of(step.reads + step.writes):
+            found[buffer] = number
+    return found | dict.fromkeys(program.output_buffers(), len(program.steps))
+
+
+class Replaceable:
+    """Bound the bytes that regions save by a result in place of an operand.
+
+    `sizes`, `births` and `deaths` are those of the program's buffers; regions are of `longest` steps at most.
+    """
+
+    def __init__(
+        self, program: Program, sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int], longest: int
+    ):
+        self._sizes, self._births, self._longest = sizes, births, longest
+        #: by step: the buffers it is the last to read, and the largest it writes
+        self._dying = [
+            [buffer for buffer in program.buffers_of(step.reads) if deaths[buffer] == number + 1]
+            for number, step in enumerate(program.steps)
+        ]
+        self._written = [max((sizes[b] for b in program.buffers_of(step.writes)), default=0) for step in program.steps]
+        self._known: dict[int, list[int]] = {}
+
+    def most(self, first: int, end: int) -> int:
+        """Return an upper bound for the region of steps `first` up to `end`."""
+        if first not in self._known:
+            self._known[first] = list(self._all_from(first))
+        return self._known[first][end - first - 1]
+
+    def _all_from(self, first: int) -> Iterator[int]:
+        """Yield the bound of each region from `first`, one per end, up to the longest."""
+        operand = result = 0
+        for number in range(first, min(first + self._longest, len(self._written))):
+            dying = (self._sizes[buffer] for buffer in self._dying[number] if self._births[buffer] < first)
+            operand, result = max(operand, *dying, 0), max(result, self._written[number])
+            yield min(operand, result)

@@ -1,0 +1,78 @@
+"""Divide products over joined heads into a sum of one product per head.
+
+Imports TVM: only imported once a graph is transformed.
+"""
+
+from __future__ import annotations
+
+from tvm import relax
+from tvm.ir import GenericConst, IRModule
+
+from .restrict import Range, Restriction, Whole, common_factors, shape_of
+
+
+def divide_heads(module: IRModule) -> IRModule:
+    """Divide each product of `module` that can be; return the same object if there is none."""
+    mutator = _Divider(module)
+    main = mutator.visit_expr(module["main"])
+    if not mutator.divided:
+        return module
+    mutator.builder_.update_func(module.get_global_var("main"), main)
+    return relax.transform.DeadCodeElimination()(mutator.builder_.get())
+
+
+@relax.expr_functor.mutator
+class _Divider(relax.PyExprMutator):
+    """Replace products over joined heads, in the order of the bindings."""
+
+    def __init__(self, module: IRModule):
+        super().__init__(module)
+        function = module["main"]
+        self.values = {binding.var: binding.value for block in function.body.blocks for binding in block.bindings}
+        self.divided = 0
+        self.restriction = Restriction(self.values, self.builder_.emit, self.visit_expr)
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        if str(getattr(call.op, "name", "")) == "relax.matmul":
+            try:
+                return self._sum(call)
+            except Whole:
+                pass
+        return self.visit_expr_post_order(call)
+
+    def _sum(self, call: relax.Call) -> relax.Expr:
+        joined, weight = call.args
+        made = self.values.get(joined)
+        if not isinstance(weight, GenericConst) or len(shape_of(weight)) != 2 or not isinstance(made, relax.Call):
+            raise Whole("no product of a reshaped tensor with constants")
+        if str(getattr(made.op, "name", "")) != "relax.reshape":
+            raise Whole("no heads to join")
+        heads = made.args[0]
+        before, after = shape_of(heads), shape_of(joined)
+        (group,) = (inner for inner, outer in common_factors(before, after) if len(after) - 1 in outer)
+        axes = [axis for axis in group if before[axis] > 1]
+        features = shape_of(weight)[0]
+        if len(axes) < 2 or features != after[-1] or not self._is_product(heads):
+            raise Whole("nothing is joined")
+        count = before[axes[0]]
+        size = features // count
+        shape = (*after[:-1], size)
+        parts = []
+        for head in range(count):
+            part = self.restriction.part(heads, {axes[0]: Range(head, 1, drop=True)})
+            part = part if shape_of(part) == shape else self.builder_.emit(relax.op.reshape(part, shape))
+            share = self.restriction.part(weight, {0: Range(head * size, size)})
+            parts.append(self.builder_.emit(relax.op.matmul(part, share)))
+        self.divided += 1
+        total = parts[0]
+        for part in parts[1:-1]:
+            total = self.builder_.emit(relax.op.add(total, part))
+        return relax.op.add(total, parts[-1])
+
+    def _is_product(self, expr: relax.Expr) -> bool:
+        """Tell whether a tensor is a product of two that are computed, in another order of its axes."""
+        value = self.values.get(expr)
+        name = str(getattr(getattr(value, "op", None), "name", ""))
+        if name in ("relax.reshape", "relax.permute_dims"):
+            return self._is_product(value.args[0])
+        return name == "relax.matmul" and not any(isinstance(each, GenericConst) for each in value.args)
