@@ -100,10 +100,18 @@ def test_there_is_no_more_arithmetic_than_is_allowed():
 
 
 def test_what_cannot_be_split_is_left_as_it_was():
+    model = image_model([helper.make_node("ReduceMax", ["x"], ["y"], keepdims=1)], [])
+    _, found, best = found_and_split(model)
+    assert best is found
+
+
+def test_a_single_kernel_stores_its_rows_over_those_it_has_read():
     weights = [numpy_helper.from_array(np.ones((3, 3, 1, 1), "float32"), "w")]
     model = image_model([helper.make_node("Conv", ["x", "w"], ["y"])], weights)
     _, found, best = found_and_split(model)
-    assert best is found
+    plane = 3 * 16 * 16 * 4
+    assert found.footprint.arena == 2 * plane
+    assert best.footprint.arena < 1.1 * plane
 
 
 def test_the_same_splits_are_found_every_time():
