@@ -8,10 +8,15 @@ from typing import TypeVar
 import tvm_ffi
 from tvm import sym
 from tvm.ir import Call, Expr, TensorLoad, Var
-from tvm.tirx import And, IntImm
+from tvm.tirx import And, FloatImm, IntImm, Select
 from tvm.tirx.analysis import undefined_vars
 
 _Part = TypeVar("_Part")
+
+#: functions that `codegen/vector_math.py` writes as a polynomial each
+FUNCTIONS = ("tirx.exp", "tirx.sigmoid", "tirx.tanh", "tirx.erf")
+#: operations counted for one of these
+FUNCTION_COST = 8
 
 #: fields under which TIR's expressions and stores keep their children
 _PARTS = (
@@ -54,6 +59,23 @@ def loads(expr: object) -> list[TensorLoad]:
     found: list[TensorLoad] = []
     tvm_ffi.structural_walk(expr, (TensorLoad, found.append))
     return found
+
+
+def operations_of(expr: object) -> int:
+    """Count the arithmetic of a value, without that of its indices and conditions; a choice counts as one."""
+    if isinstance(expr, TensorLoad) or not isinstance(expr, Expr) or isinstance(expr, (Var, IntImm, FloatImm)):
+        return 0
+    if isinstance(expr, Select):
+        return 1 + operations_of(expr.true_value) + operations_of(expr.false_value)
+    if isinstance(expr, Call):
+        values = expr.args[1:] if is_choice(expr) else expr.args
+        return operation_cost(expr) + sum(map(operations_of, values))
+    return 1 + sum(map(operations_of, parts(expr)))
+
+
+def operation_cost(expr: object) -> int:
+    """Return the operations of one node of an expression: more for a function written as a polynomial."""
+    return FUNCTION_COST if isinstance(expr, Call) and getattr(expr.op, "name", "") in FUNCTIONS else 1
 
 
 def has_condition(expr: object) -> bool:
