@@ -8,6 +8,7 @@ from dataclasses import fields
 from ...errors import SequenceError, did_you_mean
 from ..base import Pass
 from ..graph.fold_constant import FoldConstant
+from ..graph.fuse_by_mapping import FuseByMapping
 from ..graph.fuse_operators import FuseOperators
 from ..graph.legalize import Legalize
 from ..graph.stock import STOCK_PASSES
@@ -26,8 +27,8 @@ CATALOGUE: dict[str, type[Pass]] = {
     kind.name: kind
     for kind in sorted(
         (
-            *STOCK_PASSES, CutSums, FoldConstant, FuseOperators, Layout, Legalize, Order, Rematerialise, Share,
-            SplitChannels, SplitRows, ToMixedPrecision,
+            *STOCK_PASSES, CutSums, FoldConstant, FuseByMapping, FuseOperators, Layout, Legalize, Order, Rematerialise,
+            Share, SplitChannels, SplitRows, ToMixedPrecision,
         ),
         key=lambda kind: kind.name,
     )
