@@ -114,6 +114,14 @@ def schedules(
     return Schedules(lambda: workspace_bytes(kernel), (each for one in serial for each in threaded(one, machine)))
 
 
+@memoise_by_structure
+def has_fast_schedule(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> bool:
+    """Tell whether a rule better than fused loops takes `kernel`."""
+    if split_by_range(kernel) is not None:
+        return True
+    return next(_fast(flatten_axes(kernel, repackable), repackable, machine), None) is not None
+
+
 def largest_default(kernels: Iterable[tuple[PrimFunc, Callable[[], int]]]) -> int:
     """Find the largest default workspace of kernels, in bytes.
 

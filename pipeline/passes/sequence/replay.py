@@ -15,6 +15,7 @@ from ...kernels.lower.specialise import specialise_kernels
 from ...kernels.schedule.tuned import Tuning
 from ...targets import Machine
 from ..base import ModulePass
+from ..graph.fuse_by_mapping import FuseByMapping
 from ..graph.fuse_operators import FuseOperators
 from ..program.layout import Layout
 from .apply import apply_program_passes
@@ -65,7 +66,7 @@ def lower_by_sequence(
         if not isinstance(each, ModulePass):
             continue
         try:
-            if isinstance(each, FuseOperators):
+            if isinstance(each, (FuseByMapping, FuseOperators)):
                 before, grouped, fused = module, each.group(module), True
             module = each.apply(module)
             if not fused:

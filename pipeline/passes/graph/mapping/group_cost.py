@@ -208,7 +208,9 @@ class _Fused:
 
     @property
     def workspace(self) -> int:
-        return sum(aligned(each, ALIGNMENT) for each in self._workspaces.values())
+        """Count the bytes of the buffers kept; single values stay in registers."""
+        found = [aligned(size, ALIGNMENT) for place, size in self._workspaces.items() if size > self._block(place).itemsize]
+        return sum(found)
 
     @property
     def untiled(self) -> int:
@@ -216,7 +218,7 @@ class _Fused:
         reductions = [place for place in self.places if self._block(place).reduces]
         if len({value for value, _ in reductions}) < 2:
             return 0
-        return sum(self._block(place).iterations for place in reductions if _is_product(self._block(place)))
+        return sum(self._block(place).iterations for place in reductions if is_product(self._block(place)))
 
     @property
     def in_place(self) -> frozenset[int]:
@@ -258,7 +260,7 @@ class _Fused:
         ]
 
 
-def _is_product(block: BlockAccesses) -> bool:
+def is_product(block: BlockAccesses) -> bool:
     """Tell whether a block sums products: two operands depend on the axes summed over."""
     summed = [each for each in block.accesses if any(axis >= block.spatial for dims in each.dims for axis in dims)]
     return block.reduces and len(summed) > 1

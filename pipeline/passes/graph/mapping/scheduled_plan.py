@@ -1,19 +1,119 @@
-"""Plan the fusion of a module by the model of its groups."""
+"""Plan the fusion of a module, and correct the model of groups by their schedules until the plan stands.
+
+    plan ─► groups with an unusual product ─► fused and scheduled ─► slower or larger than modelled? ─► plan again
+"""
 
 from __future__ import annotations
 
-from tvm.ir import IRModule
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from .fusion_plan import GroupCost, Plan, best_plan
-from .group_cost import model_of
-from .kernel_calls import CalledKernels
+from tvm import relax
+from tvm.ir import GenericConst, IRModule
+from tvm.tirx import PrimFunc
+
+from ....kernels.schedule.candidates import has_fast_schedule, schedules
+from ....program.mapping import MappingType
+from ....targets import Machine
+from .fusion_plan import GroupCost, Plan, best_plan, group_of
+from .group_cost import GroupModel, is_product, model_of
+from .kernel_calls import CalledKernels, write_groups
+
+#: plans made at most; in the last one, no group that turned out worse than modelled is taken
+ROUNDS = 5
+_MACHINE = Machine()
+
+
+@dataclass(frozen=True)
+class _Flaw:
+    """Needs of a scheduled group beyond the model's, which every larger group shares."""
+
+    workspace: int
+    untiled: int
 
 
 def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, redo: float) -> Plan:
+    """Find the plan of least peak, or of least time, in which a group does at most `redo` of its arithmetic again."""
+    modelled = lru_cache(None)(lambda group: model_of(called.calls, group))
+    flaws: dict[frozenset[int], _Flaw] = {}
+    sound: set[frozenset[int]] = set()
+    final = False
+
     def cost(group: frozenset[int]) -> GroupCost | None:
-        model = model_of(called.calls, group)
-        if model is None or model.redone > redo * model.arithmetic:
+        model = modelled(group)
+        if model is None or (len(group) > 1 and model.redone > redo * model.arithmetic):
             return None
+        for flawed, flaw in flaws.items():
+            if flawed <= group:
+                if final:
+                    return None
+                model = replace(
+                    model, untiled=max(model.untiled, flaw.untiled), workspace=max(model.workspace, flaw.workspace)
+                )
         return GroupCost(model.time, model.workspace, model.in_place)
 
-    return best_plan(called.values, cost, by_peak=by_peak)
+    for left in reversed(range(ROUNDS)):
+        final = left == 0
+        plan = best_plan(called.values, cost, by_peak=by_peak)
+        groups = [group_of(called.values, plan.exist, each) for each in sorted(plan.exist)]
+        doubtful = [group for group in groups if group not in sound and group not in flaws and _is_unusual(called, group)]
+        if not doubtful:
+            break
+        for group, kernel, constants in _fused(module, called, plan.exist, doubtful):
+            flaw = _flaw(called, group, kernel, constants, modelled(group))
+            if flaw is None:
+                sound.add(group)
+            else:
+                flaws[group] = flaw
+        if all(group in sound for group in doubtful):
+            break
+    return plan
+
+
+def _is_unusual(called: CalledKernels, group: frozenset[int]) -> bool:
+    """Tell whether rules might not take the group: it has more than one reduction, or a product amid index maps."""
+    if len(group) == 1:
+        return False
+    kernels = {each: called.calls.kernels[each] for each in sorted(group)}
+    reducing = [each for each, kernel in kernels.items() if kernel and any(block.reduces for block in kernel.blocks)]
+    if len(reducing) != 1:
+        return len(reducing) > 1
+    (place,) = reducing
+    if place != min(group) and any(
+        set(called.values.reads[reader] or ()) & group and reader <= place for reader in group
+    ):
+        return True  # a producer of the product's operand
+    return any(
+        kernel is not None and reader > place and kernel.mapping in (MappingType.REORGANISE, MappingType.SHUFFLE)
+        for reader, kernel in kernels.items()
+    )
+
+
+def _fused(
+    module: IRModule, called: CalledKernels, exist: frozenset[int], groups: list[frozenset[int]]
+) -> list[tuple[frozenset[int], PrimFunc, frozenset[int]]]:
+    """Fuse the groups; return each with its kernel and the numbers of its constant operands."""
+    grouped = write_groups(module, called, exist)
+    fused = relax.transform.FuseTIR()(grouped)
+    calls = {binding.var: binding.value for block in grouped["main"].body.blocks for binding in block.bindings}
+    found = []
+    for group in groups:
+        call = calls[called.bindings[max(group)].var]
+        constants = frozenset(number for number, each in enumerate(call.args) if isinstance(each, GenericConst))
+        found.append((group, fused[call.op.name_hint], constants))
+    return found
+
+
+def _flaw(
+    called: CalledKernels, group: frozenset[int], kernel: PrimFunc, constants: frozenset[int], model: GroupModel | None
+) -> _Flaw | None:
+    assert model is not None
+    # the fastest is taken: any program allows as much workspace as this kernel needs as TVM made it
+    way = next(iter(schedules(kernel, constants, _MACHINE).ways()))
+    workspace = way.workspace if way.workspace > _MACHINE.register_bytes * way.threads else 0
+    read = [each for value in sorted(group) if (each := called.calls.kernels[value]) is not None]
+    products = sum(block.iterations for each in read for block in each.blocks if is_product(block))
+    untiled = products if products and not has_fast_schedule(kernel, constants, _MACHINE) else 0
+    if workspace <= model.workspace and untiled <= model.untiled:
+        return None
+    return _Flaw(workspace, untiled)
