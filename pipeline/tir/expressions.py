@@ -78,6 +78,13 @@ def operation_cost(expr: object) -> int:
     return FUNCTION_COST if isinstance(expr, Call) and getattr(expr.op, "name", "") in FUNCTIONS else 1
 
 
+def is_costly(part: object) -> bool:
+    """Tell whether an expression or a statement calls one of FUNCTIONS."""
+    found: list[bool] = []
+    tvm_ffi.structural_walk(part, (Call, lambda call: found.append(getattr(call.op, "name", "") in FUNCTIONS)))
+    return any(found)
+
+
 def has_condition(expr: object) -> bool:
     """Tell whether part of `expr` runs only under a condition (`if_then_else`, as padding is written)."""
     found: list[bool] = []
