@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cached_property
 
+#: operations counted for a function that is written as a polynomial, such as an exponential
+FUNCTION_COST = 8
+
 
 class MappingType(IntEnum):
     """Relation of operand elements to result elements; a larger one is more complex."""

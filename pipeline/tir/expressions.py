@@ -8,15 +8,15 @@ from typing import TypeVar
 import tvm_ffi
 from tvm import sym
 from tvm.ir import Call, Expr, TensorLoad, Var
-from tvm.tirx import And, FloatImm, IntImm, Select
+from tvm.tirx import And, FloatImm, IntImm
 from tvm.tirx.analysis import undefined_vars
+
+from ..program.mapping import FUNCTION_COST
 
 _Part = TypeVar("_Part")
 
 #: functions that `codegen/vector_math.py` writes as a polynomial each
 FUNCTIONS = ("tirx.exp", "tirx.sigmoid", "tirx.tanh", "tirx.erf")
-#: operations counted for one of these
-FUNCTION_COST = 8
 
 #: fields under which TIR's expressions and stores keep their children
 _PARTS = (
@@ -62,14 +62,13 @@ def loads(expr: object) -> list[TensorLoad]:
 
 
 def operations_of(expr: object) -> int:
-    """Count the arithmetic of a value, without that of its indices and conditions; a choice counts as one."""
+    """Count the arithmetic of a value, without that of its indices; a choice by position counts as none."""
     if isinstance(expr, TensorLoad) or not isinstance(expr, Expr) or isinstance(expr, (Var, IntImm, FloatImm)):
         return 0
-    if isinstance(expr, Select):
-        return 1 + operations_of(expr.true_value) + operations_of(expr.false_value)
+    if is_choice(expr):
+        return sum(map(operations_of, expr.args[1:]))
     if isinstance(expr, Call):
-        values = expr.args[1:] if is_choice(expr) else expr.args
-        return operation_cost(expr) + sum(map(operations_of, values))
+        return operation_cost(expr) + sum(map(operations_of, expr.args))
     return 1 + sum(map(operations_of, parts(expr)))
 
 

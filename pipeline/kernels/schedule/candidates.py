@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cached_property, partial
 from typing import Protocol
 
@@ -31,6 +32,17 @@ from ..weights.repack import Repack
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
 _SCHEDULED = "passfit.scheduled"
+_Rule = Callable[[PrimFunc, frozenset[int], Machine], Iterator["Schedule"]]
+#: number of the rule that sums products along memory, where no tile fits
+_LAST_RULE = 3
+
+
+class Speed(IntEnum):
+    """Ways a reduction runs, fastest first: by its own rule, products summed by lanes, plain loops."""
+
+    FAST = 0
+    LANES = 1
+    LOOPS = 2
 
 
 @dataclass(frozen=True)
@@ -114,14 +126,6 @@ def schedules(
     return Schedules(lambda: workspace_bytes(kernel), (each for one in serial for each in threaded(one, machine)))
 
 
-@memoise_by_structure
-def has_fast_schedule(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> bool:
-    """Tell whether a rule better than fused loops takes `kernel`."""
-    if split_by_range(kernel) is not None:
-        return True
-    return next(_fast(flatten_axes(kernel, repackable), repackable, machine), None) is not None
-
-
 def largest_default(kernels: Iterable[tuple[PrimFunc, Callable[[], int]]]) -> int:
     """Find the largest default workspace of kernels, in bytes.
 
@@ -179,13 +183,29 @@ def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
 
 def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """Yield the first rule's schedule with a small workspace, if any."""
+    for schedule, _ in _first_rule(kernel, repackable, machine):
+        yield schedule
+
+
+def _first_rule(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[tuple[Schedule, int]]:
+    """Yield the schedule of the first rule that takes a kernel, if any, and the rule's rank."""
     if not _reduces(kernel):
         return  # each of them looks for a reduction
-    for rule in (partial(_lane_sums, one_operand=True), _windows, _tiles, _lane_sums):
+    rules: tuple[_Rule, ...] = (partial(_lane_sums, one_operand=True), _windows, _tiles, _lane_sums)
+    for rank, rule in enumerate(rules):
         for schedule in rule(kernel, repackable, machine):
             if schedule.workspace <= RULE_WORKSPACE:
-                yield schedule
+                yield schedule, rank
                 return
+
+
+@memoise_by_structure
+def reduction_speed(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Speed:
+    """Tell how fast the reductions of an unscheduled kernel run: by the rule that takes it."""
+    if not _reduces(kernel) or split_by_range(kernel) is not None:
+        return Speed.FAST
+    rank = next((rank for _, rank in _first_rule(flatten_axes(kernel, repackable), repackable, machine)), None)
+    return Speed.LOOPS if rank is None else Speed.LANES if rank == _LAST_RULE else Speed.FAST
 
 
 def _reduces(kernel: PrimFunc) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 #: states kept after each value
-WIDTH = 48
+WIDTH = 96
 
 
 @dataclass(frozen=True)

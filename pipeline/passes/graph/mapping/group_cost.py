@@ -1,4 +1,4 @@
-"""Model a group of kernels as one: bytes moved, arithmetic done again, workspace, products without register tiles.
+"""Model a group of kernels as one: bytes moved, arithmetic done again, workspace.
 
     relu ─► sum ─► divide          relu, read by both, is inlined: computed twice
       └─────────────►              sum keeps a buffer, and is computed inside the loops of `divide` that select its elements
@@ -15,9 +15,9 @@ from functools import cached_property
 
 from ....memory import ALIGNMENT
 from ....memory.liveness import aligned
-from ....program.mapping import BlockAccesses, Fusion, KernelAccesses, MappingType, fusion_of, through
+from ....program.mapping import FUNCTION_COST, BlockAccesses, Fusion, KernelAccesses, MappingType, fusion_of, through
 
-#: worth in bytes moved of an operation done again, of an iteration of a product without register tiles, of a kernel call
+#: worth in bytes moved of an operation done again, of an iteration of a reduction in plain loops, of a kernel call
 OPERATION, UNTILED, CALL = 0.25, 6.0, 1024.0
 #: most kernels in a group
 MOST_MEMBERS = 48
@@ -28,11 +28,13 @@ class KernelCalls:
     """Kernel calls of a graph, one per value: `reads` number the operands' values.
 
     A kernel that could not be read is None, and is never fused. `nbytes` are those of each value, weights included.
+    Values in `placed` are copies: alone, their parts are written in their place (see `share`).
     """
 
     kernels: tuple[KernelAccesses | None, ...]
     reads: tuple[tuple[int, ...] | None, ...]
     nbytes: tuple[int, ...]
+    placed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class GroupModel:
     """Modelled needs of a group.
 
     `moved` and `workspace` are in bytes; `arithmetic` counts operations if nothing is done again, `redone` those that
-    are, beyond what each kernel repeats alone; `untiled` counts iterations of products that lose their register tiles.
+    are, beyond what each kernel repeats alone; `untiled` counts iterations of reductions that lose their fast schedule,
+    which the schedule of the group tells, not this model.
     """
 
     moved: int
@@ -66,10 +69,10 @@ def model_of(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
     alone = [_Fused(calls, frozenset({each})) for each in sorted(group)]
     redone = fused.operations - sum(each.operations for each in alone)
     for producer, mapping in fused.edges():
-        if redone and fusion_of(producer, mapping) is Fusion.NEVER:
+        if redone > 0 and fusion_of(producer, mapping) is Fusion.NEVER:
             return None
     return GroupModel(
-        fused.moved, sum(each.arithmetic for each in alone), max(redone, 0), fused.untiled, fused.workspace, fused.in_place
+        fused.moved, sum(each.arithmetic for each in alone), max(redone, 0), 0, fused.workspace, fused.in_place
     )
 
 
@@ -78,8 +81,8 @@ def _alone(calls: KernelCalls, value: int) -> GroupModel:
     if kernel is None:
         return GroupModel(sum(calls.nbytes[each] for each in {*operands, value}), 0, 0, 0, 0, frozenset())
     single = _Fused(calls, frozenset({value}))
-    if kernel.copies and kernel.mapping <= MappingType.REORGANISE and len(operands) == 1:
-        return GroupModel(0, 0, 0, 0, 0, frozenset(operands), calls=0)  # another shape of the same memory
+    if value in calls.placed:
+        return GroupModel(0, 0, 0, 0, 0, frozenset(operands), calls=0)
     return GroupModel(single.moved, single.arithmetic, 0, 0, single.workspace, single.in_place)
 
 
@@ -147,10 +150,27 @@ class _Fused:
 
     def _inline(self, place: _Place) -> None:
         """Count the evaluations of an inlined value: LLVM moves it out of the inner loops that do not select it."""
+        if self._lies_in_result(place):
+            self.computed[place] = self._block(place).elements
+            return
         self.computed[place] = sum(
             round(self._around(reader) * math.prod(self._block(reader).extents[: 1 + max(frozenset().union(*dims), default=-1)]))
             for reader, forms in self._readers[place].items()
             for dims in forms
+        )
+
+    def _lies_in_result(self, place: _Place) -> bool:
+        """Tell whether `vector_reduction` computes a costly value once, in the place of the result."""
+        block, readers = self._block(place), self._readers[place]
+        same = tuple(frozenset({axis}) if extent > 1 else None for axis, extent in enumerate(block.extents))
+        return (
+            block.operations >= FUNCTION_COST
+            and len(readers) > 1
+            and self._block(self.result).extents == block.extents
+            and any(
+                len(dims) == len(same) and all(mine is None or mine == each for mine, each in zip(same, dims))
+                for dims in readers.get(self.result, ())
+            )
         )
 
     def _around(self, reader: _Place) -> float:
@@ -213,14 +233,6 @@ class _Fused:
         return sum(found)
 
     @property
-    def untiled(self) -> int:
-        """Count the iterations of products beside other reductions, which `tile_reduction` does not take."""
-        reductions = [place for place in self.places if self._block(place).reduces]
-        if len({value for value, _ in reductions}) < 2:
-            return 0
-        return sum(self._block(place).iterations for place in reductions if is_product(self._block(place)))
-
-    @property
     def in_place(self) -> frozenset[int]:
         """Return the outside values each result element reads only at its own place."""
         found = []
@@ -258,9 +270,3 @@ class _Fused:
             for operand, producer in enumerate(self.calls.reads[reader] or ())
             if producer in self.group
         ]
-
-
-def is_product(block: BlockAccesses) -> bool:
-    """Tell whether a block sums products: two operands depend on the axes summed over."""
-    summed = [each for each in block.accesses if any(axis >= block.spatial for dims in each.dims for axis in dims)]
-    return block.reduces and len(summed) > 1

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 from tvm import relax
 from tvm.ir import GenericConst, IRModule
+from tvm.tirx import PrimFunc
 
 from ....program import DTYPE_BYTES
-from ....program.mapping import KernelAccesses
+from ....program.mapping import KernelAccesses, MappingType
+from ....tir.in_place_analysis import analyse_sharing
 from ....tir.mapping_types import accesses_of
+from ....tir.memoise import memoise_by_structure
 from ..bound_groups import group_function, is_plain_call
 from .fusion_plan import Values, group_of
 from .group_cost import KernelCalls
@@ -44,7 +47,9 @@ def read_calls(module: IRModule) -> CalledKernels | None:
         reader.read(binding)
     outputs = frozenset(reader.existing(main.body.body))
     values = Values(tuple(reader.reads), tuple(reader.memory), frozenset(reader.exist), outputs)
-    return CalledKernels(values, KernelCalls(tuple(reader.kernels), values.reads, tuple(reader.nbytes)), reader.bindings)
+    placed = frozenset(number for number, binding in reader.bindings.items() if reader.is_placed(number, binding))
+    calls = KernelCalls(tuple(reader.kernels), values.reads, tuple(reader.nbytes), placed)
+    return CalledKernels(values, calls, reader.bindings)
 
 
 def write_groups(module: IRModule, called: CalledKernels, exist: frozenset[int]) -> IRModule:
@@ -116,6 +121,15 @@ class _Reader:
             self.exist.add(number)
             self.known[binding.var] = (number,)
 
+    def is_placed(self, number: int, binding: relax.VarBinding) -> bool:
+        """Tell whether a call only copies computed values, each to one place of its result."""
+        reads = self.reads[number] or ()
+        computed = all(self.reads[each] is not None for each in reads)
+        kernel = self.kernels[number]
+        if kernel is None or not kernel.copies or not (computed or kernel.mapping <= MappingType.REORGANISE):
+            return False
+        return _is_copy(self.module[binding.value.args[0]])
+
     def existing(self, expr: relax.Expr) -> tuple[int, ...]:
         """Return the values behind an expression, all of which must exist."""
         found = self.values(expr)
@@ -134,6 +148,11 @@ class _Reader:
                 self.known[expr] = (self.new(expr, None, weight=True),)
             return self.known[expr]
         return ()
+
+
+@memoise_by_structure
+def _is_copy(kernel: PrimFunc) -> bool:
+    return bool(analyse_sharing(kernel).copies)
 
 
 def _bytes_of(kind: object) -> int:

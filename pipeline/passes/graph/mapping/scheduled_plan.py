@@ -12,16 +12,20 @@ from tvm import relax
 from tvm.ir import GenericConst, IRModule
 from tvm.tirx import PrimFunc
 
-from ....kernels.schedule.candidates import has_fast_schedule, schedules
+from ....kernels.schedule.candidates import Speed, reduction_speed, schedules
 from ....program.mapping import MappingType
 from ....targets import Machine
+from ..fuse_operators import FuseOperators
+from ..fusion_barriers import groups, is_kernel_call
 from .fusion_plan import GroupCost, Plan, best_plan, group_of
-from .group_cost import GroupModel, is_product, model_of
+from .group_cost import GroupModel, model_of
 from .kernel_calls import CalledKernels, write_groups
 
 #: plans made at most; in the last one, no group that turned out worse than modelled is taken
 ROUNDS = 5
 _MACHINE = Machine()
+#: share of `UNTILED` an iteration takes longer than by its own rule
+_SLOWER = {Speed.FAST: 0.0, Speed.LANES: 1 / 24, Speed.LOOPS: 1.0}
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,20 @@ class _Flaw:
     untiled: int
 
 
+@dataclass(frozen=True)
+class _Scheduled:
+    """A fused kernel, and the numbers of its constant operands."""
+
+    kernel: PrimFunc
+    constants: frozenset[int]
+
+
 def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, redo: float) -> Plan:
     """Find the plan of least peak, or of least time, in which a group does at most `redo` of its arithmetic again."""
     modelled = lru_cache(None)(lambda group: model_of(called.calls, group))
     flaws: dict[frozenset[int], _Flaw] = {}
     sound: set[frozenset[int]] = set()
+    by_rules = existing_by_rules(module, called)
     final = False
 
     def cost(group: frozenset[int]) -> GroupCost | None:
@@ -54,13 +67,13 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
 
     for left in reversed(range(ROUNDS)):
         final = left == 0
-        plan = best_plan(called.values, cost, by_peak=by_peak)
-        groups = [group_of(called.values, plan.exist, each) for each in sorted(plan.exist)]
-        doubtful = [group for group in groups if group not in sound and group not in flaws and _is_unusual(called, group)]
+        plan = best_plan(called.values, cost, by_peak=by_peak, others=(by_rules,))
+        found = [group_of(called.values, plan.exist, each) for each in sorted(plan.exist)]
+        doubtful = [group for group in found if group not in sound and group not in flaws and _is_unusual(called, group)]
         if not doubtful:
             break
-        for group, kernel, constants in _fused(module, called, plan.exist, doubtful):
-            flaw = _flaw(called, group, kernel, constants, modelled(group))
+        for group, fused in _fused(module, called, plan.exist, doubtful):
+            flaw = _flaw(module, called, group, fused, modelled(group))
             if flaw is None:
                 sound.add(group)
             else:
@@ -68,6 +81,14 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         if all(group in sound for group in doubtful):
             break
     return plan
+
+
+def existing_by_rules(module: IRModule, called: CalledKernels) -> frozenset[int]:
+    """Return the values that exist if TVM's rules fuse: a plan that is never to be beaten by."""
+    numbers = {binding.var: number for number, binding in called.bindings.items()}
+    variables = [binding.var for block in module["main"].body.blocks for binding in block.bindings if is_kernel_call(binding.value)]
+    results = {variables[max(members)] for members in groups(module, FuseOperators().group)}
+    return frozenset(numbers[each] for each in results if each in numbers) | called.values.exist
 
 
 def _is_unusual(called: CalledKernels, group: frozenset[int]) -> bool:
@@ -91,8 +112,8 @@ def _is_unusual(called: CalledKernels, group: frozenset[int]) -> bool:
 
 def _fused(
     module: IRModule, called: CalledKernels, exist: frozenset[int], groups: list[frozenset[int]]
-) -> list[tuple[frozenset[int], PrimFunc, frozenset[int]]]:
-    """Fuse the groups; return each with its kernel and the numbers of its constant operands."""
+) -> list[tuple[frozenset[int], _Scheduled]]:
+    """Fuse the groups; return each with its kernel."""
     grouped = write_groups(module, called, exist)
     fused = relax.transform.FuseTIR()(grouped)
     calls = {binding.var: binding.value for block in grouped["main"].body.blocks for binding in block.bindings}
@@ -100,20 +121,31 @@ def _fused(
     for group in groups:
         call = calls[called.bindings[max(group)].var]
         constants = frozenset(number for number, each in enumerate(call.args) if isinstance(each, GenericConst))
-        found.append((group, fused[call.op.name_hint], constants))
+        found.append((group, _Scheduled(fused[call.op.name_hint], constants)))
     return found
 
 
 def _flaw(
-    called: CalledKernels, group: frozenset[int], kernel: PrimFunc, constants: frozenset[int], model: GroupModel | None
+    module: IRModule, called: CalledKernels, group: frozenset[int], fused: _Scheduled, model: GroupModel | None
 ) -> _Flaw | None:
     assert model is not None
     # the fastest is taken: any program allows as much workspace as this kernel needs as TVM made it
-    way = next(iter(schedules(kernel, constants, _MACHINE).ways()))
+    way = next(iter(schedules(fused.kernel, fused.constants, _MACHINE).ways()))
     workspace = way.workspace if way.workspace > _MACHINE.register_bytes * way.threads else 0
-    read = [each for value in sorted(group) if (each := called.calls.kernels[value]) is not None]
-    products = sum(block.iterations for each in read for block in each.blocks if is_product(block))
-    untiled = products if products and not has_fast_schedule(kernel, constants, _MACHINE) else 0
+    speed = reduction_speed(fused.kernel, fused.constants, _MACHINE)
+    slowed = sum(_iterations(called, each) for each in group if _speed_alone(module, called, each) < speed)
+    untiled = round(slowed * _SLOWER[speed])
     if workspace <= model.workspace and untiled <= model.untiled:
         return None
     return _Flaw(workspace, untiled)
+
+
+def _iterations(called: CalledKernels, value: int) -> int:
+    kernel = called.calls.kernels[value]
+    return sum(block.iterations for block in kernel.blocks if block.reduces) if kernel else 0
+
+
+def _speed_alone(module: IRModule, called: CalledKernels, value: int) -> Speed:
+    call = called.bindings[value].value
+    constants = frozenset(number for number, each in enumerate(call.args[1].fields) if isinstance(each, GenericConst))
+    return reduction_speed(module[call.args[0]], constants, _MACHINE)
