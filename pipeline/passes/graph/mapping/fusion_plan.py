@@ -101,7 +101,7 @@ def evaluated(values: Values, cost: Cost, exist: frozenset[int]) -> Plan | None:
         assert found is not None
         time += found.time
         live = [each for each in range(result) if last[each] >= result and (each in exist or values.reads[each] is None)]
-        saved = any(last[each] == result for each in found.in_place)
+        saved = any(last[each] == result for each in found.in_place if each in live)
         peak = max(peak, sum(values.nbytes[each] for each in live) + found.workspace + (0 if saved else values.nbytes[result]))
     return Plan(exist, time, peak, proved=False)
 
@@ -192,7 +192,7 @@ class _Search:
         """Count the bytes of existing values while the group of `value` runs."""
         live = (frontier | self._operands_of(pending)) & ~pending
         needed = self._operands_of(rest)
-        saved = any(self.last[each] <= value and not needed >> each & 1 for each in cost.in_place)
+        saved = any(live >> each & 1 and self.last[each] <= value and not needed >> each & 1 for each in cost.in_place)
         held = sum(self.values.nbytes[each] for each in _bits(live))
         return held + cost.workspace + (0 if saved else self.values.nbytes[value])
 
