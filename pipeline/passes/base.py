@@ -72,6 +72,25 @@ class ModulePass(Pass):
         return (cls(),)
 
 
+class FusionPass(ModulePass):
+    """Group kernel calls into functions, each of which becomes one kernel."""
+
+    levels: ClassVar[frozenset[Level]] = frozenset({Level.KERNELS})
+
+    def apply(self, module: IRModule) -> IRModule:
+        return self.fused(self.group(module))
+
+    def group(self, module: IRModule) -> IRModule:
+        """Return the module with the calls of each future kernel in a function."""
+        raise NotImplementedError
+
+    def fused(self, grouped: IRModule) -> IRModule:
+        """Make a kernel of each group."""
+        from tvm import relax
+
+        return relax.transform.FuseTIR()(grouped)
+
+
 class LoweredPass(Pass):
     """Transform a lowered program together with its kernels and weights."""
 

@@ -33,8 +33,6 @@ from ..weights.repack import Repack
 RULE_WORKSPACE = 4096
 _SCHEDULED = "passfit.scheduled"
 _Rule = Callable[[PrimFunc, frozenset[int], Machine], Iterator["Schedule"]]
-#: number of the rule that sums products along memory, where no tile fits
-_LAST_RULE = 3
 
 
 class Speed(IntEnum):
@@ -49,13 +47,15 @@ class Speed(IntEnum):
 class Schedule:
     """A scheduled kernel with its needs.
 
-    `workspace` is in bytes, `repacks` are the weight layouts it reads, `threads` is how many run it.
+    `workspace` is in bytes, `repacks` are the weight layouts it reads, `threads` is how many run it, `speed` that of
+    its reductions, if it has any.
     """
 
     kernel: PrimFunc
     workspace: int
     repacks: tuple[Repack, ...] = ()
     threads: int = 1
+    speed: Speed = Speed.LOOPS
 
     @cached_property
     def sharing(self) -> Sharing:
@@ -165,7 +165,7 @@ def _serial(
     ranges = split_by_range(kernel)
     if ranges is not None:
         flat = ranges if fixed_shapes else flatten_axes(ranges)
-        yield Schedule(with_shapes_of(ranges, flat, flat), 0)
+        yield Schedule(with_shapes_of(ranges, flat, flat), 0, speed=Speed.FAST)
         return
     flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
     for schedule in _fastest_first(flat, repackable, machine):
@@ -183,29 +183,17 @@ def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
 
 def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """Yield the first rule's schedule with a small workspace, if any."""
-    for schedule, _ in _first_rule(kernel, repackable, machine):
-        yield schedule
-
-
-def _first_rule(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[tuple[Schedule, int]]:
-    """Yield the schedule of the first rule that takes a kernel, if any, and the rule's rank."""
     if not _reduces(kernel):
         return  # each of them looks for a reduction
-    rules: tuple[_Rule, ...] = (partial(_lane_sums, one_operand=True), _windows, _tiles, _lane_sums)
-    for rank, rule in enumerate(rules):
+    rules: tuple[tuple[_Rule, Speed], ...] = (
+        (partial(_lane_sums, one_operand=True), Speed.FAST), (_windows, Speed.FAST), (_tiles, Speed.FAST),
+        (_lane_sums, Speed.LANES),
+    )  # fmt: skip
+    for rule, speed in rules:
         for schedule in rule(kernel, repackable, machine):
             if schedule.workspace <= RULE_WORKSPACE:
-                yield schedule, rank
+                yield replace(schedule, speed=speed)
                 return
-
-
-@memoise_by_structure
-def reduction_speed(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Speed:
-    """Tell how fast the reductions of an unscheduled kernel run: by the rule that takes it."""
-    if not _reduces(kernel) or split_by_range(kernel) is not None:
-        return Speed.FAST
-    rank = next((rank for _, rank in _first_rule(flatten_axes(kernel, repackable), repackable, machine)), None)
-    return Speed.LOOPS if rank is None else Speed.LANES if rank == _LAST_RULE else Speed.FAST
 
 
 def _reduces(kernel: PrimFunc) -> bool:

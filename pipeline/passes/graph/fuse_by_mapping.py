@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..base import Level, ModulePass
+from ..base import FusionPass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +19,7 @@ OBJECTIVES = ("ram", "latency")
 
 
 @dataclass(frozen=True)
-class FuseByMapping(ModulePass):
+class FuseByMapping(FusionPass):
     """Fuse wherever an index map will do: reductions with their readers, transposes, slices and the like with neighbours.
 
     `objective` is one of OBJECTIVES. A kernel does at most `redo` percent of its arithmetic again.
@@ -27,7 +27,6 @@ class FuseByMapping(ModulePass):
 
     name = "fuse-by-mapping"
     summary = "fuse kernels by how their elements map, as a cost model plans it, also across reductions and index maps"
-    levels = frozenset({Level.KERNELS})
 
     objective: str = "ram"
     redo: int = 100
@@ -42,10 +41,8 @@ class FuseByMapping(ModulePass):
         return tuple(cls(objective, redo) for objective in OBJECTIVES for redo in (100, 0))
 
     def apply(self, module: IRModule) -> IRModule:
-        from tvm import relax
-
         grouped = self.group(module)
-        return module if grouped is module else relax.transform.FuseTIR()(grouped)
+        return module if grouped is module else self.fused(grouped)
 
     def group(self, module: IRModule) -> IRModule:
         """Group the calls of each future kernel into a function; `FuseTIR` makes it a kernel."""

@@ -8,7 +8,7 @@ ones: its group is the value and all that do not exist on the way, repeated in e
 form no circle, each has one result, and the plan's cost is the sum of theirs, its peak the largest of their steps.
 
 Values are decided in order. All that later decisions depend on are the values that do not exist and are still to be
-read (`pending`); of equal ones the cheaper is kept, or the front of peak and cost. Beyond WIDTH states the worst are
+read (`pending`); of equal ones the cheaper is kept, or the front of peak, workspace and time. Beyond WIDTH states the worst are
 dropped, and the plan is not proved. After IOS (Ding et al., MLSys 2021) and Gao et al. (2025), who search such states.
 """
 
@@ -49,12 +49,21 @@ class Values:
 
 @dataclass(frozen=True)
 class Plan:
-    """Existing values, inputs excluded, with the modelled `time` and `peak`; `proved` to be the best of all."""
+    """Existing values, inputs excluded, with the modelled time, peak and largest workspace; `proved` the best of all.
+
+    Peak and workspace are added: a workspace lies beside the arena, one for all kernels.
+    """
 
     exist: frozenset[int]
     time: float
     peak: int
+    workspace: int = 0
     proved: bool = True
+
+    def order(self, by_peak: bool) -> tuple[float, float]:
+        """Return the key that the better plan has less of."""
+        ram = self.peak + self.workspace
+        return (ram, self.time) if by_peak else (self.time, ram)
 
 
 #: cost of the group of some values, the last one its result; None if it is not legal
@@ -73,7 +82,7 @@ def group_of(values: Values, exist: frozenset[int], result: int) -> frozenset[in
 
 
 def best_plan(values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH, others: Sequence[frozenset[int]] = ()) -> Plan:
-    """Find the existing values of least (peak, time), or of least (time, peak) unless `by_peak`.
+    """Find the existing values of least (ram, time), or of least (time, ram) unless `by_peak`.
 
     A group is legal if its cost, and that of every value in it, is known. The plan is no worse than that in which
     everything exists, and than those of `others` that are legal.
@@ -82,7 +91,7 @@ def best_plan(values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH, 
     found = search.run()
     everything = frozenset(each for each, reads in enumerate(values.reads) if reads is not None)
     known = [plan for exist in (everything, *others) if (plan := evaluated(values, cost, exist)) is not None]
-    return min((found, *known), key=lambda plan: (plan.peak, plan.time) if by_peak else (plan.time, plan.peak))
+    return min((found, *known), key=lambda plan: plan.order(by_peak))
 
 
 def evaluated(values: Values, cost: Cost, exist: frozenset[int]) -> Plan | None:
@@ -95,22 +104,23 @@ def evaluated(values: Values, cost: Cost, exist: frozenset[int]) -> Plan | None:
                 return None
             for each in values.reads[member] or ():
                 last[each] = max(last[each], result)
-    time, peak = 0.0, 0
+    time, peak, workspace = 0.0, 0, 0
     for result, group in groups.items():
         found = cost(group)
         assert found is not None
-        time += found.time
+        time, workspace = time + found.time, max(workspace, found.workspace)
         live = [each for each in range(result) if last[each] >= result and (each in exist or values.reads[each] is None)]
         saved = any(last[each] == result for each in found.in_place if each in live)
-        peak = max(peak, sum(values.nbytes[each] for each in live) + found.workspace + (0 if saved else values.nbytes[result]))
-    return Plan(exist, time, peak, proved=False)
+        peak = max(peak, sum(values.nbytes[each] for each in live) + (0 if saved else values.nbytes[result]))
+    return Plan(exist, time, peak, workspace, proved=False)
 
 
 @dataclass(frozen=True)
 class _Partial:
-    """Decisions up to a value: peak and time so far, and what exists, as a linked list."""
+    """Decisions up to a value: peak, workspace and time so far, and what exists, as a linked list."""
 
     peak: int
+    workspace: int
     time: float
     exist: tuple | None
 
@@ -134,7 +144,7 @@ class _Search:
         self._cost = lru_cache(None)(lambda group: cost(frozenset(_bits(group))))
 
     def run(self) -> Plan:
-        states: dict[int, list[_Partial]] = {0: [_Partial(0, 0.0, None)]}
+        states: dict[int, list[_Partial]] = {0: [_Partial(0, 0, 0.0, None)]}
         frontier = 0  # values before the present one that are read by it or later, or are outputs
         for value in range(len(self.computed)):
             frontier = sum(1 << each for each in _bits(frontier) if self.last[each] >= value)
@@ -143,10 +153,11 @@ class _Search:
             if self.last[value] > value:
                 frontier |= 1 << value
         best = min((each for found in states.values() for each in found), key=self._order)
-        return Plan(frozenset(_unlinked(best.exist)), best.time, best.peak, self.proved)
+        return Plan(frozenset(_unlinked(best.exist)), best.time, best.peak, best.workspace, self.proved)
 
     def _order(self, partial: _Partial) -> tuple:
-        return (partial.peak, partial.time) if self.by_peak else (partial.time, partial.peak)
+        ram = partial.peak + partial.workspace
+        return (ram, partial.time) if self.by_peak else (partial.time, ram)
 
     def _decided(self, states: dict[int, list[_Partial]], value: int, frontier: int) -> dict[int, list[_Partial]]:
         following: dict[int, list[_Partial]] = {}
@@ -158,7 +169,9 @@ class _Search:
             rest = self._still_pending(pending, value)
             step = self._step_bytes(value, frontier, pending, rest, cost)
             for each in found:
-                made = _Partial(max(each.peak, step), each.time + cost.time, (value, each.exist))
+                made = _Partial(
+                    max(each.peak, step), max(each.workspace, cost.workspace), each.time + cost.time, (value, each.exist)
+                )
                 self._keep(following.setdefault(rest, []), made)
             if value not in self.values.exist and value not in self.values.outputs and self.last[value] > value:
                 more = self._still_pending(pending | 1 << value, value)
@@ -194,18 +207,20 @@ class _Search:
         needed = self._operands_of(rest)
         saved = any(live >> each & 1 and self.last[each] <= value and not needed >> each & 1 for each in cost.in_place)
         held = sum(self.values.nbytes[each] for each in _bits(live))
-        return held + cost.workspace + (0 if saved else self.values.nbytes[value])
+        return held + (0 if saved else self.values.nbytes[value])
 
     def _keep(self, front: list[_Partial], made: _Partial) -> None:
         """Add a partial plan to those of one state, unless one of them is as good."""
-        if not self.by_peak:
-            if not front or self._order(made) < self._order(front[0]):
-                front[:] = [made]
+        if any(self._as_good(each, made) for each in front):
             return
-        if any(each.peak <= made.peak and each.time <= made.time for each in front):
-            return
-        front[:] = [each for each in front if made.peak > each.peak or made.time > each.time]
+        front[:] = [each for each in front if not self._as_good(made, each)]
         front.append(made)
+
+    def _as_good(self, one: _Partial, other: _Partial) -> bool:
+        """Tell whether no continuation of `other` is better than that of `one`."""
+        if not self.by_peak and one.time != other.time:
+            return one.time < other.time
+        return one.peak <= other.peak and one.workspace <= other.workspace and one.time <= other.time
 
     def _narrowed(self, states: dict[int, list[_Partial]], value: int) -> dict[int, list[_Partial]]:
         if len(states) <= self.width:
@@ -214,9 +229,9 @@ class _Search:
 
         def promise(state: tuple[int, list[_Partial]]) -> tuple:
             pending, found = state
-            peak, time = min((each.peak, each.time) if self.by_peak else (0, each.time) for each in found)
+            ram, time = min((each.peak + each.workspace if self.by_peak else 0, each.time) for each in found)
             owed = sum(cost.time for each in self._ends(pending) if (cost := self._cost(self._group(each, pending))))
-            return peak, time + owed, pending
+            return ram, time + owed, pending
 
         kept = sorted(states.items(), key=promise)[: self.width]
         if all(pending for pending, _ in kept) and 0 in states:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -12,7 +14,7 @@ from tvm import relax
 from tvm.ir import GenericConst, IRModule
 from tvm.tirx import PrimFunc
 
-from ....kernels.schedule.candidates import Speed, reduction_speed, schedules
+from ....kernels.schedule.candidates import Schedule, Speed, schedules
 from ....program.mapping import MappingType
 from ....targets import Machine
 from ..fuse_operators import FuseOperators
@@ -21,16 +23,16 @@ from .fusion_plan import GroupCost, Plan, best_plan, group_of
 from .group_cost import GroupModel, model_of
 from .kernel_calls import CalledKernels, write_groups
 
-#: plans made at most; in the last one, no group that turned out worse than modelled is taken
-ROUNDS = 5
+#: plans at most; in the last one, no group is taken that was not scheduled, or was worse than modelled
+ROUNDS = 6
 _MACHINE = Machine()
 #: share of `UNTILED` an iteration takes longer than by its own rule
-_SLOWER = {Speed.FAST: 0.0, Speed.LANES: 1 / 24, Speed.LOOPS: 1.0}
+_SLOWER = {Speed.LANES: 1 / 24, Speed.LOOPS: 1.0}
 
 
 @dataclass(frozen=True)
 class _Flaw:
-    """Needs of a scheduled group beyond the model's, which every larger group shares."""
+    """Needs of a scheduled group beyond the model's, which every group of the same culprits shares."""
 
     workspace: int
     untiled: int
@@ -49,6 +51,7 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
     modelled = lru_cache(None)(lambda group: model_of(called.calls, group))
     flaws: dict[frozenset[int], _Flaw] = {}
     sound: set[frozenset[int]] = set()
+    seen: set[frozenset[int]] = set()
     by_rules = existing_by_rules(module, called)
     final = False
 
@@ -56,10 +59,10 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         model = modelled(group)
         if model is None or (len(group) > 1 and model.redone > redo * model.arithmetic):
             return None
-        for flawed, flaw in flaws.items():
-            if flawed <= group:
-                if final:
-                    return None
+        if final and group not in sound and _is_unusual(called, group):
+            return GroupCost(math.inf, sys.maxsize)  # on the way to a group that stands, no group of its own
+        for culprits, flaw in flaws.items():
+            if culprits <= group:
                 model = replace(
                     model, untiled=max(model.untiled, flaw.untiled), workspace=max(model.workspace, flaw.workspace)
                 )
@@ -69,15 +72,16 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         final = left == 0
         plan = best_plan(called.values, cost, by_peak=by_peak, others=(by_rules,))
         found = [group_of(called.values, plan.exist, each) for each in sorted(plan.exist)]
-        doubtful = [group for group in found if group not in sound and group not in flaws and _is_unusual(called, group)]
+        doubtful = [group for group in found if group not in seen and _is_unusual(called, group)]
         if not doubtful:
             break
+        seen.update(doubtful)
         for group, fused in _fused(module, called, plan.exist, doubtful):
             flaw = _flaw(module, called, group, fused, modelled(group))
             if flaw is None:
                 sound.add(group)
             else:
-                flaws[group] = flaw
+                flaws[_culprits(called, group)] = flaw
         if all(group in sound for group in doubtful):
             break
     return plan
@@ -95,8 +99,7 @@ def _is_unusual(called: CalledKernels, group: frozenset[int]) -> bool:
     """Tell whether rules might not take the group: it has more than one reduction, or a product amid index maps."""
     if len(group) == 1:
         return False
-    kernels = {each: called.calls.kernels[each] for each in sorted(group)}
-    reducing = [each for each, kernel in kernels.items() if kernel and any(block.reduces for block in kernel.blocks)]
+    reducing = _reducing(called, group)
     if len(reducing) != 1:
         return len(reducing) > 1
     (place,) = reducing
@@ -105,9 +108,24 @@ def _is_unusual(called: CalledKernels, group: frozenset[int]) -> bool:
     ):
         return True  # a producer of the product's operand
     return any(
-        kernel is not None and reader > place and kernel.mapping in (MappingType.REORGANISE, MappingType.SHUFFLE)
-        for reader, kernel in kernels.items()
+        (kernel := called.calls.kernels[reader]) is not None
+        and reader > place
+        and kernel.mapping in (MappingType.REORGANISE, MappingType.SHUFFLE)
+        for reader in group
     )
+
+
+def _reducing(called: CalledKernels, group: frozenset[int]) -> frozenset[int]:
+    return frozenset(each for each in group if _iterations(called, each))
+
+
+def _culprits(called: CalledKernels, group: frozenset[int]) -> frozenset[int]:
+    """Return the members that keep a group from a fast schedule: its reductions, or the one with what comes before."""
+    reducing = _reducing(called, group)
+    if len(reducing) != 1:
+        return reducing or group
+    before = frozenset(each for each in group if each <= max(reducing))
+    return before if len(before) > 1 else group
 
 
 def _fused(
@@ -129,12 +147,12 @@ def _flaw(
     module: IRModule, called: CalledKernels, group: frozenset[int], fused: _Scheduled, model: GroupModel | None
 ) -> _Flaw | None:
     assert model is not None
-    # the fastest is taken: any program allows as much workspace as this kernel needs as TVM made it
-    way = next(iter(schedules(fused.kernel, fused.constants, _MACHINE).ways()))
+    way = _first_way(fused.kernel, fused.constants)
     workspace = way.workspace if way.workspace > _MACHINE.register_bytes * way.threads else 0
-    speed = reduction_speed(fused.kernel, fused.constants, _MACHINE)
-    slowed = sum(_iterations(called, each) for each in group if _speed_alone(module, called, each) < speed)
-    untiled = round(slowed * _SLOWER[speed])
+    untiled = 0
+    if way.speed > Speed.FAST:
+        slowed = sum(_iterations(called, each) for each in group if _speed_alone(module, called, each) < way.speed)
+        untiled = round(slowed * _SLOWER[way.speed])
     if workspace <= model.workspace and untiled <= model.untiled:
         return None
     return _Flaw(workspace, untiled)
@@ -148,4 +166,9 @@ def _iterations(called: CalledKernels, value: int) -> int:
 def _speed_alone(module: IRModule, called: CalledKernels, value: int) -> Speed:
     call = called.bindings[value].value
     constants = frozenset(number for number, each in enumerate(call.args[1].fields) if isinstance(each, GenericConst))
-    return reduction_speed(module[call.args[0]], constants, _MACHINE)
+    return _first_way(module[call.args[0]], constants).speed
+
+
+def _first_way(kernel: PrimFunc, constants: frozenset[int]) -> Schedule:
+    """Return the fastest schedule; any program allows as much workspace as the kernel needs as TVM made it."""
+    return next(iter(schedules(kernel, constants, _MACHINE).ways()))
