@@ -32,7 +32,6 @@ from ..weights.repack import Repack
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
 _SCHEDULED = "passfit.scheduled"
-_Rule = Callable[[PrimFunc, frozenset[int], Machine], Iterator["Schedule"]]
 
 
 class Speed(IntEnum):
@@ -165,7 +164,7 @@ def _serial(
     ranges = split_by_range(kernel)
     if ranges is not None:
         flat = ranges if fixed_shapes else flatten_axes(ranges)
-        yield Schedule(with_shapes_of(ranges, flat, flat), 0, speed=Speed.FAST)
+        yield Schedule(with_shapes_of(ranges, flat, flat), 0)
         return
     flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
     for schedule in _fastest_first(flat, repackable, machine):
@@ -185,14 +184,10 @@ def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Ite
     """Yield the first rule's schedule with a small workspace, if any."""
     if not _reduces(kernel):
         return  # each of them looks for a reduction
-    rules: tuple[tuple[_Rule, Speed], ...] = (
-        (partial(_lane_sums, one_operand=True), Speed.FAST), (_windows, Speed.FAST), (_tiles, Speed.FAST),
-        (_lane_sums, Speed.LANES),
-    )  # fmt: skip
-    for rule, speed in rules:
+    for rule in (partial(_lane_sums, one_operand=True), _windows, _tiles, _lane_sums):
         for schedule in rule(kernel, repackable, machine):
             if schedule.workspace <= RULE_WORKSPACE:
-                yield replace(schedule, speed=speed)
+                yield schedule
                 return
 
 
@@ -206,7 +201,7 @@ def _windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) ->
     with suppress(Unknown):
         slid = sliding_window(inlined(kernel), machine)
         if slid is not None:
-            yield Schedule(slid, held_bytes(slid))
+            yield Schedule(slid, held_bytes(slid), speed=Speed.FAST)
 
 
 def _tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
@@ -217,7 +212,8 @@ def _tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> It
             return
         if tiled.lanes == 1:
             yield from _lane_sums(kernel, repackable, machine)
-        yield Schedule(tiled.kernel, workspace_bytes(tiled.kernel), tiled.repacks)
+        speed = Speed.FAST if tiled.lanes > 1 else Speed.LANES
+        yield Schedule(tiled.kernel, workspace_bytes(tiled.kernel), tiled.repacks, speed=speed)
 
 
 def _lane_sums(
@@ -225,4 +221,4 @@ def _lane_sums(
 ) -> Iterator[Schedule]:
     along = vector_reduction(kernel, one_operand=one_operand)
     if along is not None:
-        yield Schedule(along, workspace_bytes(along))
+        yield Schedule(along, workspace_bytes(along), speed=Speed.FAST if one_operand else Speed.LANES)
