@@ -87,7 +87,7 @@ def _step(step: str, x, first, axes: list[int], seed: int):
 
 
 @pytest.mark.parametrize("spec", SPECS)
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(graph=graphs())
 def test_fusing_changes_no_result(spec: str, graph: tuple[tuple[int, ...], Callable]):
     from passfit.kernels.lower.schedule_program import schedule_program
@@ -172,3 +172,56 @@ def test_the_plan_is_no_worse_than_that_of_the_rules_by_the_same_model(spec: str
     rules = evaluated(called.values, cost, existing_by_rules(module, called))
     assert rules is not None
     assert ((plan.peak, plan.time) <= (rules.peak, rules.time)) if by_peak else plan.time <= rules.time
+
+
+@st.composite
+def typed_graphs(draw: st.DrawFn) -> tuple[tuple[int, ...], Callable]:
+    """A shape of any rank, and a body of steps in a dtype, from and to float32."""
+    from tvm import relax
+
+    op, emit = relax.op, lambda x: relax.BlockBuilder.current().emit(x)
+    shape = tuple(draw(st.lists(st.sampled_from([1, 2, 3, 5, 8]), min_size=1, max_size=5)))
+    dtype = draw(st.sampled_from(["int32", "int64", "uint8", "float16", "float64", "int8"]))
+    steps = draw(st.lists(st.sampled_from(("double", "sum", "max", "permute", "half", "join", "spread", "flat")), min_size=2, max_size=6))
+    places = [draw(st.integers(0, 4)) for _ in steps]
+
+    def step(kind: str, x, place: int):
+        extents = [int(extent) for extent in x.ty.shape]
+        axis = place % len(extents)
+        order = [*range(axis + 1, len(extents)), *range(axis + 1)]
+        made: dict[str, Callable] = {
+            "double": lambda: op.add(x, x),
+            "sum": lambda: op.add(x, op.sum(x, [axis], True)),
+            "max": lambda: op.max(x, [axis], True),
+            "permute": lambda: op.permute_dims(x, order),
+            "half": lambda: op.strided_slice(x, [axis], [0], [(extents[axis] + 1) // 2]),
+            "join": lambda: op.concat([x, op.maximum(x, relax.const(1, dtype))], axis),
+            "spread": lambda: op.broadcast_to(x, (2, *extents)) if len(extents) < 5 else op.add(x, x),
+            "flat": lambda: op.reshape(x, (extents[0], int(np.prod(extents[1:])))),
+        }
+        return emit(made[kind]())
+
+    def body(x):
+        x = emit(op.astype(op.clip(op.multiply(x, relax.const(2.0, "float32")), 0, 3), dtype))
+        for kind, place in zip(steps, places):
+            x = step(kind, x, place)
+        return op.astype(x, "float32")
+
+    return shape, body
+
+
+@pytest.mark.parametrize("spec", SPECS[:2])
+@settings(max_examples=examples(10))
+@given(graph=typed_graphs())
+def test_other_dtypes_and_ranks_keep_their_results(spec: str, graph: tuple[tuple[int, ...], Callable]):
+    from passfit.kernels.lower.schedule_program import schedule_program
+
+    from ..kernels.programs import lowered, random_inputs, run
+
+    shape, body = graph
+    apart = lowered([shape], body, ("legalize",))
+    inputs = random_inputs(apart)
+    (expected,) = run(apart, inputs)
+    together, _ = schedule_program(lowered([shape], body, ("legalize", spec)))
+    (found,) = run(together, inputs)
+    np.testing.assert_allclose(found, expected, rtol=2e-2, atol=1e-2)
