@@ -80,9 +80,9 @@ def _alone(calls: KernelCalls, value: int) -> GroupModel:
     kernel, operands = calls.kernels[value], calls.reads[value] or ()
     if kernel is None:
         return GroupModel(sum(calls.nbytes[each] for each in {*operands, value}), 0, 0, 0, 0, frozenset())
-    single = _Fused(calls, frozenset({value}))
     if value in calls.placed:
         return GroupModel(0, 0, 0, 0, 0, frozenset(operands), calls=0)
+    single = _Fused(calls, frozenset({value}))
     return GroupModel(single.moved, single.arithmetic, 0, 0, single.workspace, single.in_place)
 
 
@@ -106,6 +106,7 @@ class _Fused:
         self._readers: dict[_Place, dict[_Place, list[tuple[frozenset[int], ...]]]] = {each: {} for each in self.places}
         self._loops: dict[_Place, frozenset[int]] = {}
         self._workspaces: dict[_Place, int] = {}
+        self._known_types: dict[tuple[int, _Place], list[MappingType]] = {}
         for place in reversed(self.places):
             self._follow(place)
 
@@ -135,16 +136,19 @@ class _Fused:
         else:
             self._inline(place)
         runs = self.computed[place] * block.iterations // max(1, block.elements)
+        outer = self._readers[place]
+        if not keeps and self._lies_in_result(place):
+            outer = {self.result: outer[self.result]}  # computed in its loops, for the others too
         for access in block.accesses:
             source = self._source(place, access.source)
             if isinstance(source, int):
                 self.loaded[source] = self.loaded.get(source, 0) + runs * access.loads
                 continue
             readers = self._readers[source]
-            for reader, found in [(place, [None])] if keeps else self._readers[place].items():
+            for reader, found in [(place, [None])] if keeps else outer.items():
                 forms = readers.setdefault(reader, [])
-                for outer in found:
-                    dims = access.dims if outer is None else through(access.dims, outer)
+                for around in found:
+                    dims = access.dims if around is None else through(access.dims, around)
                     if dims not in forms:
                         forms.append(dims)
 
@@ -257,10 +261,9 @@ class _Fused:
         return found
 
     def _types_at(self, value: int, place: _Place) -> list[MappingType]:
-        known = self.__dict__.setdefault("_known_types", {})
-        if (value, place) not in known:
-            known[value, place] = self._types(value, place)
-        return known[value, place]
+        if (value, place) not in self._known_types:
+            self._known_types[value, place] = self._types(value, place)
+        return self._known_types[value, place]
 
     def edges(self) -> list[tuple[MappingType, MappingType]]:
         """Return the pairs of types of the calls that read each other."""
