@@ -8,10 +8,15 @@ from typing import TypeVar
 import tvm_ffi
 from tvm import sym
 from tvm.ir import Call, Expr, TensorLoad, Var
-from tvm.tirx import And, IntImm
+from tvm.tirx import And, FloatImm, IntImm
 from tvm.tirx.analysis import undefined_vars
 
+from ..program.mapping import FUNCTION_COST
+
 _Part = TypeVar("_Part")
+
+#: functions that `codegen/vector_math.py` writes as a polynomial each
+FUNCTIONS = ("tirx.exp", "tirx.sigmoid", "tirx.tanh", "tirx.erf")
 
 #: fields under which TIR's expressions and stores keep their children
 _PARTS = (
@@ -54,6 +59,29 @@ def loads(expr: object) -> list[TensorLoad]:
     found: list[TensorLoad] = []
     tvm_ffi.structural_walk(expr, (TensorLoad, found.append))
     return found
+
+
+def operations_of(expr: object) -> int:
+    """Count the arithmetic of a value, without that of its indices; a choice by position counts as none."""
+    if isinstance(expr, TensorLoad) or not isinstance(expr, Expr) or isinstance(expr, (Var, IntImm, FloatImm)):
+        return 0
+    if is_choice(expr):
+        return sum(map(operations_of, expr.args[1:]))
+    if isinstance(expr, Call):
+        return operation_cost(expr) + sum(map(operations_of, expr.args))
+    return 1 + sum(map(operations_of, parts(expr)))
+
+
+def operation_cost(expr: object) -> int:
+    """Return the operations of one node of an expression: more for a function written as a polynomial."""
+    return FUNCTION_COST if isinstance(expr, Call) and getattr(expr.op, "name", "") in FUNCTIONS else 1
+
+
+def is_costly(part: object) -> bool:
+    """Tell whether an expression or a statement calls one of FUNCTIONS."""
+    found: list[bool] = []
+    tvm_ffi.structural_walk(part, (Call, lambda call: found.append(getattr(call.op, "name", "") in FUNCTIONS)))
+    return any(found)
 
 
 def has_condition(expr: object) -> bool:

@@ -64,7 +64,7 @@ class _Kernel:
 
     def __init__(self, operands: list[Var], results: list[Var], found: list[Store]):
         self.operands, self.results, self.stores = operands, results, found
-        self.loads = [(store, load) for store in found for load in _loads_of(store)]
+        self.loads = [(store, load) for store in found for load in masked_loads(store)]
         self.steering = [load for store in found for load in _steering(store)]
         self.opaque = any(takes_address(store) for store in found)
         self._writes_once: dict[int, int | None] = {}
@@ -79,7 +79,7 @@ class _Kernel:
                     continue
                 if self._is_read(result) or self._steers(operand) or not _same_size(operand, result):
                     continue
-                shift = _shift(readers, _elements(operand))
+                shift = flat_shift(readers)
                 if shift is not None and self._written_once(place) is not None:
                     yield Overlay(number, place, shift * _element_bytes(operand))
 
@@ -98,7 +98,7 @@ class _Kernel:
                     if load[0].source.same_as(operand) and store.buffer.same_as(result)
                 ]
                 if readers:
-                    shift = _shift(readers, _elements(operand))
+                    shift = flat_shift(readers)
                     if shift is None or str(operand.ty.dtype) != str(result.ty.dtype):
                         return ()
                     found[number, place] = shift * _element_bytes(operand)
@@ -133,7 +133,8 @@ def _steering(store: Store) -> Iterator[TensorLoad]:
         yield from (each for each in walk(expr) if isinstance(each, TensorLoad))
 
 
-def _loads_of(store: Store) -> list[_Load]:
+def masked_loads(store: Store) -> list[_Load]:
+    """List the loads of a store's value, each with the masks it is evaluated under."""
     loads: list[TensorLoad] = []
     choices: list[bool] = []
     kinds = [(TensorLoad, loads.append), (Call, lambda call: choices.append(is_choice(call))), (Select, lambda _: choices.append(True))]
@@ -192,11 +193,11 @@ def _is_buffer(expr: Expr) -> bool:
     return isinstance(expr, Var) and hasattr(expr.ty, "data_alignment")
 
 
-def _shift(readers: list[tuple[Store, _Load]], elements: int) -> int | None:
+def flat_shift(readers: list[tuple[Store, _Load]]) -> int | None:
     """Return the constant shift, in elements, from each load to its result; None if it varies."""
     shifts: set[int] = set()
     for store, (load, masks) in readers:
-        if not masks and store.iterations > elements:
+        if not masks and store.iterations > _elements(load.source):
             return None  # some element is read twice
         if _same_place(store, load):
             shifts.add(0)

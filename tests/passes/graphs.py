@@ -59,6 +59,12 @@ def _pool(x: relax.Expr) -> relax.Expr:
     return _op.nn.max_pool2d(x, (2, 2), (2, 2))
 
 
+def _softmax(x: relax.Expr) -> relax.Expr:
+    """Built of its parts, two of which reduce."""
+    found = _op.exp(_op.subtract(x, _op.max(x, [1], True)))
+    return _op.divide(found, _op.sum(found, [1], True))
+
+
 def _folded(x: relax.Expr) -> relax.Expr:
     """Reads a constant transposed, which stays its size, and one broadcast, which grows."""
     grown = _op.broadcast_to(relax.const(np.array([[1], [2]], "float32")), (2, 4))
@@ -96,6 +102,8 @@ EXAMPLES = {
     "fold-batchnorm-to-conv2d": Example(_PLANE, _batch_norm),
     "fold-constant": Example(_ROW, _folded, _KERNELS),
     "fold-constant{grow=0}": Example(_ROW, _folded, _KERNELS),
+    "fuse-by-mapping": Example(_PLANE, _conv_and(_pool), _KERNELS),
+    "fuse-by-mapping{objective=latency}": Example(_ROW, _softmax, _KERNELS),
     "fuse-operators": Example(_PLANE, _conv_and(_pool), _KERNELS),
     "fuse-operators{over=pooling}": Example(_PLANE, _conv_and(_pool), _KERNELS),
     "fuse-operators{over=reduction}": Example(_PLANE, _conv_and(lambda x: _op.mean(x, [2, 3])), _KERNELS),

@@ -29,6 +29,9 @@ TAILS = (
     ("legalize", "fold-constant", "fuse-operators{over=pooling}"),
     ("legalize", "fold-constant", "fuse-operators{over=reduction}"),
     ("legalize", "fuse-operators{over=reduction}", "fold-constant", "fuse-operators"),
+    ("legalize", "fold-constant", "fuse-by-mapping"),
+    ("legalize", "fold-constant", "fuse-by-mapping{objective=latency}"),
+    ("legalize", "fold-constant", "fuse-by-mapping{objective=latency,redo=0}"),
 )
 ARRANGED = (("share",), ("share{copies=0}", "order"), ("order{by=greedy}", "share{in_place=0}", "order"))
 #: what the graph passes do to the models: every pair not named here changes nothing

@@ -21,6 +21,10 @@ def _chain(x: relax.Expr) -> relax.Expr:
     return _op.matmul(_op.matmul(x, filled(3, 3)), filled(3, 3))
 
 
+def _pool(x: relax.Expr) -> relax.Expr:
+    return _op.nn.max_pool2d(x, (2, 2), (1, 1))
+
+
 #: of graphs and kernels: the pass returns a module of the same structure
 TWINS = {
     # the product on the left is the cheap one already
@@ -41,6 +45,8 @@ TWINS = {
     "fold-batchnorm-to-conv2d": Example(_PLANE, lambda x: _op.nn.relu(_op.nn.conv2d(x, filled(2, 2, 1, 1)))),
     # no kernel reads constants alone
     "fold-constant": Example(_ROW, lambda x: _op.matmul(x, filled(3, 4)), _KERNELS),
+    # windows that overlap: fused, the maxima of the first would be found again
+    "fuse-by-mapping": Example(_PLANE, lambda x: _pool(_pool(x)), _KERNELS),
     # no kernel spans two products
     "fuse-operators": Example(_ROW, _chain, _KERNELS),
     # the left operand is the transposed one

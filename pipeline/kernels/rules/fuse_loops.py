@@ -47,7 +47,8 @@ def compute_at_consumer(schedule: Schedule, block: SBlockRV) -> None:
         return
     outer = [loop for loop, selects in zip(loops, selecting) if selects]
     inner = [loop for loop, selects in zip(loops, selecting) if not selects]
-    if inner and not (len(consumers) == 1 and attempt(schedule.reorder, *outer, *inner)):
+    in_order = selecting == sorted(selecting, reverse=True)
+    if not in_order and not (len(consumers) == 1 and attempt(schedule.reorder, *outer, *inner)):
         return
     attempt(schedule.compute_at, block, outer[-1], preserve_unit_loops=True)
 

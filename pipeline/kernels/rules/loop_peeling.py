@@ -214,11 +214,13 @@ def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
 def _extents(
     parts: Sequence[_Leaf | _Loop], buffer: Var, first: Mapping[Var, Expr], inner: Mapping[Var, Range]
 ) -> list[int]:
-    """Return the extents of `buffer` that the first tile stores."""
+    """Return the extents of `buffer` that the first tile stores. Raises Unknown if an index has no bound."""
     analyzer, found = _knowing(inner), [1] * len(buffer.ty.shape)
     for leaf in _all(parts, _Leaf):
         if leaf.store.buffer.same_as(buffer):
             bounds = [analyzer.const_int_bound(replaced(index, first)) for index in leaf.store.indices]
+            if any(int(bound.max_value) >= int(extent) for bound, extent in zip(bounds, buffer.ty.shape)):
+                raise Unknown("an index of a sum has no bound")
             found = [max(extent, int(bound.max_value) + 1) for extent, bound in zip(found, bounds)]
     return found
 

@@ -26,7 +26,7 @@ from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS, new_schedule, scheduled_kernel
 from ..weights.repack import Repack
 from .loop_peeling import has_skippable_padding, peel_loops
-from .rule import RuleResult
+from .rule import RuleResult, Speed
 from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
 from .tile_roles import Parts, Place, parts_of
 from .vector_reduction import vector_sums
@@ -80,7 +80,7 @@ def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
             return
         if tiled.lanes == 1:
             yield from vector_sums(kernel, repackable, machine)
-        yield RuleResult(tiled.kernel, tiled.repacks)
+        yield RuleResult(tiled.kernel, tiled.repacks, speed=Speed.FAST if tiled.lanes > 1 else Speed.LANES)
 
 
 def tiling_variants(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> tuple[list[Tiling], bool]:

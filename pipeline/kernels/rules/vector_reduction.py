@@ -14,23 +14,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import tvm_ffi
+from tvm.ir import Var
+from tvm.s_tir import SBlock
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
-from tvm.tirx import BufferStore, IterVar, PrimFunc
+from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
 from ...targets import Machine
-from ...tir.expressions import is_contiguous, loads, uses
+from ...tir.expressions import is_contiguous, is_costly, loads, replaced, uses
 from ...tir.inlining import (
     REFUSALS,
-    inline_producers,
+    attempt,
     intermediate_blocks,
     is_reduction,
+    name_of,
     new_schedule,
     result_names,
     root_blocks,
     scheduled_kernel,
 )
 from .fuse_loops import compute_at_consumer, iteration_values
-from .rule import RuleResult
+from .rule import RuleResult, Speed
 
 #: candidate numbers of partial results: the first that divides the extent; 16 is two vectors of AVX2, four of NEON
 LANES = (16, 8, 4)
@@ -38,23 +42,30 @@ _REDUCE = 2
 
 
 def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int] = LANES) -> PrimFunc | None:
-    """Vectorize the reduction of `kernel`; None if the rule does not match or TVM refuses a step.
+    """Vectorize the reductions of `kernel`; None if the rule does not match or TVM refuses a step.
 
-    With `one_operand`, only a reduction of a single tensor, which no other rule does better. Of `lanes`, the candidate
+    With `one_operand`, only reductions of a single tensor each, which no other rule does better. Of `lanes`, the candidate
     lane counts, the first that divides the extent is taken.
     """
-    schedule = new_schedule(kernel)
-    try:
-        return _schedule(schedule, kernel, one_operand, lanes)
-    except REFUSALS:
-        return None
+    for in_result in (True, False):
+        schedule = new_schedule(kernel)
+        try:
+            costly = _value_in_result(schedule) if in_result else None
+            if in_result and costly is None:
+                continue
+            found = _schedule(schedule, kernel, one_operand, lanes, costly)
+        except REFUSALS:
+            continue
+        if found is not None:
+            return found
+    return None
 
 
 def vector_sums(kernel: PrimFunc, _repackable: frozenset[int], _machine: Machine) -> Iterator[RuleResult]:
     """Yield the vectorized reduction of `kernel`: a Rule."""
     along = vector_reduction(kernel, one_operand=False)
     if along is not None:
-        yield RuleResult(along)
+        yield RuleResult(along, speed=Speed.LANES)
 
 
 def vector_sums_of_one_operand(kernel: PrimFunc, _repackable: frozenset[int], _machine: Machine) -> Iterator[RuleResult]:
@@ -64,25 +75,82 @@ def vector_sums_of_one_operand(kernel: PrimFunc, _repackable: frozenset[int], _m
         yield RuleResult(along)
 
 
-def _schedule(schedule: Schedule, kernel: PrimFunc, one_operand: bool, lanes: Sequence[int]) -> PrimFunc | None:
-    inline_producers(schedule)
+def _schedule(
+    schedule: Schedule, kernel: PrimFunc, one_operand: bool, lanes: Sequence[int], costly: SBlockRV | None
+) -> PrimFunc | None:
+    name = None if costly is None else name_of(schedule, costly)
+    for block in intermediate_blocks(schedule, result_names(schedule)):
+        if name_of(schedule, block) != name:
+            attempt(schedule.compute_inline, block)
     reductions = [block for block in root_blocks(schedule) if is_reduction(schedule, block)]
-    if len(reductions) != 1:
+    partials: dict[str, tuple[SBlockRV, SBlockRV]] = {}
+    for total in reductions:
+        found = _lane_loop(schedule, total, one_operand, lanes)
+        if found is None:
+            return None
+        loop, count = found
+        _, inner = schedule.split(loop, [None, count])
+        rank = len(schedule.get(total).writes[0].region)
+        partial = schedule.rfactor(inner, rank)
+        partials[name_of(schedule, partial)] = partial, total
+    if not partials:
         return None
-    (total,) = reductions
-    found = _lane_loop(schedule, total, one_operand, lanes)
-    if found is None:
-        return None
-    loop, count = found
-    _, inner = schedule.split(loop, [None, count])
-    rank = len(schedule.get(total).writes[0].region)
-    partial = schedule.rfactor(inner, rank)
     for block in reversed(intermediate_blocks(schedule, result_names(schedule))):
-        if not schedule.get(block).same_as(schedule.get(partial)):
+        if name_of(schedule, block) in partials:
+            _place_partial(schedule, *partials[name_of(schedule, block)])
+        else:
             compute_at_consumer(schedule, block)
-    _place_partial(schedule, partial, total)
-    _vectorize(schedule, partial)
-    return scheduled_kernel(schedule, kernel)
+    for partial, _ in partials.values():
+        _vectorize(schedule, partial)
+    found = scheduled_kernel(schedule, kernel)
+    if costly is None:
+        return found
+    if len(schedule.get_loops(costly)) <= len(schedule.get(costly).iter_vars):
+        return None  # computed whole, not by rows
+    value, result = schedule.get(costly).writes[0].source, kernel.params[-1]
+    return found.with_body(_without_buffer(replaced(found.body, {value: result}), result))
+
+
+def _value_in_result(schedule: Schedule) -> SBlockRV | None:
+    """Find a costly value that a reduction reads, and the result at the same element.
+
+    It is computed once, in the result's own place: the exponentials of a softmax.
+    """
+    results = result_names(schedule)
+    if len(results) != 1:
+        return None
+    (last,) = (block for block in root_blocks(schedule) if name_of(schedule, block) in results)
+    for block in intermediate_blocks(schedule, results):
+        written = schedule.get(block).writes[0].source
+        if is_reduction(schedule, block) or not is_costly(schedule.get(block).body):
+            continue
+        readers = [name_of(schedule, each) for each in schedule.get_consumers(block)]
+        if len(readers) > 1 and name_of(schedule, last) in readers and _at_same_place(schedule.get(last), written):
+            return block
+    return None
+
+
+def _at_same_place(block: SBlock, value: Var) -> bool:
+    """Tell whether a block reads `value` only at the element it writes, which is of the same kind."""
+    store = block.body
+    if not isinstance(store, BufferStore) or block.init is not None:
+        return False
+    same = [str(store.buffer.ty.dtype), *map(int, store.buffer.ty.shape)] == [str(value.ty.dtype), *map(int, value.ty.shape)]
+    read = [load for load in loads(store.value) if load.source.same_as(value)]
+    return same and all(all(map(tvm_ffi.structural_equal, load.indices, store.indices)) for load in read)
+
+
+def _without_buffer(body: Stmt, buffer: Var) -> Stmt:
+    """Drop the allocation of a buffer that a parameter replaced."""
+
+    def rewritten(block: SBlock) -> SBlock:
+        left = [each for each in block.alloc_buffers if not each.same_as(buffer)]
+        return SBlock(
+            block.iter_vars, block.reads, block.writes, block.name_hint, block.body, block.init, left,
+            block.match_buffers, block.annotations,
+        )  # fmt: skip
+
+    return tvm_ffi.structural_map(body, (SBlock, rewritten))
 
 
 def _lane_loop(
@@ -95,7 +163,9 @@ def _lane_loop(
     written = body.writes[0].source
     update = body.body.value
     read = [load for load in loads(update) if not load.source.same_as(written)]
-    if one_operand and any(not load.source.same_as(read[0].source) for load in read):
+    summed = [axis.var for axis in body.iter_vars if int(axis.iter_type) == _REDUCE]
+    terms = [load for load in read if any(uses(index, var) for index in load.indices for var in summed)]
+    if one_operand and any(not load.source.same_as(terms[0].source) for load in terms):
         return None
     loops = schedule.get_loops(block)
     if len(loops) != len(body.iter_vars):

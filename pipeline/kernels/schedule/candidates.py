@@ -19,7 +19,7 @@ from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
-from ..rules.rule import Rule
+from ..rules.rule import Rule, Speed
 from ..rules.sliding_window import sliding_windows
 from ..rules.split_by_range import split_by_range
 from ..rules.tile_reduction import register_tiles
@@ -37,13 +37,15 @@ _SCHEDULED = "passfit.scheduled"
 class Schedule:
     """A scheduled kernel with its needs.
 
-    `workspace` is in bytes, `repacks` are the weight layouts it reads, `threads` is how many run it.
+    `workspace` is in bytes, `repacks` are the weight layouts it reads, `threads` is how many run it, `speed` that of
+    its reductions, if it has any.
     """
 
     kernel: PrimFunc
     workspace: int
     repacks: tuple[Repack, ...] = ()
     threads: int = 1
+    speed: Speed = Speed.LOOPS
 
     @cached_property
     def sharing(self) -> Sharing:
@@ -177,7 +179,7 @@ def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Ite
         for found in rule(kernel, repackable, machine):
             workspace = workspace_bytes(found.kernel) if found.workspace is None else found.workspace
             if workspace <= RULE_WORKSPACE:
-                yield Schedule(found.kernel, workspace, found.repacks)
+                yield Schedule(found.kernel, workspace, found.repacks, speed=found.speed)
                 return
 
 

@@ -90,7 +90,7 @@ def _group(module: IRModule, function: object, known: dict[GlobalVar, Expansion]
     if not isinstance(function, relax.Function) or not function.attrs or "Primitive" not in function.attrs:
         return None
     bindings = [binding for block in function.body.blocks for binding in block.bindings]
-    if not all(map(_is_plain, bindings)) or function.body.body not in [binding.var for binding in bindings]:
+    if not all(map(is_plain_call, bindings)) or function.body.body not in [binding.var for binding in bindings]:
         return None
     for binding in bindings:
         callee = binding.value.args[0]
@@ -99,7 +99,8 @@ def _group(module: IRModule, function: object, known: dict[GlobalVar, Expansion]
     return _Group(function, bindings, [known[binding.value.args[0]] for binding in bindings])
 
 
-def _is_plain(binding: relax.Binding) -> bool:
+def is_plain_call(binding: relax.Binding) -> bool:
+    """Tell whether a binding calls a kernel on a tuple of tensors, with one tensor as its result."""
     call = binding.value
     if not isinstance(call, relax.Call) or call.op != Op.get("relax.call_tir") or len(call.args) != 2:
         return False
@@ -119,7 +120,7 @@ class _Divider(relax.PyExprMutator):
     def __init__(self, module: IRModule, divided: dict[GlobalVar, tuple[_Group, list[list[int]]]]):
         super().__init__(module)
         self.divided = divided
-        self.functions: dict[tuple[GlobalVar, int], tuple[GlobalVar, list[Var]]] = {}
+        self.functions: dict[tuple[GlobalVar, int], tuple[GlobalVar, list[relax.Expr]]] = {}
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         if call.op not in self.divided:
@@ -136,21 +137,21 @@ class _Divider(relax.PyExprMutator):
         if len(values) == 1:
             return _with_operands(group.bindings[values[0]].value, known)
         if (name, values[-1]) not in self.functions:
-            function, operands = _function([group.bindings[value] for value in values])
+            function, operands = group_function([group.bindings[value] for value in values])
             self.functions[name, values[-1]] = self.builder_.add_func(function, f"{name.name_hint}_part"), operands
         callee, operands = self.functions[name, values[-1]]
-        return relax.Call(callee, [known[each] for each in operands])
+        return relax.Call(callee, [known.get(each, each) for each in operands])
 
 
-def _function(bindings: Sequence[relax.VarBinding]) -> tuple[relax.Function, list[Var]]:
-    """Build a group function of `bindings`, the last one its result; return it with its free variables."""
-    known: dict[Var, relax.Expr] = {}
-    operands: list[Var] = []
+def group_function(bindings: Sequence[relax.VarBinding]) -> tuple[relax.Function, list[relax.Expr]]:
+    """Build a function of `bindings`, the last one its result, for FuseTIR; return it with its operands."""
+    known: dict[relax.Expr, relax.Expr] = {}
+    operands: list[relax.Expr] = []
     copies: list[relax.VarBinding] = []
     for binding in bindings:
         for each in binding.value.args[1].fields:
-            if isinstance(each, Var) and each not in known:
-                known[each] = Var(each.name, each.ty)
+            if each not in known:
+                known[each] = Var(each.name if isinstance(each, Var) else "weight", each.ty)
                 operands.append(each)
         kind = Var if binding is bindings[-1] else relax.DataflowVar
         known[binding.var] = kind(binding.var.name, binding.var.ty)
@@ -161,6 +162,6 @@ def _function(bindings: Sequence[relax.VarBinding]) -> tuple[relax.Function, lis
     return relax.Function([known[each] for each in operands], body, result.ty, True, attributes), operands
 
 
-def _with_operands(call: relax.Call, known: dict[Var, relax.Expr]) -> relax.Call:
-    operands = relax.Tuple([known.get(each, each) if isinstance(each, Var) else each for each in call.args[1].fields])
+def _with_operands(call: relax.Call, known: dict[relax.Expr, relax.Expr]) -> relax.Call:
+    operands = relax.Tuple([known.get(each, each) for each in call.args[1].fields])
     return relax.Call(call.op, [call.args[0], operands], call.attrs, call.ty_args)

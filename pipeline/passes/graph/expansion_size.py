@@ -34,12 +34,9 @@ from tvm.tirx import (
     Select,
 )  # fmt: skip
 
+from ...tir.expressions import operation_cost
 from ...tir.memoise import memoise_by_structure
 
-#: operations that `codegen/vector_math.py` writes as a polynomial each
-_FUNCTIONS = ("tirx.exp", "tirx.sigmoid", "tirx.tanh", "tirx.erf")
-#: operations counted for one of these
-_FUNCTION_COST = 8
 #: TVM's simplifier walks their operands twice: as they are, and under the condition they state
 _STEERING = (And, Or, Not, EQ, NE, LT, LE, GT, GE, FloorDiv, FloorMod, Select)
 
@@ -107,7 +104,7 @@ def _read(expr: Expr, weight: int, numbers: dict[Var, int], reads: list[tuple[in
         reads.append((numbers.setdefault(expr.source, len(numbers)), weight))
         return sum(_read(index, weight, numbers, reads) for index in expr.indices)
     inner = 2 * weight if isinstance(expr, _STEERING) else weight
-    cost = _FUNCTION_COST if isinstance(expr, Call) and getattr(expr.op, "name", "") in _FUNCTIONS else 1
+    cost = operation_cost(expr)
     if isinstance(expr, Select):
         branches = sum(_read(each, weight, numbers, reads) for each in (expr.true_value, expr.false_value))
         return weight * cost + branches + _read(expr.condition, inner, numbers, reads)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..base import Level, ModulePass
+from ..base import FusionPass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ OVER = ("element-wise", "pooling", "reduction")
 
 
 @dataclass(frozen=True)
-class FuseOperators(ModulePass):
+class FuseOperators(FusionPass):
     """Fuse at most `depth` operators into one kernel (TVM's default is 256).
 
     `bounded_groups` divides groups further. `over` is one of OVER. `keep` are calls kept out of fusion, by their number
@@ -30,7 +30,6 @@ class FuseOperators(ModulePass):
 
     name = "fuse-operators"
     summary = "fuse kernels with element-wise neighbours and, by `over`, into poolings or reductions"
-    levels = frozenset({Level.KERNELS})
 
     depth: int = 256
     over: str = "element-wise"
@@ -50,14 +49,6 @@ class FuseOperators(ModulePass):
         """Yield variants with one fusion barrier fewer."""
         for call in sorted(self.kept):
             yield replace(self, keep="+".join(map(str, sorted(self.kept - {call}))))
-
-    def apply(self, module: IRModule) -> IRModule:
-        from tvm import relax
-
-        grouped = self.group(module)
-        # with nothing to fuse, all that is new are marks of patterns
-        fused = any(function.attrs and "Primitive" in function.attrs for function in grouped.functions.values())
-        return relax.transform.FuseTIR()(grouped) if fused else module
 
     def group(self, module: IRModule) -> IRModule:
         """Group the calls of each future kernel into a function; `FuseTIR` makes it a kernel."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from tvm.ir import IRModule, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.sym import detect_linear_equation
-from tvm.tirx import For, IterVar, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
+
+from ...tir.mapping_types import is_injective
 
 #: TVM's OpPatternKind: element-wise, and a commutative reduction
 ELEMENT_WISE, REDUCTION = 0, 3
@@ -46,39 +47,11 @@ def reads_each_element_once(kernel: PrimFunc) -> bool:
 
 
 def _is_injective(block: SBlock, source: Var) -> bool:
-    """Tell whether no two instances of a block read the same element of `source`.
-
-    True if every index is a mixed-radix number of axes, and each axis is in one index.
-    """
+    """Tell whether no two instances of a block read the same element of `source`."""
     regions = [read for read in block.reads if read.source.same_as(source)]
-    axes = [axis for axis in block.iter_vars if int(axis.dom.extent) > 1]
     if len(regions) != 1 or any(int(index.extent) != 1 for index in regions[0].region):
         return False
-    used: list[int] = []
-    for index in regions[0].region:
-        taken = _mixed_radix(index.min, axes)
-        if taken is None:
-            return False
-        used += taken
-    return sorted(used) == list(range(len(axes)))
-
-
-def _mixed_radix(index: object, axes: list[IterVar]) -> list[int] | None:
-    """Return the numbers of the axes in `index`, None unless it is a mixed-radix number.
-
-    That is a sum of axis·stride, each stride greater than the sum of all smaller terms.
-    """
-    coefficients = detect_linear_equation(index, [axis.var for axis in axes])
-    if len(coefficients) != len(axes) + 1:
-        return None
-    strides = [int(each) for each in list(coefficients)[:-1]]
-    terms = sorted((stride, int(axes[number].dom.extent), number) for number, stride in enumerate(strides) if stride)
-    reach = 1
-    for stride, extent, _ in terms:
-        if stride < reach:
-            return None
-        reach = stride * (extent - 1) + reach
-    return [number for _, _, number in terms]
+    return is_injective([index.min for index in regions[0].region], block.iter_vars)
 
 
 def _blocks(stmt: Stmt) -> list[SBlock]:

@@ -36,7 +36,7 @@ def groups(module: IRModule, group: Callable[[IRModule], IRModule]) -> list[tupl
     grouped = group(_renamed(module, lambda number: f"_call{number}", opaque=False))
     found = []
     for _, call in _calls(grouped["main"]):
-        callee = call.args[0] if _is_call_tir(call) else call.op
+        callee = call.args[0] if is_kernel_call(call) else call.op
         inner = grouped[callee]
         members = [callee] if isinstance(inner, PrimFunc) else [each.args[0] for each in kernel_calls(inner)]
         found.append(tuple(int(re.findall(r"_call(\d+)", member.name_hint)[-1]) for member in members))
@@ -45,7 +45,7 @@ def groups(module: IRModule, group: Callable[[IRModule], IRModule]) -> list[tupl
 
 def kernel_calls(function: relax.Function) -> Iterator[relax.Call]:
     """Yield the `call_tir` of a function's bindings, in order."""
-    return (call for _, call in _calls(function) if _is_call_tir(call))
+    return (call for _, call in _calls(function) if is_kernel_call(call))
 
 
 def _calls(function: relax.Function) -> Iterator[tuple[relax.Var, relax.Call]]:
@@ -53,12 +53,12 @@ def _calls(function: relax.Function) -> Iterator[tuple[relax.Var, relax.Call]]:
     for block in function.body.blocks:
         for binding in block.bindings:
             call = binding.value
-            if isinstance(call, relax.Call) and (_is_call_tir(call) or isinstance(call.op, GlobalVar)):
+            if isinstance(call, relax.Call) and (is_kernel_call(call) or isinstance(call.op, GlobalVar)):
                 yield binding.var, call
 
 
-def _is_call_tir(call: relax.Call) -> bool:
-    return call.op == Op.get("relax.call_tir")
+def is_kernel_call(call: relax.Expr) -> bool:
+    return isinstance(call, relax.Call) and call.op == Op.get("relax.call_tir")
 
 
 def _renamed(module: IRModule, suffix: Callable[[int], str | None], *, opaque: bool) -> IRModule:
@@ -76,7 +76,7 @@ class _Renamer(relax.PyExprMutator):
         self.module, self.suffix, self.opaque, self.number = module, suffix, opaque, 0
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
-        if not _is_call_tir(call):
+        if not is_kernel_call(call):
             return call
         number, self.number = self.number, self.number + 1
         suffix = self.suffix(number)

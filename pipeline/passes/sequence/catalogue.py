@@ -8,6 +8,7 @@ from dataclasses import fields
 from ...errors import SequenceError, did_you_mean
 from ..base import Pass
 from ..graph.fold_constant import FoldConstant
+from ..graph.fuse_by_mapping import FuseByMapping
 from ..graph.fuse_operators import FuseOperators
 from ..graph.legalize import Legalize
 from ..graph.rules.book import RULES
@@ -29,8 +30,8 @@ CATALOGUE: dict[str, type[Pass]] = {
     kind.name: kind
     for kind in sorted(
         (
-            *STOCK_PASSES, *RULES, CutSums, FoldConstant, FuseOperators, Layout, Legalize, Order, Rematerialise, Share,
-            Simplify, SplitChannels, SplitHeads, SplitRows, ToMixedPrecision,
+            *STOCK_PASSES, *RULES, CutSums, FoldConstant, FuseByMapping, FuseOperators, Layout, Legalize, Order,
+            Rematerialise, Share, Simplify, SplitChannels, SplitHeads, SplitRows, ToMixedPrecision,
         ),
         key=lambda kind: kind.name,
     )

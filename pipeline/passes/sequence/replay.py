@@ -14,8 +14,7 @@ from ...kernels.lower.lower import Lowered, lower
 from ...kernels.lower.specialise import specialise_kernels
 from ...kernels.schedule.tuned import Tuning
 from ...targets import Machine
-from ..base import ModulePass
-from ..graph.fuse_operators import FuseOperators
+from ..base import FusionPass, ModulePass
 from ..program.layout import Layout
 from .apply import apply_program_passes
 from .failures import failure_of
@@ -65,8 +64,10 @@ def lower_by_sequence(
         if not isinstance(each, ModulePass):
             continue
         try:
-            if isinstance(each, FuseOperators):
+            if isinstance(each, FusionPass):
                 before, grouped, fused = module, each.group(module), True
+                module = each.fused(module, grouped)
+                continue
             module = each.apply(module)
             if not fused:
                 before = grouped = module

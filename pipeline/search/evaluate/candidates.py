@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...passes.base import Level, ModulePass, Pass
 from ...passes.graph.fold_constant import FoldConstant
+from ...passes.graph.fuse_by_mapping import FuseByMapping
 from ...passes.graph.fuse_operators import FuseOperators
 from ...passes.graph.legalize import Legalize
 from ...passes.graph.stock import CanonicalizeBindings, DeadCodeElimination
@@ -23,6 +24,7 @@ TAILS: tuple[tuple[Pass, ...], ...] = (
     (Legalize(), FoldConstant(), FuseOperators(depth=4)),
     (Legalize(), FoldConstant(), FuseOperators(depth=2)),
     (Legalize(), FoldConstant()),
+    (Legalize(), FoldConstant(), FuseByMapping()),
 )
 
 #: orders of graph passes known to work well together

@@ -83,3 +83,34 @@ def test_a_product_along_memory_has_its_lanes_innermost_whatever_the_order_of_th
     inputs = random_inputs(program)
     np.testing.assert_allclose(run(in_lanes, inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-5)
     assert workspace_bytes(_kernel(in_lanes)) == 64
+
+@pytest.mark.parametrize("shape", [(3, 16), (2, 3, 24), (1, 2, 5, 64), (7, 4)])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "layer_norm", "standard deviation"])
+def test_kernels_of_several_reductions_keep_their_results_and_need_no_workspace(shape: tuple[int, ...], name: str):
+    op, last = relax.op, shape[-1]
+    bodies = {
+        "softmax": lambda x: op.nn.softmax(x, -1),
+        "log_softmax": lambda x: op.nn.log_softmax(x, -1),
+        "layer_norm": lambda x: op.nn.layer_norm(x, weight(last), weight(last, seed=1), axes=[-1]),
+        "standard deviation": lambda x: op.std(x, [-1]),
+    }
+    program = lowered([shape], bodies[name])
+    ((kernel_name, kernel),) = program.kernels.items()
+    made = vector_reduction(kernel, one_operand=True)
+    assert made is not None
+    # the numbers of its rows stay in registers; a softmax keeps its exponentials in the result
+    assert workspace_bytes(made) <= 6 * 64
+    inputs = random_inputs(program)
+    (expected,), (found,) = run(program, inputs), run(replace(program, kernels={kernel_name: made}), inputs)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_an_exponential_is_computed_once_in_the_result():
+    import tvm_ffi
+    from tvm.ir import Call
+
+    program = lowered([(4, 64)], lambda x: relax.op.nn.softmax(x, -1))
+    made = vector_reduction(_kernel(program), one_operand=True)
+    found: list[bool] = []
+    tvm_ffi.structural_walk(made.body, [(Call, lambda call: found.append(getattr(call.op, "name", "") == "tirx.exp"))])
+    assert sum(found) == 1

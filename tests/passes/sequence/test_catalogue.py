@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from passfit.errors import SequenceError
 from passfit.passes.base import Level, ModulePass, Pass
+from passfit.passes.graph.fuse_by_mapping import OBJECTIVES
 from passfit.passes.graph.fuse_operators import OVER
 from passfit.passes.graph.to_mixed_precision import ACCUMULATORS
 from passfit.passes.program.order import ORDERS
@@ -16,7 +17,10 @@ from passfit.passes.sequence.catalogue import CATALOGUE, parse_spec
 from ... import strategies  # noqa: F401  (the settings of hypothesis)
 
 #: the values of the options that are words
-WORDS = {"without": ("", "remove-identities"), "over": OVER, "by": ORDERS, "sum": ACCUMULATORS, "keep": ("", "3", "1+12"), "program": ("", "0a1b")}
+WORDS = {
+    "without": ("", "remove-identities"),
+    "objective": OBJECTIVES, "over": OVER, "by": ORDERS, "sum": ACCUMULATORS, "keep": ("", "3", "1+12"), "program": ("", "0a1b"),
+}  # fmt: skip
 STEPS = {
     "split-rows": ("0-3", "2-2"), "split-channels": ("1-12",), "rematerialise": ("3", "0+12"), "layout": ("0", "3+12")
 }  # fmt: skip

@@ -1,0 +1,256 @@
+"""Choose which values of a graph exist in memory, by dynamic programming over its frontier.
+
+    a ─► b ─┬─► c ─► d          exist: b, d           kernels: {a, b}, {c, d}
+            └──────► d          exist: d              kernel:  {a, b, c, d}; b and a are computed at each reader
+
+A plan is a set of existing values, outputs among them. The kernel of an existing value computes it from other existing
+ones: its group is the value and all that do not exist on the way, repeated in every group that needs them. So groups
+form no circle, each has one result, and the plan's cost is the sum of theirs, its peak the largest of their steps.
+
+Values are decided in order. All that later decisions depend on are the values that do not exist and are still to be
+read (`pending`); of equal ones the cheaper is kept, or the front of peak, workspace and time. Beyond WIDTH states the worst are
+dropped, and the plan is not proved. After IOS (Ding et al., MLSys 2021) and Gao et al. (2025), who search such states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+#: states kept after each value
+WIDTH = 96
+
+
+@dataclass(frozen=True)
+class GroupCost:
+    """Cost of a group as one kernel.
+
+    `time` is in bytes moved or their worth, `workspace` in bytes; its result may take the memory of `in_place` operands.
+    """
+
+    time: float
+    workspace: int = 0
+    in_place: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Values:
+    """Dataflow of values 0 … n - 1 in order: those with None in `reads` are inputs, others are computed.
+
+    `nbytes` are the bytes of memory an existing value takes; values in `exist` must exist.
+    """
+
+    reads: tuple[tuple[int, ...] | None, ...]
+    nbytes: tuple[int, ...]
+    exist: frozenset[int]
+    outputs: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Existing values, inputs excluded, with the modelled time, peak and largest workspace; `proved` the best of all.
+
+    Peak and workspace are added: a workspace lies beside the arena, one for all kernels.
+    """
+
+    exist: frozenset[int]
+    time: float
+    peak: int
+    workspace: int = 0
+    proved: bool = True
+
+    def order(self, by_peak: bool) -> tuple[float, float]:
+        """Return the key that the better plan has less of."""
+        ram = self.peak + self.workspace
+        return (ram, self.time) if by_peak else (self.time, ram)
+
+
+#: cost of the group of some values, the last one its result; None if it is not legal
+Cost = Callable[[frozenset[int]], "GroupCost | None"]
+
+
+def group_of(values: Values, exist: frozenset[int], result: int) -> frozenset[int]:
+    """Collect `result` and all values that do not exist on the way to it."""
+    found, left = {result}, [result]
+    while left:
+        for each in values.reads[left.pop()] or ():
+            if values.reads[each] is not None and each not in exist and each not in found:
+                found.add(each)
+                left.append(each)
+    return frozenset(found)
+
+
+def best_plan(values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH, others: Sequence[frozenset[int]] = ()) -> Plan:
+    """Find the existing values of least (ram, time), or of least (time, ram) unless `by_peak`.
+
+    A group is legal if its cost, and that of every value in it, is known. The plan is no worse than that in which
+    everything exists, and than those of `others` that are legal.
+    """
+    search = _Search(values, cost, by_peak, width)
+    found = search.run()
+    everything = frozenset(each for each, reads in enumerate(values.reads) if reads is not None)
+    known = [plan for exist in (everything, *others) if (plan := evaluated(values, cost, exist)) is not None]
+    return min((found, *known), key=lambda plan: plan.order(by_peak))
+
+
+def evaluated(values: Values, cost: Cost, exist: frozenset[int]) -> Plan | None:
+    """Compute time and peak of a plan; None if a group is not legal. The plan counts as not proved."""
+    groups = {result: group_of(values, exist, result) for result in sorted(exist)}
+    last = {each: len(values.reads) if each in values.outputs else -1 for each in range(len(values.reads))}
+    for result, group in groups.items():
+        for member in group:
+            if cost(group_of(values, exist, member)) is None:
+                return None
+            for each in values.reads[member] or ():
+                last[each] = max(last[each], result)
+    time, peak, workspace = 0.0, 0, 0
+    for result, group in groups.items():
+        found = cost(group)
+        assert found is not None
+        time, workspace = time + found.time, max(workspace, found.workspace)
+        live = [each for each in range(result) if last[each] >= result and (each in exist or values.reads[each] is None)]
+        saved = any(last[each] == result for each in found.in_place if each in live)
+        peak = max(peak, sum(values.nbytes[each] for each in live) + (0 if saved else values.nbytes[result]))
+    return Plan(exist, time, peak, workspace, proved=False)
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """Decisions up to a value: peak, workspace and time so far, and what exists, as a linked list."""
+
+    peak: int
+    workspace: int
+    time: float
+    exist: tuple | None
+
+
+class _Search:
+    """Hold the search; sets of values are the bits of integers."""
+
+    def __init__(self, values: Values, cost: Cost, by_peak: bool, width: int):
+        self.values, self.by_peak, self.width = values, by_peak, width
+        count = len(values.reads)
+        self.computed = [reads is not None for reads in values.reads]
+        self.readers = [0] * count
+        self.last = [count if each in values.outputs else -1 for each in range(count)]
+        self.operands = [0] * count
+        for reader, reads in enumerate(values.reads):
+            for each in reads or ():
+                self.readers[each] |= 1 << reader
+                self.operands[reader] |= 1 << each
+                self.last[each] = max(self.last[each], reader)
+        self.proved = True
+        self._cost = lru_cache(None)(lambda group: cost(frozenset(_bits(group))))
+
+    def run(self) -> Plan:
+        states: dict[int, list[_Partial]] = {0: [_Partial(0, 0, 0.0, None)]}
+        frontier = 0  # values before the present one that are read by it or later, or are outputs
+        for value in range(len(self.computed)):
+            frontier = sum(1 << each for each in _bits(frontier) if self.last[each] >= value)
+            if self.computed[value]:
+                states = self._narrowed(self._decided(states, value, frontier), value)
+            if self.last[value] > value:
+                frontier |= 1 << value
+        best = min((each for found in states.values() for each in found), key=self._order)
+        return Plan(frozenset(_unlinked(best.exist)), best.time, best.peak, best.workspace, self.proved)
+
+    def _order(self, partial: _Partial) -> tuple:
+        ram = partial.peak + partial.workspace
+        return (ram, partial.time) if self.by_peak else (partial.time, ram)
+
+    def _decided(self, states: dict[int, list[_Partial]], value: int, frontier: int) -> dict[int, list[_Partial]]:
+        following: dict[int, list[_Partial]] = {}
+        for pending, found in states.items():
+            group = self._group(value, pending)
+            cost = self._cost(group)
+            if cost is None:
+                continue
+            rest = self._still_pending(pending, value)
+            step = self._step_bytes(value, frontier, pending, rest, cost)
+            for each in found:
+                made = _Partial(
+                    max(each.peak, step), max(each.workspace, cost.workspace), each.time + cost.time, (value, each.exist)
+                )
+                self._keep(following.setdefault(rest, []), made)
+            if value not in self.values.exist and value not in self.values.outputs and self.last[value] > value:
+                more = self._still_pending(pending | 1 << value, value)
+                for each in found:
+                    self._keep(following.setdefault(more, []), each)
+        return following
+
+    def _group(self, value: int, pending: int) -> int:
+        group, left = 1 << value, self.operands[value] & pending
+        while left:
+            group |= left
+            left = self._operands_of(left) & pending & ~group
+        return group
+
+    def _operands_of(self, group: int) -> int:
+        found = 0
+        for each in _bits(group):
+            found |= self.operands[each]
+        return found
+
+    def _still_pending(self, pending: int, value: int) -> int:
+        """Keep of `pending` what readers after `value` need."""
+        rest = sum(1 << each for each in _bits(pending) if self.last[each] > value)
+        left = rest
+        while left:
+            left = self._operands_of(left) & pending & ~rest
+            rest |= left
+        return rest
+
+    def _step_bytes(self, value: int, frontier: int, pending: int, rest: int, cost: GroupCost) -> int:
+        """Count the bytes of existing values while the group of `value` runs."""
+        live = (frontier | self._operands_of(pending)) & ~pending
+        needed = self._operands_of(rest)
+        saved = any(live >> each & 1 and self.last[each] <= value and not needed >> each & 1 for each in cost.in_place)
+        held = sum(self.values.nbytes[each] for each in _bits(live))
+        return held + (0 if saved else self.values.nbytes[value])
+
+    def _keep(self, front: list[_Partial], made: _Partial) -> None:
+        """Add a partial plan to those of one state, unless one of them is as good."""
+        if any(self._as_good(each, made) for each in front):
+            return
+        front[:] = [each for each in front if not self._as_good(made, each)]
+        front.append(made)
+
+    def _as_good(self, one: _Partial, other: _Partial) -> bool:
+        """Tell whether no continuation of `other` is better than that of `one`."""
+        if not self.by_peak and one.time != other.time:
+            return one.time < other.time
+        return one.peak <= other.peak and one.workspace <= other.workspace and one.time <= other.time
+
+    def _narrowed(self, states: dict[int, list[_Partial]], value: int) -> dict[int, list[_Partial]]:
+        if len(states) <= self.width:
+            return states
+        self.proved = False
+
+        def promise(state: tuple[int, list[_Partial]]) -> tuple:
+            pending, found = state
+            ram, time = min((each.peak + each.workspace if self.by_peak else 0, each.time) for each in found)
+            owed = sum(cost.time for each in self._ends(pending) if (cost := self._cost(self._group(each, pending))))
+            return ram, time + owed, pending
+
+        kept = sorted(states.items(), key=promise)[: self.width]
+        if all(pending for pending, _ in kept) and 0 in states:
+            kept[-1] = 0, states[0]  # from which every value can still be made
+        return dict(kept)
+
+    def _ends(self, pending: int) -> Iterator[int]:
+        """Yield the pending values that no pending value reads."""
+        return (each for each in _bits(pending) if not self.readers[each] & pending)
+
+
+def _bits(number: int) -> Iterator[int]:
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
+
+
+def _unlinked(linked: tuple | None) -> Iterator[int]:
+    while linked is not None:
+        value, linked = linked
+        yield value

@@ -1,0 +1,175 @@
+"""Plan the fusion of a module, and correct the model of groups by their schedules until the plan stands.
+
+    plan ─► groups with an unusual product ─► fused and scheduled ─► slower or larger than modelled? ─► plan again
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from tvm import relax
+from tvm.ir import GenericConst, IRModule
+from tvm.tirx import PrimFunc
+
+from ....kernels.rules.rule import Speed
+from ....kernels.schedule.candidates import Schedule, schedules
+from ....program.mapping import MappingType
+from ....targets import Machine
+from ..fuse_operators import FuseOperators
+from ..fusion_barriers import groups, is_kernel_call
+from .fusion_plan import GroupCost, Plan, best_plan, group_of
+from .group_cost import GroupModel, model_of
+from .kernel_calls import CalledKernels, write_groups
+
+#: plans at most; in the last one, no group is taken that was not scheduled, or was worse than modelled
+ROUNDS = 6
+_MACHINE = Machine()
+#: share of `UNTILED` an iteration takes longer than by its own rule
+_SLOWER = {Speed.LANES: 1 / 24, Speed.LOOPS: 1.0}
+
+
+@dataclass(frozen=True)
+class _Flaw:
+    """Needs of a scheduled group beyond the model's, which every group of the same culprits shares."""
+
+    workspace: int
+    untiled: int
+
+
+@dataclass(frozen=True)
+class _Scheduled:
+    """A fused kernel, and the numbers of its constant operands."""
+
+    kernel: PrimFunc
+    constants: frozenset[int]
+
+
+def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, redo: float) -> Plan:
+    """Find the plan of least peak, or of least time, in which a group does at most `redo` of its arithmetic again."""
+    modelled = lru_cache(None)(lambda group: model_of(called.calls, group))
+    flaws: dict[frozenset[int], _Flaw] = {}
+    sound: set[frozenset[int]] = set()
+    seen: set[frozenset[int]] = set()
+    by_rules = existing_by_rules(module, called)
+    final = False
+
+    def cost(group: frozenset[int]) -> GroupCost | None:
+        model = modelled(group)
+        if model is None or (len(group) > 1 and model.redone > redo * model.arithmetic):
+            return None
+        if final and group not in sound and _is_unusual(called, group):
+            return GroupCost(math.inf, sys.maxsize)  # on the way to a group that stands, no group of its own
+        for culprits, flaw in flaws.items():
+            if culprits <= group:
+                model = replace(
+                    model, untiled=max(model.untiled, flaw.untiled), workspace=max(model.workspace, flaw.workspace)
+                )
+        return GroupCost(model.time, model.workspace, model.in_place)
+
+    for left in reversed(range(ROUNDS)):
+        final = left == 0
+        plan = best_plan(called.values, cost, by_peak=by_peak, others=(by_rules,))
+        found = [group_of(called.values, plan.exist, each) for each in sorted(plan.exist)]
+        doubtful = [group for group in found if group not in seen and _is_unusual(called, group)]
+        if not doubtful:
+            break
+        seen.update(doubtful)
+        for group, fused in _fused(module, called, plan.exist, doubtful):
+            flaw = _flaw(module, called, group, fused, modelled(group))
+            if flaw is None:
+                sound.add(group)
+            else:
+                flaws[_culprits(called, group)] = flaw
+        if all(group in sound for group in doubtful):
+            break
+    return plan
+
+
+def existing_by_rules(module: IRModule, called: CalledKernels) -> frozenset[int]:
+    """Return the values that exist if TVM's rules fuse: a plan that is never to be beaten by."""
+    numbers = {binding.var: number for number, binding in called.bindings.items()}
+    variables = [binding.var for block in module["main"].body.blocks for binding in block.bindings if is_kernel_call(binding.value)]
+    results = {variables[max(members)] for members in groups(module, FuseOperators().group)}
+    return frozenset(numbers[each] for each in results if each in numbers) | called.values.exist
+
+
+def _is_unusual(called: CalledKernels, group: frozenset[int]) -> bool:
+    """Tell whether rules might not take the group: it has more than one reduction, or a product amid index maps."""
+    if len(group) == 1:
+        return False
+    reducing = _reducing(called, group)
+    if len(reducing) != 1:
+        return len(reducing) > 1
+    (place,) = reducing
+    if place != min(group) and any(
+        set(called.values.reads[reader] or ()) & group and reader <= place for reader in group
+    ):
+        return True  # a producer of the product's operand
+    return any(
+        (kernel := called.calls.kernels[reader]) is not None
+        and reader > place
+        and kernel.mapping in (MappingType.REORGANISE, MappingType.SHUFFLE)
+        for reader in group
+    )
+
+
+def _reducing(called: CalledKernels, group: frozenset[int]) -> frozenset[int]:
+    return frozenset(each for each in group if _iterations(called, each))
+
+
+def _culprits(called: CalledKernels, group: frozenset[int]) -> frozenset[int]:
+    """Return the members that keep a group from a fast schedule: its reductions, or the one with what comes before."""
+    reducing = _reducing(called, group)
+    if len(reducing) != 1:
+        return reducing or group
+    before = frozenset(each for each in group if each <= max(reducing))
+    return before if len(before) > 1 else group
+
+
+def _fused(
+    module: IRModule, called: CalledKernels, exist: frozenset[int], groups: list[frozenset[int]]
+) -> list[tuple[frozenset[int], _Scheduled]]:
+    """Fuse the groups; return each with its kernel."""
+    grouped = write_groups(module, called, exist)
+    fused = relax.transform.FuseTIR()(grouped)
+    calls = {binding.var: binding.value for block in grouped["main"].body.blocks for binding in block.bindings}
+    found = []
+    for group in groups:
+        call = calls[called.bindings[max(group)].var]
+        constants = frozenset(number for number, each in enumerate(call.args) if isinstance(each, GenericConst))
+        found.append((group, _Scheduled(fused[call.op.name_hint], constants)))
+    return found
+
+
+def _flaw(
+    module: IRModule, called: CalledKernels, group: frozenset[int], fused: _Scheduled, model: GroupModel | None
+) -> _Flaw | None:
+    assert model is not None
+    schedule = _fastest(fused.kernel, fused.constants)
+    workspace = schedule.workspace if schedule.workspace > _MACHINE.register_bytes * schedule.threads else 0
+    untiled = 0
+    if schedule.speed > Speed.FAST:
+        slowed = sum(_iterations(called, each) for each in group if _speed_alone(module, called, each) < schedule.speed)
+        untiled = round(slowed * _SLOWER[schedule.speed])
+    if workspace <= model.workspace and untiled <= model.untiled:
+        return None
+    return _Flaw(workspace, untiled)
+
+
+def _iterations(called: CalledKernels, value: int) -> int:
+    kernel = called.calls.kernels[value]
+    return sum(block.iterations for block in kernel.blocks if block.reduces) if kernel else 0
+
+
+def _speed_alone(module: IRModule, called: CalledKernels, value: int) -> Speed:
+    call = called.bindings[value].value
+    constants = frozenset(number for number, each in enumerate(call.args[1].fields) if isinstance(each, GenericConst))
+    return _fastest(module[call.args[0]], constants).speed
+
+
+def _fastest(kernel: PrimFunc, constants: frozenset[int]) -> Schedule:
+    """Return the fastest schedule; any program allows as much workspace as the kernel needs as TVM made it."""
+    return next(iter(schedules(kernel, constants, _MACHINE).candidates()))

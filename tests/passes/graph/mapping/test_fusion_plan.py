@@ -1,0 +1,97 @@
+"""The search of fusion plans, against trying all of them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from passfit.passes.graph.mapping.fusion_plan import GroupCost, Values, best_plan, evaluated, group_of
+
+from .... import strategies  # noqa: F401  (the settings of hypothesis)
+from ....profiles import examples
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Values:
+    inputs, count = draw(st.integers(1, 2)), draw(st.integers(1, 7))
+    reads: list[tuple[int, ...] | None] = [None] * inputs
+    for number in range(inputs, inputs + count):
+        reads.append(tuple(draw(st.lists(st.integers(0, number - 1), min_size=1, max_size=3))))
+    nbytes = tuple(draw(st.sampled_from([0, 1, 2, 3, 5, 8])) for _ in reads)
+    computed = st.integers(inputs, inputs + count - 1)
+    exist = frozenset(draw(st.lists(computed, max_size=2)))
+    return Values(tuple(reads), nbytes, exist | {inputs + count - 1}, frozenset({inputs + count - 1}))
+
+
+@st.composite
+def costs(draw: st.DrawFn):
+    """A cost that depends on every value in a group, some pairs of which are not legal."""
+    weight = draw(st.lists(st.integers(0, 9), min_size=10, max_size=10))
+    workspace = draw(st.lists(st.integers(0, 4), min_size=10, max_size=10))
+    apart = draw(st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3))
+    saving = draw(st.integers(0, 12))
+
+    def cost(group: frozenset[int]) -> GroupCost | None:
+        if any(one != other and one in group and other in group for one, other in apart):
+            return None
+        time = 20 + sum(weight[each % 10] for each in group) - saving * (len(group) - 1) + (len(group) % 3)
+        return GroupCost(time, workspace[max(group) % 10] * (len(group) - 1), frozenset({max(group) - 1}))
+
+    return cost
+
+
+def _order(plan, by_peak: bool):
+    ram = plan.peak + plan.workspace
+    return (ram, plan.time) if by_peak else (plan.time, ram)
+
+
+def _all(values: Values, cost):
+    computed = [each for each, reads in enumerate(values.reads) if reads is not None]
+    last = {each: any(each in (reads or ()) for reads in values.reads) for each in computed}
+    must = values.exist | values.outputs | {each for each in computed if not last[each]}
+    free = [each for each in computed if each not in must]
+    for size in range(len(free) + 1):
+        for chosen in combinations(free, size):
+            plan = evaluated(values, cost, frozenset(must | set(chosen)))
+            if plan is not None:
+                yield plan
+
+
+@settings(max_examples=examples(150))
+@given(values=graphs(), cost=costs(), by_peak=st.booleans())
+def test_the_plan_is_the_best_of_all(values: Values, cost, by_peak: bool):
+    found = best_plan(values, cost, by_peak=by_peak, width=1 << 20)
+    best = min(_order(plan, by_peak) for plan in _all(values, cost))
+    assert _order(found, by_peak) == best
+    # time and peak are those of the plan
+    again = evaluated(values, cost, found.exist)
+    assert again is not None
+    assert (again.peak, again.workspace, again.time) == (found.peak, found.workspace, found.time)
+
+
+@settings(max_examples=examples(80))
+@given(values=graphs(), cost=costs(), by_peak=st.booleans(), width=st.integers(1, 3))
+def test_a_narrow_search_is_no_worse_than_no_fusion_or_another_plan(values: Values, cost, by_peak: bool, width: int):
+    others = list(_all(values, cost))[:3]
+    found = best_plan(values, cost, by_peak=by_peak, width=width, others=[each.exist for each in others])
+    computed = frozenset(each for each, reads in enumerate(values.reads) if reads is not None)
+    unfused = evaluated(values, cost, computed)
+    assert unfused is not None
+    assert all(_order(found, by_peak) <= _order(each, by_peak) for each in (unfused, *others))
+    assert found == best_plan(values, cost, by_peak=by_peak, width=width, others=[each.exist for each in others])
+
+
+@settings(max_examples=examples(80))
+@given(values=graphs(), cost=costs(), by_peak=st.booleans())
+def test_groups_read_only_what_exists_and_form_no_circle(values: Values, cost, by_peak: bool):
+    exist = best_plan(values, cost, by_peak=by_peak).exist
+    assert values.exist | values.outputs <= exist | {each for each, reads in enumerate(values.reads) if reads is None}
+    for result in exist:
+        group = group_of(values, exist, result)
+        assert max(group) == result and group & exist == {result}
+        for member in group:
+            for each in values.reads[member] or ():
+                assert each in group or each in exist or values.reads[each] is None
+                assert each < result  # groups run in the order of their results

@@ -1,0 +1,88 @@
+"""The model of fused groups, on kernels whose loops are known."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.tvm
+
+
+def _calls(shapes, body):
+    from passfit.passes.graph.mapping.kernel_calls import read_calls
+    from passfit.passes.sequence.catalogue import parse_spec
+
+    from ....kernels.programs import module_of
+
+    called = read_calls(parse_spec("legalize").apply(module_of(shapes, body)))
+    assert called is not None
+    return called.calls, frozenset(called.bindings)
+
+
+def _whole(shapes, body):
+    """The model of all calls as one group."""
+    from passfit.passes.graph.mapping.group_cost import model_of
+
+    return model_of(*_calls(shapes, body))
+
+
+def test_a_chain_moves_its_ends_alone():
+    from tvm import relax
+
+    model = _whole([(4, 8)], lambda x: relax.op.nn.relu(relax.op.exp(relax.op.negative(x))))
+    assert model.moved == 2 * 4 * 8 * 4 and model.calls == 1
+    assert model.redone == model.workspace == 0 and model.in_place == {0}
+
+
+def test_a_value_read_by_two_reductions_is_done_again_and_a_softmax_keeps_its_own():
+    from tvm import relax
+
+    op = relax.op
+
+    def softmax(x):
+        powers = op.exp(op.subtract(x, op.max(x, [1], True)))
+        return op.divide(powers, op.sum(powers, [1], True))
+
+    def spread(x):
+        shifted = op.add(x, x)
+        return op.divide(op.max(shifted, [1], True), op.sum(shifted, [1], True))
+
+    assert _whole([(4, 16)], softmax).redone == 0
+    assert _whole([(4, 16)], spread).redone == 4 * 16
+    assert _whole([(4, 16)], softmax).workspace == 0 and not _whole([(4, 16)], softmax).in_place
+
+
+def test_overlapping_windows_over_sums_are_not_legal_disjoint_ones_do_nothing_again():
+    from tvm import relax
+
+    from ....kernels.programs import weight
+
+    def pooled(stride):
+        return lambda x: relax.op.nn.max_pool2d(relax.op.nn.conv2d(x, weight(2, 2, 3, 3)), (2, 2), (stride, stride))
+
+    assert _whole([(1, 2, 10, 10)], pooled(1)) is None
+    assert _whole([(1, 2, 10, 10)], pooled(2)).redone == 0
+
+
+def test_a_reduction_that_two_others_read_by_rows_keeps_a_row():
+    from tvm import relax
+
+    op = relax.op
+
+    def scores(q, k):
+        found = op.matmul(q, k)
+        return op.subtract(found, op.max(found, [1], True))
+
+    assert _whole([(4, 8), (8, 64)], scores).workspace == 64 * 4
+    assert _whole([(4, 8), (8, 64)], scores).redone == 0
+
+
+def test_a_copy_to_one_place_of_its_result_costs_nothing_alone():
+    from tvm import relax
+
+    from passfit.passes.graph.mapping.group_cost import model_of
+
+    op = relax.op
+    calls, numbers = _calls([(2, 3)], lambda x: op.reshape(op.exp(x), (6,)))
+    assert model_of(calls, frozenset({max(numbers)})).time == 0
+    calls, numbers = _calls([(2, 3)], lambda x: op.permute_dims(op.exp(x), [1, 0]))
+    assert model_of(calls, frozenset({max(numbers)})).time > 0
