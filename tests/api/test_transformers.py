@@ -45,4 +45,5 @@ def test_ram_is_that_of_the_ports_and_the_rows_of_a_layer(name: str, tmp_path: P
     assert report.best.ram <= ports + more + 512  # a mask, token ids, alignment
     assert report.best.ram <= 2 * ports + ONE_HEAD + ROWS, "the issue's limit"
     specs = json.loads((tmp_path / "out/sequence.json").read_text())["passes"]
-    assert any("in_place=1" in each for each in specs) or name == "decoder_step"
+    if name == "encoder":  # the others need little beside their inputs either way
+        assert "split-heads" in specs and any("in_place=1" in each for each in specs)
