@@ -34,9 +34,9 @@ from .fold_constants import fold, sort_nodes
 from .if_branches import select_branches
 from .opset import expand_functions, lower_opset, raise_opset
 from .read_onnx import read_model
+from .recurrent import canonical_recurrent
 from .rewrites import rewrite
 from .shapes import infer_shapes, refuse_open_shapes
-from .unroll_recurrent import unroll_recurrent
 
 if TYPE_CHECKING:
     import onnx
@@ -72,7 +72,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_large_tensors(model)
     model = fold(model)
     model = raise_opset(fold(select_branches(model)))
-    for change in (rewrite, unroll_recurrent):
+    for change in (rewrite, canonical_recurrent):
         model = fold(change(without_empty_tensors(infer_shapes(model))))
     model = detach_outputs(model)
     refuse_unsupported(model)

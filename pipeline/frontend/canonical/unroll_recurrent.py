@@ -1,4 +1,4 @@
-"""Unroll LSTM, GRU and RNN with a static number of steps into plain operators.
+"""Unroll LSTM, GRU and RNN of few steps into plain operators.
 
     X ──MatMul W──► one row per step ─┐
     h, c ─────────────────────────► cell ──► h, c ──► cell ──► …        Y = all h
@@ -11,26 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...errors import ModelError
-from .node_builder import Maker, attributes_of, splice, stem_of
-from .read_onnx import node_title
-from .shapes import static_shape, value_types
-
-if TYPE_CHECKING:
-    import onnx
+from .node_builder import Maker
 
 #: one step: the input's share of the gates (batch, gates), h and c (batch, hidden) to the next h and c
 Cell = Callable[[str, str, str], tuple[str, str]]
 
-#: each step becomes about ten nodes, and the compiler's time grows with them
-MOST_STEPS = 256
-_GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
-_ACTIVATIONS = frozenset({"Sigmoid", "Tanh", "Relu"})
 
 
 @dataclass(frozen=True)
@@ -49,81 +38,55 @@ class _Direction:
     linear_before_reset: bool
 
 
-def unroll_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Unroll the LSTM, GRU and RNN nodes of `model` (with inferred shapes).
-
-    Raises ModelError for forms not covered.
-    """
-    nodes = {index: node for index, node in enumerate(model.graph.node) if node.op_type in _GATES}
-    if not nodes:
-        return model
-    from onnx import numpy_helper
-
-    read = {name for node in nodes.values() for name in node.input[1:]}
-    constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name in read}
-    types = value_types(model.graph)
-    made = {index: _unroll(node, index, constants, types) for index, node in nodes.items()}
-    result = type(model)()
-    result.CopyFrom(model)
-    splice(result.graph, made)
-    return result
+def can_unroll(
+    attributes: dict[str, object], inputs: list[str], constants: dict[str, np.ndarray], shape: tuple[int, ...]
+) -> bool:
+    """Tell whether a node of constant weights runs one step: no lengths, peepholes or clipping."""
+    lengths = constants.get(inputs[4]) if inputs[4] else np.ones(shape[1])
+    return (
+        shape[0] == 1
+        and all(name in constants for name in inputs[1:4] if name)
+        and not inputs[7]
+        and not attributes.get("clip", 0)
+        and lengths is not None
+        and bool((lengths == 1).all())
+    )
 
 
-def _unroll(
-    node: onnx.NodeProto, index: int, constants: dict[str, np.ndarray], types: dict[str, onnx.TypeProto]
-) -> Maker:
-    attributes = attributes_of(node)
-    inputs = [*node.input, *[""] * (8 - len(node.input))]
-    shape = static_shape(types[inputs[0]]) if inputs[0] in types else None
-    if shape is None:
-        _refuse(node, "its number of steps is not static", "Give the inputs static shapes (--shape).")
-    batch_first = bool(attributes.get("layout", 0))
-    steps, batch = (shape[1], shape[0]) if batch_first else (shape[0], shape[1])
-    directions = _directions(node, attributes, inputs, constants, steps, batch)
-    hidden = directions[0].r.shape[1]
-    make = Maker(stem_of(node, index))
-    x = make.node("Transpose", inputs[0], perm=[1, 0, 2]) if batch_first else inputs[0]
-    starts = []
-    for name in (inputs[5], inputs[6] if node.op_type == "LSTM" else ""):
-        if name and batch_first:
-            name = make.node("Transpose", name, perm=[1, 0, 2])
-        starts.append(_per_direction(make, name, len(directions), (batch, hidden), directions[0].w.dtype))
-    reverse = [attributes.get("direction") == "reverse" or number == 1 for number in range(len(directions))]
-    runs = [
-        _run(make, direction, x, steps, starts[0][number], starts[1][number], backwards)
-        for number, (direction, backwards) in enumerate(zip(directions, reverse))
-    ]
-    _emit_results(make, node, runs, batch_first)
-    return make
-
-
-def _directions(
-    node: onnx.NodeProto,
+def unroll(
+    make: Maker,
+    op: str,
     attributes: dict[str, object],
     inputs: list[str],
     constants: dict[str, np.ndarray],
-    steps: int,
-    batch: int,
+    shape: tuple[int, ...],
+) -> list[str]:
+    """Build the operators of a node with x of `shape` (steps, batch, inputs); return Y, Y_h and Y_c.
+
+    Y is (steps, directions, batch, hidden), Y_h and Y_c are (directions, batch, hidden); there is Y_c of an LSTM only.
+    """
+    steps, batch, _ = shape
+    directions = _directions(op, attributes, inputs, constants)
+    hidden = directions[0].r.shape[1]
+    starts = [
+        _per_direction(make, name, len(directions), (batch, hidden), directions[0].w.dtype)
+        for name in (inputs[5], inputs[6] if op == "LSTM" else "")
+    ]
+    reverse = [attributes.get("direction") == "reverse" or number == 1 for number in range(len(directions))]
+    runs = [
+        _run(make, direction, inputs[0], steps, starts[0][number], starts[1][number], backwards)
+        for number, (direction, backwards) in enumerate(zip(directions, reverse))
+    ]
+    return _results(make, op, runs)
+
+
+def _directions(
+    op: str, attributes: dict[str, object], inputs: list[str], constants: dict[str, np.ndarray]
 ) -> list[_Direction]:
-    op = node.op_type
-    if steps > MOST_STEPS:
-        _refuse(node, f"it runs {steps} steps, more than {MOST_STEPS}", "Give the inputs a shorter shape (--shape).")
-    for name, neutral in (("clip", 0.0), ("input_forget", 0)):
-        if attributes.get(name, neutral) != neutral:
-            _refuse(node, f"its attribute '{name}' is not supported", "Export the model without it.")
-    if any(name not in constants for name in inputs[1:4] if name) or not inputs[1] or not inputs[2]:
-        _refuse(node, "its weights are not constants", "Export the model with constant weights.")
-    if op == "LSTM" and inputs[7] and (inputs[7] not in constants or constants[inputs[7]].any()):
-        _refuse(node, "it has peepholes", "Export the model without them.")
-    lengths = constants.get(inputs[4]) if inputs[4] else np.full(batch, steps)
-    if lengths is None or (lengths != steps).any():
-        _refuse(node, "its sequences differ in length", "Export the model without sequence lengths.")
     w, r = constants[inputs[1]], constants[inputs[2]]
     gates = w.shape[1]
     bias = constants[inputs[3]] if inputs[3] else np.zeros((len(w), 2 * gates), w.dtype)
     activations = list(attributes.get("activations", _DEFAULTS[op] * len(w)))
-    if not set(activations) <= _ACTIVATIONS or attributes.get("activation_alpha") or attributes.get("activation_beta"):
-        _refuse(node, f"its activations {', '.join(activations)} are not supported", "Use Sigmoid, Tanh or Relu.")
     each = len(activations) // len(w)
     return [
         _Direction(
@@ -132,10 +95,6 @@ def _directions(
         )
         for d in range(len(w))
     ]  # fmt: skip
-
-
-def _refuse(node: onnx.NodeProto, why: str, hint: str) -> None:
-    raise ModelError(f"The {node_title(node)} cannot be unrolled: {why}.", hint)
 
 
 def _per_direction(make: Maker, name: str, count: int, shape: tuple[int, int], dtype: np.dtype) -> list[str]:
@@ -212,29 +171,15 @@ def _rnn(make: Maker, direction: _Direction, late: np.ndarray | None) -> Cell:
     return cell
 
 
-def _emit_results(make: Maker, node: onnx.NodeProto, runs: list[tuple[list[str], str, str]], batch_first: bool) -> None:
-    """Emit Y, Y_h and Y_c; batch first if asked for.
-
-    Y is (steps, directions, batch, hidden), Y_h and Y_c are (directions, batch, hidden).
-    """
-    names = [*node.output, "", ""]
-    if names[0]:
-        both = make.integers(0, 1)
-        lines = [_join(make, [make.node("Unsqueeze", h, both) for h in seen], 0) for seen, _, _ in runs]
-        _finish(make, _join(make, lines, 1), names[0], [2, 0, 1, 3] if batch_first else [])
-    for name, position in ((names[1], 1), (names[2], 2)):
-        if name:
-            axis = make.integers(0)
-            ends = _join(make, [make.node("Unsqueeze", run[position], axis) for run in runs], 0)
-            _finish(make, ends, name, [1, 0, 2] if batch_first else [])
+def _results(make: Maker, op: str, runs: list[tuple[list[str], str, str]]) -> list[str]:
+    both, axis = make.integers(0, 1), make.integers(0)
+    lines = [_join(make, [make.node("Unsqueeze", h, both) for h in seen], 0) for seen, _, _ in runs]
+    ends = [
+        _join(make, [make.node("Unsqueeze", run[place], axis) for run in runs], 0)
+        for place in ((1, 2) if op == "LSTM" else (1,))
+    ]
+    return [_join(make, lines, 1), *ends]
 
 
 def _join(make: Maker, parts: list[str], axis: int) -> str:
     return make.many("Concat", parts, 1, axis=axis)[0] if len(parts) > 1 else parts[0]
-
-
-def _finish(make: Maker, value: str, name: str, perm: list[int]) -> None:
-    if perm:
-        make.node("Transpose", value, result=name, perm=perm)
-    else:
-        make.node("Identity", value, result=name)

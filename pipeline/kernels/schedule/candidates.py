@@ -25,6 +25,7 @@ from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
 from ..rules.sliding_window import sliding_window
 from ..rules.split_by_range import split_by_range
 from ..rules.tile_reduction import tile_reduction
+from ..rules.vector_loops import vector_loops
 from ..rules.vector_reduction import vector_reduction
 from ..weights.repack import Repack
 
@@ -162,6 +163,10 @@ def _serial(
 
 def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """Yield the schedules of a flat kernel: the fast rule's, fused loops, then as TVM made it."""
+    along = vector_loops(kernel, machine.lanes)
+    if not along.same_as(kernel):
+        yield Schedule(along, workspace_bytes(along))
+        return
     yield from _fast(kernel, repackable, machine)
     if held_bytes(kernel):
         fused = fuse_loops(kernel)
