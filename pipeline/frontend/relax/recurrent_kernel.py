@@ -37,7 +37,7 @@ _Weights = Callable[[Expr, Expr], Expr]
 class Cell:
     """Describe the cells of a node: `op` is LSTM, GRU or RNN; activations are given for each direction.
 
-    `reverse` tells for each direction whether it runs backwards. `clip` limits the inputs of activations to ±clip.
+    `reverse` tells for each direction whether it runs backwards. `clip` limits the sums of gates to ±clip.
     `sequence` tells whether all states are a result, or only the last ones.
     """
 
@@ -257,7 +257,7 @@ class _Layer:
 
     def _activation(self, direction: int, number: int) -> Callable[[Expr], Expr]:
         name = self.cell.activations[direction][number]
-        clip = self.cell.clip
+        clip = self.cell.clip if number < 2 else None  # a cell's state is no gate
 
         def applied(value: Expr) -> Expr:
             if clip is not None:
