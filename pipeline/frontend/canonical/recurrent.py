@@ -1,7 +1,7 @@
 """Bring LSTM, GRU and RNN into one form: time first, no result that nothing reads; a single step becomes operators.
 
     steps > 1     one node, one kernel with a loop over the steps: frontend/relax/recurrent_kernel.py
-    one step      plain operators, which fuse and split like all others: unroll_recurrent.py
+    one step      plain operators, which fuse and split like all others: recurrent_step.py
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from ...errors import ModelError
 from .node_builder import Maker, attributes_of, splice, stem_of
 from .read_onnx import all_nodes, node_title
+from .recurrent_step import is_one_step, one_step
 from .shapes import static_shape, value_types
-from .unroll_recurrent import can_unroll, unroll
 
 if TYPE_CHECKING:
     import onnx
@@ -65,8 +65,8 @@ def _canonical(
             if inputs[place]:
                 inputs[place] = make.node("Transpose", inputs[place], perm=[1, 0, 2])
         shape = (shape[1], shape[0], shape[2])
-    if can_unroll(attributes, inputs, constants, shape):
-        made = unroll(make, node.op_type, attributes, inputs, constants, shape)
+    if is_one_step(attributes, inputs, constants, shape):
+        made = one_step(make, node.op_type, attributes, inputs, constants, shape)
     else:
         kept = {name: value for name, value in attributes.items() if name != "layout"}
         made = _looped(make, node.op_type, kept, inputs, [bool(name) for name in outputs])

@@ -1,10 +1,8 @@
-"""Unroll LSTM, GRU and RNN of few steps into plain operators.
+"""Rewrite an LSTM, GRU or RNN of one step into plain operators, which fuse and split like all others.
 
-    X ──MatMul W──► one row per step ─┐
-    h, c ─────────────────────────► cell ──► h, c ──► cell ──► …        Y = all h
+    x ──MatMul W──► gates ─► cell ──► h, c          Y = h
 
-The part of the gates that depends on the input alone is one MatMul for all steps. Formulas: the ONNX operator
-specifications of LSTM, GRU and RNN.
+Formulas: the ONNX operator specifications of LSTM, GRU and RNN.
 """
 
 from __future__ import annotations
@@ -38,10 +36,10 @@ class _Direction:
     linear_before_reset: bool
 
 
-def can_unroll(
+def is_one_step(
     attributes: dict[str, object], inputs: list[str], constants: dict[str, np.ndarray], shape: tuple[int, ...]
 ) -> bool:
-    """Tell whether a node of constant weights runs one step: no lengths, peepholes or clipping."""
+    """Tell whether a node with constant weights runs one step, without lengths, peepholes and clipping."""
     lengths = constants.get(inputs[4]) if inputs[4] else np.ones(shape[1])
     return (
         shape[0] == 1
@@ -53,7 +51,7 @@ def can_unroll(
     )
 
 
-def unroll(
+def one_step(
     make: Maker,
     op: str,
     attributes: dict[str, object],
@@ -61,23 +59,24 @@ def unroll(
     constants: dict[str, np.ndarray],
     shape: tuple[int, ...],
 ) -> list[str]:
-    """Build the operators of a node with x of `shape` (steps, batch, inputs); return Y, Y_h and Y_c.
+    """Build the operators of a node with x of `shape` (1, batch, inputs); return Y, Y_h and Y_c.
 
-    Y is (steps, directions, batch, hidden), Y_h and Y_c are (directions, batch, hidden); there is Y_c of an LSTM only.
+    Y is (1, directions, batch, hidden), Y_h and Y_c are (directions, batch, hidden); there is Y_c of an LSTM only.
     """
-    steps, batch, _ = shape
+    batch = shape[1]
     directions = _directions(op, attributes, inputs, constants)
     hidden = directions[0].r.shape[1]
     starts = [
         _per_direction(make, name, len(directions), (batch, hidden), directions[0].w.dtype)
         for name in (inputs[5], inputs[6] if op == "LSTM" else "")
     ]
-    reverse = [attributes.get("direction") == "reverse" or number == 1 for number in range(len(directions))]
-    runs = [
-        _run(make, direction, inputs[0], steps, starts[0][number], starts[1][number], backwards)
-        for number, (direction, backwards) in enumerate(zip(directions, reverse))
+    ends = [_run(make, direction, inputs[0], h, c) for direction, h, c in zip(directions, *starts)]
+    axis = make.integers(0)
+    last = [
+        _join(make, [make.node("Unsqueeze", end[place], axis) for end in ends])
+        for place in range(2 if op == "LSTM" else 1)
     ]
-    return _results(make, op, runs)
+    return [make.node("Unsqueeze", last[0], axis), *last]
 
 
 def _directions(
@@ -105,10 +104,8 @@ def _per_direction(make: Maker, name: str, count: int, shape: tuple[int, int], d
     return [make.node("Reshape", part, make.integers(*shape)) for part in parts]
 
 
-def _run(
-    make: Maker, direction: _Direction, x: str, steps: int, h: str, c: str, backwards: bool
-) -> tuple[list[str], str, str]:
-    """Run all steps of one direction; return h (batch, hidden) after each in time order, last h, last c."""
+def _run(make: Maker, direction: _Direction, x: str, h: str, c: str) -> tuple[str, str]:
+    """Run the step of one direction; return h and c, both (batch, hidden)."""
     gates = direction.w.shape[0]
     # The biases that are only added can be added once; GRU's last one may be multiplied by the reset gate first.
     once = direction.w_bias + direction.r_bias
@@ -116,14 +113,8 @@ def _run(
     if late is not None:
         once = np.concatenate([once[: -len(late)], direction.w_bias[-len(late) :]])
     rows = make.node("Add", make.node("MatMul", x, make.constant(direction.w.T)), make.constant(once))
-    row = [rows] if steps == 1 else make.many("Split", [rows, make.integers(*[1] * steps)], steps, axis=0)
     cell = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}[direction.op](make, direction, late)
-    axis = make.integers(0)
-    seen: list[str] = [""] * steps
-    for step in reversed(range(steps)) if backwards else range(steps):
-        h, c = cell(make.node("Squeeze", row[step], axis), h, c)
-        seen[step] = h
-    return seen, h, c
+    return cell(make.node("Squeeze", rows, make.integers(0)), h, c)
 
 
 def _lstm(make: Maker, direction: _Direction, late: np.ndarray | None) -> Cell:
@@ -171,15 +162,5 @@ def _rnn(make: Maker, direction: _Direction, late: np.ndarray | None) -> Cell:
     return cell
 
 
-def _results(make: Maker, op: str, runs: list[tuple[list[str], str, str]]) -> list[str]:
-    both, axis = make.integers(0, 1), make.integers(0)
-    lines = [_join(make, [make.node("Unsqueeze", h, both) for h in seen], 0) for seen, _, _ in runs]
-    ends = [
-        _join(make, [make.node("Unsqueeze", run[place], axis) for run in runs], 0)
-        for place in ((1, 2) if op == "LSTM" else (1,))
-    ]
-    return [_join(make, lines, 1), *ends]
-
-
-def _join(make: Maker, parts: list[str], axis: int) -> str:
-    return make.many("Concat", parts, 1, axis=axis)[0] if len(parts) > 1 else parts[0]
+def _join(make: Maker, parts: list[str]) -> str:
+    return make.many("Concat", parts, 1, axis=0)[0] if len(parts) > 1 else parts[0]
