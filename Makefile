@@ -8,7 +8,7 @@ LINTERS := .venv/.passfit-linters
 # again, which takes 7 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast nightly lint clean
+.PHONY: help demo test test-fast nightly lint bench clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -37,6 +37,17 @@ lint: $(LINTERS) ## the import contract, ruff, and mypy
 	$(BIN)/python -m ruff check pipeline stages tests benchmarks
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -q tests/test_layout.py
+
+# Rows are kept by commit: an interrupted run goes on. Each script measures a part with --model, --op or --only.
+# Faults of odd models are rows: they end nothing.
+bench: $(READY) ## every benchmark again, 2 hours on two quiet cores; benchmarks/results
+	$(BIN)/python benchmarks/main_tables.py
+	$(BIN)/python benchmarks/rebench.py
+	$(BIN)/python benchmarks/node_tests.py
+	-$(BIN)/python benchmarks/odd_models.py --jobs 2
+	$(BIN)/python benchmarks/knowledge.py
+	$(BIN)/python benchmarks/variants.py
+	$(BIN)/python benchmarks/results_page.py
 
 clean: ## remove results and caches, keep .venv
 	rm -rf out .dvc/cache .dvc/tmp build dist .pytest_cache .hypothesis .ruff_cache .mypy_cache

@@ -1,10 +1,10 @@
-"""What knowledge of other models is worth: evaluations until a search is within 1 % of the best, leave-one-out.
+"""Measure the worth of knowledge of other models: evaluations until a search is within 1 % of the best, leave-one-out.
 
     .venv/bin/python benchmarks/knowledge.py learn                make knowledge.json from the models of models.toml
     .venv/bin/python benchmarks/knowledge.py learn --graphs DIR   … and from the .onnx files of a folder
-    .venv/bin/python benchmarks/knowledge.py                      measure; the table goes to benchmarks/results/
+    .venv/bin/python benchmarks/knowledge.py                      measure, in seconds; writes results/knowledge.md
 
-Nothing is evaluated twice: the knowledge file holds what every candidate costs on every model, so the orders in which
+Nothing is evaluated twice: the knowledge file holds the cost of every candidate on every model, so the orders in which
 strategies try candidates are replayed on it, each with a knowledge that never saw the model at hand.
 """
 
@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import tomli
+from head import head
+from models import HERE, Model, models
 
 from passfit import api
 from passfit.errors import PassfitError
@@ -29,7 +30,6 @@ from passfit.search.knowledge.store import SHIPPED
 from passfit.support.text_files import write_text
 from passfit.targets import get_target
 
-HERE = Path(__file__).parent
 OBJECTIVES = ("ram", "sum")
 #: of a search on a model; models that take minutes to search are left out, and the second size of one model
 EVALUATIONS = 64
@@ -40,9 +40,11 @@ LEFT_OUT = (
 
 
 HEAD = """\
-# What knowledge of other models is worth
+# Worth of knowledge of other models
 
-`.venv/bin/python benchmarks/knowledge.py`: evaluations until the best known is reached within 1 %, for each of
+{head}
+
+Evaluations until the best known is reached within 1 %, for each of
 {models} models ({states} graphs, {outcomes} different outcomes), the knowledge being that of all but the model's
 family (the first word of its name; every graph of ReBench is a family of its own). Orders:
 
@@ -66,40 +68,41 @@ def main() -> None:
     if arguments.what == "learn":
         learn(arguments.out, arguments.graphs, arguments.model)
     else:
-        write_text(HERE / "results" / "knowledge.md", report(load_knowledge()))
+        origin = "\n".join(head().lines(".venv/bin/python benchmarks/knowledge.py"))
+        write_text(HERE / "results" / "knowledge.md", report(load_knowledge(), origin))
 
 
 def learn(out: Path, graphs: Path | None, only: list[str] | None) -> None:
-    models = tomli.loads((HERE / "models.toml").read_text(encoding="utf-8"))["model"]
-    for model in [*folder(graphs), *(model for model in models if model["name"] not in LEFT_OUT)]:
-        if only and model["name"] not in only:
+    chosen = [model for model in models() if model.source and model.name not in LEFT_OUT]
+    for model in [*folder(graphs), *chosen]:
+        if only and model.name not in only:
             continue
         started = time.monotonic()
         try:
             api.learn(
-                [model["source"]], get_target("x86-64"), out, name=model["name"], shapes=model.get("shapes"),
-                fix=model.get("fix"), evaluations=EVALUATIONS,
+                [model.source], get_target("x86-64"), out, name=model.name, shapes=model.shapes, fix=model.fix,
+                evaluations=EVALUATIONS,
             )  # fmt: skip
         except PassfitError as error:
-            sys.stdout.write(f"{model['name']}: {error}\n")
-        sys.stdout.write(f"{model['name']}: {time.monotonic() - started:.1f} s\n")
+            sys.stdout.write(f"{model.name}: {error}\n")
+        sys.stdout.write(f"{model.name}: {time.monotonic() - started:.1f} s\n")
         sys.stdout.flush()
 
 
-def folder(graphs: Path | None) -> list[dict]:
+def folder(graphs: Path | None) -> list[Model]:
     files = [] if graphs is None else sorted(graphs.glob("*.onnx"))
-    return [{"name": f"{graphs.name}-{file.stem}", "source": str(file)} for file in files]
+    return [Model(f"{graphs.name}-{file.stem}", str(file)) for file in files]
 
 
-def report(knowledge: Knowledge) -> str:
-    """Markdown: every model without its family, then the means, without the family and without the model alone."""
+def report(knowledge: Knowledge, origin: str) -> str:
+    """Return knowledge.md: every model without its family, then means without the family, and without the model alone."""
     family = {objective: measured(knowledge, objective, _same_family) for objective in OBJECTIVES}
     model = {objective: measured(knowledge, objective, _same_model) for objective in OBJECTIVES}
     head = [f"{objective}: {name}" for objective in OBJECTIVES for name in ORDERS]
     states = sum(len(record.states) for record in knowledge.records)
     outcomes = sum(len(record.outcomes) for record in knowledge.records)
     lines = [
-        HEAD.format(models=len(knowledge.records), states=states, outcomes=outcomes),
+        HEAD.format(head=origin, models=len(knowledge.records), states=states, outcomes=outcomes),
         f"| model | {' | '.join(head)} |",
         f"| --- |{' --- |' * len(head)}",
     ]
@@ -109,15 +112,15 @@ def report(knowledge: Knowledge) -> str:
     lines += ["", "## Geometric means", "", *map(verdict, OBJECTIVES, family.values())]
     lines += ["", f"| left out | models | {' | '.join(head)} |", f"| --- | --- |{' --- |' * len(head)}"]
     for left_out, found in (("family", family), ("model alone", model)):
-        for models, chosen in (("all", _all), ("where tvm-default is not within 1 %", _gains)):
+        for listed, chosen in (("all", _all), ("tvm-default not within 1 %", _gains)):
             means = [_mean(found[objective], name, chosen) for objective in OBJECTIVES for name in ORDERS]
-            lines.append(f"| {left_out} | {models} | {' | '.join(f'{mean:.2f}' for mean in means)} |")
+            lines.append(f"| {left_out} | {listed} | {' | '.join(f'{mean:.2f}' for mean in means)} |")
     lines += ["", "## Until the best itself is reached (0.01 %), without the family", "", *exact(knowledge)]
     return "\n".join(lines) + "\n"
 
 
 def verdict(objective: str, found: dict[str, dict[str, int]]) -> str:
-    """What is left of the evaluations, in a sentence."""
+    """Say in a sentence how many evaluations are left."""
     parts = {name: _mean(found, name, _all) / _mean(found, "none", _all) for name in ORDERS}
     return (
         f"* {objective}: the coreset leaves {parts['coreset']:.2f} of the evaluations, the predictor alone "
@@ -126,7 +129,7 @@ def verdict(objective: str, found: dict[str, dict[str, int]]) -> str:
 
 
 def exact(knowledge: Knowledge) -> list[str]:
-    """The same means where no per cent is given away."""
+    """Return the same means, until the best itself is reached."""
     lines = [f"| objective | {' | '.join(ORDERS)} |", f"| --- |{' --- |' * len(ORDERS)}"]
     for objective in OBJECTIVES:
         found = measured(knowledge, objective, _same_family, within=0.0001)
@@ -137,7 +140,7 @@ def exact(knowledge: Knowledge) -> list[str]:
 def measured(
     knowledge: Knowledge, objective: str, same: Callable[[ModelRecord, ModelRecord], bool], within: float = 0.01
 ) -> dict[str, dict[str, int]]:
-    """Evaluations by model and order."""
+    """Count evaluations by model and order."""
     found: dict[str, dict[str, int]] = {}
     for record in knowledge.records:
         others = Knowledge(tuple(other for other in knowledge.records if not same(record, other)))
@@ -153,7 +156,7 @@ Cell = tuple[int, int]
 
 
 def evaluations(record: ModelRecord, cells: Iterable[Cell], objective: str, within: float) -> int:
-    """How many different outcomes are seen until one is within a part of the best."""
+    """Count the different outcomes until one is within a fraction of the best."""
     limit, seen = record.best(objective) * (1 + within), set()
     for state, tail in cells:
         outcome = record.states[state].outcomes[tail]
@@ -165,7 +168,7 @@ def evaluations(record: ModelRecord, cells: Iterable[Cell], objective: str, with
 
 
 def today(record: ModelRecord, others: Knowledge, objective: str) -> Iterator[Cell]:
-    """What `orchestrated` does without any knowledge."""
+    """Order candidates as `orchestrated` does without any knowledge."""
     return _continued(record, _cells(record, starts()), objective)
 
 
@@ -190,7 +193,7 @@ ORDERS: dict[str, Callable[[ModelRecord, Knowledge, str], Iterator[Cell]]] = {
 
 
 def _cells(record: ModelRecord, candidates: Iterable[Candidate]) -> list[Cell]:
-    """Where the candidates lead, as far as that is known."""
+    """Return the cells that candidates lead to, as far as they are known."""
     found = []
     for each in candidates:
         state = record.state_after(step.spec for step in each.prefix)
@@ -200,7 +203,7 @@ def _cells(record: ModelRecord, candidates: Iterable[Candidate]) -> list[Cell]:
 
 
 def _continued(record: ModelRecord, begun: list[Cell], objective: str) -> Iterator[Cell]:
-    """The incumbent's tail on every graph, then every tail on the graphs that are promising by it."""
+    """Yield the incumbent's tail on every graph, then every tail on the graphs promising by it."""
 
     def cost(cell: Cell) -> tuple[float, float]:
         outcome = record.states[cell[0]].outcomes[cell[1]]
@@ -218,7 +221,7 @@ def _continued(record: ModelRecord, begun: list[Cell], objective: str) -> Iterat
 
 
 def _ranked(record: ModelRecord, others: Knowledge, objective: str) -> list[Cell]:
-    """Every graph by every tail, in the order of the predictor."""
+    """Rank every graph by every tail as the predictor does."""
     prefixes = {tuple(map(parse_spec, prefix)): state for state, prefix in record.prefixes().items()}
     ranking = others.ranking(objective, lambda prefix: record.states[prefixes[prefix]].features)
     return _cells(record, ranking([Candidate(prefix, tail) for prefix in prefixes for tail in TAILS]))

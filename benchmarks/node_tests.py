@@ -1,10 +1,12 @@
-"""Compile ONNX's tests of single operators with the default search, one after the other; write results/node_tests.md.
+"""Compile ONNX's tests of single operators with the default search; write results/node_tests.md, the coverage.
 
-    python benchmarks/node_tests.py [--op NAME …] [--most N] [--target NAME] [--processes N]
+    .venv/bin/python benchmarks/node_tests.py               at most three cases of each operator
+    .venv/bin/python benchmarks/node_tests.py --op Conv     of one operator; nothing is written
 
 Each case is compiled in a process of its own, as `passfit compile` does: searched, built, run, compared with ONNX
 Runtime. Its library is then run on the inputs of the case, and compared with the outputs ONNX gives. A case ends as
-`ok`, `refused` (exit code 2 of the command line), `wrong` (the outputs are not ONNX's), `crash` or `time-out`.
+`ok`, `refused` (exit code 2 of the command line), `wrong` (the outputs are not ONNX's), `crash` or `time-out`. Results
+are kept by commit, machine and versions: an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from head import begin
 from onnx import numpy_helper
 
 from passfit import api
@@ -56,7 +59,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """The end of a case, one of OUTCOMES, and the reason where it is not `ok`."""
+    """End of a case, one of OUTCOMES, and the reason if it is not `ok`."""
 
     case: str
     op: str
@@ -66,7 +69,7 @@ class Result:
 
 
 def cases() -> list[Case]:
-    """Every case of the onnx package whose inputs and outputs are tensors of numbers."""
+    """Collect the cases of the onnx package whose inputs and outputs are tensors of numbers."""
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():
@@ -91,7 +94,7 @@ def _read(case: object) -> Case | None:
 
 
 def spread(found: list[Case], most: int) -> list[Case]:
-    """At most `most` cases of each operator, spread over its forms; 0 takes all."""
+    """Choose at most `most` cases of each operator, spread over its forms; 0 takes all."""
     by_op: dict[str, list[Case]] = {}
     for case in found:
         by_op.setdefault(case.op, []).append(case)
@@ -103,7 +106,7 @@ def spread(found: list[Case], most: int) -> list[Case]:
 
 
 def compile_case(case: Case, target: Target, folder: Path) -> Result:
-    """Compile and run a case in this process; inputs other than the first become constants where it is refused else."""
+    """Compile and run a case in this process; the other inputs become constants if it is refused."""
     source, start = folder / "model.onnx", time.perf_counter()
     onnx.save(_runnable(case.model), source)
     reason, first = "", next(iter(case.inputs), "")
@@ -121,7 +124,7 @@ def compile_case(case: Case, target: Target, folder: Path) -> Result:
 
 
 def _runnable(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Declare an operator set of ONNX Runtime's where the model is valid in it: the newest sets only add dtypes."""
+    """Declare an operator set of ONNX Runtime's if the model is valid in it: the newest sets only add dtypes."""
     lowered = onnx.ModelProto()
     lowered.CopyFrom(model)
     lowered.ir_version = min(lowered.ir_version, 10)
@@ -172,46 +175,52 @@ def _child(case: Case, target: Target, file: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             result = compile_case(case, target, Path(folder))
-        except Exception as error:  # a crash is what is looked for
+        except Exception as error:  # a crash is an outcome
             last = traceback.extract_tb(error.__traceback__)[-1]
             at = f"{Path(last.filename).name}:{last.lineno}"
             result = Result(case.name, case.op, "crash", f"{type(error).__name__}: {error} ({at})")
     file.write_text(json.dumps(vars(result)))
 
 
-def apart(chosen: list[Case], target: Target, processes: int) -> Iterator[Result]:
-    """`compile_case` of each, in a process of its own: a case that crashes or hangs ends that process only."""
+def apart(chosen: list[Case], target: Target, processes: int, folder: Path) -> Iterator[Result]:
+    """Run `compile_case` of each in a process of its own: a case that crashes or hangs ends that process only."""
     waiting, running = chosen[::-1], []
-    with tempfile.TemporaryDirectory() as folder:
-        while waiting or running:
-            while waiting and len(running) < processes:
-                case = waiting.pop()
-                file = Path(folder) / f"{len(waiting)}.json"
-                process = multiprocessing.get_context("fork").Process(target=_child, args=(case, target, file))
-                process.start()
-                running.append((case, process, file, time.monotonic() + TIMEOUT))
-            wait([process.sentinel for _, process, _, _ in running], 1)
-            for each in [each for each in running if not each[1].is_alive() or time.monotonic() > each[3]]:
-                running.remove(each)
-                yield _ended(*each[:3])
+    while waiting or running:
+        while waiting and len(running) < processes:
+            case = waiting.pop()
+            file = folder / f"{case.name}.json"
+            file.unlink(missing_ok=True)
+            process = multiprocessing.get_context("fork").Process(target=_child, args=(case, target, file))
+            process.start()
+            running.append((case, process, file, time.monotonic() + TIMEOUT))
+        wait([process.sentinel for _, process, _, _ in running], 1)
+        for each in [each for each in running if not each[1].is_alive() or time.monotonic() > each[3]]:
+            running.remove(each)
+            yield _ended(*each[:3])
+
+
+def _known(file: Path) -> Result | None:
+    return Result(**json.loads(file.read_text())) if file.exists() else None
 
 
 def _ended(case: Case, process: multiprocessing.Process, file: Path) -> Result:
     if process.is_alive():
         process.kill()
         process.join()
-        return Result(case.name, case.op, "time-out", f"not done in {TIMEOUT} s")
-    if file.exists():
+        found = Result(case.name, case.op, "time-out", f"not done in {TIMEOUT} s")
+    elif file.exists():
         return Result(**json.loads(file.read_text()))
-    return Result(case.name, case.op, "crash", f"the process ended with exit code {process.exitcode}")
+    else:
+        found = Result(case.name, case.op, "crash", f"the process ended with exit code {process.exitcode}")
+    file.write_text(json.dumps(vars(found)))
+    return found
 
 
-def table(results: list[Result], target: str) -> Iterator[str]:
-    """The lines of node_tests.md."""
+def table(results: list[Result], target: str, head: list[str]) -> Iterator[str]:
+    """Yield the lines of node_tests.md."""
     counts = Counter(each.outcome for each in results)
-    yield "# ONNX's tests of single operators"
-    yield ""
-    yield f"Written by `python benchmarks/node_tests.py`; onnx {onnx.__version__}, target {target}, the default search."
+    yield from ("# ONNX's tests of single operators", "", *head, "")
+    yield f"Target {target}, the default search."
     yield ""
     yield "| cases | operators | " + " | ".join(OUTCOMES) + " |"
     yield "| --- " * (len(OUTCOMES) + 2) + "|"
@@ -238,7 +247,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=3, help="cases of an operator; 0: all (default: 3)")
     parser.add_argument("--target", default="x86-64")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=RESULTS / "node_tests.md")
+    parser.add_argument("--again", action="store_true", help="run again the cases known at this commit")
     arguments = parser.parse_args()
     target = get_target(arguments.target)
     chosen = [
@@ -251,13 +260,20 @@ def main() -> None:
     import passfit.kernels.lower.lower
     import passfit.search.search  # noqa: F401
 
-    results = []
-    for result in apart(chosen, target, arguments.processes):
+    filtered = arguments.op or arguments.case
+    origin, folder = begin(f"node_tests-{target.name}")
+    results = [] if arguments.again else [_known(folder / f"{case.name}.json") for case in chosen]
+    results = [result for result in results if result is not None]
+    done = {result.case for result in results}
+    for result in apart([case for case in chosen if case.name not in done], target, arguments.processes, folder):
         results.append(result)
         print(f"{result.outcome:9} {result.seconds:6.1f} s  {result.case}  {_cell(result.reason)}", flush=True)
     results.sort(key=lambda result: result.case)
-    arguments.out.write_text("\n".join(table(results, target.name)) + "\n", encoding="utf-8")
-    print("\n".join(list(table(results, target.name))[4:7]))
+    text = "\n".join(table(results, target.name, origin.lines(".venv/bin/python benchmarks/node_tests.py"))) + "\n"
+    if filtered:
+        print(text)
+    else:
+        (RESULTS / "node_tests.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ def structures() -> Iterator[Odd]:
 
 
 def branches() -> Iterator[Odd]:
-    """`If` and `Loop` with bodies that fit, or do not."""
+    """Build `If` and `Loop` with bodies that fit, or do not."""
 
     def body(nodes: list, outputs: list, inputs: Sequence = ()) -> onnx.GraphProto:
         return helper.make_graph(nodes, "body", inputs, outputs)
@@ -151,7 +151,7 @@ def branches() -> Iterator[Odd]:
 
 
 def side_files() -> Iterator[Odd]:
-    """Tensors that are kept in a file which is missing, outside, too short, or no file."""
+    """Keep tensors in a file that is missing, outside, too short, or no file."""
     for said, location, offset, length in (
         ("missing", "none.bin", 0, 16), ("outside", "../outside.bin", 0, 16), ("absolute", "/etc/passwd", 0, 16), ("too short", "short.bin", 0, 16),
         ("begun past its end", "side.bin", 999, 16), ("begun before its start", "side.bin", -8, 16), ("of 2^62 bytes", "side.bin", 0, 2**62),

@@ -46,7 +46,7 @@ def weight(name: str, array: object, dtype: type = np.float32) -> TensorProto:
 
 
 def declared(name: str, dims: Sequence[int], dtype: int = FLOAT, data: bytes = b"") -> TensorProto:
-    """A tensor whose header says more than its data hold."""
+    """Make a tensor whose header says more than its data hold."""
     return TensorProto(name=name, dims=dims, data_type=dtype, raw_data=data)
 
 
@@ -59,7 +59,7 @@ def y(dtype: int = FLOAT, shape: object = None) -> Value:
 
 
 def small_cnn() -> onnx.ModelProto:
-    """A network of eleven nodes with few weights, so that most bytes are structure."""
+    """Build a network of eleven nodes with few weights, so that most bytes are structure."""
     random = np.random.RandomState(0)
     shapes = {"w1": (2, 1, 3, 3), "w2": (2, 2, 1, 1), "w3": (2, 3)}
     return model(

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import odd_files
 import odd_graphs
+from head import head
 from odd_graphs import Odd
 
 RESULTS = Path(__file__).parent / "results" / "odd_models.md"
@@ -39,7 +40,7 @@ GROUPS = (
 
 @dataclass(frozen=True)
 class Run:
-    """What one run did: `code` is None where it was killed after Ctrl-C; `left` are the files it left behind."""
+    """Outcome of a run: `code` is None if it was killed after Ctrl-C; `left` are the files it left behind."""
 
     odd: Odd
     code: int | None
@@ -69,7 +70,7 @@ class Run:
 
 
 def odd_models() -> Iterator[tuple[str, Odd]]:
-    """The (group, model) pairs, the same in every run."""
+    """Yield the (group, model) pairs, the same in every run."""
     for group in GROUPS:
         for odd in group():
             yield group.__name__, odd
@@ -103,7 +104,7 @@ def _files(folder: Path) -> set[str]:
 
 
 def _wait(process: subprocess.Popen, limit: float) -> int | None:
-    """Its exit code; None where it did not even end after Ctrl-C."""
+    """Return the exit code; None if it did not even end after Ctrl-C."""
     try:
         return process.wait(limit)
     except subprocess.TimeoutExpired:
@@ -116,13 +117,13 @@ def _wait(process: subprocess.Popen, limit: float) -> int | None:
         return None
 
 
-def table(groups: dict[str, list[Run]], limit: float) -> str:
-    """A row for each group, then one for each model; texts of the run are cut and stripped of what Markdown reads."""
+def table(groups: dict[str, list[Run]], limit: float, head: list[str]) -> str:
+    """Format a row for each group, then one for each model; texts of a run are cut, and hold nothing that Markdown reads."""
     runs = [each for group in groups.values() for each in group]
     slowest = max(each.seconds for each in runs)
     lines = [
-        "# Odd models", "",
-        f"{len(runs)} models through `passfit compile`; the slowest took {slowest:.0f} s. Written by `benchmarks/odd_models.py`.", "",
+        "# Odd models", "", *head, "",
+        f"{len(runs)} models through `passfit compile`; the slowest took {slowest:.0f} s.", "",
         "| group | models | exit 0 | exit 2 | faults |", "| --- | --- | --- | --- | --- |",
     ]  # fmt: skip
     for group, members in groups.items():
@@ -146,6 +147,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds a run may take")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
     arguments = parser.parse_args()
+    origin = head().lines(f".venv/bin/python benchmarks/odd_models.py --jobs {arguments.jobs}")
     chosen = [(group, odd) for group, odd in odd_models() if arguments.only in f"{group}: {odd.name}"]
     found: list[Run] = []
     with ThreadPoolExecutor(arguments.jobs) as threads:
@@ -161,7 +163,7 @@ def main() -> int:
     for each in faulty:
         print(f"  {each.odd.name!r}: {'; '.join(each.faults(arguments.limit))}: {_plain(each.said)}")
     if not arguments.only:
-        RESULTS.write_text(table(groups, arguments.limit), encoding="utf-8")
+        RESULTS.write_text(table(groups, arguments.limit, origin), encoding="utf-8")
     return 1 if faulty else 0
 
 

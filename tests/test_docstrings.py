@@ -40,7 +40,7 @@ def offence(docstring: str, function: bool) -> str:
 
 def docstrings(root: Path) -> Iterator[tuple[str, str, bool]]:
     """Yield the place of each docstring, its text, and whether it is a function's; a property is named like a field."""
-    for file in sorted(file for top in ("pipeline", "stages") for file in (root / top).rglob("*.py")):
+    for file in sorted(file for top in ("pipeline", "stages", "benchmarks") for file in (root / top).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node)

@@ -35,7 +35,7 @@ BUILDERS: dict[str, Callable[[], onnx.ModelProto]] = {
 
 
 def build(name: str, folder: Path) -> Path:
-    """The file of a model of BUILDERS in `folder`, written if it is not there."""
+    """Return the file of a model of BUILDERS in `folder`; write it if it is missing."""
     path = folder / f"{name}.onnx"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)

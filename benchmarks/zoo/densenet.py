@@ -27,7 +27,7 @@ def densenet121() -> onnx.ModelProto:
 
 
 def dense_layer(net: Network, features: list[str]) -> str:
-    """The features it adds to those before it."""
+    """Return the features it adds."""
     x = net.concat(*features) if len(features) > 1 else features[0]
     x = net.conv(net.relu(net.batch_norm(x)), 4 * GROWTH, 1)
     return net.conv(net.relu(net.batch_norm(x)), GROWTH)

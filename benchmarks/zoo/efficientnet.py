@@ -25,7 +25,7 @@ def efficientnet_b0() -> onnx.ModelProto:
 
 
 def mbconv(net: Network, x: str, expansion: int, channels: int, stride: int, kernel: int) -> str:
-    """The inverted residual of MobileNet-V2 with squeeze-and-excitation, a quarter of the narrow end wide."""
+    """Build the inverted residual of MobileNet-V2 with squeeze-and-excitation, a quarter of the narrow end wide."""
     y, wide = x, expansion * net.channels(x)
     if expansion > 1:
         y = net.swish(net.batch_norm(net.conv(y, wide, 1)))
@@ -36,7 +36,7 @@ def mbconv(net: Network, x: str, expansion: int, channels: int, stride: int, ker
 
 
 def squeeze_and_excite(net: Network, x: str, squeezed: int) -> str:
-    """Every channel times a number between 0 and 1, made of the means of all channels: Hu et al. (2018)."""
+    """Multiply every channel by a number between 0 and 1, made of the means of all channels: Hu et al. (2018)."""
     with net.scope("se"):
         y = net.swish(net.conv(net.global_average_pool(x), squeezed, 1, bias=True))
         return net.mul(x, net.sigmoid(net.conv(y, net.channels(x), 1, bias=True)))

@@ -36,7 +36,7 @@ def mobilenet_v2() -> onnx.ModelProto:
 
 
 def inverted_residual(net: Network, x: str, expansion: int, channels: int, stride: int) -> str:
-    """Wide inside, narrow and without activation at the ends, which are added where they have one shape."""
+    """Build a block: wide inside, narrow and without activation at the ends, which are added if they have one shape."""
     y, wide = x, expansion * net.channels(x)
     if expansion > 1:
         y = net.relu6(net.batch_norm(net.conv(y, wide, 1)))

@@ -31,7 +31,7 @@ def nasnet() -> onnx.ModelProto:
 
 
 def normal_cell(net: Network, x: str, before: str, filters: int) -> str:
-    """`x` is the cell before, `before` the one before that."""
+    """Build a cell from `x`, the cell before, and `before`, the one before that."""
     x, before = squeezed(net, x, before, filters)
     return net.concat(
         before,

@@ -39,7 +39,7 @@ class Network:
 
     @contextmanager
     def scope(self, name: str) -> Iterator[None]:
-        """What is appended inside is part of the module `name`."""
+        """Append inside it to the module `name`."""
         self._scope.append(name)
         yield
         self._scope.pop()
@@ -51,7 +51,7 @@ class Network:
 
     def conv(self, x: str, channels: int, kernel: int = 3, stride: int = 1, *, padding: int | None = None,
              groups: int = 1, bias: bool = False) -> str:  # fmt: skip
-        """A convolution; by default padded so that stride 1 keeps the size."""
+        """Append a convolution; by default padded so that stride 1 keeps the size."""
         padding = kernel // 2 if padding is None else padding
         _, before, *size = self.shapes[x]
         title = self._title("Conv")
@@ -66,7 +66,7 @@ class Network:
         )  # fmt: skip
 
     def conv_transpose(self, x: str, channels: int, factor: int = 2) -> str:
-        """An up-convolution: kernel and stride are `factor`."""
+        """Append an up-convolution: kernel and stride are `factor`."""
         _, before, *size = self.shapes[x]
         title = self._title("ConvTranspose")
         weights = self._normal(title, (before, channels, factor, factor), self._deviation(x, before))
@@ -89,7 +89,7 @@ class Network:
         return self._node("BatchNormalization", [x, *weights], self.shapes[x], mean_square, title, epsilon=1e-5)
 
     def dense(self, x: str, units: int) -> str:
-        """A fully connected layer with bias on a matrix of one row."""
+        """Append a fully connected layer with bias on a matrix of one row."""
         title, before = self._title("Gemm"), self.shapes[x][1]
         weights = self._normal(title, (units, before), self._deviation(x, before))
         bias = self._bias(title, units)
@@ -147,7 +147,7 @@ class Network:
         return self._node("Concat", parts, (1, count, *self.shapes[parts[0]][2:]), mean_square, axis=1)
 
     def halves(self, x: str) -> tuple[str, str]:
-        """The first and the second half of the channels."""
+        """Return the first and the second half of the channels."""
         _, count, *size = self.shapes[x]
         title = self._title("Split")
         lengths = self._weight(title, "split", np.array([count // 2, count // 2], np.int64))
@@ -170,7 +170,7 @@ class Network:
         return self._node("Flatten", [x], (1, math.prod(self.shapes[x])), self._mean_square[x], axis=1)
 
     def upsample(self, x: str, factor: int = 2) -> str:
-        """Every pixel `factor` times in each direction."""
+        """Repeat every pixel `factor` times in each direction."""
         _, count, *size = self.shapes[x]
         title = self._title("Resize")
         scales = self._weight(title, "scales", np.array([1, 1, factor, factor], np.float32))
@@ -180,13 +180,13 @@ class Network:
         )  # fmt: skip
 
     def classifier(self, x: str) -> onnx.ModelProto:
-        """The end of most networks, and the network: means of the channels, then a layer of one unit a class."""
+        """Append the end of most networks, and return the network: means of the channels, then a layer of one unit a class."""
         with self.scope("classifier"):
             x = self.dense(self.flatten(self.global_average_pool(x)), CLASSES)
         return self.model(x)
 
     def model(self, *outputs: str) -> onnx.ModelProto:
-        """The finished network."""
+        """Return the finished network."""
 
         def ports(names: tuple[str, ...]) -> list[onnx.ValueInfoProto]:
             return [helper.make_tensor_value_info(name, TensorProto.FLOAT, self.shapes[name]) for name in names]

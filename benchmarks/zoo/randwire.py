@@ -24,7 +24,7 @@ def randwire(seed: int = 1) -> onnx.ModelProto:
 
 
 def watts_strogatz(random: np.random.Generator) -> list[tuple[int, int]]:
-    """The edges of a ring of neighbours, some of them rewired; each from the lower number to the higher."""
+    """Return the edges of a ring of neighbours, some of them rewired; each from the lower number to the higher."""
     steps = range(1, NEIGHBOURS // 2 + 1)
     joined = {frozenset((node, (node + step) % NODES)) for node in range(NODES) for step in steps}
     for step in steps:

@@ -23,7 +23,7 @@ def resnet50() -> onnx.ModelProto:
 
 
 def bottleneck(net: Network, x: str, channels: int, stride: int) -> str:
-    """1×1, 3×3, 1×1, and past them the input itself, projected where its shape is another."""
+    """Append 1×1, 3×3, 1×1, and past them the input itself, projected if its shape is another."""
     y = net.relu(net.batch_norm(net.conv(x, channels, 1)))
     y = net.relu(net.batch_norm(net.conv(y, channels, 3, stride)))
     y = net.batch_norm(net.conv(y, channels * EXPANSION, 1))

@@ -23,7 +23,7 @@ def squeezenet1_1() -> onnx.ModelProto:
 
 
 def fire(net: Network, x: str, squeezed: int) -> str:
-    """A squeezed layer, then two beside each other that expand it, four times as wide each."""
+    """Append a squeezed layer, then two beside each other that expand it, four times as wide each."""
     x = net.relu(net.conv(x, squeezed, 1, bias=True))
     narrow = net.relu(net.conv(x, 4 * squeezed, 1, bias=True))
     wide = net.relu(net.conv(x, 4 * squeezed, 3, bias=True))

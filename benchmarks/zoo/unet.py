@@ -10,7 +10,7 @@ LEVELS = 4
 
 
 def unet(width: int = 64) -> onnx.ModelProto:
-    """`width` is the channels of the first level; every level below has twice as many."""
+    """Build the network; `width` is the channels of the first level; every level below has twice as many."""
     net = Network("unet", (1, 3, 256, 256))
     x, skipped = "input", []
     for level in range(LEVELS):

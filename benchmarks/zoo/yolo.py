@@ -11,7 +11,7 @@ FILTERS = 3 * (4 + 1 + 80)
 
 
 def yolov4_tiny() -> onnx.ModelProto:
-    """Two outputs, 13×13 and 26×26, not decoded."""
+    """Build the network with two outputs, 13×13 and 26×26, not decoded."""
     net = Network("yolov4-tiny", (1, 3, 416, 416))
     with net.scope("backbone"):
         x = convolution(net, convolution(net, "input", 32, 3, 2), 64, 3, 2)
@@ -30,7 +30,7 @@ def yolov4_tiny() -> onnx.ModelProto:
 
 
 def csp_block(net: Network, x: str, channels: int) -> tuple[str, str]:
-    """One half of the channels through two convolutions, whose results are joined twice; the pooled block, and what it
+    """Send one half of the channels through two convolutions, whose results are joined twice; the pooled block, and what it
     joined last."""
     x = convolution(net, x, channels, 3)
     _, half = net.halves(x)

@@ -1,7 +1,7 @@
 """Bring every model into one form: static shapes, constants folded, ONNX's own operators, sorted, checked.
 
 Constants are folded by onnxscript (fold_constants.py). On the 33 models of benchmarks/models.toml, 6047 nodes, measured
-with benchmarks/folding.py (onnxruntime 1.31.1, onnxscript 0.7.2, onnxslim 0.1.98, onnxsim 0.8.1; error: largest
+with folding.py of 39fdbba (onnxruntime 1.31.1, onnxscript 0.7.2, onnxslim 0.1.98, onnxsim 0.8.1; error: largest
 difference from the unfolded model ÷ largest value; all gave the same bytes twice, none made nodes of foreign domains):
 
     library               works   nodes left    largest growth   bit-exact   largest error
