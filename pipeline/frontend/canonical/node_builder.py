@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def stem_of(node: onnx.NodeProto, index: int) -> str:
     return node.name or f"{node.op_type}_{index}"
 
 
-def attributes_of(node: onnx.NodeProto) -> dict[str, object]:
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
     """Return the attributes of a node as Python values; strings as str."""
     from onnx import helper
 

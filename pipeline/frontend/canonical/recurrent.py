@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -80,7 +80,7 @@ def _canonical(
 
 
 def _looped(
-    make: Maker, op: str, attributes: dict[str, object], inputs: list[str], wanted: list[bool]
+    make: Maker, op: str, attributes: dict[str, Any], inputs: list[str], wanted: list[bool]
 ) -> list[str]:
     while not inputs[-1]:
         inputs = inputs[:-1]
@@ -91,7 +91,7 @@ def _looped(
     return results
 
 
-def _refuse_forms(node: onnx.NodeProto, attributes: dict[str, object], shape: tuple[int, ...] | None) -> None:
+def _refuse_forms(node: onnx.NodeProto, attributes: dict[str, Any], shape: tuple[int, ...] | None) -> None:
     if shape is None:
         _refuse(node, "its number of steps is not static", "Give the inputs static shapes (--shape).")
     if attributes.get("input_forget", 0):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class _Direction:
 
 
 def is_one_step(
-    attributes: dict[str, object], inputs: list[str], constants: dict[str, np.ndarray], shape: tuple[int, ...]
+    attributes: dict[str, Any], inputs: list[str], constants: dict[str, np.ndarray], shape: tuple[int, ...]
 ) -> bool:
     """Tell whether a node with constant weights runs one step, without lengths, peepholes and clipping."""
     lengths = constants.get(inputs[4]) if inputs[4] else np.ones(shape[1])
@@ -54,7 +55,7 @@ def is_one_step(
 def one_step(
     make: Maker,
     op: str,
-    attributes: dict[str, object],
+    attributes: dict[str, Any],
     inputs: list[str],
     constants: dict[str, np.ndarray],
     shape: tuple[int, ...],
@@ -80,7 +81,7 @@ def one_step(
 
 
 def _directions(
-    op: str, attributes: dict[str, object], inputs: list[str], constants: dict[str, np.ndarray]
+    op: str, attributes: dict[str, Any], inputs: list[str], constants: dict[str, np.ndarray]
 ) -> list[_Direction]:
     w, r = constants[inputs[1]], constants[inputs[2]]
     gates = w.shape[1]

@@ -14,6 +14,7 @@ specifications of LSTM, GRU and RNN.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tvm import te, tirx
@@ -269,11 +270,11 @@ class _Layer:
 
         return applied
 
-    def _each(self, count: int | None = None) -> object:
+    def _each(self, count: int | None = None) -> AbstractContextManager[Expr]:
         """Open a loop over `count` elements, the hidden ones by default, independent of each other."""
         return self._loop(self.hidden if count is None else count, {ALONG_MEMORY: True})
 
-    def _loop(self, count: int, annotations: dict[str, object] | None = None) -> object:
+    def _loop(self, count: int, annotations: dict[str, object] | None = None) -> AbstractContextManager[Expr]:
         return T.serial(tirx.const(0, "int64"), tirx.const(count, "int64"), annotations=annotations)
 
     def _zero(self) -> Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from tvm import relax
@@ -21,7 +22,7 @@ def convert_recurrent(
     builder: relax.BlockBuilder,
     op: str,
     inputs: Sequence[relax.Expr | None],
-    attributes: Mapping[str, object],
+    attributes: Mapping[str, Any],
     outputs: Sequence[str],
 ) -> relax.Tuple:
     """Emit the kernel of a node with time first (`layout` 0); return its results in the node's order.
