@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 from tvm import relax
-from tvm.ir import GenericConst
 
-from .recurrent_kernel import Cell, Operands, recurrent
+from .recurrent_arrays import Cell, Operands
+from .recurrent_kernel import recurrent
+from .recurrent_weights import packed, summed
 
 #: names of the operands in the node's order; c and peephole are an LSTM's
 _NAMES = ("x", "w", "r", "bias", "lengths", "h", "c", "peephole")
@@ -30,8 +30,6 @@ def convert_recurrent(
     `outputs` are the node's, empty for one that nothing reads: its place in the tuple holds Y_h.
     """
     given = {name: each for name, each in zip(_NAMES, inputs) if each is not None}
-    for name in ("w", "r"):
-        given[name] = _transposed(builder, given[name])
     reverse = _REVERSE[_text(attributes.get("direction", "forward"))]
     directions = len(reverse)
     named = tuple(map(_text, attributes.get("activations", _DEFAULTS[op] * directions)))
@@ -45,20 +43,19 @@ def convert_recurrent(
         bool(attributes.get("linear_before_reset", 0)),
         bool(outputs[0]),
     )
+    hidden = int(given["r"].ty.shape[2])
+    for name in ("w", "r"):
+        given[name] = packed(builder, given[name], cell)
+    if "bias" in given:
+        given["bias"] = summed(builder, given["bias"], cell)
     places = Operands(**{name: number for number, name in enumerate(given)})
-    call = builder.call_te(partial(recurrent, cell=cell, places=places), *given.values(), primfunc_name_hint=op.lower())
+    kernel = partial(recurrent, cell=cell, places=places, hidden=hidden)
+    call = builder.call_te(kernel, *given.values(), primfunc_name_hint=op.lower())
     made = builder.emit(call)
     count = 1 + (op == "LSTM") + cell.sequence
     results = [builder.emit(relax.TupleGetItem(made, number)) for number in range(count)] if count > 1 else [made]
     h, c = results[0], results[1] if op == "LSTM" else results[0]
     return relax.Tuple([results[-1] if cell.sequence else h, h, c][: max(len(outputs), 2)])
-
-
-def _transposed(builder: relax.BlockBuilder, weights: relax.Expr) -> relax.Expr:
-    """Turn (directions, gates, inputs) into (directions, inputs, gates)."""
-    if isinstance(weights, GenericConst):
-        return relax.const(np.ascontiguousarray(weights.value.numpy().transpose(0, 2, 1)))
-    return builder.emit(relax.op.permute_dims(weights, [0, 2, 1]))
 
 
 def _text(value: object) -> str:

@@ -1,7 +1,7 @@
 """Vectorise the loops that a kernel marks as independent along memory.
 
     for j in 0..n: body(j)      becomes      for b in 0..n / lanes: vector i in 0..lanes: body(b · lanes + i)
-                                             for i in 0..n mod lanes: body(n / lanes · lanes + i)
+                                             vector i in 0..n mod lanes: body(n / lanes · lanes + i)
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import tvm_ffi
 from tvm.ir import Expr, Var
 from tvm.tirx import For, PrimFunc, Stmt
 
-from ...frontend.relax.recurrent_kernel import ALONG_MEMORY
+from ...frontend.relax.recurrent_arrays import ALONG_MEMORY
 from ...tir.expressions import replaced
 from ...tir.loop_nests import int64, sequence
 
@@ -41,7 +41,7 @@ def _in_vectors(loop: For, lanes: int) -> Stmt:
             parts[-1] = replaced(vector, {block: int64(0)})
     if rest:
         last = Var("last", loop.loop_var.ty)
-        parts.append(_loop(last, rest, _SERIAL, loop, last + whole * lanes))
+        parts.append(_loop(last, rest, _VECTORIZED if lanes > 1 and rest > 1 else _SERIAL, loop, last + whole * lanes))
     return sequence(parts)
 
 

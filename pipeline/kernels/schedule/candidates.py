@@ -21,6 +21,7 @@ from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
+from ..rules.jam_loops import jam_loops
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
 from ..rules.sliding_window import sliding_window
 from ..rules.split_by_range import split_by_range
@@ -163,7 +164,7 @@ def _serial(
 
 def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """Yield the schedules of a flat kernel: the fast rule's, fused loops, then as TVM made it."""
-    along = vector_loops(kernel, machine.lanes)
+    along = vector_loops(jam_loops(kernel, machine), machine.lanes)
     if not along.same_as(kernel):
         yield Schedule(along, workspace_bytes(along))
         return
