@@ -37,6 +37,7 @@ from .read_onnx import read_model
 from .recurrent import canonical_recurrent
 from .rewrites import rewrite
 from .shapes import infer_shapes, refuse_open_shapes
+from .unroll_loops import LOOPS, unroll_loops
 
 if TYPE_CHECKING:
     import onnx
@@ -70,8 +71,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_long_ranges(model)
     model = infer_shapes(model)
     refuse_large_tensors(model)
-    model = fold(model)
-    model = raise_opset(fold(select_branches(model)))
+    model = raise_opset(_without_subgraphs(fold(model)))
     for change in (rewrite, canonical_recurrent):
         model = fold(change(without_empty_tensors(infer_shapes(model))))
     model = detach_outputs(model)
@@ -89,3 +89,11 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
         said = " ".join(str(error).split()).rstrip(".")
         raise ModelError(f"The model is not valid ONNX: {said}.", "Export the model again.") from error
     return infer_shapes(model)  # instead of the checker's own inference, which would carry all weights
+
+
+def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Unroll loops and select branches, level by level."""
+    model = fold(select_branches(model))
+    while any(node.op_type in LOOPS for node in model.graph.node):
+        model = fold(select_branches(fold(unroll_loops(model))))
+    return model

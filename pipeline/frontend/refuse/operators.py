@@ -27,12 +27,11 @@ OPERATORS = frozenset(
     SpaceToDepth Split Sqrt Squeeze Sub Sum Tan Tanh ThresholdedRelu Tile TopK Transpose Trilu Unsqueeze Where Xor
     """.split()
 )
-_LOOP = "Export the model with the loop unrolled for a fixed number of steps."
 _FLOAT = "Export the model in float32, or with QuantizeLinear/DequantizeLinear pairs."
 _SIZE = "Cut the model before it: the size of its result depends on the data."
 _HINTS = {
-    "Compress": _SIZE, "ConvInteger": _FLOAT, "Loop": _LOOP, "NonMaxSuppression": _SIZE, "NonZero": _SIZE,
-    "QLinearConv": _FLOAT, "QLinearMatMul": _FLOAT, "Scan": _LOOP, "Unique": _SIZE,
+    "Compress": _SIZE, "ConvInteger": _FLOAT, "NonMaxSuppression": _SIZE, "NonZero": _SIZE,
+    "QLinearConv": _FLOAT, "QLinearMatMul": _FLOAT, "Unique": _SIZE,
 }  # fmt: skip
 
 

@@ -5,8 +5,10 @@ Formulas: the ONNX operator specifications of LSTM, GRU and RNN.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import NamedTuple
 
 from tvm import tirx
@@ -14,6 +16,9 @@ from tvm.ir import Expr
 from tvm.script.ir_builder import tirx as T
 
 from .recurrent_arrays import IN_REGISTERS, ROWS, Array, Arrays, each, int64, loop
+
+#: sums of a small tile are split into several, so that one addition need not wait for the other; the most of them
+_SUMS, _MOST_WAYS = 64, 4
 
 
 class _Tile(NamedTuple):
@@ -155,17 +160,29 @@ class Step:
         self, tile: _Tile, products: Sequence[_Product], sums: Sequence[int], sequence: Expr, v: Expr
     ) -> None:
         arrays = self._arrays
-        totals = Array(T.alloc_buffer([int64(len(sums))], arrays.dtype))
+        ways = max(1, min(_MOST_WAYS, _SUMS // (len(sums) * tile.width)))
+        totals = Array(T.alloc_buffer([int64(ways), int64(len(sums))], arrays.dtype))
         for number, place in enumerate(sums):
-            totals[number] = arrays.operand(arrays.places.bias, self._direction, place * arrays.hidden + tile.start + v)
+            totals[0, number] = arrays.operand(arrays.places.bias, self._direction, place * arrays.hidden + tile.start + v)
+            for way in range(1, ways):
+                totals[way, number] = arrays.zero()
+
+        def add(product: _Product, way: int, k: Expr) -> None:
+            factor = product.factor(sequence, k)
+            for gate, place in product.sums:
+                number = sums.index(place)
+                totals[way, number] = totals[way, number] + factor * self._weight(product, tile, k, gate, v)
+
         for product in products:
-            with loop(product.count) as k:
-                factor = product.factor(sequence, k)
-                for gate, place in product.sums:
-                    number = sums.index(place)
-                    totals[number] = totals[number] + factor * self._weight(product, tile, k, gate, v)
+            whole, rest = divmod(product.count, ways)
+            if whole:
+                with loop(whole) as block:
+                    for way in range(ways):
+                        add(product, way, block * ways + way)
+            for way in range(rest):
+                add(product, way, int64(whole * ways + way))
         for number, place in enumerate(sums):
-            arrays.sums[sequence, place, v] = totals[number]
+            arrays.sums[sequence, place, v] = reduce(operator.add, (totals[way, number] for way in range(ways)))
 
     def _weight(self, product: _Product, tile: _Tile, k: Expr, gate: int, v: Expr) -> Expr:
         arrays = self._arrays
