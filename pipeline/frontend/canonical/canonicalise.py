@@ -29,15 +29,15 @@ from ..refuse.importer_limits import refuse_wrong_forms
 from ..refuse.operators import refuse_foreign_domains, refuse_unsupported
 from .bind_shapes import bind_inputs
 from .clean_names import detach_outputs, name_nodes, name_unnamed, port_names, restore_ports, type_direct_outputs
+from .control_flow.if_branches import select_branches
+from .control_flow.unroll_loops import LOOPS, unroll_loops
 from .empty_tensors import without_empty_tensors
 from .fold_constants import fold, sort_nodes
-from .if_branches import select_branches
 from .opset import expand_functions, lower_opset, raise_opset
 from .read_onnx import read_model
 from .recurrent import canonical_recurrent
 from .rewrites import rewrite
 from .shapes import infer_shapes, refuse_open_shapes
-from .unroll_loops import LOOPS, unroll_loops
 
 if TYPE_CHECKING:
     import onnx
@@ -92,8 +92,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Unroll loops and select branches, level by level."""
-    model = fold(select_branches(model))
-    while any(node.op_type in LOOPS for node in model.graph.node):
-        model = fold(select_branches(fold(unroll_loops(model))))
+    """Unroll loops and select branches, level by level: loops first, as the shapes of their results are open."""
+    while operators := {node.op_type for node in model.graph.node} & {"If", *LOOPS}:
+        model = fold(unroll_loops(model) if operators & LOOPS else select_branches(model))
     return model

@@ -29,10 +29,10 @@ class _Tile(NamedTuple):
 
 
 class _Product(NamedTuple):
-    """Multiply weights with `count` factors, given by sequence and number; `sums` pairs gates with sums."""
+    """Multiply weights with `rows` factors, given by sequence and number; `sums` pairs gates with sums."""
 
     place: int
-    count: int
+    rows: int
     factor: Callable[[Expr, Expr], Expr]
     sums: Sequence[tuple[int, int]]
 
@@ -42,8 +42,6 @@ class Step:
 
     def __init__(self, arrays: Arrays, direction: Expr, number: int, count: Expr):
         self._arrays, self._direction, self._number, self._count = arrays, direction, number, count
-        self._x = self._product(arrays.places.w, arrays.inputs, lambda s, k: arrays.given[arrays.places.x][self._row(s), s, k])
-        self._h = self._product(arrays.places.r, arrays.hidden, lambda s, k: arrays.y_h[direction, s, k])
 
     def write(self) -> None:
         """Write the new h of each sequence to `new`."""
@@ -81,11 +79,11 @@ class Step:
         f, g, h = map(self._activation, range(3))
         for tile in self._tiles():
             self._add_up(tile, [self._x(0, 1, 2, 3), self._h(0, 1, 2, 3)])
-            with self._units(tile) as (sequence, v, j, (i, o, forget, new)):
+            with self._units(tile) as (sequence, _v, j, (i, o, forget, new)):
                 c = arrays.y_c[self._direction, sequence, j]
                 kept = f(forget + self._peephole(2, j, c)) * c
                 arrays.y_c[self._direction, sequence, j] = kept + f(i + self._peephole(0, j, c)) * g(new)
-            with self._units(tile) as (sequence, v, j, (i, o, forget, new)):
+            with self._units(tile) as (sequence, _v, j, (i, o, forget, new)):
                 c = arrays.y_c[self._direction, sequence, j]
                 self.new(sequence)[j] = f(o + self._peephole(1, j, c)) * h(c)
 
@@ -93,7 +91,7 @@ class Step:
         f = self._activation(0)
         for tile in self._tiles():
             self._add_up(tile, [self._x(0), self._h(0)])
-            with self._units(tile) as (sequence, v, j, (total,)):
+            with self._units(tile) as (sequence, _v, j, (total,)):
                 self.new(sequence)[j] = f(total)
 
     def _gru(self) -> None:
@@ -119,9 +117,8 @@ class Step:
                 self.new(sequence)[j] = f(update)
             with self._units(tile) as (sequence, v, j, (update, reset, _)):
                 arrays.reset[sequence, j] = f(reset) * arrays.y_h[self._direction, sequence, j]
-        after = self._product(arrays.places.r, arrays.hidden, lambda s, k: arrays.reset[s, k])
         for tile in self._tiles():
-            self._add_up(tile, [self._x(2), after(2)])
+            self._add_up(tile, [self._x(2), self._h(2)._replace(factor=lambda s, k: arrays.reset[s, k])])
             with self._units(tile) as (sequence, v, j, (*_, total)):
                 arrays.sums[sequence, 2, v] = g(total)
             with self._units(tile) as (sequence, v, j, (*_, new)):
@@ -140,10 +137,15 @@ class Step:
         if rest:
             yield _Tile(int64(whole * width), rest)
 
-    def _product(
-        self, place: int, count: int, factor: Callable[[Expr, Expr], Expr]
-    ) -> Callable[..., _Product]:
-        return lambda *gates: _Product(place, count, factor, [(gate, gate) for gate in gates])
+    def _x(self, *gates: int) -> _Product:
+        """Multiply W of these gates with x, for the sums of the same numbers."""
+        arrays = self._arrays
+        x = arrays.given[arrays.places.x]
+        return _Product(arrays.places.w, arrays.inputs, lambda s, k: x[self._row(s), s, k], _same(gates))
+
+    def _h(self, *gates: int) -> _Product:
+        arrays = self._arrays
+        return _Product(arrays.places.r, arrays.hidden, lambda s, k: arrays.y_h[self._direction, s, k], _same(gates))
 
     def _add_up(self, tile: _Tile, products: Sequence[_Product]) -> None:
         """Write the sums of a tile: biases and products."""
@@ -174,7 +176,7 @@ class Step:
                 totals[way, number] = totals[way, number] + factor * self._weight(product, tile, k, gate, v)
 
         for product in products:
-            whole, rest = divmod(product.count, ways)
+            whole, rest = divmod(product.rows, ways)
             if whole:
                 with loop(whole) as block:
                     for way in range(ways):
@@ -189,7 +191,7 @@ class Step:
         weights, gates = arrays.given[product.place], arrays.cell.gates
         if len(weights.buffer.shape) == 3:
             return weights[self._direction, k, gate * arrays.hidden + tile.start + v]
-        return weights[self._direction, tile.start * (product.count * gates) + (k * gates + gate) * tile.width + v]
+        return weights[self._direction, tile.start * (product.rows * gates) + (k * gates + gate) * tile.width + v]
 
     @contextmanager
     def _units(self, tile: _Tile) -> Iterator[tuple[Expr, Expr, Expr, list[Expr]]]:
@@ -216,3 +218,7 @@ class Step:
             return tirx.sigmoid(value) if name == "Sigmoid" else tirx.tanh(value)
 
         return applied
+
+
+def _same(gates: Sequence[int]) -> list[tuple[int, int]]:
+    return [(gate, gate) for gate in gates]

@@ -69,6 +69,8 @@ def _direction(arrays: Arrays, direction: Expr, number: int) -> None:
             arrays.y_h[direction, sequence, j] = step.new(sequence)[j]
     if places.lengths is None or arrays.y is None:
         return
-    with loop(arrays.steps) as row, loop(arrays.batch) as sequence:
-        with T.If(row >= arrays.length(sequence)), T.Then(), each(hidden) as j:
-            arrays.y[row, direction, sequence, j] = arrays.zero()
+    with (
+        loop(arrays.steps) as row, loop(arrays.batch) as sequence,
+        T.If(row >= arrays.length(sequence)), T.Then(), each(hidden) as j,
+    ):  # fmt: skip
+        arrays.y[row, direction, sequence, j] = arrays.zero()

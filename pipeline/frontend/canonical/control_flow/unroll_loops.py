@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from ...errors import ModelError
+from ....errors import ModelError
+from ..node_builder import Maker, attributes_of, splice, stem_of
+from ..read_onnx import all_nodes, node_title
+from ..shapes import infer_shapes, static_shape, value_types
 from .if_branches import renamed
-from .node_builder import Maker, attributes_of, splice, stem_of
-from .read_onnx import all_nodes, node_title
-from .shapes import infer_shapes, static_shape, value_types
 from .trip_count import trip_count
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ MOST_NODES = 20_000
 #: operators with axes or sizes as inputs from this opset on, as attributes before
 _AXES_ARE_INPUTS = 13
 _FIRST_SCAN = 9
+_CHECK = "Check the model with onnx.checker, and export it again."
 _EXPORT = "Export the model with the loop unrolled for a fixed number of steps."
 
 
@@ -77,13 +78,15 @@ class _Unroller:
         self._shared = {tensor.name: self._constant(tensor) for tensor in self.body.initializer}
 
     def loop(self, constants: Mapping[str, np.ndarray]) -> None:
+        states, rows = list(self.node.input[2:]), []
+        if len(self.body.input) != len(states) + 2 or len(self.body.output) <= len(states):
+            self._refuse("its body has other inputs or outputs than it", _CHECK)
         most = self.left // max(len(self.body.node), 1)
         trips = trip_count(self.node, self.body, constants, most, self.opset)
         if trips is None:
             self._refuse("its number of iterations depends on the data", _EXPORT)
         self._refuse_many(trips)
         going = self.make.constant(np.asarray(True))
-        states, rows = list(self.node.input[2:]), []
         for iteration in range(trips):
             number = self.make.constant(np.asarray(iteration, np.int64))
             _, *results = self._copy(iteration, [number, going, *states])
@@ -96,6 +99,8 @@ class _Unroller:
             self._refuse(f"it is of opset {self.opset}", f"Export the model with opset {_FIRST_SCAN} or later.")
         count = int(self.attributes["num_scan_inputs"])
         states, sequences = list(self.node.input[:-count]), self.node.input[-count:]
+        if len(self.body.input) != len(self.node.input) or len(self.body.output) < len(states):
+            self._refuse("its body has other inputs or outputs than it", _CHECK)
         shapes = [static_shape(types[name]) if name in types else None for name in sequences]
         if None in shapes:
             self._refuse("its number of iterations is not static", "Give the inputs static shapes (--shape).")

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...errors import ModelError
-from .read_onnx import node_title
-from .shapes import infer_shapes, static_shape, value_types
+from ....errors import ModelError
+from ..read_onnx import node_title
+from ..shapes import infer_shapes, static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx

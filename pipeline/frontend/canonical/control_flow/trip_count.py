@@ -17,7 +17,7 @@ def trip_count(
 
     The part of the body that the condition depends on runs alone, iteration by iteration.
     """
-    limit, condition, *starts = node.input
+    limit, condition, *starts = [*node.input, "", ""] if len(node.input) < 2 else node.input
     if any(name and name not in constants for name in (limit, condition)):
         return None
     bound = min(most + 1, int(constants[limit].item())) if limit else most + 1
