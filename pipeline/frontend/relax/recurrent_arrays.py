@@ -14,6 +14,8 @@ from tvm.script.ir_builder import tirx as T
 ALONG_MEMORY = "passfit.along_memory"
 #: annotations of a loop whose iterations each add up sums of their own, and of one inside: kernels/rules/jam_loops.py
 IN_REGISTERS, ROWS = "passfit.in_registers", "passfit.rows"
+#: floats of weights that no fast cache holds; most steps of a group; least memory of a sequence beside its sums
+_LARGE, _MOST_STEPS, _SHARE = 65536, 8, 32
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
@@ -91,7 +93,8 @@ class Arrays:
     """Hold the operands, results and own buffers of a kernel; `own` are its allocations.
 
     `sums` (batch, sums, tile) are those of a tile. `new` (batch, hidden) is h after a step where Y holds no such row,
-    `reset` (batch, hidden) is h times the reset gate, for a GRU that needs it before a product.
+    `reset` (batch, hidden) is h times the reset gate, for a GRU that needs it before a product. `ahead` (group, gates,
+    hidden) are the input's parts of the sums of a group of steps, if they come at once.
     """
 
     def __init__(self, cell: Cell, places: Operands, ins: Sequence[Var], outs: Sequence[Var]):
@@ -104,10 +107,12 @@ class Arrays:
         self.steps, _, self.inputs = (int(extent) for extent in ins[places.x].shape)
         self.dtype = str(outs[0].dtype)
         self.own: list[Var] = []
-        self.sums = self._allocated("sums", cell.sums, min(cell.tile, self.hidden))
-        self.new = self._allocated("new", self.hidden) if self.y is None else None
+        self.sums = self._allocated("sums", self.batch, cell.sums, min(cell.tile, self.hidden))
+        self.new = self._allocated("new", self.batch, self.hidden) if self.y is None else None
         resets = cell.op == "GRU" and not cell.linear_before_reset
-        self.reset = self._allocated("reset", self.hidden) if resets else None
+        self.reset = self._allocated("reset", self.batch, self.hidden) if resets else None
+        self.group = self._group()
+        self.ahead = self._allocated("ahead", self.group, cell.gates, self.hidden) if self.group > 1 else None
 
     def operand(self, place: int | None, *indices: Expr | int) -> Expr:
         """Read an operand; zero if the node lacks it."""
@@ -119,8 +124,19 @@ class Arrays:
     def zero(self) -> Expr:
         return tirx.const(0, self.dtype)
 
+    def _group(self) -> int:
+        """Choose the steps of a group: W is large, and the sums are small beside the sequence that runs through."""
+        weights, sequence = self.inputs * self.cell.gates * self.hidden, self.steps * (self.inputs + self.hidden)
+        if self.batch > 1 or self.places.lengths is not None or weights < _LARGE:
+            return 1
+        return max(
+            size
+            for size in range(1, _MOST_STEPS + 1)
+            if self.steps % size == 0 and (size == 1 or size * self.cell.gates * self.hidden * _SHARE <= sequence)
+        )
+
     def _allocated(self, name: str, *shape: int) -> Array:
-        self.own.append(tirx.decl_buffer([int64(extent) for extent in (self.batch, *shape)], self.dtype, name))
+        self.own.append(tirx.decl_buffer([int64(extent) for extent in shape], self.dtype, name))
         return Array(self.own[-1])
 
 

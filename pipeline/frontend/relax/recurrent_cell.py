@@ -38,10 +38,27 @@ class _Product(NamedTuple):
 
 
 class Step:
-    """Write a step of all sequences; `count` is its number in the order of execution."""
+    """Write a step of all sequences.
 
-    def __init__(self, arrays: Arrays, direction: Expr, number: int, count: Expr):
-        self._arrays, self._direction, self._number, self._count = arrays, direction, number, count
+    It is the one `place` of the group from step `first` on, in the order of execution; its cells are those of direction
+    `number`.
+    """
+
+    def __init__(self, arrays: Arrays, direction: Expr, number: int, first: Expr, place: Expr):
+        self._arrays, self._direction, self._number = arrays, direction, number
+        self._count, self._place = first + place, place
+
+    @classmethod
+    def write_ahead(cls, arrays: Arrays, direction: Expr, number: int, first: Expr) -> None:
+        """Write the input's part of the sums of all steps of a group: W is read once for several of them."""
+        gates = range(arrays.cell.gates)
+        group = cls(arrays, direction, number, first, int64(0))
+        for tile in group._tiles():
+            with loop(tile.width, IN_REGISTERS) as v, loop(arrays.group, ROWS) as place:
+                step = cls(arrays, direction, number, first, place)
+                totals = step._totals(tile, [step._x(*gates)], gates, int64(0), v, step._bias)
+                for gate in gates:
+                    arrays.ahead[place, gate, tile.start + v] = totals[gate]
 
     def write(self) -> None:
         """Write the new h of each sequence to `new`."""
@@ -151,6 +168,8 @@ class Step:
         """Write the sums of a tile: biases and products."""
         arrays = self._arrays
         sums = sorted({place for product in products for _, place in product.sums})
+        if arrays.ahead is not None:
+            products = [product for product in products if product.place != arrays.places.w]
         if arrays.places.lengths is None:
             with loop(tile.width, IN_REGISTERS) as v, loop(arrays.batch, ROWS) as sequence:
                 self._add_up_unit(tile, products, sums, sequence, v)
@@ -162,10 +181,28 @@ class Step:
         self, tile: _Tile, products: Sequence[_Product], sums: Sequence[int], sequence: Expr, v: Expr
     ) -> None:
         arrays = self._arrays
+        start = self._bias if arrays.ahead is None else self._ahead
+        totals = self._totals(tile, products, sums, sequence, v, start)
+        for place, total in zip(sums, totals):
+            arrays.sums[sequence, place, v] = total
+
+    def _bias(self, place: int, j: Expr) -> Expr:
+        return self._arrays.operand(self._arrays.places.bias, self._direction, place * self._arrays.hidden + j)
+
+    def _ahead(self, place: int, j: Expr) -> Expr:
+        known = place < self._arrays.cell.gates
+        return self._arrays.ahead[self._place, place, j] if known else self._bias(place, j)
+
+    def _totals(
+        self, tile: _Tile, products: Sequence[_Product], sums: Sequence[int], sequence: Expr, v: Expr,
+        start: Callable[[int, Expr], Expr],
+    ) -> list[Expr]:  # fmt: skip
+        """Add up the products of a unit; return its sums."""
+        arrays = self._arrays
         ways = max(1, min(_MOST_WAYS, _SUMS // (len(sums) * tile.width)))
         totals = Array(T.alloc_buffer([int64(ways), int64(len(sums))], arrays.dtype))
         for number, place in enumerate(sums):
-            totals[0, number] = arrays.operand(arrays.places.bias, self._direction, place * arrays.hidden + tile.start + v)
+            totals[0, number] = start(place, tile.start + v)
             for way in range(1, ways):
                 totals[way, number] = arrays.zero()
 
@@ -183,8 +220,9 @@ class Step:
                         add(product, way, block * ways + way)
             for way in range(rest):
                 add(product, way, int64(whole * ways + way))
-        for number, place in enumerate(sums):
-            arrays.sums[sequence, place, v] = reduce(operator.add, (totals[way, number] for way in range(ways)))
+        return [
+            reduce(operator.add, (totals[way, number] for way in range(ways))) for number in range(len(sums))
+        ]
 
     def _weight(self, product: _Product, tile: _Tile, k: Expr, gate: int, v: Expr) -> Expr:
         arrays = self._arrays

@@ -2,7 +2,7 @@
 
     for each direction:
         h, c = initial states
-        for each step:
+        for each step:                                 in groups: W·x of a group at once, if that is worth its memory
             for each tile of units, each sequence:
                 sums = biases + W·x[step] + R·h        all gates of a tile, in registers
                 y[step], c = cell(sums, h, c)          recurrent_cell.py
@@ -62,11 +62,15 @@ def _direction(arrays: Arrays, direction: Expr, number: int) -> None:
         if state is not None:
             with loop(arrays.batch) as sequence, each(hidden) as j:
                 state[direction, sequence, j] = arrays.operand(place, direction, sequence, j)
-    with loop(arrays.steps) as count:
-        step = Step(arrays, direction, number, count)
-        step.write()
-        with step.sequences() as sequence, each(hidden) as j:
-            arrays.y_h[direction, sequence, j] = step.new(sequence)[j]
+    with loop(arrays.steps // arrays.group) as group:
+        first = group * arrays.group
+        if arrays.ahead is not None:
+            Step.write_ahead(arrays, direction, number, first)
+        with loop(arrays.group) as place:
+            step = Step(arrays, direction, number, first, place)
+            step.write()
+            with step.sequences() as sequence, each(hidden) as j:
+                arrays.y_h[direction, sequence, j] = step.new(sequence)[j]
     if places.lengths is None or arrays.y is None:
         return
     with (

@@ -74,6 +74,28 @@ def test_a_layer_computes_what_onnx_runtime_does(
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=2e-6)
 
 
+@pytest.mark.parametrize(("op", "attributes"), [("LSTM", {}), ("GRU", {"linear_before_reset": 1}), ("GRU", {})])
+def test_the_input_of_several_steps_may_be_multiplied_at_once(tmp_path: Path, op: str, attributes: dict) -> None:
+    from passfit.tir.workspace import held_bytes
+
+    from ...kernels.programs import run
+    from ...models import model_of
+
+    steps, hidden, inputs, rows = 96, 64, 384, GATES[op] * 64
+    random = np.random.default_rng(7)
+    weights = {"w": (2, rows, inputs), "r": (2, rows, hidden), "b": (2, 2 * rows)}
+    layer = helper.make_node(
+        op, ["x", *weights], ["y"], hidden_size=hidden, direction="bidirectional", **attributes
+    )  # fmt: skip
+    values = {name: (random.standard_normal(shape) / 16).astype(np.float32) for name, shape in weights.items()}
+    model = model_of([layer], {"x": [steps, 1, inputs]}, ["y"], values)
+    x = random.standard_normal((steps, 1, inputs)).astype(np.float32)
+    lowered = _lowered(model, tmp_path)
+    assert max(map(held_bytes, lowered.kernels.values())) > 2 * rows * 4  # sums of two steps at least
+    (got,), (expected,) = run(lowered, [x]), run_onnx(model, {"x": x})
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=2e-6)
+
+
 def test_a_layer_of_500_steps_is_one_kernel_without_a_copy_of_its_input(tmp_path: Path) -> None:
     from passfit.tir.workspace import held_bytes
 
