@@ -29,14 +29,15 @@ from ..refuse.importer_limits import refuse_wrong_forms
 from ..refuse.operators import refuse_foreign_domains, refuse_unsupported
 from .bind_shapes import bind_inputs
 from .clean_names import detach_outputs, name_nodes, name_unnamed, port_names, restore_ports, type_direct_outputs
+from .control_flow.if_branches import select_branches
+from .control_flow.unroll_loops import LOOPS, unroll_loops
 from .empty_tensors import without_empty_tensors
 from .fold_constants import fold, sort_nodes
-from .if_branches import select_branches
 from .opset import expand_functions, lower_opset, raise_opset
 from .read_onnx import read_model
+from .recurrent import canonical_recurrent
 from .rewrites import rewrite
 from .shapes import infer_shapes, refuse_open_shapes
-from .unroll_recurrent import unroll_recurrent
 
 if TYPE_CHECKING:
     import onnx
@@ -70,9 +71,8 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_long_ranges(model)
     model = infer_shapes(model)
     refuse_large_tensors(model)
-    model = fold(model)
-    model = raise_opset(fold(select_branches(model)))
-    for change in (rewrite, unroll_recurrent):
+    model = raise_opset(_without_subgraphs(fold(model)))
+    for change in (rewrite, canonical_recurrent):
         model = fold(change(without_empty_tensors(infer_shapes(model))))
     model = detach_outputs(model)
     refuse_unsupported(model)
@@ -89,3 +89,10 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
         said = " ".join(str(error).split()).rstrip(".")
         raise ModelError(f"The model is not valid ONNX: {said}.", "Export the model again.") from error
     return infer_shapes(model)  # instead of the checker's own inference, which would carry all weights
+
+
+def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Unroll loops and select branches, level by level: loops first, as the shapes of their results are open."""
+    while operators := {node.op_type for node in model.graph.node} & {"If", *LOOPS}:
+        model = fold(unroll_loops(model) if operators & LOOPS else select_branches(model))
+    return model

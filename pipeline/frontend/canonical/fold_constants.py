@@ -24,6 +24,7 @@ _AGAIN = "Check the model with onnx.checker, and export it again."
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
+_WITH_SUBGRAPHS = frozenset({"If", "Loop", "Scan"})
 #: operators with the same result on an empty operand in every implementation
 _ON_NOTHING = frozenset({"Concat", "ConstantOfShape", "ReduceProd", "ReduceSum", "Shape", "Size"})
 
@@ -82,7 +83,7 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _clean(graph_model: onnx_ir.Model) -> bool:
-    """Remove unused nodes, Constant nodes and, once no branch is left, Identity nodes.
+    """Remove unused nodes, Constant nodes and, once no subgraph is left, Identity nodes.
 
     Returns whether there were any.
     """
@@ -90,8 +91,8 @@ def _clean(graph_model: onnx_ir.Model) -> bool:
 
     lift = common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)
     passes = [common.RemoveUnusedNodesPass(), lift]
-    if not any(node.op_type == "If" for node in graph_model.graph):
-        # The results of a branch are values of its own: there an Identity is not always clutter.
+    if not any(node.op_type in _WITH_SUBGRAPHS for node in graph_model.graph):
+        # The results of a subgraph are values of its own: there an Identity is not always clutter.
         passes.insert(0, common.IdentityEliminationPass())
     return any([each(graph_model).modified for each in passes])
 

@@ -14,7 +14,7 @@ class NodeBuilder:
     """Builder of nodes and initializers; their names begin with `stem`, which tells their origin."""
 
     def __init__(self, stem: str):
-        self._stem = stem
+        self.stem = stem
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
 
@@ -22,7 +22,7 @@ class NodeBuilder:
         """Add an initializer; return its name."""
         from onnx import numpy_helper
 
-        name = f"{self._stem}/constant_{len(self.initializers)}"
+        name = f"{self.stem}/constant_{len(self.initializers)}"
         self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name))
         return name
 
@@ -34,7 +34,7 @@ class NodeBuilder:
         """Add a node with several results; return their names."""
         from onnx import helper
 
-        name = f"{self._stem}/{op}_{len(self.nodes)}"
+        name = f"{self.stem}/{op}_{len(self.nodes)}"
         results = [f"{name}:{index}" for index in range(outputs)]
         self.nodes.append(helper.make_node(op, inputs, results, name=name, **attributes))
         return results

@@ -15,7 +15,9 @@ from tvm import relax, topi
 from tvm.ir import GenericConst, IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
+from ..canonical.recurrent import RECURRENT
 from .provenance import variable_name
+from .recurrent_node import convert_recurrent
 
 #: TVM stacks the inputs of these along a new axis and reduces it, which needs memory for all of them at once
 _PAIRWISE = {"Max": relax.op.maximum, "Min": relax.op.minimum}
@@ -46,6 +48,11 @@ class NodeImporter(ONNXGraphImporter):
             if self.node is not None:  # TVM leaves the block of a failed function open, and would warn of it
                 self.bb._end_block()
 
+    def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
+        """Pass over the operators converted here, which TVM does not know."""
+        others = onnx.GraphProto(node=[node for node in graph.node if node.op_type not in RECURRENT])
+        super()._check_for_unsupported_ops(others)
+
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
         for index, node in enumerate(graph.node):
             self.node, self._variable = node, variable_name(index)
@@ -66,6 +73,9 @@ class NodeImporter(ONNXGraphImporter):
     def _convert_operator(
         self, op_name: str, inputs: list[relax.Expr], attrs: dict[str, object], opset: int
     ) -> relax.Expr:
+        if op_name in RECURRENT:
+            assert self.node is not None
+            return convert_recurrent(self.bb, op_name, inputs, attrs, self.node.output)
         if op_name in _PAIRWISE:
             return self.bb.normalize(functools.reduce(_PAIRWISE[op_name], inputs))
         if op_name == "Clip" and len(inputs) > 1 and all(map(_is_bound, list(inputs)[1:])):

@@ -1,5 +1,6 @@
 """Schedule rules, one per file, and their parts: tile_* with loop_peeling, sliding_* with line_buffer, and others.
 
 Rules (`rule.Rule`) for reductions: `register_tiles`, `sliding_windows`, `vector_sums`; `schedule/candidates.py` lists
-them. Other public faces: `split_by_range`, `fuse_loops`, `flatten_axes`, `parallelise_loops`.
+them. Other public faces: `split_by_range`, `fuse_loops`, `flatten_axes`, `parallelise_loops`,
+`jam_loops`, `vector_loops`.
 """

@@ -8,8 +8,8 @@ recurrence counts as one step. *Light* operators are all others. Rules, the firs
 1. no layer and no attention: mixed
 2. attention (a softmax of a product, read by another product of computed values) and no recurrence: transformer, or
    mixed if a quarter of the layers or more are convolutions
-3. recurrence (a layer that reads, by way of others, an earlier use of its weights; or a gated cell, see `_cells`) and no
-   attention: recurrent, or mixed as above; attention and recurrence: mixed
+3. recurrence (a kernel with a loop over steps; a layer that reads, by way of others, an earlier use of its weights; or a
+   gated cell, see `_cells`) and no attention: recurrent, or mixed as above; attention and recurrence: mixed
 4. less than a quarter of the layers are convolutions: dense
 5. convolutions that no layer follows lie on planes of two sizes or more: detector
 6. a value that was enlarged meets one that was not, both results of layers: u-shaped
@@ -108,7 +108,8 @@ class _Structure:
         )
 
     def has_recurrence(self) -> bool:
-        return self._reuses_weights() or any(self._cells())
+        kernels = any(each.operator == "recurrent" for each in self._operations)
+        return kernels or self._reuses_weights() or any(self._cells())
 
     def scales(self) -> int:
         """Count the sizes of planes of the convolutions that no layer follows; single pixels do not count."""

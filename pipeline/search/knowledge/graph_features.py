@@ -6,9 +6,12 @@ import math
 from collections.abc import Iterable, Iterator
 
 import tvm
+import tvm_ffi
 from tvm import relax
 from tvm.ir import GenericConst, IRModule, Op
+from tvm.tirx import For
 
+from ...frontend.relax.recurrent_arrays import RECURRENCE
 from .features import Graph, Operation, features
 
 _KIND_OF = {
@@ -53,7 +56,7 @@ def read_graph(module: IRModule) -> Graph:
         values[binding.var] = (len(inputs) + len(operations),)
         operations.append(
             Operation(
-                _kind(value, binding.var), reads, _nbytes(binding.var.ty), _operator(value), _shape(binding.var.ty),
+                _kind(value, binding.var), reads, _nbytes(binding.var.ty), _named(value, module), _shape(binding.var.ty),
                 tuple(constants.setdefault(each, len(constants)) for each in read), _depthwise(value),
             )
         )  # fmt: skip
@@ -91,6 +94,16 @@ def _constants(arguments: Iterable[object]) -> Iterator[GenericConst]:
 def _operator(call: relax.Call) -> str:
     """Return the operator's name without its namespace; empty for a call of a function."""
     return call.op.name.rpartition(".")[2] if isinstance(call.op, Op) else ""
+
+
+def _named(call: relax.Call, module: IRModule) -> str:
+    """Return the operator's name; `recurrent` for a kernel with a loop over steps, each of which reads the last."""
+    name = _operator(call)
+    if name != "call_tir":
+        return name
+    marks: list[bool] = []
+    tvm_ffi.structural_walk(module[call.args[0]].body, [(For, lambda loop: marks.append(RECURRENCE in loop.annotations))])
+    return "recurrent" if any(marks) else name
 
 
 def _depthwise(call: relax.Call) -> bool:

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import onnx
 
-from ...models import Maker
+from ...models import NodeBuilder
 
 Shape = tuple[int, ...]
 #: shapes of the input
@@ -23,7 +23,7 @@ class RandomGraph:
     """
 
     def __init__(self, random: Random):
-        self.random, self.maker = random, Maker()
+        self.random, self.maker = random, NodeBuilder()
         self.shape: Shape = random.choice(_SHAPES)
         self.values: list[tuple[str, Shape]] = [("x", self.shape)]
 

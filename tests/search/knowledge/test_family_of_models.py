@@ -15,7 +15,7 @@ from passfit.frontend.relax.to_relax import to_relax
 from passfit.search.knowledge.family import family_of
 from passfit.search.knowledge.graph_features import read_graph
 
-from ...models import Maker, model_of
+from ...models import NodeBuilder, model_of
 from ..test_search import network
 
 pytestmark = pytest.mark.tvm
@@ -36,48 +36,48 @@ def test_networks_of_the_zoo(name, expected):
     assert family(BUILDERS[name]()) == expected
 
 
-def attention(make, x, width=8):
+def attention(build, x, width=8):
     """Self-attention over rows of one sequence, with a mask added to the scores."""
-    q, k, v = (make.node("MatMul", x, make.weight(width, width)) for _ in range(3))
-    scores = make.node("MatMul", q, make.node("Transpose", k, perm=[0, 2, 1]))
-    scores = make.node("Div", scores, make.constant(np.float32(2.0)))
-    scores = make.node("Softmax", make.node("Add", scores, make.weight(1, 6, 6)), axis=-1)
-    return make.node("Add", x, make.node("MatMul", make.node("MatMul", scores, v), make.weight(width, width)))
+    q, k, v = (build.node("MatMul", x, build.weight(width, width)) for _ in range(3))
+    scores = build.node("MatMul", q, build.node("Transpose", k, perm=[0, 2, 1]))
+    scores = build.node("Div", scores, build.constant(np.float32(2.0)))
+    scores = build.node("Softmax", build.node("Add", scores, build.weight(1, 6, 6)), axis=-1)
+    return build.node("Add", x, build.node("MatMul", build.node("MatMul", scores, v), build.weight(width, width)))
 
 
-def encoder(make, blocks):
+def encoder(build, blocks):
     x = "x"
     for _ in range(blocks):
-        x = attention(make, x)
-        hidden = make.node("Relu", make.node("MatMul", x, make.weight(8, 16)))
-        x = make.node("Add", x, make.node("MatMul", hidden, make.weight(16, 8)))
-    return make.model((1, 6, 8), x)
+        x = attention(build, x)
+        hidden = build.node("Relu", build.node("MatMul", x, build.weight(8, 16)))
+        x = build.node("Add", x, build.node("MatMul", hidden, build.weight(16, 8)))
+    return build.model((1, 6, 8), x)
 
 
 def test_an_encoder_is_a_transformer():
-    assert family(encoder(Maker(), 1)) == family(encoder(Maker(), 3)) == "transformer"
+    assert family(encoder(NodeBuilder(), 1)) == family(encoder(NodeBuilder(), 3)) == "transformer"
 
 
 def test_a_transformer_of_images_starts_with_one_convolution():
-    make = Maker()
-    patches = make.node("Conv", "x", make.weight(8, 3, 4, 4), strides=[4, 4])
-    x = make.node("Transpose", make.node("Reshape", patches, make.constant(np.array([1, 8, 6]))), perm=[0, 2, 1])
+    build = NodeBuilder()
+    patches = build.node("Conv", "x", build.weight(8, 3, 4, 4), strides=[4, 4])
+    x = build.node("Transpose", build.node("Reshape", patches, build.constant(np.array([1, 8, 6]))), perm=[0, 2, 1])
     for _ in range(2):
-        x = attention(make, x)
-    assert family(make.model((1, 3, 8, 12), x)) == "transformer"
+        x = attention(build, x)
+    assert family(build.model((1, 3, 8, 12), x)) == "transformer"
 
 
 def test_rows_of_products_are_dense():
-    make = Maker()
+    build = NodeBuilder()
     x = "x"
     for _ in range(3):
-        x = make.node("Relu", make.node("Gemm", x, make.weight(8, 8)))
-    assert family(make.model((1, 8), x)) == "dense"
+        x = build.node("Relu", build.node("Gemm", x, build.weight(8, 8)))
+    assert family(build.model((1, 8), x)) == "dense"
 
 
 @pytest.mark.parametrize(("operator", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
 @pytest.mark.parametrize("steps", [1, 5])
-def test_recurrent_nodes_are_unrolled_and_still_recurrent(operator, gates, steps):
+def test_recurrent_nodes_are_recurrent_as_one_step_and_as_a_loop(operator, gates, steps):
     random = np.random.default_rng(0)
     hidden = 4
     weights = {
@@ -92,21 +92,21 @@ def test_recurrent_nodes_are_unrolled_and_still_recurrent(operator, gates, steps
 
 
 def test_u_nets_go_down_and_up():
-    make = Maker()
-    skip = make.node("Relu", make.node("Conv", "x", make.weight(4, 3, 3, 3), pads=[1] * 4))
-    low = make.node("Conv", make.node("MaxPool", skip, kernel_shape=[2, 2], strides=[2, 2]), make.weight(4, 4, 3, 3), pads=[1] * 4)
-    up = make.node("ConvTranspose", low, make.weight(4, 4, 2, 2), strides=[2, 2])
-    x = make.node("Conv", make.node("Concat", skip, up, axis=1), make.weight(2, 8, 1, 1))
-    assert family(make.model((1, 3, 8, 8), x)) == "u-shaped"
+    build = NodeBuilder()
+    skip = build.node("Relu", build.node("Conv", "x", build.weight(4, 3, 3, 3), pads=[1] * 4))
+    low = build.node("Conv", build.node("MaxPool", skip, kernel_shape=[2, 2], strides=[2, 2]), build.weight(4, 4, 3, 3), pads=[1] * 4)
+    up = build.node("ConvTranspose", low, build.weight(4, 4, 2, 2), strides=[2, 2])
+    x = build.node("Conv", build.node("Concat", skip, up, axis=1), build.weight(2, 8, 1, 1))
+    assert family(build.model((1, 3, 8, 8), x)) == "u-shaped"
 
 
 def test_blocks_of_shortcuts_are_residual_and_chains_are_plain():
-    make = Maker()
-    x = make.node("Conv", "x", make.weight(4, 3, 3, 3), pads=[1] * 4)
+    build = NodeBuilder()
+    x = build.node("Conv", "x", build.weight(4, 3, 3, 3), pads=[1] * 4)
     for _ in range(2):
-        branch = make.node("Relu", make.node("Conv", x, make.weight(4, 4, 3, 3), pads=[1] * 4))
-        x = make.node("Add", x, make.node("Conv", branch, make.weight(4, 4, 3, 3), pads=[1] * 4))
-    assert family(make.model((1, 3, 8, 8), x)) == "residual"
+        branch = build.node("Relu", build.node("Conv", x, build.weight(4, 4, 3, 3), pads=[1] * 4))
+        x = build.node("Add", x, build.node("Conv", branch, build.weight(4, 4, 3, 3), pads=[1] * 4))
+    assert family(build.model((1, 3, 8, 8), x)) == "residual"
     assert family(network(["conv", "bn", "Relu", "conv", "pool"])) == "plain"
 
 

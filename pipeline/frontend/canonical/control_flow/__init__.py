@@ -1,0 +1,1 @@
+"""Leave no If, Loop or Scan: branches are selected, loops unrolled."""

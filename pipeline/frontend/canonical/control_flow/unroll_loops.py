@@ -1,0 +1,185 @@
+"""Unroll Loop and Scan: copy their body for each iteration.
+
+    Loop(n, true, h){h' = f(h); y = g(h)}  ──►  f(f(… h)), Concat(g(h), g(f(h)), …)
+
+A compiled library runs the same kernels in the same order every time, so the number of iterations has to be known.
+Formulas: the ONNX operator specifications of Loop and Scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from ....errors import ModelError
+from ..node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..read_onnx import all_nodes, node_title
+from ..shapes import infer_shapes, static_shape, value_types
+from .if_branches import renamed
+from .trip_count import trip_count
+
+if TYPE_CHECKING:
+    import onnx
+
+LOOPS = frozenset({"Loop", "Scan"})
+#: nodes that the copies of all bodies may have: the compiler's time grows with them
+MOST_NODES = 20_000
+#: operators with axes or sizes as inputs from this opset on, as attributes before
+_AXES_ARE_INPUTS = 13
+_FIRST_SCAN = 9
+_CHECK = "Check the model with onnx.checker, and export it again."
+_EXPORT = "Export the model with the loop unrolled for a fixed number of steps."
+
+
+def unroll_loops(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Unroll the Loop and Scan nodes of the main graph of `model`, whose constants are folded.
+
+    Bodies may hold others, which come to the main graph. Raises ModelError, naming the node, if the iterations depend
+    on data, or the copies have too many nodes.
+    """
+    if not any(node.op_type in LOOPS for node in model.graph.node):
+        return model
+    from onnx import numpy_helper
+
+    model = infer_shapes(model)
+    read = {name for node in all_nodes(model.graph) for name in node.input}
+    constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name in read}
+    types = value_types(model.graph)
+    opset = max(each.version for each in model.opset_import if each.domain == "")
+    left = MOST_NODES - len(model.graph.node)
+    made: dict[int, NodeBuilder] = {}
+    for index, node in enumerate(model.graph.node):
+        if node.op_type in LOOPS:
+            unroller = _Unroller(node, NodeBuilder(stem_of(node, index)), opset, max(left, 0))
+            unroller.loop(constants) if node.op_type == "Loop" else unroller.scan(types)
+            made[index] = unroller.build
+            left -= len(unroller.build.nodes)
+    result = type(model)()
+    result.CopyFrom(model)
+    splice(result.graph, made)
+    return result
+
+
+@dataclass
+class _Unroller:
+    """Unroll one node; `left` bounds the nodes of its copies."""
+
+    node: onnx.NodeProto
+    build: NodeBuilder
+    opset: int
+    left: int
+
+    def __post_init__(self) -> None:
+        self.attributes = attributes_of(self.node)
+        self.body: onnx.GraphProto = self.attributes["body"]
+        self._shared = {tensor.name: self._constant(tensor) for tensor in self.body.initializer}
+
+    def loop(self, constants: Mapping[str, np.ndarray]) -> None:
+        states, rows = list(self.node.input[2:]), []
+        if len(self.body.input) != len(states) + 2 or len(self.body.output) <= len(states):
+            self._refuse("its body has other inputs or outputs than it", _CHECK)
+        most = self.left // max(len(self.body.node), 1)
+        trips = trip_count(self.node, self.body, constants, most, self.opset)
+        if trips is None:
+            self._refuse("its number of iterations depends on the data", _EXPORT)
+        self._refuse_many(trips)
+        going = self.build.constant(np.asarray(True))
+        for iteration in range(trips):
+            number = self.build.constant(np.asarray(iteration, np.int64))
+            _, *results = self._copy(iteration, [number, going, *states])
+            states, row = results[: len(states)], results[len(states) :]
+            rows.append(row)
+        self._finish(states, rows, [0] * (len(self.body.output) - 1 - len(states)))
+
+    def scan(self, types: Mapping[str, onnx.TypeProto]) -> None:
+        if self.opset < _FIRST_SCAN:
+            self._refuse(f"it is of opset {self.opset}", f"Export the model with opset {_FIRST_SCAN} or later.")
+        count = int(self.attributes["num_scan_inputs"])
+        states, sequences = list(self.node.input[:-count]), self.node.input[-count:]
+        if len(self.body.input) != len(self.node.input) or len(self.body.output) < len(states):
+            self._refuse("its body has other inputs or outputs than it", _CHECK)
+        shapes = [static_shape(types[name]) if name in types else None for name in sequences]
+        if None in shapes:
+            self._refuse("its number of iterations is not static", "Give the inputs static shapes (--shape).")
+        axes = [int(axis) % len(shape) for axis, shape in zip(self._each("scan_input_axes", count), shapes)]
+        trips = shapes[0][axes[0]]
+        self._refuse_many(trips)
+        backwards = self._each("scan_input_directions", count)
+        slices = [self._slices(name, axis, trips) for name, axis in zip(sequences, axes)]
+        rows = []
+        for iteration in range(trips):
+            here = [parts[trips - 1 - iteration if back else iteration] for parts, back in zip(slices, backwards)]
+            results = self._copy(iteration, [*states, *here])
+            states, row = results[: len(states)], results[len(states) :]
+            rows.append(row)
+        outputs = len(self.body.output) - len(states)
+        reverse = self._each("scan_output_directions", outputs)
+        rows = [[row[place] for place in range(outputs)] for row in rows]
+        ordered = [
+            [rows[trips - 1 - iteration if reverse[place] else iteration][place] for place in range(outputs)]
+            for iteration in range(trips)
+        ]
+        self._finish(states, ordered, self._each("scan_output_axes", outputs))
+
+    def _copy(self, iteration: int, inputs: Sequence[str]) -> list[str]:
+        """Copy the body with these inputs; return its results."""
+        prefix = f"{self.build.stem}/{iteration}/"
+        names = dict(self._shared) | {value.name: name for value, name in zip(self.body.input, inputs)}
+        names |= {name: prefix + name for node in self.body.node for name in node.output if name}
+        for node in self.body.node:
+            self.build.nodes.append(renamed(node, names))
+            self.build.nodes[-1].name = prefix + (node.name or node.output[0])
+        return [names.get(value.name, value.name) for value in self.body.output]
+
+    def _finish(self, states: Sequence[str], rows: Sequence[Sequence[str]], axes: Sequence[int]) -> None:
+        """Name the results: last states, and the rows of each iteration along a new axis."""
+        outputs = [*self.node.output, *[""] * (len(states) + len(axes) - len(self.node.output))]
+        for name, state in zip(outputs, states):
+            if name:
+                self.build.node("Identity", state, result=name)
+        for place, (name, axis) in enumerate(zip(outputs[len(states) :], axes)):
+            if not name:
+                continue
+            if not rows:
+                self._refuse("it runs no iteration, which leaves a result without elements", _EXPORT)
+            if axis < 0:
+                self._refuse("it counts an axis of a result from the end", "Export the model with a positive axis.")
+            parts = [self._with_axes("Unsqueeze", row[place], axis) for row in rows]
+            self.build.many("Concat", parts, 1, axis=axis)
+            self.build.nodes[-1].output[0] = name
+
+    def _slices(self, name: str, axis: int, trips: int) -> list[str]:
+        if trips == 1:
+            parts = [name]
+        elif self.opset < _AXES_ARE_INPUTS:
+            parts = self.build.many("Split", [name], trips, axis=axis, split=[1] * trips)
+        else:
+            parts = self.build.many("Split", [name, self.build.integers(*[1] * trips)], trips, axis=axis)
+        return [self._with_axes("Squeeze", part, axis) for part in parts]
+
+    def _with_axes(self, op: str, value: str, axis: int) -> str:
+        if self.opset < _AXES_ARE_INPUTS:
+            return self.build.node(op, value, axes=[axis])
+        return self.build.node(op, value, self.build.integers(axis))
+
+    def _each(self, attribute: str, count: int) -> list[int]:
+        return list(self.attributes.get(attribute, [0] * count))
+
+    def _constant(self, tensor: onnx.TensorProto) -> str:
+        from onnx import numpy_helper
+
+        return self.build.constant(numpy_helper.to_array(tensor))
+
+    def _refuse_many(self, trips: int) -> None:
+        size = len(list(all_nodes(self.body)))
+        if trips * size > self.left:
+            self._refuse(
+                f"its iterations would become more than {MOST_NODES} nodes, {size} each",
+                "Give the inputs a shorter shape (--shape), or export it as LSTM, GRU or RNN.",
+            )
+
+    def _refuse(self, why: str, hint: str) -> NoReturn:
+        raise ModelError(f"The {node_title(self.node)} cannot be unrolled: {why}.", hint)
