@@ -57,7 +57,7 @@ REFUSED = frozenset(
     test_quantizelinear_blocked_asymmetric test_quantizelinear_e5m2 test_resize_downsample_scales_cubic
     test_resize_upsample_scales_linear_half_pixel_symmetric test_reversesequence_batch test_reversesequence_time
     test_rms_normalization_2d_axis0 test_roialign_mode_max test_rotary_embedding test_rotary_embedding_interleaved
-    test_rotary_embedding_no_position_ids_rotary_dim test_scan9_multi_state test_scan9_scalar test_scan9_sum
+    test_rotary_embedding_no_position_ids_rotary_dim
     test_sce_NCd1_mean_weight_negative_ii test_sce_mean_3d test_sce_mean_weight_ii_3d
     test_spacetodepth_crd_mode_example test_spacetodepth_dcr_mode_example test_stft test_stft_with_window
     test_swiglu test_swiglu_alpha test_swiglu_float16 test_tensorscatter test_tensorscatter_3d

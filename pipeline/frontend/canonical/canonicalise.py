@@ -30,7 +30,7 @@ from ..refuse.operators import refuse_foreign_domains, refuse_unsupported
 from .bind_shapes import bind_inputs
 from .clean_names import detach_outputs, name_nodes, name_unnamed, port_names, restore_ports, type_direct_outputs
 from .control_flow.if_branches import select_branches
-from .control_flow.unroll_loops import LOOPS, unroll_loops
+from .control_flow.unroll_loops import has_loops, unroll_loops
 from .empty_tensors import without_empty_tensors
 from .fold_constants import fold, sort_nodes
 from .opset import expand_functions, lower_opset, raise_opset
@@ -93,6 +93,9 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:
     """Unroll loops and select branches, level by level: loops first, as the shapes of their results are open."""
-    while operators := {node.op_type for node in model.graph.node} & {"If", *LOOPS}:
-        model = fold(unroll_loops(model) if operators & LOOPS else select_branches(model))
-    return model
+    while True:
+        while has_loops(model):
+            model = fold(unroll_loops(model))
+        model = fold(select_branches(model))
+        if not has_loops(model):
+            return model

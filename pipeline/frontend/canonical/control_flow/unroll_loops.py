@@ -30,8 +30,14 @@ MOST_NODES = 20_000
 #: operators with axes or sizes as inputs from this opset on, as attributes before
 _AXES_ARE_INPUTS = 13
 _FIRST_SCAN = 9
+_FREEZE = "Freeze the input it depends on (--fix), or export the model with a fixed number of iterations."
 _CHECK = "Check the model with onnx.checker, and export it again."
 _EXPORT = "Export the model with the loop unrolled for a fixed number of steps."
+
+
+def has_loops(model: onnx.ModelProto) -> bool:
+    """Tell whether the main graph holds a Loop or a Scan."""
+    return any(node.op_type in LOOPS for node in model.graph.node)
 
 
 def unroll_loops(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -40,8 +46,6 @@ def unroll_loops(model: onnx.ModelProto) -> onnx.ModelProto:
     Bodies may hold others, which come to the main graph. Raises ModelError, naming the node, if the iterations depend
     on data, or the copies have too many nodes.
     """
-    if not any(node.op_type in LOOPS for node in model.graph.node):
-        return model
     from onnx import numpy_helper
 
     model = infer_shapes(model)
@@ -84,7 +88,7 @@ class _Unroller:
         most = self.left // max(len(self.body.node), 1)
         trips = trip_count(self.node, self.body, constants, most, self.opset)
         if trips is None:
-            self._refuse("its number of iterations depends on the data", _EXPORT)
+            self._refuse("its number of iterations depends on the data", _FREEZE)
         self._refuse_many(trips)
         going = self.build.constant(np.asarray(True))
         for iteration in range(trips):
