@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -14,6 +15,7 @@ from tvm.tirx import PrimFunc
 
 from ...targets import Machine
 from ...tir.in_place_analysis import Sharing, analyse_sharing
+from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
@@ -74,6 +76,7 @@ class Schedules:
         self._default = default
         self._known: list[Schedule] = []
         self._more = iter(candidates)
+        self._failure: Exception | None = None
 
     @cached_property
     def default(self) -> int:
@@ -86,11 +89,17 @@ class Schedules:
         return fitting or min(self._known, key=lambda each: each.workspace)
 
     def candidates(self) -> Iterator[Schedule]:
-        """Yield the schedules, computing each on demand."""
+        """Yield the schedules, computing each on demand; raise what TVM raised, each time."""
         yield from self._known
-        for schedule in self._more:
-            self._known.append(schedule)
-            yield schedule
+        if self._failure is not None:
+            raise self._failure
+        try:
+            for schedule in self._more:
+                self._known.append(schedule)
+                yield schedule
+        except Exception as error:
+            self._failure = error
+            raise
 
 
 def as_it_is(kernel: PrimFunc) -> PrimFunc:
@@ -173,7 +182,8 @@ def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
     yield from _fast(kernel, repackable, machine)
     if held_bytes(kernel):
         fused = fuse_loops(kernel)
-        yield Schedule(fused, workspace_bytes(fused))
+        with suppress(*REFUSALS):  # TVM cannot lower every nest of loops it has fused
+            yield Schedule(fused, workspace_bytes(fused))
     yield Schedule(kernel, workspace_bytes(kernel))
 
 

@@ -18,6 +18,7 @@ from ....kernels.rules.rule import Speed
 from ....kernels.schedule.candidates import Schedule, schedules
 from ....program.mapping import MappingType
 from ....targets import Machine
+from ....tir.inlining import REFUSALS
 from ..fuse_operators import FuseOperators
 from ..fusion_barriers import groups, is_kernel_call
 from .fusion_plan import GroupCost, Plan, best_plan, group_of
@@ -148,7 +149,10 @@ def _flaw(
     module: IRModule, called: CalledKernels, group: frozenset[int], fused: _Scheduled, model: GroupModel | None
 ) -> _Flaw | None:
     assert model is not None
-    schedule = _fastest(fused.kernel, fused.constants)
+    try:
+        schedule = _fastest(fused.kernel, fused.constants)
+    except REFUSALS:
+        return _Flaw(sys.maxsize, 0)  # TVM cannot lower it
     workspace = schedule.workspace if schedule.workspace > _MACHINE.register_bytes * schedule.threads else 0
     untiled = 0
     if schedule.speed > Speed.FAST:
