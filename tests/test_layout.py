@@ -116,3 +116,9 @@ def test_every_dependency_says_what_it_is_for():
 
 def test_the_licence_is_apache():
     assert "Apache License\n                           Version 2.0" in (ROOT / "LICENSE").read_text()
+
+
+def test_no_folder_of_the_tree_holds_more_than_fifteen_modules():
+    folders = [ROOT / "pipeline", *(path for path in (ROOT / "pipeline").rglob("*") if path.is_dir())]
+    counts = {folder: sum(file.name != "__init__.py" for file in folder.glob("*.py")) for folder in folders}
+    assert {str(folder): count for folder, count in counts.items() if count > 15} == {}

@@ -82,7 +82,7 @@ def passes(
 ) -> None:
     """List the passes."""
     if markdown:
-        from ..report.passes_page import passes_page
+        from ..report.pages.passes_page import passes_page
         from ..search.knowledge.store import SHIPPED, read_records
 
         typer.echo(passes_page(read_records(SHIPPED)), nl=False)

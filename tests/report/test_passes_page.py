@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 
 from passfit.passes.sequence.catalogue import CATALOGUE
-from passfit.report.passes_page import PAGE, passes_page
-from passfit.report.verma_passes import VERMA_PASSES
+from passfit.report.pages.passes_page import PAGE, passes_page
+from passfit.report.pages.verma_passes import VERMA_PASSES
 from passfit.search.knowledge.family import FAMILIES
 from passfit.search.knowledge.store import SHIPPED, read_records
 

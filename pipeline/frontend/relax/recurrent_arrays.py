@@ -10,11 +10,11 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.script.ir_builder import tirx as T
 
-#: annotation of a loop along memory with independent iterations: kernels/rules/vector_loops.py
+#: annotation of a loop along memory with independent iterations: kernels/rules/marked/vector_loops.py
 ALONG_MEMORY = "passfit.along_memory"
 #: annotation of a loop over steps, each of which reads the states of the one before
 RECURRENCE = "passfit.recurrence"
-#: annotations of a loop whose iterations each add up sums of their own, and of one inside: kernels/rules/jam_loops.py
+#: annotations of a loop whose iterations each add up sums of their own, and of one inside: kernels/rules/marked/jam_loops.py
 IN_REGISTERS, ROWS = "passfit.in_registers", "passfit.rows"
 #: floats of weights that no fast cache holds; most steps of a group; least memory of a sequence beside its sums
 _LARGE, _MOST_STEPS, _SHARE = 65536, 8, 32

@@ -20,13 +20,13 @@ from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
-from ..rules.jam_loops import jam_loops
+from ..rules.marked.jam_loops import jam_loops
+from ..rules.marked.vector_loops import vector_loops
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
 from ..rules.rule import Rule, Speed
 from ..rules.sliding_window import sliding_windows
 from ..rules.split_by_range import split_by_range
 from ..rules.tile_reduction import register_tiles
-from ..rules.vector_loops import vector_loops
 from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
 from ..weights.repack import Repack
 

@@ -8,12 +8,12 @@ from dataclasses import fields
 from ...errors import SequenceError, did_you_mean
 from ..base import Pass
 from ..graph.fold_constant import FoldConstant
-from ..graph.fuse_by_mapping import FuseByMapping
 from ..graph.fuse_operators import FuseOperators
+from ..graph.heads.split_heads import SplitHeads
 from ..graph.legalize import Legalize
+from ..graph.mapping.fuse_by_mapping import FuseByMapping
 from ..graph.rules.book import RULES
 from ..graph.simplify import Simplify
-from ..graph.split_heads import SplitHeads
 from ..graph.stock import STOCK_PASSES
 from ..graph.to_mixed_precision import ToMixedPrecision
 from ..program.cut_sums import CutSums

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ...passes.base import Level, ModulePass, Pass
 from ...passes.graph.fold_constant import FoldConstant
-from ...passes.graph.fuse_by_mapping import FuseByMapping
 from ...passes.graph.fuse_operators import FuseOperators
 from ...passes.graph.legalize import Legalize
+from ...passes.graph.mapping.fuse_by_mapping import FuseByMapping
 from ...passes.graph.stock import CanonicalizeBindings, DeadCodeElimination
 from ...passes.sequence.catalogue import CATALOGUE, parse_spec
 from ...passes.sequence.sequence import TVM_DEFAULT

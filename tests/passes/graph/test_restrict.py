@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("tvm")
 
-from passfit.passes.graph.restrict import Range, Whole, _before_reshape, common_factors, restricted
+from passfit.passes.graph.heads.restrict import Range, Whole, _before_reshape, common_factors, restricted
 
 pytestmark = pytest.mark.tvm
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from passfit.errors import SequenceError
 from passfit.passes.base import Level, ModulePass, Pass
-from passfit.passes.graph.fuse_by_mapping import OBJECTIVES
 from passfit.passes.graph.fuse_operators import OVER
+from passfit.passes.graph.mapping.fuse_by_mapping import OBJECTIVES
 from passfit.passes.graph.to_mixed_precision import ACCUMULATORS
 from passfit.passes.program.order import ORDERS
 from passfit.passes.sequence.catalogue import CATALOGUE, parse_spec

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 
-from ..passes.base import Pass
-from ..passes.sequence.catalogue import CATALOGUE
-from ..search.knowledge.family import FAMILIES
-from ..search.knowledge.family_table import ENOUGH, Evidence, FamilyTable, family_table
-from ..search.knowledge.record import ModelRecord
+from ...passes.base import Pass
+from ...passes.sequence.catalogue import CATALOGUE
+from ...search.knowledge.family import FAMILIES
+from ...search.knowledge.family_table import ENOUGH, Evidence, FamilyTable, family_table
+from ...search.knowledge.record import ModelRecord
 from .verma_passes import VERMA_PASSES, VermaPass
 
 #: the page, in a checkout
-PAGE = Path(__file__).parents[2] / "docs" / "passes.md"
+PAGE = Path(__file__).parents[3] / "docs" / "passes.md"
 
 _HEAD = """\
 # Passes

@@ -10,9 +10,9 @@ import tvm_ffi
 from tvm.ir import Expr, Var
 from tvm.tirx import For, PrimFunc, Stmt
 
-from ...frontend.relax.recurrent_arrays import ALONG_MEMORY
-from ...tir.expressions import replaced
-from ...tir.loop_nests import int64, sequence
+from ....frontend.relax.recurrent_arrays import ALONG_MEMORY
+from ....tir.expressions import replaced
+from ....tir.loop_nests import int64, sequence
 
 _SERIAL, _VECTORIZED = 0, 2
 

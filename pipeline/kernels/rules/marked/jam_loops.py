@@ -22,10 +22,10 @@ from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import AllocBuffer, BufferStore, For, PrimFunc, SeqStmt, Stmt
 
-from ...frontend.relax.recurrent_arrays import IN_REGISTERS, ROWS
-from ...targets import Machine
-from ...tir.expressions import replaced
-from ...tir.loop_nests import buffer_of, int64, sequence
+from ....frontend.relax.recurrent_arrays import IN_REGISTERS, ROWS
+from ....targets import Machine
+from ....tir.expressions import replaced
+from ....tir.loop_nests import buffer_of, int64, sequence
 
 _SERIAL, _VECTORIZED = 0, 2
 #: share of the registers that sums may take: factors and weights need some

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..base import FusionPass
+from ...base import FusionPass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tvm.ir import IRModule
 
-    from ..base import Pass
+    from ...base import Pass
 
 #: least peak, then time; or the reverse
 OBJECTIVES = ("ram", "latency")
@@ -42,9 +42,9 @@ class FuseByMapping(FusionPass):
 
     def group(self, module: IRModule) -> IRModule:
         """Group the calls of each future kernel into a function; `FuseTIR` makes it a kernel."""
-        from .bound_groups import bounded_groups
-        from .mapping.kernel_calls import read_calls, write_groups
-        from .mapping.scheduled_plan import scheduled_plan
+        from ..bound_groups import bounded_groups
+        from .kernel_calls import read_calls, write_groups
+        from .scheduled_plan import scheduled_plan
 
         called = read_calls(module)
         if called is None:
