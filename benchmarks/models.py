@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import tomli
-from zoo import BUILDERS, build
+from zoo import BUILDERS, TRANSFORMERS, build
 
 from passfit import api
 
@@ -55,7 +55,7 @@ def _version() -> str:
 def models() -> list[Model]:
     """Return all models, in the order of the tables."""
     listed = tomli.loads((HERE / "models.toml").read_text(encoding="utf-8"))["model"]
-    return [Model(**each) for each in listed] + [Model(name) for name in BUILDERS]
+    return [Model(**each) for each in listed] + [Model(name) for name in (*BUILDERS, *TRANSFORMERS)]
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:
