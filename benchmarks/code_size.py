@@ -4,10 +4,9 @@
     .venv/bin/python benchmarks/code_size.py --before ../before                natively, side by side
     .venv/bin/python benchmarks/code_size.py --before ../before --target rpi4  instructions counted under the emulator
 
-Each library is compiled by its checkout's own `passfit.api`, for the same sequence: what the memory benchmark found,
-else that of tvm-default. `before` is the other checkout's; `size`, `balanced` and `speed` are this one's. Natively a
-library is a program that takes turns with the others, ROUNDS times; the least time of a run counts. Results are kept per
-model in benchmarks/results/code_size/; --again forgets them.
+Each library is compiled by its checkout's own `passfit.api`, for SEQUENCE. `before` is the other checkout's; `size`,
+`balanced` and `speed` are this one's. Natively a library is a program that takes turns with the others, ROUNDS times;
+the least time of a run counts. Rows are kept by commit.
 """
 
 from __future__ import annotations
@@ -17,13 +16,15 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from entries import HERE, Entry, attempted, entries, geometric_mean
-from memory_table import known_of
+from head import begin
+from models import HERE, Model, geometric_mean, models
 
 from passfit import api
 from passfit.codegen.library import Library
+from passfit.errors import PassfitError
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.program import Buffer, Port, Program, Tensor
 from passfit.support.text_files import write_text
@@ -38,7 +39,8 @@ MODELS = (
     "ocr-cls", "mtcnn-onet", "mtcnn-rnet", "mtcnn-pnet", "wake-embedding", "wake-melspectrogram", "wake-alexa",
     "wake-marvin", "wake-timer", "wake-weather", "vad", "vad-16k-op15", "tinyocr-rec", "speech-dnsmos-p808",
 )  # fmt: skip
-RESULTS = HERE / "results" / "code_size"
+#: one sequence for all columns and both checkouts
+SEQUENCE = (*TVM_DEFAULT, "share", "order")
 ROUNDS, SECONDS, REPEATS = 7, 0.3, 200
 _CHILD = "--build"
 
@@ -54,21 +56,20 @@ def build(order: dict) -> None:
     )  # fmt: skip
 
 
-def measure(entry: Entry, target: Target, before: Path) -> dict:
+def measure(model: Model, target: Target, before: Path) -> dict:
     """By column: bytes of code, weights and ram, the error, and `cost`, in nanoseconds or instructions."""
-    source = entry.fetched()
-    specs = known_of(entry).get("everything", {}).get("passes") or [*TVM_DEFAULT, "share", "order"]
-    inputs = make_input(entry.load(source).onnx, 0, 0)
+    source = str(model.file())
+    inputs = make_input(api.load(source, model.name, model.shapes, model.fix).onnx, 0, 0)
     found: dict = {}
     with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
         sequence = Path(scratch) / "sequence.json"
-        write_text(sequence, json.dumps({"passes": specs}) + "\n")
+        write_text(sequence, json.dumps({"passes": SEQUENCE}) + "\n")
         programs: dict[str, Linked] = {}
         for column in COLUMNS:
             out, checkout = Path(scratch) / column, before if column == "before" else HERE.parent
             order = {
                 "source": source, "target": target.name, "opt": None if column == "before" else column,
-                "out": str(out), "sequence": str(sequence), "name": entry.name, "shapes": entry.shapes, "fix": entry.fix,
+                "out": str(out), "sequence": str(sequence), "name": model.name, "shapes": model.shapes, "fix": model.fix,
             }  # fmt: skip
             command = [str(checkout / ".venv" / "bin" / "python"), __file__, _CHILD, json.dumps(order)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -109,14 +110,13 @@ def _cost(program: Linked, inputs: dict) -> int | None:
     return instructions(program, inputs, sys.maxsize)
 
 
-def table() -> str:
-    """Return the results as Markdown: a table per target."""
+def table(results: Path, head: Iterable[str]) -> str:
+    """Return the rows in `results` as Markdown: a table per target."""
     lines = [
-        "# Bytes of code", "",
-        "`.venv/bin/python benchmarks/code_size.py --before CHECKOUT`: libraries of one sequence; × is to `before`'s. Time,",
-        "natively, in turns, or instructions under an emulator.",
+        "# Bytes of code", "", *head, "",
+        "Libraries of one sequence; × is to `before`'s. Time, natively, in turns, or instructions under an emulator.",
     ]  # fmt: skip
-    for folder in sorted(path for path in RESULTS.iterdir() if path.is_dir()):
+    for folder in sorted(path for path in results.iterdir() if path.is_dir()):
         later = COLUMNS[1:]
         heads = [f"code, {column}" for column in COLUMNS] + [f"× {column}" for column in later] + [f"time × {column}" for column in later]
         lines += ["", f"## {folder.name}", "", f"| model | {' | '.join(heads)} |", "| --- |" + " ---: |" * len(heads)]
@@ -151,19 +151,23 @@ def main() -> None:
     parser.add_argument("--before", type=Path, required=True, help="the checkout to compare with, with its .venv")
     parser.add_argument("--target", default="x86-64", help="device; default: x86-64")
     parser.add_argument("--model", action="append", choices=MODELS, help="only this one; repeatable")
-    parser.add_argument("--again", action="store_true", help="forget earlier results")
     arguments = parser.parse_args()
-    target, known = get_target(arguments.target), {entry.name: entry for entry in entries()}
-    for model in arguments.model or MODELS:
-        file = RESULTS / target.name / f"{model}.json"
-        if file.exists() and not arguments.again:
+    target, known = get_target(arguments.target), {model.name: model for model in models()}
+    origin, results = begin("code_size")
+    (results / target.name).mkdir(exist_ok=True)
+    for name in arguments.model or MODELS:
+        file = results / target.name / f"{name}.json"
+        if file.exists():
             continue
-        file.parent.mkdir(parents=True, exist_ok=True)
-        result = attempted(lambda model=model: measure(known[model], target, arguments.before.resolve()))
-        write_text(file, json.dumps(result, indent=1) + "\n")
-        sys.stdout.write(f"{model}: {file.read_text(encoding='utf-8')}")
+        try:
+            row = measure(known[name], target, arguments.before.resolve())
+        except (PassfitError, RuntimeError) as error:
+            row = {"failed": f"{type(error).__name__}: {error}"}
+        write_text(file, json.dumps(row, indent=1) + "\n")
+        sys.stdout.write(f"{name}: {json.dumps(row)}\n")
         sys.stdout.flush()
-        write_text(HERE / "results" / "code_size.md", table())
+        text = table(results, origin.lines(".venv/bin/python benchmarks/code_size.py --before CHECKOUT"))
+        write_text(HERE / "results" / "code_size.md", text)
 
 
 if __name__ == "__main__":

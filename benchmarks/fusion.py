@@ -12,22 +12,19 @@ from __future__ import annotations
 
 import argparse
 import math
-import platform
-import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 
 import numpy as np
-from entries import HERE
-from zoo import BUILDERS, build
+from head import head
+from models import HERE, geometric_mean, models
 
 from passfit import api
 from passfit.codegen.build_library import build_library
 from passfit.frontend.imported_model import port_names
-from passfit.frontend.source.cache import default_cache
 from passfit.kernels.lower.lower import Lowered, lower
 from passfit.kernels.lower.specialise import specialise_kernels
 from passfit.kernels.schedule.candidates import as_it_is
@@ -88,7 +85,7 @@ def _tvm_default(imported: api.ImportedModel) -> tuple[Lowered, int]:
 
 
 def measure(model: str, *, times: bool) -> Row:
-    path = build(model, default_cache().parent / "zoo") if model in BUILDERS else model
+    path = next((each.file() for each in models() if each.name == model), model)
     imported = api.load(str(path), "m", None, None)
     graph = imported.graph
     for spec in GRAPH:
@@ -121,12 +118,13 @@ def measure(model: str, *, times: bool) -> Row:
     return Row(model, operators, kernels, ms, max(errors))
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[Row], origin: Iterable[str]) -> str:
     """Format the rows as Markdown, geometric means last."""
     lines = [
         "# Fusion by mapping types, beside TVM's rules",
         "",
-        f"`.venv/bin/python benchmarks/fusion.py` at {_commit()}, {date.today()}, {platform.machine()} {_processor()}.",
+        *origin,
+        "",
         "Operators per kernel; milliseconds a run of one thread; in brackets how many times faster than the column to its left.",
         "",
         "| model | operators | kernels by rules | by mapping | operators per kernel, ÷ rules | tvm-default | by rules | by mapping | ÷ tvm-default | error |",
@@ -157,17 +155,7 @@ def _times(row: Row) -> str:
 
 
 def _mean(ratios: list[float]) -> str:
-    return f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}×"
-
-
-def _commit() -> str:
-    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE).stdout.strip()
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
-    return names[0] if names else platform.processor()
+    return f"{geometric_mean(ratios):.2f}×"
 
 
 def main() -> None:
@@ -175,11 +163,11 @@ def main() -> None:
     parser.add_argument("--model", action="append", help="of the zoo, or a file; all four if none")
     parser.add_argument("--no-times", action="store_true", help="count kernels and check numerics only")
     arguments = parser.parse_args()
-    rows = []
+    rows, origin = [], head()
     for model in arguments.model or MODELS:
         rows.append(measure(model, times=not arguments.no_times))
         sys.stderr.write(f"{rows[-1]}\n")
-    text = table(rows)
+    text = table(rows, origin.lines(".venv/bin/python benchmarks/fusion.py"))
     sys.stdout.write(text)
     if not arguments.model and not arguments.no_times:
         write_text(HERE / "results" / "fusion.md", text)

@@ -1,7 +1,7 @@
 """Measure each rule's share of `simplify`: where it fires, and the sum of tensors and ram without it.
 
-    .venv/bin/python benchmarks/rules.py ../shared/rebench                    graphs of a folder
-    .venv/bin/python benchmarks/rules.py ../shared/rebench --model ocr-cls    and models of entries.py; repeatable
+    .venv/bin/python benchmarks/rules.py ../shared/rebench                    graphs of a folder, and MODELS
+    .venv/bin/python benchmarks/rules.py ../shared/rebench --model ocr-cls    other models; repeatable
 
 Sequences are `simplify` or `simplify{without=RULE}`, then TVM's default: no search, so that figures compare. Rules that
 are not part of `simplify` stand alone before the default. Writes benchmarks/results/rules.md.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -19,7 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from entries import entries
+from head import head
+from models import HERE, models
 
 from passfit import api
 from passfit.frontend.imported_model import ImportedModel, port_names
@@ -30,7 +30,8 @@ from passfit.search.evaluate.scoring import EvaluationRequest, Scorer
 from passfit.support.text_files import write_text
 from passfit.targets import get_target
 
-RESULT = Path(__file__).parent / "results" / "rules.md"
+RESULT = HERE / "results" / "rules.md"
+MODELS = ("ocr-cls", "mtcnn-rnet", "wake-alexa", "tinyocr-rec", "vad-16k-sequence", "vad-half", "speech-dnsmos-p808")
 
 
 @dataclass
@@ -112,26 +113,27 @@ def _ratio(graphs: Sequence[Measured], spec: str, base: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="folder of ONNX graphs")
-    parser.add_argument("--model", action="append", default=[], help="model of entries.py; repeatable")
+    parser.add_argument("--model", action="append", help=f"instead of {', '.join(MODELS)}; repeatable")
     arguments = parser.parse_args()
-    known = {entry.name: entry for entry in entries()}
+    origin, chosen = head(), arguments.model or MODELS
+    known = {model.name: model for model in models()}
     graphs = []
     for load in (
         *(lambda file=file: api.load(file, file.stem) for file in sorted(arguments.folder.glob("*.onnx"))),
-        *(lambda entry=known[name]: entry.load(entry.fetched()) for name in arguments.model),
+        *(lambda model=known[name]: api.load(model.file(), model.name, model.shapes, model.fix) for name in chosen),
     ):
         graphs.append(measured(load()))
         sys.stdout.write(f"{graphs[-1].name}: {dict(graphs[-1].fired)}, sum {graphs[-1].sums['']} to {graphs[-1].sums['simplify']}\n")
         sys.stdout.flush()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    head = (
-        "# Rules, each left out of `simplify`\n\n"
-        f"Measured at commit {commit}, {time.strftime('%Y-%m-%d')}, x86-64, 2 cores shared with other work.\n\n"
-        f"`.venv/bin/python benchmarks/rules.py DIR{''.join(f' --model {name}' for name in arguments.model)}`\n\n"
-        "Share: points of the mean reduction of the sum of tensors that are lost without the rule; ram without it: of the\n"
-        "graphs it fires on, the geometric mean of ram without ÷ with. Rules outside of `simplify` are tried alone.\n\n"
-    )
-    write_text(RESULT, head + table(graphs) + "\n")
+    models_asked = "".join(f" --model {name}" for name in arguments.model or ())
+    lines = [
+        "# Rules, each left out of `simplify`", "",
+        *origin.lines(f".venv/bin/python benchmarks/rules.py DIR{models_asked}"), "",
+        "Share: points of the mean reduction of the sum of tensors that are lost without the rule; ram without it: of the",
+        "graphs it fires on, the geometric mean of ram without ÷ with. Rules outside of `simplify` are tried alone.", "",
+        table(graphs),
+    ]  # fmt: skip
+    write_text(RESULT, "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
