@@ -106,7 +106,8 @@ class _Reduction:
         sources = [param, *(each.buffer for each in padded if any(x.source.same_as(param) for x in loads(each.value)))]
         reduced = [each.var for each in self.total.iter_vars if int(each.iter_type) == _REDUCE]
         for load in loads(self.total.body.value):
-            if any(load.source.same_as(source) for source in sources):
+            # a copy of another rank is no padding: it has no such axis
+            if len(load.indices) == len(param.ty.shape) and any(load.source.same_as(source) for source in sources):
                 index = simple(self.total, load.indices)[axis]
                 for var in reduced:
                     if var.same_as(index):

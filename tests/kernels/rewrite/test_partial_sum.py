@@ -6,6 +6,7 @@ pytest.importorskip("tvm")
 
 from hypothesis import Phase, given, settings
 from tvm import relax
+from tvm.script import tirx as script
 
 from passfit.kernels.rewrite.partial_sum import partial_sum, sums_over
 from passfit.tir.index_grid import Unknown
@@ -67,3 +68,23 @@ def test_other_kernels_are_refused(name, shapes, body, operand, axis):
     assert not sums_over(kernel, operand, axis)
     with pytest.raises(Unknown):
         partial_sum(kernel, operand, axis, 1)
+
+
+@script.prim_func(private=True, s_tir=True)
+def _sum_of_slices(x: script.Buffer((2, 1, 8), "float32"), total: script.Buffer((1,), "float32")):
+    copy = script.sblock_alloc_buffer((1, 16))
+    for i, j in script.grid(1, 16):
+        with script.sblock("concat"):
+            v_i, v_j = script.axis.remap("SS", [i, j])
+            copy[v_i, v_j] = script.if_then_else(8 <= v_j, x[1, v_i, v_j - 8], x[0, v_i, v_j])
+    for i, j in script.grid(1, 16):
+        with script.sblock("sum"):
+            v_i, v_j = script.axis.remap("SR", [i, j])
+            with script.init():
+                total[v_i] = script.float32(0)
+            total[v_i] = total[v_i] + copy[v_i, v_j]
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_a_copy_of_lower_rank_has_no_such_axis(axis):
+    assert not sums_over(_sum_of_slices, 0, axis)

@@ -41,9 +41,15 @@ BLOCKS_OF_ALL_KINDS = ["conv", "bn", "Relu", "concat", "conv", "pool"]
 VICTIM = "eliminate-common-subexpr"
 
 
+#: children that earlier tests left, a server or a resource tracker of multiprocessing
+_EARLIER: set[int] = set()
+
+
 @pytest.fixture(autouse=True)
 def _together_at_once(monkeypatch):
     monkeypatch.setattr("passfit.search.evaluate.forked.ALONE", 0)
+    _EARLIER.clear()
+    _EARLIER.update(_children())
 
 
 def found(model, workers=InProcess, strategy="orchestrated", evaluations=20):
@@ -342,12 +348,13 @@ def _free_port():
 
 
 def _children(pid=None):
-    """The pids of the children of a process, of all its threads; zombies too."""
+    """Return the pids of the children of a process, of all its threads, but earlier ones; zombies too."""
     folder = Path(f"/proc/{pid or os.getpid()}/task")
     try:
-        return [int(child) for task in folder.iterdir() for child in (task / "children").read_text().split()]
+        found = [int(child) for task in folder.iterdir() for child in (task / "children").read_text().split()]
     except OSError:
         return []
+    return [child for child in found if child not in _EARLIER]
 
 
 def _alive(pid):
