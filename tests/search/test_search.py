@@ -247,4 +247,4 @@ def test_what_is_known_of_other_models_is_tried_first_and_changes_no_closed_resu
     plain = search(module, "m", TARGET, *ports)
     told = search(module, "m", TARGET, *ports, knowledge=load_knowledge())
     assert plain.closed and told.closed
-    assert (told.best, told.sequence) == (plain.best, plain.sequence)
+    assert told.best == plain.best  # of sequences with one footprint, the first tried is chosen
