@@ -18,7 +18,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..memory.footprint import Budget
 from ..params.params import Params
-from ..search.settings import SearchSettings, goal_of
+from ..search.settings import SearchSettings, aim_of, goal_of
 from ..support.digests import OriginRecord, digest_of, json_values
 from ..targets import Target
 from ..verify.settings import VerifySettings
@@ -43,7 +43,7 @@ def search_record(settings: SearchSettings, budget: Budget | None, target: Targe
 
     The number of workers is left out: it changes no result. Raises ConfigError for an unreadable knowledge file.
     """
-    goal = goal_of(settings, budget, target)
+    goal, aim = goal_of(settings, budget, target), aim_of(settings, budget, target)
     return json_values(
         {
             "strategy": settings.strategy,
@@ -52,6 +52,7 @@ def search_record(settings: SearchSettings, budget: Budget | None, target: Targe
             "seed": settings.seed,
             "until": settings.until,
             "goal": None if goal is None else asdict(goal),
+            "aim": None if aim is None else asdict(aim),
             "lossy": settings.lossy,
             "max-error": float(settings.max_error) if settings.lossy else None,
             "max-extra-compute": None if settings.max_extra_compute is None else float(settings.max_extra_compute),
