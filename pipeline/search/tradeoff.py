@@ -51,33 +51,32 @@ def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int])
     """Return the number of the chosen point, and the front.
 
     The first of `points` has the least ram. `flash_of` estimates the flash of a point in bytes. It is asked only where
-    it matters: for every point if flash is minimised; else, from the fastest on, up to the first that fits.
+    it matters: for every point if flash is minimised; else, from the fastest on, up to the first that fits. Of points
+    whose costs differ by less than MARGIN, the one of least ram is chosen.
     """
-    points = list(points)
+    known = list(points)
+    if aim.objective != FASTEST:
+        known = [replace(point, flash=flash_of(number)) for number, point in enumerate(known)]
+
+    def cost(number: int) -> int:
+        return known[number].cycles if aim.objective == FASTEST else known[number].flash or 0
 
     def fits(number: int) -> bool:
-        point = points[number]
+        point = known[number]
         if point.ram > aim.ram or point.weights > aim.flash:
             return False
         if point.flash is None and point.weights + MOST_CODE > aim.flash:
-            point = points[number] = replace(point, flash=flash_of(number))
+            point = known[number] = replace(point, flash=flash_of(number))
         return point.flash is None or point.flash <= aim.flash
 
-    if aim.objective != FASTEST:
-        points = [replace(point, flash=flash_of(number)) for number, point in enumerate(points)]
-
-    def cost(number: int) -> int:
-        point = points[number]
-        return point.cycles if aim.objective == FASTEST else point.flash or 0
-
-    ranked = sorted(range(len(points)), key=lambda number: (cost(number), points[number].ram, number))
+    ranked = sorted(range(len(known)), key=lambda number: (cost(number), known[number].ram, number))
     best = next((number for number in ranked if fits(number)), None)
     chosen = 0
     if best is not None:
         equal = [number for number in ranked if cost(number) <= (1 + MARGIN) * cost(best)]
-        chosen = next(number for number in sorted(equal, key=lambda number: points[number].ram) if fits(number))
-    shown = sorted({0, chosen, *_front(points, cost)}, key=lambda number: (points[number].ram, cost(number), number))
-    kept = tuple(points[number] for number in shown)
+        chosen = next(number for number in sorted(equal, key=lambda number: known[number].ram) if fits(number))
+    shown = sorted({0, chosen, *_front(known, cost)}, key=lambda number: (known[number].ram, cost(number), number))
+    kept = tuple(known[number] for number in shown)
     return chosen, Tradeoff(aim.objective, aim.ram, aim.flash, kept, shown.index(chosen), best is not None)
 
 

@@ -6,7 +6,7 @@
                 for v in vectorized 8: acc[j, v] += x[k, i, v] * w[j]
 
 Accumulators that no inner serial loop moves stay in registers. What LLVM vectorizes by itself counts as vectorized:
-innermost loops whose loads and stores are contiguous, except sums.
+innermost loops whose stores are contiguous and whose loads move a few elements at most, except sums.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ _SERIAL, _PARALLEL, _VECTORIZED, _UNROLLED = range(4)
 _CONTROL = 1
 #: iterations over which a condition is evaluated; it is taken to hold beyond
 _CONDITIONS = 1 << 12
-#: instructions per element of a vector that is not contiguous: load and insert
-_GATHER = 1.5
+#: largest stride at which LLVM loads whole vectors and shuffles them; beyond, it loads element by element
+_INTERLEAVED = 4
+_SHUFFLED = range(1, _INTERLEAVED + 1)
+#: kind of a block's axis that is summed over
+_REDUCE = 2
 
 
 @dataclass(frozen=True)
 class _Loop:
-    """Loop of constant extent; `share` of its iterations satisfy the conditions inside."""
+    """Loop of constant extent."""
 
     var: Var
     extent: int
@@ -133,9 +136,6 @@ class _Counter:
         )  # fmt: skip
 
 
-_REDUCE = 2
-
-
 class _Strides:
     """Move of an access in elements per step of each loop."""
 
@@ -175,7 +175,7 @@ def _vectorized_by_llvm(
     inner = max((number for number, loop in enumerate(loops) if loop.extent > 1), default=None)
     if inner is None or loops[inner].extent < lanes or target[inner] != 1:
         return loops
-    if any(moves[inner] not in (0, 1) for moves in sources):
+    if any(moves[inner] not in (0, *_SHUFFLED) for moves in sources):
         return loops
     return (*loops[:inner], _Loop(loops[inner].var, loops[inner].extent, _VECTORIZED), *loops[inner + 1 :])
 
@@ -195,7 +195,7 @@ def _accesses(loops: Sequence[_Loop], vectors: Sequence[int], moves: Sequence[in
         if loop.kind == _VECTORIZED:
             if stride == 0:
                 continue
-            total *= count if stride == 1 else loop.extent * _GATHER
+            total *= min(count * stride, loop.extent) if stride in _SHUFFLED else loop.extent
         elif stride != 0 or not hoisted:
             total *= loop.extent
             hoisted = hoisted and loop.kind == _UNROLLED

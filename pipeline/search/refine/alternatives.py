@@ -22,6 +22,8 @@ from .splitting import Splitter
 STATES, SPLIT = 8, 2
 #: bytes allowed before memory is shared, relative to the limit: sharing makes room for more
 SLACK = (1.0, 1.15, 1.35)
+#: name of the candidates with another state's kernels
+OTHER = "state"
 
 
 def alternatives(
@@ -34,14 +36,14 @@ def alternatives(
     evaluator = trace.evaluator
     least = Attempt(_lever_of(refinement), refinement.best, refinement.extra_compute)
     own = evaluator.evaluate(refinement.best.module_passes)
-    states = [Attempt("state", _ordered(evaluator, each, ram)) for each in _states(trace) if each.key != own.key]
+    states = [Attempt(OTHER, _ordered(evaluator, each, ram)) for each in _states(trace) if each.key != own.key]
     found = _counted(evaluator, [least, *refinement.tried, *states])
+    if not found or found[0][0] is not least:
+        return [(least, 0)]  # it cannot be scheduled: no other is known to be better
     if extra_compute is None:
         return found
-    fitting = min(cycles for attempt, cycles in found if attempt is least or _footprint(attempt.evaluation).ram <= ram)
-    faster = sorted((cycles, attempt.evaluation.score, attempt.evaluation) for attempt, cycles in found if attempt in states and cycles < fitting)
     plans = [(own, plan) for plan in _plans(splitter, own, ram, extra_compute)]
-    for _, _, state in faster[:SPLIT]:
+    for state in _worth_splitting(found, ram)[:SPLIT]:
         plans += [(state, plan) for plan in _plans(splitter, state, ram, None)]
     split = [Attempt("rung", each, plan.extra_compute) for state, plan in plans for each in _worked(splitter, state, plan)]
     return found + _counted(evaluator, split, known=[attempt for attempt, _ in found])
@@ -51,6 +53,17 @@ def _states(trace: Trace) -> list[Evaluation]:
     """Return the exact states of fewest bytes in all tensors: errors of other lossy states are unknown."""
     states = [each for group in trace.finalists() for each in group if not each.loss]
     return sorted(states, key=lambda each: (_footprint(each).sum, each.score))[:STATES]
+
+
+def _worth_splitting(found: Ordered[tuple[Attempt, int]], ram: int) -> list[Evaluation]:
+    """Return states too large for the limit, but faster than all that fit, the fastest first."""
+    fitting = [cycles for attempt, cycles in found if _footprint(attempt.evaluation).ram <= ram]
+    faster = [
+        (cycles, attempt.evaluation)
+        for attempt, cycles in found
+        if attempt.lever == OTHER and cycles < min(fitting, default=cycles + 1)
+    ]
+    return [state for _, state in sorted(faster, key=lambda each: (each[0], each[1].score))]
 
 
 def _ordered(evaluator: Evaluator, state: Evaluation, ram: int) -> Evaluation:
