@@ -92,8 +92,8 @@ def table(results: Path, head: Iterable[str]) -> str:
             cells += [format_bytes(one["ram"]) + ("" if one["fits"] else " ABOVE"), f"{ratios[name][-1]:.2f}", f"{one['cycles']:.2f}"]
         lines.append(f"| {model} | {' | '.join(cells)} |")
     if any(ratios.values()):
-        means = " | ".join(f" | **{geometric_mean(each):.2f}** | " for each in ratios.values())
-        lines.append(f"| geometric mean ({len(ratios[names[0]])}) | | | {means} |")
+        means = " ".join(f"| | **{geometric_mean(each):.2f}** |" for each in ratios.values())
+        lines.append(f"| geometric mean ({len(ratios[names[0]])}) | | {means} |")
     return "\n".join(lines) + "\n"
 
 

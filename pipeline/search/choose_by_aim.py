@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..codegen.code_estimate import CodeEstimate
+from .evaluate.code_estimate import CodeEstimate
 from .evaluate.costs import flash_of
 from .refine.alternatives import alternatives
 from .refine.levers import Attempt, Refinement

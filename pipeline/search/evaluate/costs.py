@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...codegen.code_estimate import CodeEstimate
 from ...kernels.lower.specialise import specialise_kernels
 from ...passes.base import ModulePass
 from ...passes.sequence.apply import apply_program_passes
@@ -13,6 +12,7 @@ from ...passes.sequence.sequence import specs_of
 from ...targets import Target
 from ...targets.cycles import core_of, program_cycles
 from ...tir.operation_counts import kernel_work
+from .code_estimate import CodeEstimate
 from .evaluation import Evaluation
 from .scoring import Arrangement, Scorer, Specs, WorkerTask
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from tvm.tirx import PrimFunc
 
-from ..kernels.lower.lower import Lowered
-from ..support.temporary_folder import scratch_folder
-from ..targets import Target
-from ..tir.memoise import ByStructure
-from .elf import read_object
-from .merge_kernels import merge_identical_kernels
-from .objects import build_object
-from .symbols import unused_sections
+from ...codegen.elf import read_object
+from ...codegen.merge_kernels import merge_identical_kernels
+from ...codegen.objects import build_object
+from ...codegen.symbols import unused_sections
+from ...kernels.lower.lower import Lowered
+from ...support.temporary_folder import scratch_folder
+from ...targets import Target
+from ...tir.memoise import ByStructure
 
 #: bytes of the C source without any step, and of a step's call: measured
 _BASE, _STEP = 480, 45
