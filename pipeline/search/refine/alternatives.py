@@ -100,7 +100,7 @@ def _counted(evaluator: Evaluator, attempts: Ordered[Attempt], known: Ordered[At
         if each.evaluation.footprint is not None and each.evaluation.passes not in seen:
             seen.add(each.evaluation.passes)
             different.append(each)
-    cycles = evaluator.run([cycles_task(each.evaluation, evaluator.target) for each in different])
+    cycles = evaluator.attempt(cycles_task(each.evaluation, evaluator.target) for each in different)
     return [(each, count) for each, count in zip(different, cycles) if count is not None]
 
 
