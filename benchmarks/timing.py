@@ -26,7 +26,7 @@ def beside_onnxruntime(model: Model, folders: Mapping[str, Path]) -> dict[str, l
     in its arena. It is timed on the file as shipped and on the imported model, under "shipped" and "imported"; one that
     it refuses is left out. Raises RuntimeError if a library fails, or if ONNX Runtime refuses both.
     """
-    libraries = {name: _library(folder) for name, folder in folders.items()}
+    libraries = {name: library_run(folder) for name, folder in folders.items()}
     return turn_by_turn({**_sessions(model, next(iter(folders.values()))), **libraries})
 
 
@@ -56,7 +56,7 @@ def _median(run: Callable[[], object]) -> float:
     return statistics.median(times) / 1e6
 
 
-def _library(folder: Path) -> Callable[[], object]:
+def library_run(folder: Path) -> Callable[[], object]:
     """Load the shared object of `folder`, fill its inputs, and return its run."""
     io = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["io"]
     library = ctypes.CDLL(str(folder / f"lib{io['name']}.so"))

@@ -146,7 +146,8 @@ def optimize(
 ) -> FootprintReport:
     """Search for a sequence; write sequence.json, footprint.json, search.json, trajectory.json to `out`.
 
-    With a latency limit, front.json too. Nothing is executed, except a lossy winner. Raises ModelError, ConfigError for
+    With a latency limit, front.json too. With a budget, the fastest library within it is chosen unless `search` has
+    another objective. Nothing is executed, except a lossy winner. Raises ModelError, ConfigError for
     an unknown strategy, OutputError.
     """
     with result_folder(out) as folder:

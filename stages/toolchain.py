@@ -14,7 +14,7 @@ from pathlib import Path
 
 import passfit
 import passfit.stages
-from passfit.artifacts.origin import search_record, search_settings, verify_record, verify_settings
+from passfit.artifacts.origin import search_inputs, search_settings, verify_record, verify_settings
 from passfit.params.params import Params, check_targets, declared
 from passfit.scaffold import check_models
 from passfit.stages._common import OUT, run_stage, target_of, write_json
@@ -43,8 +43,7 @@ def toolchain(params: Params) -> str:
 def write_settings(params: Params, model: str, name: str) -> None:
     """Write the inputs of a search and of a compilation from params.yaml and the catalogue, and nothing else."""
     folder, target = OUT / "settings" / model / name, target_of(params, name)
-    search = search_record(search_settings(params), params.budget(model, name), target)
-    write_json(folder / "search.json", search)
+    write_json(folder / "search.json", search_inputs(search_settings(params), params.budget(model, name), target))
     # the sequence is not known yet: it can be lossy only if the search allows that
     write_json(folder / "compile.json", verify_record(verify_settings(params), params.search.lossy, target))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..memory.footprint import Budget
 from ..params.params import Params
-from ..search.settings import SearchSettings, goal_of
+from ..search.settings import SearchSettings, aim_of, goal_of
 from ..support.digests import OriginRecord, digest_of, json_values
 from ..targets import Target
 from ..verify.settings import VerifySettings
@@ -52,6 +52,7 @@ def search_record(settings: SearchSettings, budget: Budget | None, target: Targe
             "seed": settings.seed,
             "until": settings.until,
             "goal": None if goal is None else asdict(goal),
+            "objective": settings.objective,
             "lossy": settings.lossy,
             "max-error": float(settings.max_error) if settings.lossy else None,
             "max-extra-compute": None if settings.max_extra_compute is None else float(settings.max_extra_compute),
@@ -60,6 +61,16 @@ def search_record(settings: SearchSettings, budget: Budget | None, target: Targe
             "target": target_digest(target),
         }
     )
+
+
+def search_inputs(settings: SearchSettings, budget: Budget | None, target: Target) -> OriginRecord:
+    """Return all inputs of a search besides the model, for DVC: `search_record`, and the limits it counts within.
+
+    A result made within other limits is no less valid, so results do not record them. Raises ConfigError as
+    `search_record`.
+    """
+    aim = aim_of(settings, budget, target)
+    return json_values({**search_record(settings, budget, target), "aim": None if aim is None else asdict(aim)})
 
 
 def verify_record(settings: VerifySettings, lossy: bool, target: Target) -> OriginRecord:

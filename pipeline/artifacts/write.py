@@ -15,6 +15,7 @@ from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import FootprintReport
 from ..memory.validation.checked_plan import checked_plan
+from ..search.settings import RAM
 from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
@@ -46,6 +47,8 @@ def write_search(result: SearchResult, front: Front | None, made_from: Mapping[s
         **({"family": result.family} if result.family else {}),
         "evaluations": result.evaluations,
         "closed": result.closed,
+        "objective": RAM if result.tradeoff is None else result.tradeoff.objective,
+        **({"tradeoff": asdict(result.tradeoff)} if result.tradeoff is not None else {}),
         "ablation": [asdict(worth) for worth in result.ablation],
         "levers": [asdict(lever) for lever in result.levers],
         "extra_compute": result.extra_compute,

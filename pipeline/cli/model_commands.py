@@ -18,7 +18,7 @@ SequenceFile = Annotated[Path | None, typer.Option("--sequence", help="replay th
 
 @grouped
 def optimize(model: Model, device: DeviceOptions, out: Out, given: ModelOptions, search: SearchOptions) -> None:
-    """Search the sequence of passes with the smallest footprint.
+    """Search the sequence of passes with the smallest footprint, or the fastest within a budget.
 
     Exit code 1: the predicted footprint exceeds --budget, or the device's capacity.
     All results are written either way.

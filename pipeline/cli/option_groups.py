@@ -92,6 +92,13 @@ class SearchOptions:
         int | None,
         typer.Option("--evaluations", min=1, help="evaluate at most this many candidates; default: by the model's size"),
     ] = SearchSettings.evaluations
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            help="minimise time (`fastest-within-budget`), `ram` or `flash`; default: time where --budget is given, else ram",
+        ),
+    ] = SearchSettings.objective
     until: Annotated[
         str, typer.Option("--until", help="search until `minimum` (the least ram) or `fits` (the first sequence that fits)")
     ] = SearchSettings.until
@@ -125,5 +132,5 @@ class SearchOptions:
             self.strategy, self.evaluations, seed=self.seed, until=self.until, lossy=self.allow_lossy,
             max_error=self.max_error, max_extra_compute=None if self.no_splits else self.max_extra_compute,
             max_latency=options.latency(self.max_latency), knowledge=self.knowledge, workers=self.workers,
-            executor=self.executor,
+            executor=self.executor, objective=self.objective,
         )  # fmt: skip

@@ -19,14 +19,17 @@ _WIDE = 1000
 def show_report(report: FootprintReport, out: Path, searched: bool = True, front: bool = False) -> None:
     """Print the report and the search's tables. Exits with DOES_NOT_FIT if a limit is exceeded."""
     from ..report.footprint_table import footprint_table
-    from ..report.front_table import front_table
+    from ..report.front_table import front_table, tradeoff_table
     from ..report.search_table import search_table
     from ..support.text_files import decode, read_text
 
     print_table(footprint_table(report))
     if searched:
         file = out / "search.json"
-        print_table(search_table(decode(dict, read_text(file, ""), str(file), "")))
+        found = decode(dict, read_text(file, ""), str(file), "")
+        print_table(search_table(found))
+        if "tradeoff" in found:
+            print_table(tradeoff_table(found["tradeoff"]))
         if front:
             file = out / "front.json"
             print_table(front_table(decode(dict, read_text(file, ""), str(file), "")))

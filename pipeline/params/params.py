@@ -66,6 +66,7 @@ class SearchParams(Table):
     its own. Results do not depend on it.
 
     `evaluations` limits the states looked at; null: as many as the size of the graph allows.
+    `objective` is minimised: time within the budget, ram or flash; null: time where there is a budget, else ram.
     `until` stops at the first sequence that fits, or at the minimum. `lossy` admits passes that are not exact;
     `max_error` is then allowed, relative to the range of an output. `knowledge` is a file of `passfit learn`.
     `max-extra-compute` limits the additional arithmetic for less ram, as a fraction; null leaves kernels whole.
@@ -76,6 +77,7 @@ class SearchParams(Table):
     evaluations: PositiveInt | None = None
     seconds: PositiveFloat = 600.0
     seed: NonNegativeInt = 0
+    objective: Literal["fastest-within-budget", "ram", "flash"] | None = None
     until: Literal["minimum", "fits"] = "minimum"
     lossy: bool = False
     max_error: PositiveFloat = 0.01

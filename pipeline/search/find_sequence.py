@@ -18,7 +18,7 @@ from ..support.temporary_folder import scratch_folder
 from ..targets import Target, native_target
 from ..verify.build_and_run import build_and_run
 from ..verify.settings import VerifySettings
-from .settings import UNTIL, SearchSettings, goal_of
+from .settings import UNTIL, SearchSettings, aim_of, goal_of
 
 if TYPE_CHECKING:
     from ..passes.sequence.sequence import Sequence as PassSequence
@@ -52,12 +52,13 @@ def find_sequence(
     limit = settings.max_latency
     if limit is not None:
         check_limit(limit, target)
+    aim = aim_of(settings, budget, target)
     result = search(
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal_of(settings, budget, target)), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
         progress=lambda what, done, best: progress(what, done, 0, f"best ram {format_bytes(best)}" if best else ""),
-        workers=workers_of(imported, target, settings), extra_compute=extra, rungs=() if limit is None else RUNGS,
+        workers=workers_of(imported, target, settings), extra_compute=extra, rungs=RUNGS if limit is not None or aim is not None else (), aim=aim,
     )  # fmt: skip
     if limit is None:
         return result, None

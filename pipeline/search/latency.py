@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from ..verify.inputs import make_input
 from ..verify.side_by_side import compare_speed
 from .pareto import Front, Point, front
 from .refine.levers import Attempt
-from .search import SearchResult, ended
+from .search import SearchResult, with_candidate
 
 if TYPE_CHECKING:
     import onnx
@@ -65,15 +64,7 @@ def least_ram_within(
     points = [_point(each, latency) for each, latency in zip(tried, latencies, strict=True)]
     tradeoff = front(unit, limit, points, latencies[0])
     chosen = tried[points.index(tradeoff.points[tradeoff.chosen])]
-    assert chosen.evaluation.footprint is not None
-    changed = replace(
-        result,
-        sequence=chosen.evaluation.sequence,
-        best=chosen.evaluation.footprint,
-        extra_compute=chosen.extra_compute,
-        trajectory=ended(result.trajectory, result.evaluations, chosen.evaluation.footprint.ram),
-    )
-    return changed, tradeoff
+    return with_candidate(result, chosen), tradeoff
 
 
 def _different(tried: tuple[Attempt, ...]) -> list[Attempt]:

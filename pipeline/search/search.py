@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as Ordered
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from tvm.ir import IRModule
 
@@ -15,6 +16,7 @@ from ..passes.program.order import Order
 from ..passes.sequence.failures import failure_of
 from ..passes.sequence.sequence import TVM_DEFAULT, Sequence
 from ..targets import Target
+from .choose_by_aim import choose_by_aim
 from .evaluate.candidates import actions
 from .evaluate.evaluation import OBJECTIVES, Evaluator
 from .evaluate.scoring import Scorer
@@ -25,8 +27,11 @@ from .refine.accept import accepted
 from .refine.lever import Lever
 from .refine.levers import Attempt
 from .refine.minimise import Worth
+from .refine.splitting import Splitter
+from .settings import Aim
 from .strategies import STRATEGIES
 from .strategies.trace import Limits, Trace
+from .tradeoff import Tradeoff
 
 #: name of the candidate with the kernels of the baseline
 BASELINE = "tvm-default"
@@ -41,7 +46,8 @@ class SearchResult:
     sequence. `rejected` are better lossy sequences that were refused, with the reason. `levers` are the refinement
     steps of the winner, in order; `extra_compute` is its recomputation as a fraction of the original arithmetic, and
     `next` the reason why no more was tried; see `search.refine.levers`. `tried` are the results of all refinement
-    steps, to choose from under a latency limit. `family` is the architecture's, if the strategy chose by it.
+    steps, to choose from under a latency limit. `family` is the architecture's, if the strategy chose by it. With an
+    aim besides the least ram, `tradeoff` holds the candidates it was chosen from; the rest tells of the least ram.
     """
 
     strategy: str
@@ -59,6 +65,7 @@ class SearchResult:
     next: str
     tried: tuple[Attempt, ...]
     family: str = ""
+    tradeoff: Tradeoff | None = None
 
 
 def search(
@@ -80,6 +87,7 @@ def search(
     baseline: Footprint | None = None,
     extra_compute: float | None = 0.25,
     rungs: Ordered[float] = (),
+    aim: Aim | None = None,
 ) -> SearchResult:
     """Search by the strategy of that name. Raises ConfigError for an unknown name, ModelError if nothing compiles.
 
@@ -89,7 +97,8 @@ def search(
     evaluate candidates: `forked()` uses all cores, with limits for each candidate; the result is the same. `baseline`
     is the footprint of `tvm-default`, if known already. `extra_compute` limits recomputation as a fraction of the
     original arithmetic; None leaves kernels whole. With `rungs`, `tried` also holds candidates between streamed and
-    whole kernels (see `Splitter.rungs`), and first of all the kernels of the baseline.
+    whole kernels (see `Splitter.rungs`), and first of all the kernels of the baseline. `aim` chooses another candidate
+    than that of least ram, see `choose_by_aim`.
     """
     if strategy not in STRATEGIES:
         raise ConfigError(f"There is no strategy '{strategy}'.", did_you_mean(strategy, STRATEGIES))
@@ -115,16 +124,36 @@ def search(
         # refinement tries variants of the winner: it is not counted as search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
         evaluator.watch = lambda tried, least: shown("refining, candidates evaluated", tried, least)
-        taken = accepted(trace, refuse, None if trace.fits else extra_compute, rungs)
+        splitter, extra = Splitter(evaluator), None if trace.fits else extra_compute
+        taken = accepted(trace, splitter, refuse, extra, rungs)
         refinement = taken.refinement
         tried = (_plain(evaluator), *refinement.tried) if rungs else refinement.tried
+        chosen, tradeoff = None, None
+        if aim is not None:
+            estimating = partial(shown, "estimating code", 0, 0)
+            chosen, tradeoff = choose_by_aim(aim, trace, splitter, refinement, extra, estimating)
     assert refinement.best.footprint is not None
-    return SearchResult(
+    found = SearchResult(
         strategy, refinement.best.sequence, refinement.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
         evaluations, trace.closed and taken.complete, taken.ablation,
         ended(trace.trajectory, evaluations, refinement.best.footprint.ram), failures | refinement.failures, taken.rejected,
-        refinement.levers, refinement.extra_compute, refinement.next, tried, trace.family,
+        refinement.levers, refinement.extra_compute, refinement.next, tried, trace.family, tradeoff,
     )  # fmt: skip
+    if chosen is None or chosen.evaluation is refinement.best:
+        return found
+    return replace(with_candidate(found, chosen), closed=False)
+
+
+def with_candidate(result: SearchResult, chosen: Attempt) -> SearchResult:
+    """Replace the sequence of least ram by another candidate's."""
+    assert chosen.evaluation.footprint is not None
+    return replace(
+        result,
+        sequence=chosen.evaluation.sequence,
+        best=chosen.evaluation.footprint,
+        extra_compute=chosen.extra_compute,
+        trajectory=ended(result.trajectory, result.evaluations, chosen.evaluation.footprint.ram),
+    )
 
 
 def ended(trajectory: Ordered[dict[str, int]], evaluations: int, ram: int) -> tuple[dict[str, int], ...]:

@@ -5,12 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..support.latency_limit import LatencyLimit
 from ..targets import Target
 
+#: wanted of a library: the least time within the budget, the least ram, or the least flash
+OBJECTIVES = FASTEST, RAM, FLASH = ("fastest-within-budget", "ram", "flash")
 #: when a search stops by itself
 UNTIL = ("minimum", "fits")
+
+
+@dataclass(frozen=True)
+class Aim:
+    """Objective besides the least ram, with the limits it counts within: budgets, else capacities, in bytes."""
+
+    objective: str
+    ram: int
+    flash: int
 
 
 @dataclass(frozen=True)
@@ -26,7 +38,7 @@ class SearchSettings:
     as long as the compiled library stays within `max_error`, relative to the range of an output. `knowledge` is a file
     of `passfit learn`, merged over the shipped one. `max_extra_compute` limits recomputation as a fraction of the
     original arithmetic; None leaves kernels whole. With `max_latency`, the least ram is chosen among candidates within
-    that latency: see `latency.least_ram_within`.
+    that latency: see `latency.least_ram_within`. `objective` is one of OBJECTIVES; None: see `objective_of`.
     """
 
     strategy: str = "orchestrated"
@@ -43,6 +55,7 @@ class SearchSettings:
     executor: str | None = None
     candidate_seconds: float = 120.0
     candidate_bytes: int = 8 << 30
+    objective: str | None = None
 
 
 def goal_of(settings: SearchSettings, budget: Budget | None, target: Target) -> Budget | None:
@@ -51,3 +64,36 @@ def goal_of(settings: SearchSettings, budget: Budget | None, target: Target) -> 
         return None
     allowed = budget or Budget()
     return Budget(ram=allowed.ram or target.ram, flash=allowed.flash or target.flash)
+
+
+def objective_of(settings: SearchSettings, budget: Budget | None) -> str:
+    """Return the objective of a search: the fastest within a budget, by default; the least ram without one.
+
+    A search that ends when it fits, or has a latency limit, minimises ram by default. Raises ConfigError for an unknown
+    objective, and for one that a latency limit contradicts.
+    """
+    asked = settings.objective
+    if asked is not None and asked not in OBJECTIVES:
+        raise ConfigError(f"search: objective is '{asked}'.", did_you_mean(asked, OBJECTIVES))
+    if settings.max_latency is not None and asked not in (None, RAM):
+        raise ConfigError(
+            f"search: objective {asked} with max-latency {settings.max_latency}.",
+            "A latency limit asks for the least ram within it: leave one of the two out.",
+        )
+    if asked is not None:
+        return asked
+    limited = budget is not None and (budget.ram is not None or budget.flash is not None)
+    return FASTEST if limited and settings.until == "minimum" and settings.max_latency is None else RAM
+
+
+def aim_of(settings: SearchSettings, budget: Budget | None, target: Target) -> Aim | None:
+    """Return the aim of a search besides the least ram, if it has one. Raises ConfigError as `objective_of`."""
+    objective = objective_of(settings, budget)
+    if objective == RAM:
+        return None
+    allowed = budget or Budget()
+    return Aim(objective, _or(allowed.ram, target.ram), _or(allowed.flash, target.flash))
+
+
+def _or(limit: int | None, capacity: int) -> int:
+    return capacity if limit is None else limit

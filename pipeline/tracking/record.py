@@ -93,6 +93,8 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecor
     artifacts = tuple(_artifacts(repo, model, target))
     digests = {path.name: _digest(path) for path in artifacts}
     settings = {"strategy": params.search.strategy, "max-extra-compute": str(params.search.max_extra_compute)}
+    if params.search.objective is not None:
+        settings["objective"] = params.search.objective
     if params.search.max_latency is not None:
         settings["max-latency"] = str(params.search.max_latency)
     trajectory = tuple(_trajectory(repo, model, target))

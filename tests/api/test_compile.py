@@ -18,6 +18,7 @@ from passfit.targets import get_target, how_to_run
 
 pytestmark = pytest.mark.slow
 
+BUDGET = Budget(ram=1 << 20)
 HOST = get_target("x86-64")
 native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3")
 FILES = {
@@ -38,7 +39,7 @@ def compiled(cnn: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a first compilation after a search, into one with a file of the user's."""
     out = tmp_path_factory.mktemp("compiled")
     (out / "notes.txt").write_text("mine")
-    api.compile_model(cnn, HOST, Budget(ram=1 << 20), out=out)
+    api.compile_model(cnn, HOST, BUDGET, out=out)
     return out
 
 
@@ -57,7 +58,7 @@ def test_everything_is_written_and_nothing_else(compiled: Path):
 def test_the_report_is_of_one_piece(compiled: Path):
     report = read_report(compiled / "footprint.json")
     best, measured = report.best, report.measured
-    assert (report.model, report.target, report.budget, report.fits) == ("cnn", "x86-64", Budget(ram=1 << 20), True)
+    assert (report.model, report.target, report.budget, report.fits) == ("cnn", "x86-64", BUDGET, True)
     assert best.ram == best.arena + best.workspace and best.flash == best.weights + best.code and best.code > 0
     assert best.floor <= best.bound <= best.arena <= report.baseline.arena
     assert measured.ran and measured.how == "native" and measured.max_rel_error <= 1e-4 and measured.latency_ms > 0
@@ -102,7 +103,7 @@ def test_the_picture_before_shows_the_arena_without_levers(compiled: Path):
 
 @native
 def test_compiling_again_gives_the_same_bytes(compiled: Path, cnn: Path, tmp_path: Path):
-    api.compile_model(cnn, HOST, out=tmp_path / "deep" / "down")
+    api.compile_model(cnn, HOST, BUDGET, out=tmp_path / "deep" / "down")
     assert _contents(tmp_path / "deep" / "down") == _contents(compiled, MEASURED | {"notes.txt"})
 
 

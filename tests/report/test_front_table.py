@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from passfit.report.front_table import front_table
+from passfit.report.front_table import front_table, tradeoff_table
 
 POINTS = [
     {"lever": "split", "ram": 1024, "latency": 9.0, "extra_compute": 0.125},
@@ -32,3 +32,27 @@ def test_it_is_said_where_nothing_is_fast_enough():
 
 def test_instructions_are_whole():
     assert "9.000" not in shown(unit="instructions")
+
+
+def tradeoff(**changes: object) -> str:
+    points = [
+        {"lever": "repeat", "ram": 1024, "cycles": 3000, "extra_compute": 0.25, "flash": None},
+        {"lever": "state", "ram": 4096, "cycles": 2000, "extra_compute": 0.0, "flash": 8192},
+    ]
+    found = {"objective": "fastest-within-budget", "ram": 5120, "flash": 1 << 20, "points": points, "chosen": 1, "within": True}
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(tradeoff_table(found | changes))
+    return capture.get()
+
+
+def test_the_time_of_a_smaller_budget_is_beside_the_chosen_one():
+    text = tradeoff()
+    (chosen,) = [line for line in text.splitlines() if "→" in line]
+    assert "4.0 KiB" in chosen and "8.0 KiB" in chosen and "1.00 ×" in chosen
+    assert "1.50 ×" in text and "the fastest within ram 5.0 KiB, flash 1.0 MiB is taken" in text
+    assert "the least flash within" in tradeoff(objective="flash")
+
+
+def test_it_is_said_where_nothing_fits():
+    assert "NOTHING that was tried fits ram 5.0 KiB" in tradeoff(chosen=0, within=False)

@@ -41,12 +41,21 @@ def test_the_search_is_as_params_say(
     assert [search for search, _ in got] == [given]
 
 
-@pytest.mark.parametrize(("until", "budget"), [("minimum", None), ("fits", Budget(ram=1024))])
-def test_a_budget_is_handed_over_only_to_a_search_that_reads_it(tmp_path, monkeypatch, until, budget):
+@pytest.mark.parametrize(
+    ("search", "budget"),
+    [
+        ("objective: ram", None),
+        ("max-latency: 1.5x", None),
+        ("objective: null", Budget(ram=1024)),
+        ("objective: flash", Budget(ram=1024)),
+        ("until: fits", Budget(ram=1024)),
+    ],
+)
+def test_a_budget_is_handed_over_only_to_a_search_that_reads_it(tmp_path, monkeypatch, search, budget):
     got = searches(monkeypatch)
     path = tmp_path / "params.yaml"
     path.write_text(
-        f"models: {{ocr: {{source: o}}}}\ntargets: {{rpi4: {{budget: {{ram: 1KiB}}}}}}\nsearch: {{until: {until}}}\n"
+        f"models: {{ocr: {{source: o}}}}\ntargets: {{rpi4: {{budget: {{ram: 1KiB}}}}}}\nsearch: {{{search}}}\n"
     )
     optimize(load_params(path), "ocr", "rpi4")
     assert [given for _, given in got] == [budget]

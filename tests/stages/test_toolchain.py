@@ -47,8 +47,10 @@ BASE = "models: {a: {source: a.onnx}}\ntargets: {x86-64: {budget: {ram: 1MiB}}}\
 @pytest.mark.parametrize(
     ("before", "after", "changed"),
     [
-        (BASE, BASE.replace("1MiB", "2MiB"), set()),
-        (BASE, BASE.replace("{budget: {ram: 1MiB}}", ""), set()),
+        (BASE, BASE.replace("1MiB", "2MiB"), {SEARCH}),
+        (BASE, BASE.replace("{budget: {ram: 1MiB}}", ""), {SEARCH}),
+        (BASE + "search: {objective: ram}", BASE.replace("1MiB", "2MiB") + "search: {objective: ram}", set()),
+        (BASE, BASE + "search: {objective: flash}", {SEARCH}),
         (BASE + "search: {until: fits}", BASE.replace("1MiB", "2MiB") + "search: {until: fits}", {SEARCH}),
         (BASE, BASE.replace("budget", "threads: 2, budget"), {SEARCH, COMPILE}),
         (BASE, BASE + "verify: {tolerance: 1.0e-3}", {COMPILE}),

@@ -158,6 +158,10 @@ class Evaluator:
         found = list(self._workers.outcomes([*tasks, *ahead]))
         return [self._retry(task, each.failure) if each.died else each.result for task, each in zip(tasks, found)]
 
+    def attempt(self, tasks: Iterable[WorkerTask]) -> list[Any]:
+        """Return the result of each task; None for one that exceeded a candidate's limits."""
+        return [None if each.died else each.result for each in self._workers.outcomes(list(tasks))]
+
     def _retry(self, task: WorkerTask, failure: str) -> object:
         """Run a task again with more time, after it exceeded a candidate's limits. Raises ModelError."""
         child = Child(self.scorer, CandidateLimits(TASK_SECONDS))

@@ -47,12 +47,12 @@ class _Choice:
 
 
 def accepted(
-    trace: Trace, refuse: Callable[[Sequence], str], extra_compute: float | None, rungs: Ordered[float]
+    trace: Trace, splitter: Splitter, refuse: Callable[[Sequence], str], extra_compute: float | None, rungs: Ordered[float]
 ) -> Accepted:
     """Return the best exact or accepted candidate. Raises ModelError if all are refused."""
     rejected: dict[str, str] = {}
     failures: dict[str, str] = {}
-    evaluator, splitter = trace.evaluator, Splitter(trace.evaluator)
+    evaluator = trace.evaluator
     if evaluator.objective == "ram":
         choices, complete = _by_ram(trace, splitter, extra_compute)
     else:

@@ -103,12 +103,18 @@ class Splitter:
 
         A fraction of 0.1 allows a tenth of the bytes between the plan and whole kernels on top of the plan's.
         """
+        whole = max(Partitioner(plan.repeated, plan.splits, plan.alignment).alone, default=plan.nbytes)
+        return self.within(plan, [plan.nbytes + int(fraction * (whole - plan.nbytes)) for fraction in fractions])
+
+    def within(self, plan: SplitPlan, sizes: Iterable[int]) -> list[SplitPlan]:
+        """Coarsen a plan as far as each of `sizes` allows, in bytes before memory is shared; drop what exceeds it."""
         paths = Partitioner(plan.repeated, plan.splits, plan.alignment)
-        whole = max(paths.alone, default=plan.nbytes)
         found: dict[tuple[StreamedSteps, ...], SplitPlan] = {}
-        for fraction in fractions:
-            path = paths.coarser(paths.within(plan.nbytes + int(fraction * (whole - plan.nbytes))))
-            if path.regions and path.regions != plan.regions:
+        for most in sizes:
+            path = paths.within(most)
+            if path.complete:
+                path = paths.coarser(replace(path, nbytes=most))
+            if path.complete and path.regions and path.regions != plan.regions:
                 found.setdefault(path.regions, replace(plan, regions=path.regions, nbytes=path.nbytes))
         return list(found.values())
 

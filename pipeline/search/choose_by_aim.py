@@ -1,0 +1,41 @@
+"""Choose the result of a search by an aim besides the least ram. Nothing runs: the same inputs give the same choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .evaluate.code_estimate import CodeEstimate
+from .evaluate.costs import flash_of
+from .refine.alternatives import alternatives
+from .refine.levers import Attempt, Refinement
+from .refine.splitting import Splitter
+from .settings import Aim
+from .strategies.trace import Trace
+from .tradeoff import CostPoint, Tradeoff, choose
+
+
+def choose_by_aim(
+    aim: Aim, trace: Trace, splitter: Splitter, refinement: Refinement, extra_compute: float | None, progress: Callable[[], None]
+) -> tuple[Attempt, Tradeoff]:
+    """Return the chosen candidate and the front of those looked at; see `tradeoff.choose`.
+
+    `progress` is called before each estimate of code, which takes longest.
+    """
+    evaluator = trace.evaluator
+    found = alternatives(trace, splitter, refinement, aim.ram, extra_compute)
+    points = [_point(attempt, cycles) for attempt, cycles in found]
+    code = CodeEstimate(evaluator.target)
+
+    def flash(number: int) -> int:
+        progress()
+        return flash_of(found[number][0].evaluation, evaluator.scorer, code)
+
+    chosen, tradeoff = choose(aim, points, flash)
+    return found[chosen][0], tradeoff
+
+
+def _point(attempt: Attempt, cycles: int) -> CostPoint:
+    footprint = attempt.evaluation.footprint
+    assert footprint is not None
+    passes = attempt.evaluation.sequence.specs
+    return CostPoint(attempt.lever, passes, footprint.ram, footprint.weights, cycles, attempt.extra_compute)

@@ -1,0 +1,114 @@
+"""List alternatives to the least ram: faster or smaller candidates within a limit of ram.
+
+    other states, kernels whole ──► the fastest that fit
+                              └──► the fastest that do not: split only as far as the limit asks for
+    the winner's own levers and rungs, and its splits as far as the limit asks for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Ordered
+
+from ...memory import Footprint
+from ...passes.program.order import Order
+from ..evaluate.costs import cycles_task
+from ..evaluate.evaluation import Evaluation, Evaluator
+from ..strategies.trace import Trace
+from .levers import Attempt, Refinement
+from .split_plan import SplitPlan, lowest
+from .splitting import Splitter
+
+#: states whose cycles are counted, those of fewest bytes made and read; and of these, the fastest to split besides the winner
+STATES, SPLIT = 8, 2
+#: bytes allowed before memory is shared, relative to the limit: sharing makes room for more
+SLACK = (1.0, 1.15, 1.35)
+#: name of the candidates with another state's kernels
+OTHER = "state"
+
+
+def alternatives(
+    trace: Trace, splitter: Splitter, refinement: Refinement, ram: int, extra_compute: float | None
+) -> list[tuple[Attempt, int]]:
+    """Return candidates with the cycles of a run, the one of least ram first; others may exceed `ram` bytes.
+
+    `extra_compute` as in `levers.refine`: None leaves kernels whole.
+    """
+    evaluator = trace.evaluator
+    least = Attempt(_lever_of(refinement), refinement.best, refinement.extra_compute)
+    own = evaluator.evaluate(refinement.best.module_passes)
+    states = [Attempt(OTHER, _ordered(evaluator, each, ram)) for each in _states(trace) if each.key != own.key]
+    found = _counted(evaluator, [least, *refinement.tried, *states])
+    if not found or found[0][0] is not least:
+        return [(least, 0)]  # it cannot be scheduled: no other is known to be better
+    if extra_compute is None:
+        return found
+    plans = [(own, plan) for plan in _plans(splitter, own, ram, extra_compute)]
+    for state in _worth_splitting(found, ram)[:SPLIT]:
+        plans += [(state, plan) for plan in _plans(splitter, state, ram, None)]
+    split = [Attempt("rung", each, plan.extra_compute) for state, plan in plans for each in _worked(splitter, state, plan)]
+    return found + _counted(evaluator, split, known=[attempt for attempt, _ in found])
+
+
+def _states(trace: Trace) -> list[Evaluation]:
+    """Return the exact states of fewest bytes in all tensors: errors of other lossy states are unknown."""
+    states = [each for group in trace.finalists() for each in group if not each.loss]
+    return sorted(states, key=lambda each: (_footprint(each).sum, each.score))[:STATES]
+
+
+def _worth_splitting(found: Ordered[tuple[Attempt, int]], ram: int) -> list[Evaluation]:
+    """Return states too large for the limit, but faster than all that fit, the fastest first."""
+    fitting = [cycles for attempt, cycles in found if _footprint(attempt.evaluation).ram <= ram]
+    faster = [
+        (cycles, attempt.evaluation)
+        for attempt, cycles in found
+        if attempt.lever == OTHER and cycles < min(fitting, default=cycles + 1)
+    ]
+    return [state for _, state in sorted(faster, key=lambda each: (each[0], each[1].score))]
+
+
+def _ordered(evaluator: Evaluator, state: Evaluation, ram: int) -> Evaluation:
+    """Return a state in a better order if it exceeds the limit, and its floor does not."""
+    found = _footprint(state)
+    if found.ram <= ram or found.ram - found.arena + found.floor > ram:
+        return state
+    return evaluator.with_order(state, Order(by="best"))
+
+
+def _plans(splitter: Splitter, state: Evaluation, ram: int, extra_compute: float | None) -> list[SplitPlan]:
+    """Return plans as coarse as the limit allows, and with repeats too if `extra_compute` is given."""
+    whole = _footprint(state)
+    allowed = ram - (whole.ram - whole.arena)
+    sizes = [int(slack * allowed) for slack in SLACK]
+    known = splitter.plans(state)
+    plans = splitter.within(lowest(known), sizes)
+    if extra_compute:
+        repeating = splitter.lowest(state, known, extra_compute)
+        plans += splitter.within(repeating, sizes) if repeating.repeats else []
+    return plans
+
+
+def _worked(splitter: Splitter, state: Evaluation, plan: SplitPlan) -> list[Evaluation]:
+    tried = [each for each in splitter.evaluations(state, plan) if each.footprint is not None]
+    return sorted(tried, key=lambda each: each.score)[:1]
+
+
+def _counted(evaluator: Evaluator, attempts: Ordered[Attempt], known: Ordered[Attempt] = ()) -> list[tuple[Attempt, int]]:
+    """Count the cycles of attempts of distinct passes; leave out those that cannot be scheduled."""
+    seen = {each.evaluation.passes for each in known}
+    different: list[Attempt] = []
+    for each in attempts:
+        if each.evaluation.footprint is not None and each.evaluation.passes not in seen:
+            seen.add(each.evaluation.passes)
+            different.append(each)
+    cycles = evaluator.attempt(cycles_task(each.evaluation, evaluator.target) for each in different)
+    return [(each, count) for each, count in zip(different, cycles) if count is not None]
+
+
+def _lever_of(refinement: Refinement) -> str:
+    """Name the refinement step that led to the least ram."""
+    return next((each.lever for each in refinement.tried if each.evaluation is refinement.best), "share")
+
+
+def _footprint(evaluation: Evaluation) -> Footprint:
+    assert evaluation.footprint is not None
+    return evaluation.footprint

@@ -1,0 +1,102 @@
+"""Model the cycles of kernels: a roofline over operations, with the latency of dependent sums.
+
+    statement:  max(arithmetic / rate, loads / rate, stores / rate, all / width, steps of a sum × latency)
+    kernel:     max(sum of its statements, bytes of operands and results / bandwidth) + call
+
+Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009; the ceilings are those of instruction-level parallelism. A
+model ranks candidates of one model on one target. It is no clock: caches, prefetching and register spills are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StatementWork:
+    """Hold the instructions of a statement in one call of its kernel.
+
+    `arithmetic`, `loads` and `stores` are vector instructions, or scalar ones where nothing is vectorized. `control` are
+    those of the loops around. `chain` counts dependent steps of all sums one after the other, `steps` those of one sum.
+    """
+
+    arithmetic: float = 0.0
+    loads: float = 0.0
+    stores: float = 0.0
+    control: float = 0.0
+    chain: float = 0.0
+    steps: int = 1
+
+    @property
+    def instructions(self) -> float:
+        return self.arithmetic + self.loads + self.stores + self.control
+
+
+@dataclass(frozen=True)
+class KernelWork:
+    """Hold the statements of a kernel, and the bytes of its operands and results."""
+
+    statements: tuple[StatementWork, ...]
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Core:
+    """Rates of a processor core, per cycle: vector instructions by kind, and of all kinds.
+
+    `latency` is the cycles of a dependent multiply-add; `window` the instructions in flight, which run side by side if
+    independent. `cached` and `memory` are bytes per cycle, of the last cache, with `cache` bytes, and beyond.
+    `call` is the cycles of a kernel's call.
+    """
+
+    arithmetic: float
+    loads: float
+    stores: float
+    width: float
+    latency: float
+    window: float
+    cache: int
+    cached: float
+    memory: float
+    call: float = 50.0
+
+
+#: by architecture, a typical core of the catalogue: Haswell, Cortex-A72, Cortex-A8, SiFive U74. Sources: Fog, Instruction
+#: tables (2022); Arm, Cortex-A72 Software Optimization Guide (2015); Cortex-A8 TRM, ch. 16; SiFive, U74 manual (21G1)
+CORES = {
+    "x86_64": Core(2, 2, 1, 4, latency=5, window=192, cache=8 << 20, cached=32, memory=4),
+    "aarch64": Core(1, 1, 1, 3, latency=7, window=128, cache=1 << 20, cached=8, memory=2),
+    "arm": Core(0.5, 1, 1, 2, latency=9, window=8, cache=1 << 18, cached=8, memory=1),
+    "riscv64": Core(1, 1, 1, 2, latency=5, window=8, cache=1 << 20, cached=8, memory=2),
+}
+_OTHER = CORES["aarch64"]
+
+
+def core_of(architecture: str) -> Core:
+    """Return the core of an architecture; one of the middle for an unknown one."""
+    return CORES.get(architecture, _OTHER)
+
+
+def kernel_cycles(work: KernelWork, core: Core) -> float:
+    """Return the cycles of one call of a kernel."""
+    bandwidth = core.cached if work.nbytes <= core.cache else core.memory
+    return max(sum(_statement_cycles(each, core) for each in work.statements), work.nbytes / bandwidth) + core.call
+
+
+def program_cycles(calls: Iterable[KernelWork], core: Core) -> float:
+    """Return the cycles of a program's calls, one after the other."""
+    return sum(kernel_cycles(each, core) for each in calls)
+
+
+def _statement_cycles(work: StatementWork, core: Core) -> float:
+    in_flight = 1.0
+    if work.chain:  # sums shorter than the window overlap
+        in_flight = max(1.0, core.window * work.chain / (work.instructions * work.steps))
+    return max(
+        work.arithmetic / core.arithmetic,
+        work.loads / core.loads,
+        work.stores / core.stores,
+        work.instructions / core.width,
+        work.chain * core.latency / in_flight,
+    )

@@ -1,0 +1,314 @@
+"""Count the instructions of a scheduled kernel per statement, for the model in `targets/cycles.py`.
+
+    for i in 48:                      a load of w[j] runs 48 times: the loop k, which it does not depend on, hoists it
+        for k in serial 8:            x[k, i, v] runs 48 * 8 times, one vector of `lanes` each
+            for j in unrolled 4:      unrolled loops share loads they do not depend on
+                for v in vectorized 8: acc[j, v] += x[k, i, v] * w[j]
+
+Accumulators that no inner serial loop moves stay in registers. What LLVM vectorizes by itself counts as vectorized:
+innermost loops whose stores are contiguous and whose loads move a few elements at most, except sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from tvm.ir import Expr, PrimType, TensorLoad, Var
+from tvm.s_tir import SBlockRealize
+from tvm.tirx import Add, BufferStore, For, IfThenElse, IntImm, Mul, PrimFunc, SeqStmt, Stmt, Sub
+
+from ..targets import Machine
+from ..targets.cycles import KernelWork, StatementWork
+from .expressions import loads, operations_of, parts
+from .index_grid import Grid, Unknown
+from .memoise import memoise_by_structure
+
+_SERIAL, _PARALLEL, _VECTORIZED, _UNROLLED = range(4)
+#: instructions of the end of an iteration: increment and branch, half of them unrolled away
+_CONTROL = 1
+#: iterations over which a condition is evaluated; it is taken to hold beyond
+_CONDITIONS = 1 << 12
+#: largest stride at which LLVM loads whole vectors and shuffles them; beyond, it loads element by element
+_INTERLEAVED = 4
+_SHUFFLED = range(1, _INTERLEAVED + 1)
+#: kind of a block's axis that is summed over
+_REDUCE = 2
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """Loop of constant extent."""
+
+    var: Var
+    extent: int
+    kind: int
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Surroundings of a statement: loops, outermost first, values of block axes, and its share of the iterations."""
+
+    loops: tuple[_Loop, ...] = ()
+    bound: tuple[tuple[Var, Expr], ...] = ()
+    share: float = 1.0
+    registers: frozenset[int] = frozenset()
+
+
+@memoise_by_structure
+def kernel_work(kernel: PrimFunc, machine: Machine) -> KernelWork:
+    """Count the instructions of one call of a scheduled kernel on `machine`."""
+    nbytes = sum(_nbytes(param) for param in kernel.params if not isinstance(param.ty, PrimType))
+    return KernelWork(tuple(_Counter(machine).of(kernel.body, _Place())), nbytes)
+
+
+class _Counter:
+    """Walk a kernel's statements."""
+
+    def __init__(self, machine: Machine):
+        self._machine = machine
+
+    def of(self, stmt: Stmt, place: _Place) -> list[StatementWork]:
+        if isinstance(stmt, BufferStore):
+            return [self._store(stmt, place)]
+        if isinstance(stmt, For):
+            extent = int(stmt.extent) if isinstance(stmt.extent, IntImm) else 1
+            loop = _Loop(stmt.loop_var, extent, int(stmt.kind))
+            inside = _Place((*place.loops, loop), place.bound, place.share, place.registers)
+            return self.of(stmt.body, inside)
+        if isinstance(stmt, SeqStmt):
+            straight = [part for part in stmt.seq if _is_straight(part)]
+            rest = [each for part in stmt.seq if not _is_straight(part) for each in self.of(part, place)]
+            return [*rest, *_side_by_side(straight, [each for part in straight for each in self.of(part, place)])]
+        if isinstance(stmt, SBlockRealize):
+            return self._block(stmt, place)
+        if isinstance(stmt, IfThenElse):
+            share = _share(stmt.condition, place)
+            then = _Place(place.loops, place.bound, place.share * share, place.registers)
+            other = _Place(place.loops, place.bound, place.share * (1 - share), place.registers)
+            return self.of(stmt.then_case, then) + (self.of(stmt.else_case, other) if stmt.else_case else [])
+        body = getattr(stmt, "body", None)
+        return self.of(body, place) if isinstance(body, Stmt) else []
+
+    def _block(self, stmt: SBlockRealize, place: _Place) -> list[StatementWork]:
+        block = stmt.block
+        small = {buffer for buffer in block.alloc_buffers if _nbytes(buffer) <= self._machine.register_bytes}
+        bound = (*place.bound, *((axis.var, value) for axis, value in zip(block.iter_vars, stmt.iter_values)))
+        registers = place.registers | {hash(each) for each in small}
+        inside = _Place(place.loops, bound, place.share * _share(stmt.predicate, place), registers)
+        found = self.of(block.body, inside)
+        if block.init is not None:
+            first = [axis for axis, value in zip(block.iter_vars, stmt.iter_values) if int(axis.iter_type) == _REDUCE]
+            over = math.prod(int(axis.dom.extent) for axis in first)
+            found += self.of(block.init, _Place(place.loops, bound, inside.share / max(1, over), registers))
+        return found
+
+    def _store(self, store: BufferStore, place: _Place) -> StatementWork:
+        lanes = max(1, self._machine.lanes * 4 // max(1, _element_bytes(store.buffer)))
+        read = loads(store.value)
+        strides = _Strides(place)
+        target = strides.of(store.buffer, store.indices)
+        sources = [strides.of(each.source, each.indices) for each in read]
+        loops = _vectorized_by_llvm(place.loops, target, sources, lanes)
+        vectors = [math.ceil(loop.extent / lanes) if loop.kind == _VECTORIZED else loop.extent for loop in loops]
+        everywhere = _executions(loops, self._machine, vectors) * place.share
+
+        def moved(buffer: Var, moves: Sequence[int | None]) -> float:
+            if hash(buffer) in place.registers:
+                return 0.0
+            return _accesses(loops, vectors, moves) * place.share
+
+        seen: set[tuple] = set()
+        loaded = 0.0
+        for each, moves in zip(read, sources):
+            key = (hash(each.source), strides.start(each.source, each.indices), tuple(moves))
+            if key not in seen:
+                seen.add(key)
+                loaded += moved(each.source, moves)
+        summed = any(each.source.same_as(store.buffer) and moves == target for each, moves in zip(read, sources))
+        steps = _steps(loops, target) if summed else 1
+        chain = everywhere / _straight(loops, vectors, target) if steps > 1 else 0.0
+        return StatementWork(
+            arithmetic=_arithmetic(store.value) * everywhere, loads=loaded, stores=moved(store.buffer, target),
+            control=_control(place.loops, vectors) * place.share, chain=chain, steps=steps,
+        )  # fmt: skip
+
+
+class _Strides:
+    """Move of an access in elements per step of each loop."""
+
+    def __init__(self, place: _Place):
+        count = len(place.loops)
+        self._grid = Grid((count + 1,))
+        for number, loop in enumerate(place.loops):
+            self._grid.values[loop.var] = np.eye(1, count + 1, number + 1, dtype=np.int64)[0] if loop.extent > 1 else np.int64(0)
+        for var, value in place.bound:
+            try:
+                self._grid.values[var] = self._grid.evaluate(value)
+            except Unknown:
+                self._grid.values.pop(var, None)
+        self._count = count
+
+    def of(self, buffer: Var, indices: Sequence[Expr]) -> list[int | None]:
+        """Return the strides, None for a loop that moves it by an unknown number of elements."""
+        try:
+            flat = np.broadcast_to(self._grid.flat(indices, buffer), (self._count + 1,))
+        except Unknown:
+            return [None] * self._count
+        return [int(flat[number + 1] - flat[0]) for number in range(self._count)]
+
+    def start(self, buffer: Var, indices: Sequence[Expr]) -> int | None:
+        try:
+            return int(np.broadcast_to(self._grid.flat(indices, buffer), (self._count + 1,))[0])
+        except Unknown:
+            return None
+
+
+def _vectorized_by_llvm(
+    loops: tuple[_Loop, ...], target: Sequence[int | None], sources: Sequence[Sequence[int | None]], lanes: int
+) -> tuple[_Loop, ...]:
+    """Mark the innermost loop as vectorized if LLVM does so: all contiguous, no sum."""
+    if lanes == 1 or any(loop.kind == _VECTORIZED for loop in loops):
+        return loops
+    inner = max((number for number, loop in enumerate(loops) if loop.extent > 1), default=None)
+    if inner is None or loops[inner].extent < lanes or target[inner] != 1:
+        return loops
+    if any(moves[inner] not in (0, *_SHUFFLED) for moves in sources):
+        return loops
+    return (*loops[:inner], _Loop(loops[inner].var, loops[inner].extent, _VECTORIZED), *loops[inner + 1 :])
+
+
+def _executions(loops: Sequence[_Loop], machine: Machine, vectors: Sequence[int] | None = None) -> float:
+    counts = [loop.extent for loop in loops] if vectors is None else vectors
+    total = 1.0
+    for loop, count in zip(loops, counts):
+        total *= math.ceil(count / machine.threads) if loop.kind == _PARALLEL else count
+    return total
+
+
+def _accesses(loops: Sequence[_Loop], vectors: Sequence[int], moves: Sequence[int | None]) -> float:
+    """Count the instructions of an access: hoisted out of inner loops that do not move it."""
+    total, hoisted = 1.0, True
+    for loop, count, stride in reversed(list(zip(loops, vectors, moves))):
+        if loop.kind == _VECTORIZED:
+            if stride == 0:
+                continue
+            total *= min(count * stride, loop.extent) if stride in _SHUFFLED else loop.extent
+        elif stride != 0 or not hoisted:
+            total *= loop.extent
+            hoisted = hoisted and loop.kind == _UNROLLED
+    return total
+
+
+def _control(loops: Sequence[_Loop], vectors: Sequence[int]) -> float:
+    """Count the instructions that end the iterations of the innermost loop; outer ones are few beside them."""
+    found, total = 0.0, 1.0
+    for loop, count in zip(loops, vectors):
+        if loop.extent > 1 and loop.kind in (_SERIAL, _PARALLEL):
+            total *= count
+            found = _CONTROL * total
+    return found
+
+
+def _is_straight(stmt: Stmt) -> bool:
+    """Tell whether a statement is straight-line code once its loops are unrolled and vectorized."""
+    if isinstance(stmt, For):
+        unrolled = int(stmt.kind) in (_VECTORIZED, _UNROLLED) or (isinstance(stmt.extent, IntImm) and int(stmt.extent) == 1)
+        return unrolled and _is_straight(stmt.body)
+    if isinstance(stmt, SBlockRealize):
+        return stmt.block.init is None and _is_straight(stmt.block.body)
+    return isinstance(stmt, BufferStore) or (isinstance(stmt, SeqStmt) and all(map(_is_straight, stmt.seq)))
+
+
+def _side_by_side(parts: Sequence[Stmt], found: Sequence[StatementWork]) -> list[StatementWork]:
+    """Join straight-line statements: they share the end of their loop, and their sums run side by side.
+
+    A sum that one of them starts is not carried by the loop around.
+    """
+    if len(found) < 2:
+        return list(found)
+    starts = any(not each.chain for each in found)
+    return [
+        StatementWork(
+            sum(each.arithmetic for each in found),
+            sum(each.loads for each in found),
+            sum(each.stores for each in found),
+            max(each.control for each in found),
+            0.0 if starts else max(each.chain for each in found),
+            max(each.steps for each in found),
+        )
+    ]
+
+
+def _straight(loops: Sequence[_Loop], vectors: Sequence[int], moves: Sequence[int | None]) -> float:
+    """Count the independent sums of one iteration of the innermost serial loop."""
+    total = 1.0
+    for loop, count, stride in reversed(list(zip(loops, vectors, moves))):
+        if loop.extent == 1:
+            continue
+        if loop.kind not in (_VECTORIZED, _UNROLLED):
+            return total if stride == 0 else total * loop.extent
+        total *= count if stride != 0 else 1
+    return total
+
+
+def _steps(loops: Sequence[_Loop], moves: Sequence[int | None]) -> int:
+    """Count the dependent steps of one sum: iterations of inner serial loops that do not move the accumulator."""
+    total = 1
+    for loop, stride in reversed(list(zip(loops, moves))):
+        if loop.extent > 1 and loop.kind not in (_VECTORIZED, _UNROLLED):
+            if stride != 0:
+                break
+            total *= loop.extent
+    return total
+
+
+def _arithmetic(value: Expr) -> float:
+    """Count the operations of a value; a multiplication and its addition are one."""
+    return max(0.0, operations_of(value) - _fused(value))
+
+
+def _fused(value: object) -> int:
+    if isinstance(value, TensorLoad) or not isinstance(value, Expr):
+        return 0
+    own = isinstance(value, (Add, Sub)) and any(isinstance(each, Mul) for each in (value.a, value.b))
+    return int(own) + sum(map(_fused, parts(value)))
+
+
+def _share(condition: Expr, place: _Place) -> float:
+    """Return the share of the iterations for which a condition on loops holds; 1 if unknown."""
+    if isinstance(condition, IntImm):
+        return float(bool(int(condition)))
+    values: dict[Var, np.ndarray] = {}
+    bound: Mapping[Var, Expr] = dict(place.bound)
+    wanted = [loop for loop in place.loops if _depends(condition, loop.var, bound)]
+    total = math.prod(loop.extent for loop in wanted)
+    if total > _CONDITIONS:
+        return 1.0
+    grid = Grid(tuple(loop.extent for loop in wanted), values)
+    for axis, loop in enumerate(wanted):
+        values[loop.var] = np.arange(loop.extent).reshape([loop.extent if each == axis else 1 for each in range(len(wanted))])
+    try:
+        for var, value in place.bound:
+            if _depends(condition, var, bound):
+                values[var] = grid.evaluate(value)
+        return float(np.mean(np.broadcast_to(np.asarray(grid.evaluate(condition), bool), grid.shape)))
+    except Unknown:
+        return 1.0
+
+
+def _depends(expr: object, var: Var, bound: Mapping[Var, Expr]) -> bool:
+    if isinstance(expr, Var):
+        return expr.same_as(var) or (expr in bound and _depends(bound[expr], var, bound))
+    return any(_depends(each, var, bound) for each in parts(expr))
+
+
+def _element_bytes(buffer: Var) -> int:
+    digits = "".join(each for each in str(buffer.ty.dtype) if each.isdigit())
+    return max(1, int(digits or 8) // 8)
+
+
+def _nbytes(buffer: Var) -> int:
+    return math.prod(int(extent) for extent in buffer.ty.shape) * _element_bytes(buffer)

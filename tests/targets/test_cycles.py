@@ -1,0 +1,47 @@
+"""Laws of the model of cycles: more work is never faster, and a roofline has its ceilings."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from passfit.targets.catalogue import load_catalogue
+from passfit.targets.cycles import CORES, KernelWork, StatementWork, core_of, kernel_cycles, program_cycles
+
+_AMOUNT = st.integers(0, 10**6)
+_STATEMENTS = st.builds(StatementWork, _AMOUNT, _AMOUNT, _AMOUNT, _AMOUNT)
+_KERNELS = st.builds(KernelWork, st.lists(_STATEMENTS, max_size=3).map(tuple), st.integers(0, 1 << 22))
+
+
+@given(_KERNELS, _STATEMENTS, st.sampled_from(sorted(CORES)))
+def test_more_statements_take_no_less_time(work, more, name):
+    longer = replace(work, statements=(*work.statements, more))
+    assert kernel_cycles(longer, CORES[name]) >= kernel_cycles(work, CORES[name]) >= CORES[name].call
+
+
+def test_the_slowest_resource_is_the_ceiling():
+    core = CORES["x86_64"]
+    compute = KernelWork((StatementWork(arithmetic=1000),), 0)
+    assert kernel_cycles(compute, core) == 1000 / core.arithmetic + core.call
+    moved = KernelWork((StatementWork(arithmetic=1),), core.cache + 4)
+    assert kernel_cycles(moved, core) == (core.cache + 4) / core.memory + core.call
+
+
+def test_one_chain_of_sums_waits_for_each_and_many_short_ones_overlap():
+    core = CORES["x86_64"]
+    one = StatementWork(arithmetic=1000, chain=1000, steps=1000)
+    many = replace(one, steps=2)
+    assert kernel_cycles(KernelWork((one,), 0), core) == 1000 * core.latency + core.call
+    assert kernel_cycles(KernelWork((many,), 0), core) == 1000 / core.arithmetic + core.call
+
+
+@given(st.lists(_KERNELS, max_size=3))
+def test_a_program_takes_the_time_of_its_calls(calls):
+    core = CORES["aarch64"]
+    assert program_cycles(calls, core) == pytest.approx(sum(kernel_cycles(each, core) for each in calls))
+
+
+def test_every_architecture_of_the_catalogue_has_a_core():
+    assert {target.architecture for target in load_catalogue(None).values()} <= set(CORES)
+    assert core_of("unknown") in CORES.values()

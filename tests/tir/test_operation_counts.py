@@ -1,0 +1,103 @@
+"""Instructions of scheduled kernels, against counts by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tvm")
+
+from tvm.script import tirx as T
+
+from passfit.targets import Machine
+from passfit.targets.cycles import KernelWork
+from passfit.tir.operation_counts import kernel_work
+
+pytestmark = pytest.mark.tvm
+
+AVX2 = Machine()
+SCALAR = Machine(lanes=1)
+
+
+def totals(work: KernelWork) -> tuple[float, float, float]:
+    kinds = ("arithmetic", "loads", "stores")
+    return tuple(sum(getattr(each, kind) for each in work.statements) for kind in kinds)  # type: ignore[return-value]
+
+
+@T.prim_func(private=True, s_tir=True)
+def tile(x: T.Buffer((32, 48), "float32"), w: T.Buffer((4, 32), "float32"), y: T.Buffer((4, 48), "float32")):
+    for i in range(2):
+        for k in range(32):
+            for j in T.unroll(4):
+                for u in T.unroll(3):
+                    for v in T.vectorized(8):
+                        y[j, i * 24 + u * 8 + v] = y[j, i * 24 + u * 8 + v] + x[k, i * 24 + u * 8 + v] * w[j, k]
+
+
+def test_a_register_tile_loads_each_operand_once_a_step_and_its_sums_once():
+    work = kernel_work(tile, AVX2)
+    (statement,) = work.statements
+    steps = 2 * 32
+    assert statement.arithmetic == steps * 4 * 3
+    assert statement.loads == steps * 3 + steps * 4 + 2 * 4 * 3
+    assert statement.stores == 2 * 4 * 3
+    assert statement.chain == steps and statement.steps == 32
+    assert work.nbytes == 4 * (32 * 48 + 4 * 32 + 4 * 48)
+
+
+@T.prim_func(private=True, s_tir=True)
+def scaled(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
+    for i in range(64):
+        y[i] = x[i] * T.float32(2) + T.float32(1)
+
+
+def test_contiguous_loops_count_as_vectorized_and_not_without_vectors():
+    assert totals(kernel_work(scaled, AVX2)) == (8, 8, 8)
+    assert totals(kernel_work(scaled, SCALAR)) == (64, 64, 64)
+
+
+@T.prim_func(private=True, s_tir=True)
+def transposed(x: T.Buffer((16, 64), "float32"), y: T.Buffer((64, 16), "float32")):
+    for i in range(64):
+        for j in range(16):
+            y[i, j] = x[j, i]
+
+
+def test_strided_loads_are_scalar():
+    assert totals(kernel_work(transposed, AVX2)) == (0, 1024, 1024)
+
+
+@T.prim_func(private=True, s_tir=True)
+def summed(x: T.Buffer((64,), "float32"), y: T.Buffer((1,), "float32")):
+    for k in range(64):
+        y[0] = y[0] + x[k]
+
+
+def test_a_sum_is_no_vector_loop_and_stays_in_a_register():
+    (work,) = kernel_work(summed, AVX2).statements
+    assert (work.arithmetic, work.loads, work.stores) == (64, 65, 1)
+    assert (work.chain, work.steps) == (64, 64)
+
+
+@T.prim_func(private=True, s_tir=True)
+def halved(x: T.Buffer((10, 8), "float32"), y: T.Buffer((10, 8), "float32")):
+    for tick in range(10):
+        if tick % 2 == 0 and tick >= 4:
+            for i in range(8):
+                y[tick, i] = x[tick, i] * T.float32(2)
+
+
+def test_conditions_on_loops_are_counted_exactly():
+    assert totals(kernel_work(halved, SCALAR)) == pytest.approx((3 * 8, 3 * 8, 3 * 8))
+
+
+def test_the_iterations_of_threads_run_side_by_side():
+    @T.prim_func(private=True, s_tir=True)
+    def shared(x: T.Buffer((8, 8), "float32"), y: T.Buffer((8, 8), "float32")):
+        for i in T.parallel(8):
+            for j in range(8):
+                y[i, j] = x[i, j] * T.float32(2)
+
+    alone, four = kernel_work(shared, SCALAR), kernel_work(shared, Machine(lanes=1, threads=4))
+    assert sum(each.arithmetic for each in four.statements) * 4 == sum(each.arithmetic for each in alone.statements)
+
+
