@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterable
 
-from .quantisation import Quantisation
+import numpy as np
 
 #: sums are int32
 LIMIT = 1 << 31
 
 
-def largest_sum(
-    x: Quantisation, w: Quantisation, length: int, filters: np.ndarray | None = None, bias: np.ndarray | None = None
-) -> int:
-    """Return the largest magnitude of a sum of `length` products.
+def largest_sum(of_x: int, filters: np.ndarray, bias: np.ndarray | None = None) -> int:
+    """Return the largest magnitude of a sum.
 
-    `filters` are the weights as channels × length, int64, zero points subtracted; without them any weight is assumed.
-    `bias` is int32, one for each channel.
+    `of_x` is the reach of x, `filters` are the weights as channels × length, int64, zero points subtracted, or the
+    reach of unknown ones; `bias` has one number for each channel.
     """
-    if filters is None:
-        sums = np.asarray([length * _reach(x) * _reach(w)])
-    else:
-        sums = np.abs(filters).sum(axis=1) * _reach(x)
-    extra = np.abs(bias.astype(np.int64)) if bias is not None else np.zeros(1, np.int64)
+    sums = np.abs(filters).sum(axis=1) * of_x
+    extra = np.abs(bias.astype(np.int64)).ravel() if bias is not None else np.zeros(1, np.int64)
     return int((sums + extra).max(initial=0))
 
 
-def filters_of(weights: np.ndarray, w: Quantisation, axis: int) -> np.ndarray:
+def filters_of(weights: np.ndarray, zeros: np.ndarray, axis: int) -> np.ndarray:
     """Return weights as channels × length, int64, zero points subtracted; `axis` is that of the channels."""
     rows = np.moveaxis(weights.astype(np.int64), axis, 0).reshape(weights.shape[axis], -1)
-    return rows - np.asarray(w.zero, np.int64).reshape(-1, 1)
+    return rows - np.asarray(zeros, np.int64).reshape(-1, 1)
 
 
-def _reach(quantisation: Quantisation) -> int:
-    least, most = quantisation.limits
-    return max(max(abs(least - zero), abs(most - zero)) for zero in quantisation.zero)
+def unknown_filters(of_w: int, length: int) -> np.ndarray:
+    """Return a filter of `length` weights, each of the reach of w."""
+    return np.full((1, length), of_w, np.int64)
+
+
+def reach(dtype: str, zeros: Iterable[int]) -> int:
+    """Return the largest magnitude of a number of `dtype` less one of the zero points."""
+    info = np.iinfo(dtype)
+    return max(max(abs(int(info.min) - zero), abs(int(info.max) - zero)) for zero in zeros)

@@ -41,7 +41,7 @@ def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
         build = NodeBuilder(f"{stem_of(node, index)}/integer")
         if node.op_type == "DequantizeLinear":
             found = quantised_by(node, graph.context)
-            if found is not None and found.quantisation.dtype in EIGHT_BITS:
+            if found is not None:
                 sources[node.output[0]] = found
         elif node.op_type == "QuantizeLinear":
             _requantise(node, sources.get(node.input[0]), graph, build)
@@ -69,7 +69,7 @@ def _moved(
 ) -> dict[str, Quantised]:
     """Build a node on integers and the dequantisations of its results; return the latter's sources."""
     source = sources.get(node.input[0]) if node.input else None
-    if source is None:
+    if source is None or (source.quantisation.dtype not in EIGHT_BITS and node.op_type not in _ANY_DTYPE):
         return {}
     attributes = attributes_of(node)
     if node.op_type == "Concat":
@@ -213,6 +213,8 @@ def _concat(
 
 
 _VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
+#: operators that ONNX Runtime and TVM have for all integers: an int32 bias is reshaped before it is added
+_ANY_DTYPE = _VIEWS | {"Identity", "Transpose"}
 _MOVES: dict[str, _Move] = {
     **dict.fromkeys(
         (*sorted(_VIEWS), "DepthToSpace", "Expand", "Gather", "GatherElements", "Identity", "Slice", "Split", "Tile", "Transpose"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..canonical.node_builder import attributes_of
-from .accumulator import LIMIT, filters_of, largest_sum
+from .accumulator import LIMIT, filters_of, largest_sum, reach, unknown_filters
 from .dataflow import Dataflow
 from .integer_bias import integer_bias
 from .integer_moves import clip_bounds
@@ -82,9 +82,7 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
         bias = integer_bias(addend, where, of_w[axis], rank, (x.quantisation, w.quantisation), graph)
         if bias is None or _batched(node, of_w):
             return None
-    weights = graph.context.constant(w.name)
-    filters = filters_of(weights, w.quantisation, axis) if weights is not None and not _batched(node, of_w) else None
-    if largest_sum(x.quantisation, w.quantisation, _length(node, of_w, axis), filters, bias) >= LIMIT:
+    if largest_sum(reach(x.quantisation.dtype, x.quantisation.zero), _filters(node, w, of_w, axis, graph), bias) >= LIMIT:
         return None
     least, most = y.quantisation.limits
     ends = (least if low == -math.inf else y.quantisation.quantise(low), most if high == math.inf else y.quantisation.quantise(high))
@@ -120,8 +118,10 @@ def _batched(node: onnx.NodeProto, of_w: tuple[int, ...]) -> bool:
     return node.op_type == "MatMul" and len(of_w) > 2
 
 
-def _length(node: onnx.NodeProto, of_w: tuple[int, ...], axis: int) -> int:
-    """Return the number of products of one sum."""
-    if _batched(node, of_w):
-        return of_w[-2]
-    return math.prod(of_w) // max(1, of_w[axis])
+def _filters(node: onnx.NodeProto, w: Quantised, of_w: tuple[int, ...], axis: int, graph: Dataflow) -> np.ndarray:
+    """Return the filters for the bound of sums."""
+    own, weights = w.quantisation, graph.context.constant(w.name)
+    if weights is not None and not _batched(node, of_w):
+        return filters_of(weights, np.asarray(own.zero), axis)
+    length = of_w[-2] if _batched(node, of_w) else math.prod(of_w) // max(1, of_w[axis])
+    return unknown_filters(reach(own.dtype, own.zero), length)

@@ -1,4 +1,4 @@
-"""Refuse scales, zero points and sums of quantised nodes that mean nothing, or do not fit."""
+"""Refuse scales and zero points of quantised nodes that mean nothing, or do not fit; and sums beyond int32."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import numpy as np
 from ...errors import ModelError
 from ..canonical.node_builder import attributes_of
 from ..canonical.read_onnx import all_nodes, node_title
-from ..canonical.shapes import static_shape, value_types
+from .integer_sums import refuse_large_sum
+from .known_values import KnownValues
 
 if TYPE_CHECKING:
     import onnx
 
 _AGAIN = "Quantise the model again."
-#: sums of integer layers are int32
-_SUM_LIMIT = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -33,54 +32,24 @@ class _Operand:
     block: int = 0
 
 
-@dataclass(frozen=True)
-class _Graph:
-    constants: dict[str, onnx.TensorProto]
-    types: dict[str, onnx.TypeProto]
-
-    def value(self, name: str) -> np.ndarray | None:
-        from onnx import numpy_helper
-
-        return numpy_helper.to_array(self.constants[name]) if name in self.constants else None
-
-    def dtype(self, name: str) -> int:
-        return int(self.types[name].tensor_type.elem_type) if name in self.types else 0
-
-    def shape(self, name: str) -> tuple[int, ...] | None:
-        return static_shape(self.types[name]) if name in self.types else None
-
-
 def refuse_wrong_quantisation(model: onnx.ModelProto) -> None:
     """Refuse the first scale, zero point, axis or sum that is wrong as far as constants and types tell: raise ModelError."""
-    from onnx import helper
-
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    types = value_types(model.graph)
-    for node in all_nodes(model.graph):
-        if node.op_type == "Constant":
-            tensors = [each.t for each in node.attribute if each.name == "value"]
-            constants |= {node.output[0]: tensor for tensor in tensors}
-            types |= {node.output[0]: helper.make_tensor_type_proto(each.data_type, list(each.dims)) for each in tensors}
-    graph = _Graph(constants, types)
+    graph = KnownValues.of(model)
     for node in all_nodes(model.graph):
         if node.domain not in ("", "ai.onnx"):
             continue
-        for operand in _operands(node, graph):
+        for operand in _operands(node):
             _check_scale(node, operand, graph)
             _check_zero(node, operand, graph)
             _check_sizes(node, operand, graph)
-        _check_sum(node, graph)
+        refuse_large_sum(node, graph)
 
 
-def _operands(node: onnx.NodeProto, graph: _Graph) -> Iterator[_Operand]:
+def _operands(node: onnx.NodeProto) -> Iterator[_Operand]:
     given = [*node.input, *[""] * (9 - len(node.input))]
     if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
         attributes = attributes_of(node)
-        tensor = given[0] if node.op_type == "DequantizeLinear" else node.output[0]
-        shaped = given[0] if graph.shape(given[0]) is not None else tensor
-        yield _Operand(tensor, given[1], given[2], attributes.get("axis", 1), attributes.get("block_size", 0))
-        if shaped != tensor:
-            yield _Operand(shaped, given[1], "", attributes.get("axis", 1), attributes.get("block_size", 0))
+        yield _Operand(given[0], given[1], given[2], attributes.get("axis", 1), attributes.get("block_size", 0))
     elif node.op_type in ("QLinearConv", "QLinearMatMul"):
         yield _Operand(*given[:3], axis=None if node.op_type == "QLinearConv" else -2)
         yield _Operand(*given[3:6], axis=0 if node.op_type == "QLinearConv" else -1)
@@ -90,7 +59,7 @@ def _operands(node: onnx.NodeProto, graph: _Graph) -> Iterator[_Operand]:
         yield _Operand(given[1], "", given[3], 0 if node.op_type == "ConvInteger" else -1)
 
 
-def _check_scale(node: onnx.NodeProto, operand: _Operand, graph: _Graph) -> None:
+def _check_scale(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> None:
     scale = graph.value(operand.scale)
     if scale is None:
         return
@@ -105,12 +74,14 @@ def _check_scale(node: onnx.NodeProto, operand: _Operand, graph: _Graph) -> None
         )
 
 
-def _check_zero(node: onnx.NodeProto, operand: _Operand, graph: _Graph) -> None:
+def _check_zero(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> None:
     from onnx import TensorProto
 
     if not operand.zero:
         return
     own, of_tensor = graph.dtype(operand.zero), graph.dtype(operand.tensor)
+    if node.op_type == "QuantizeLinear":
+        of_tensor = 0  # its operand is float, its result takes the zero point's dtype
     if own and of_tensor and own != of_tensor:
         words = [TensorProto.DataType.Name(each).lower() for each in (own, of_tensor)]
         raise ModelError(
@@ -137,7 +108,7 @@ def _check_zero(node: onnx.NodeProto, operand: _Operand, graph: _Graph) -> None:
         )
 
 
-def _check_sizes(node: onnx.NodeProto, operand: _Operand, graph: _Graph) -> None:
+def _check_sizes(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> None:
     """Check that scale and zero point have one number, or one for each channel or block."""
     of_scale, of_zero, shape = (graph.shape(name) for name in (operand.scale, operand.zero, operand.tensor))
     if of_scale is not None and of_zero is not None and math.prod(of_scale) != math.prod(of_zero):
@@ -171,55 +142,6 @@ def _one_per_row(node: onnx.NodeProto, found: tuple[int, ...], shape: tuple[int,
     summed = -1 if axis == -2 else -2
     place = summed % len(shape)
     return found == (*shape[:place], 1, *shape[place + 1 :])
-
-
-def _check_sum(node: onnx.NodeProto, graph: _Graph) -> None:
-    """Check that no sum of an integer layer leaves int32."""
-    given = [*node.input, *[""] * (9 - len(node.input))]
-    if node.op_type in ("QLinearConv", "QLinearMatMul"):
-        x, x_zero, w, w_zero, bias = given[0], given[2], given[3], given[5], given[8]
-    elif node.op_type in ("ConvInteger", "MatMulInteger"):
-        x, w, x_zero, w_zero, bias = *given[:4], ""
-    else:
-        return
-    shape = graph.shape(w)
-    if shape is None or len(shape) < 2 or 0 in shape:
-        return
-    axis = 0 if "Conv" in node.op_type else len(shape) - 1
-    length = math.prod(shape[1:]) if axis == 0 else shape[-2]
-    reach = _reach(graph, x, x_zero)
-    weights = graph.value(w)
-    if weights is None:
-        sums = np.asarray([length * reach * _reach(graph, w, w_zero)])
-    else:
-        zeros = graph.value(w_zero)
-        offset = np.zeros(1, np.int64) if zeros is None else zeros.astype(np.int64).ravel()
-        rows = np.moveaxis(weights.astype(np.int64), axis, -1)
-        if offset.size not in (1, rows.shape[-1]):
-            return
-        magnitude = np.abs(rows - offset)
-        sums = magnitude.sum(axis=tuple(range(rows.ndim - 1)) if axis == 0 else rows.ndim - 2) * reach
-    biases = graph.value(bias)
-    if biases is not None and axis == 0 and biases.size in (1, sums.size):
-        sums = sums + np.abs(biases.astype(np.int64)).ravel()
-    most = int(sums.max(initial=0))
-    if most >= _SUM_LIMIT:
-        raise ModelError(
-            f"The {node_title(node)} may sum up to {most}, and its sums are int32: {_SUM_LIMIT - 1} is the most.",
-            "Split the layer along its channels, or leave it in float32.",
-        )
-
-
-def _reach(graph: _Graph, name: str, zero: str) -> int:
-    """Return the largest magnitude of a number less its zero point."""
-    from onnx import TensorProto
-
-    least, most = _LIMITS.get(TensorProto.DataType.Name(graph.dtype(name)), (-128, 255))
-    value = graph.value(zero) if zero else np.zeros(1, np.int64)
-    if value is None:
-        return most - least
-    numbers = value.astype(np.int64).ravel().tolist() or [0]
-    return max(max(abs(least - each), abs(most - each)) for each in numbers)
 
 
 _LIMITS = {

@@ -46,7 +46,7 @@ def inputs_of(node: onnx.NodeProto, count: int) -> list[str]:
     return [*node.input, *[""] * count][:count]
 
 
-def dequantised(build: NodeBuilder, tensor: str, scale: str, zero: str, **attributes: object) -> str:
+def dequantised(build: NodeBuilder, tensor: str, scale: str, zero: str, **attributes: Any) -> str:
     """Build a DequantizeLinear; an absent zero point is 0."""
     return build.node("DequantizeLinear", tensor, scale, *([zero] if zero else []), **attributes)
 

@@ -45,7 +45,7 @@ def _expand(graph: onnx.GraphProto, outside: Surroundings) -> bool:
     constants = {**outside.constants, **{tensor.name: tensor for tensor in graph.initializer}}
     for node in graph.node:
         if node.op_type == "Constant" and node.output:
-            constants |= {node.output[0]: each.t for each in node.attribute if each.name == "value"}
+            constants.update((node.output[0], each.t) for each in node.attribute if each.name == "value")
     around = Surroundings(constants, {**outside.types, **value_types(graph)})
     made = {}
     inside = False
