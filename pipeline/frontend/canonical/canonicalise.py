@@ -78,7 +78,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     model = raise_opset(_without_subgraphs(fold(model)))
     model = fold(keep_integers(infer_shapes(model)))
     for change in (rewrite, canonical_recurrent):
-        model = fold(change(without_empty_tensors(infer_shapes(model))), dequantise=True)
+        model = fold(change(without_empty_tensors(infer_shapes(model))))
     model = detach_outputs(model)
     refuse_unsupported(model)
     model = infer_shapes(model)

@@ -1,8 +1,8 @@
 """Fold constants and shape arithmetic, inline local functions, resolve `If`s with a constant condition.
 
 onnxscript's folder does the work (canonicalise.py compares it with other libraries). It gets told the nodes to fold: a
-constant that would grow the model is left to be computed, so that a later pass can weigh it. Weights of 8 bits and less
-are never made floats: the kernels dequantise them.
+constant that would grow the model is left to be computed, so that a later pass can weigh it. Quantised constants
+are never made floats: integer layers are told by them, and kernels dequantise the others.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 #: bytes by which one folded result may outgrow the constants that vanish with it: shape arithmetic always fits in
 GROWTH = 16 * 1024
-#: the same for a dequantised constant: scalars, and an int32 bias, which is as large
-_DEQUANTISED_GROWTH = 64
 #: an `If` inside the taken branch of an `If` … is resolved one level per round
 _ROUNDS = 16
 _AGAIN = "Check the model with onnx.checker, and export it again."
@@ -50,11 +48,10 @@ def sort_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
         raise ModelError(f"The nodes of the model cannot be put in order: {_first(error)}.", _AGAIN) from error
 
 
-def fold(model: onnx.ModelProto, *, dequantise: bool = False) -> onnx.ModelProto:
+def fold(model: onnx.ModelProto) -> onnx.ModelProto:
     """Fold constants; drop Identity, Constant and unused nodes; sort topologically.
 
-    Inputs and outputs keep their names. `dequantise` folds small DequantizeLinear nodes too, which tell integer layers
-    from floats until then. Raises ModelError if a constant node cannot be computed.
+    Inputs and outputs keep their names. Raises ModelError if a constant node cannot be computed.
     """
     import onnx_ir as ir
     import onnx_ir.passes.common as common
@@ -71,8 +68,7 @@ def fold(model: onnx.ModelProto, *, dequantise: bool = False) -> onnx.ModelProto
                 graph_model,
                 onnx_shape_inference=True,
                 should_fold=lambda node: (
-                    node.op_type not in _RANDOM
-                    and (dequantise or node.op_type not in _DEQUANTISES)
+                    node.op_type not in _RANDOM | _DEQUANTISES
                     and not _on_nothing(node)
                     and (node in whole or _worth(node))  # noqa: B023
                 ),
@@ -113,8 +109,7 @@ def _worth(node: onnx_ir.Node) -> bool:
     if node.op_type == "QuantizeLinear":
         return True
     freed = sum(v.const_value.nbytes for v in set(node.inputs) if v is not None and len(v.uses()) == 1)
-    limit = _DEQUANTISED_GROWTH if node.op_type in _DEQUANTISES else GROWTH
-    return sum(map(nbytes, node.outputs)) - freed <= limit
+    return sum(map(nbytes, node.outputs)) - freed <= GROWTH
 
 
 def _on_nothing(node: onnx_ir.Node) -> bool:

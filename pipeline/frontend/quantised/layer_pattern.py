@@ -65,7 +65,7 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
     x, w = (graph.dequantised(name) for name in list(node.input)[:2])
     if x is None or w is None or x.quantisation.axis is not None:
         return None
-    if not {x.quantisation.dtype, w.quantisation.dtype} <= set(EIGHT_BITS) or len(set(w.quantisation.zero)) > 1:
+    if not {x.quantisation.dtype, w.quantisation.dtype} <= set(EIGHT_BITS):
         return None
     shapes = [graph.context.shape(name) for name in (x.name, w.name, node.output[0])]
     if any(shape is None or len(shape) < 2 for shape in shapes):

@@ -62,7 +62,11 @@ def layers(draw: st.DrawFn, signs: tuple[str, str, str] | None = None) -> LayerM
     w_scale = (10 ** random.uniform(-3, -1, channels if per_channel else ())).astype(np.float32)
     zeros = [draw(st.sampled_from([int(np.iinfo(d).min), int(np.iinfo(d).max), 0, 3])) for d in signs]
     x, w = (_numbers(random, shape, dtype) for shape, dtype in zip((of_x, of_w), signs))
-    total = _sums(kind, x.astype(np.int64) - zeros[0], w.astype(np.int64) - zeros[1], attributes)
+    w_zero = np.full(w_scale.shape, zeros[1], signs[1])
+    if per_channel and draw(st.booleans()):
+        w_zero = _numbers(random, w_scale.shape, signs[1])
+    of_channels = [channels if i == axis else 1 for i in range(len(of_w))] if per_channel else []
+    total = _sums(kind, x.astype(np.int64) - zeros[0], w.astype(np.int64) - w_zero.astype(np.int64).reshape(of_channels), attributes)
     # a scale with which results fill their dtype
     scales[1] = np.float32(scales[0] * w_scale.max() * max(1, np.abs(total).max()) / random.choice([60, 120, 400]))
     bias_kind = draw(st.sampled_from(["none", "int32", "float", "added"]))
@@ -71,9 +75,8 @@ def layers(draw: st.DrawFn, signs: tuple[str, str, str] | None = None) -> LayerM
     step_in = np.float32(scales[0]) * np.atleast_1d(w_scale)
     constants: dict[str, Array] = {
         "xs": scales[0], "ys": scales[1], "ws": w_scale, "w": w,
-        **{f"{n}z": np.asarray(z, d) for n, z, d in zip("xwy", zeros, signs)},
+        **{f"{n}z": np.asarray(z, d) for n, z, d in zip("xwy", zeros, signs)}, "wz": w_zero,
     }  # fmt: skip
-    constants["wz"] = np.full(w_scale.shape, zeros[1], signs[1])
     on_axis = {"axis": axis} if per_channel else {}
     node = helper.make_node
     nodes = [

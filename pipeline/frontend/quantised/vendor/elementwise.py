@@ -74,13 +74,6 @@ def _pool(operator: str) -> Rule:
     return rule
 
 
-def _reduce_mean(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
-    """Build ReduceMean with its axes as ONNX's opset of the model wants them: an attribute up to 17."""
-    given, options = inputs_of(node, 5), dict(attributes)
-    value = build.node("ReduceMean", dequantised(build, *given[:3]), **options)
-    quantised(build, value, given[3], given[4], node.output[0])
-
-
 def _own(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
     """Build ONNX's operator of the same name, inputs and attributes."""
     build.node(node.op_type, *node.input, result=node.output[0], **attributes)
@@ -94,7 +87,6 @@ RULES: dict[str, Rule] = {
     "QLinearGlobalAveragePool": _pool("GlobalAveragePool"),
     "QLinearLeakyRelu": _unary("LeakyRelu"),
     "QLinearMul": _binary("Mul"),
-    "QLinearReduceMean": _reduce_mean,
     "QLinearSigmoid": _unary("Sigmoid"),
     "QLinearSoftmax": _softmax,
     "QLinearWhere": _where,
