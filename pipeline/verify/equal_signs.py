@@ -14,6 +14,7 @@ import numpy as np
 
 from ..frontend.canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
 from ..frontend.canonical.rewrites import Context, context_of
+from ..frontend.canonical.shapes import infer_what_is_open
 
 if TYPE_CHECKING:
     import onnx
@@ -25,11 +26,15 @@ _LAYERS = {"ConvInteger": _INTEGER, "MatMulInteger": _INTEGER, "QLinearConv": _Q
 
 
 def with_equal_signs(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return `model` (with inferred shapes), each integer layer on operands of one dtype; results are the same numbers.
+    """Return `model` with each integer layer on operands of one dtype; results are the same numbers.
 
     QLinear layers take the dtype of x, the others uint8.
     """
-    context = context_of(model)
+    if not any(node.op_type in _LAYERS for node in model.graph.node):
+        return model
+    typed = type(model)()
+    typed.CopyFrom(model)
+    context = context_of(infer_what_is_open(typed))
     made = {}
     for index, node in enumerate(model.graph.node):
         if node.op_type in _LAYERS:
