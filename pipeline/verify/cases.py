@@ -16,8 +16,8 @@ from ..errors import ConfigError, ModelError
 from .compare import errors_of, output_range
 from .double_reference import DoubleReference, NoDouble
 from .error_bounds import Distance, believable
-from .exact_integers import has_exact_integers, is_quantised
 from .inputs import make_input
+from .integers.exact_integers import has_exact_integers, is_quantised
 from .reference import Reference
 
 if TYPE_CHECKING:

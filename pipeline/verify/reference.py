@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ModelError
-from .equal_signs import with_equal_signs
+from .integers.equal_signs import with_equal_signs
 
 if TYPE_CHECKING:
     import onnx

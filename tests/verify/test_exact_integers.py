@@ -11,8 +11,8 @@ from passfit.errors import NumericError
 from passfit.frontend.canonical.canonicalise import canonicalize
 from passfit.verify.cases import choose_cases
 from passfit.verify.compare import compare
-from passfit.verify.equal_signs import with_equal_signs
-from passfit.verify.exact_integers import has_exact_integers
+from passfit.verify.integers.equal_signs import with_equal_signs
+from passfit.verify.integers.exact_integers import has_exact_integers
 from passfit.verify.reference import Reference
 
 from ..frontend.quantised.layers import LayerModel, layers

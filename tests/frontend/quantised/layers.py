@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
 from hypothesis import strategies as st
+from onnx import TensorProto, helper
 
 from ...models import model_of
 from .arithmetic import Array, convolved, requantised, step_of

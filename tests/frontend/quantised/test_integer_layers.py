@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from onnx import helper, numpy_helper
 
 from passfit.frontend.canonical.canonicalise import canonicalize
-from passfit.verify.equal_signs import with_equal_signs
+from passfit.verify.integers.equal_signs import with_equal_signs
 
-from ...models import model_of, run
-from .layers import ONNX_TYPES, SIGNS, LayerModel, layers
+from ...models import run
+from .layers import LayerModel, layers
 
 node = helper.make_node
 

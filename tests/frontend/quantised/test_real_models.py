@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from passfit.frontend.canonical.canonicalise import import_model
-from passfit.verify.equal_signs import with_equal_signs
+from passfit.verify.integers.equal_signs import with_equal_signs
 
 from ...models import NodeBuilder, run, save, shape_of
 

@@ -158,7 +158,7 @@ def test_an_operator_of_the_vendor_inside_a_branch_is_expanded_too(tmp_path: Pat
 
 
 def test_a_form_without_an_equal_is_refused_by_name(tmp_path: Path) -> None:
-    node, constants, inputs, kind = _few_bits(64, 5, 32, 4, False)
+    node, constants, _, _ = _few_bits(64, 5, 32, 4, False)
     node.input.extend(["", "order"])
     constants = constants | {"order": np.arange(64, dtype=np.int32)}
     tensors = [numpy_helper.from_array(value, key) for key, value in constants.items()]

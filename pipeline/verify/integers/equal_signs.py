@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..frontend.canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
-from ..frontend.canonical.rewrites import Context, context_of
-from ..frontend.canonical.shapes import infer_what_is_open
+from ...frontend.canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ...frontend.canonical.rewrites import Context, context_of
+from ...frontend.canonical.shapes import infer_what_is_open
 
 if TYPE_CHECKING:
     import onnx
