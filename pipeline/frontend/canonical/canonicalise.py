@@ -76,7 +76,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     model = infer_shapes(model)
     refuse_large_tensors(model)
     model = raise_opset(_without_subgraphs(fold(model)))
-    model = fold(keep_integers(infer_shapes(model)))
+    model = keep_integers(infer_shapes(model))
     for change in (rewrite, canonical_recurrent):
         model = fold(change(without_empty_tensors(infer_shapes(model))))
     model = detach_outputs(model)

@@ -24,4 +24,4 @@ def keep_integers(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(node.op_type == "DequantizeLinear" for node in model.graph.node):
         return model
     model = fold(move_integers(model))
-    return integer_layers(infer_shapes(model))
+    return fold(integer_layers(infer_shapes(model)))

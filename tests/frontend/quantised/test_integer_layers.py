@@ -42,3 +42,11 @@ def test_weights_stay_as_small_as_they_were(layer: LayerModel) -> None:
     imported = canonicalize(layer.model())
     floats = [each for each in imported.graph.initializer if each.data_type == 1]
     assert max(numpy_helper.to_array(each).size for each in floats) <= max(1, layer.constants["ws"].size)
+
+
+@settings(deadline=None, max_examples=20)
+@given(layer=layers())
+def test_an_imported_layer_is_imported_again_as_it_is(layer: LayerModel) -> None:
+    imported = canonicalize(layer.model())
+    once = imported.SerializeToString(deterministic=True)
+    assert canonicalize(imported).SerializeToString(deterministic=True) == once
