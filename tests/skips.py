@@ -6,6 +6,7 @@ import re
 
 REASONS = (
     r"shared/rebench is not there",
+    r"shared/mlperf_tiny is not there",
     r"the extra `\w+` is not installed",
     r"the host cannot run x86-64-v3",
     r"no target of the catalogue runs natively on this machine",

@@ -17,6 +17,7 @@ from .compare import errors_of, output_range
 from .double_reference import DoubleReference, NoDouble
 from .error_bounds import Distance, believable
 from .inputs import make_input
+from .integers.exact_integers import has_exact_integers, is_quantised
 from .reference import Reference
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class Case:
     """Inputs and outputs by name: ONNX Runtime's, plain and optimised, and in double precision.
 
     `double` is None if that evaluation is impossible; `no_double` says why. `plain`, on demand, is the evaluation in the
-    model's precision with sequential sums.
+    model's precision with sequential sums. `units` is the largest difference of an integer output: 1 if a quantised
+    model rounds numbers that implementations compute differently.
     """
 
     inputs: dict[str, np.ndarray]
@@ -42,6 +44,7 @@ class Case:
     double: dict[str, np.ndarray] | None = None
     no_double: str = ""
     plain: dict[str, np.ndarray] | None = None
+    units: int = 0
 
     @property
     def uncertainty(self) -> float:
@@ -81,8 +84,11 @@ def with_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) ->
     """Add outputs in double precision to the cases, if available and credible.
 
     ONNX Runtime's distance from them can raise the allowed error, but only as far as rounding explains it: if the
-    distance is not far below the tolerance, the evaluation is repeated with every result rounded.
+    distance is not far below the tolerance, the evaluation is repeated with every result rounded. Where integers are
+    exact there are none: doubles would be rounded to other integers than the model's floats are.
     """
+    if has_exact_integers(model):
+        return [replace(case, no_double="the model's integers are exact") for case in cases]
     try:
         reference = DoubleReference(model)
         doubled = [replace(case, double=reference(case.inputs)) for case in cases]
@@ -159,14 +165,17 @@ def _is_nan(value: np.ndarray) -> bool:
 
 
 def _draws(model: onnx.ModelProto, seed: int, most: int) -> Iterator[Case]:
-    truth = Reference(model)
-    try:
-        optimized = Reference(model, optimized=True)
-    except ModelError:  # ONNX Runtime's optimisations break some models that run without them
-        optimized = truth
+    truth = optimized = Reference(model)
+    exact = has_exact_integers(model)
+    if not exact:  # optimised, a quantised layer is another one, one unit apart
+        try:
+            optimized = Reference(model, optimized=True)
+        except ModelError:  # ONNX Runtime's optimisations break some models that run without them
+            optimized = truth
+    units = int(is_quantised(model) and not exact)
     for number in range(most):
         inputs = make_input(model, seed, number)
-        yield Case(inputs, truth(inputs), optimized(inputs))
+        yield Case(inputs, truth(inputs), optimized(inputs), units=units)
 
 
 def _difference(one: np.ndarray, other: np.ndarray) -> float:

@@ -44,6 +44,8 @@ class Expected(Protocol):
     def double(self) -> dict[str, np.ndarray] | None: ...
     @property
     def plain(self) -> dict[str, np.ndarray] | None: ...
+    @property
+    def units(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
     """Compare all outputs of all cases; return the largest differences.
 
     An output's range is taken over all cases. The truth is the evaluation in double precision, or else ONNX Runtime's.
-    Integer and boolean outputs must equal one of the evaluations; NaN and infinities must be at the same places. Raises
+    Integer and boolean outputs must equal one of the evaluations, numbers of 8 bits up to a case's `units`; NaN and infinities must be at the same places. Raises
     NumericError naming the first output and element beyond both `error_bounds.allowed` and one unit in the last place;
     its `outputs` hold the errors of every output.
     """
@@ -90,8 +92,9 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
             if name in errors:
                 _check_elements(where, result[name], case.expected[name], _truth(case, name), errors[name].allowed.largest, told)
             else:
-                differs = np.logical_and.reduce([result[name] != witness for witness in witnesses])
-                _refuse_first(differs, where, result[name], case.expected[name], "exact equality", told)
+                differs = np.logical_and.reduce([_apart(result[name], witness, case.units) for witness in witnesses])
+                rule = f"{case.units}, as the model rounds to integers" if case.units else "exact equality"
+                _refuse_first(differs, where, result[name], case.expected[name], rule, told)
     for each in errors.values():
         _check_together(each, told)
     worst = Difference(0.0, 0.0)
@@ -129,6 +132,13 @@ def output_range(values: Sequence[np.ndarray]) -> float:
     if finite.size == 0:
         return 1.0
     return float(finite.max() - finite.min()) or float(np.abs(finite).max()) or 1.0
+
+
+def _apart(value: np.ndarray, witness: np.ndarray, units: int) -> np.ndarray:
+    """Tell which elements differ; numbers of 8 bits, by more than `units`."""
+    if not units or value.dtype.itemsize > 1 or value.dtype == bool:
+        return np.asarray(value != witness)
+    return np.abs(value.astype(np.int64) - witness.astype(np.int64)) > units
 
 
 def _is_float(value: np.ndarray) -> bool:

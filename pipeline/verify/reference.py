@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ModelError
+from .integers.equal_signs import with_equal_signs
 
 if TYPE_CHECKING:
     import onnx
@@ -29,7 +30,7 @@ class Reference:
         self._names = [value.name for value in model.graph.output]
         with _failures_named():
             self._session = onnxruntime.InferenceSession(
-                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+                with_equal_signs(model).SerializeToString(), options, providers=["CPUExecutionProvider"]
             )
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -24,9 +24,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from ..quantised.keep_integers import keep_integers
+from ..quantised.vendor.expand import expand_vendor_operators
 from ..refuse.absurd_sizes import refuse_large_tensors, refuse_long_ranges
 from ..refuse.importer_limits import refuse_wrong_forms
 from ..refuse.operators import refuse_foreign_domains, refuse_unsupported
+from ..refuse.wrong_quantisation import refuse_wrong_quantisation
 from .bind_shapes import bind_inputs
 from .clean_names import detach_outputs, name_nodes, name_unnamed, port_names, restore_ports, type_direct_outputs
 from .control_flow.if_branches import select_branches
@@ -55,7 +58,7 @@ def import_model(
     model = read_model(path)
     name_unnamed(model)
     type_direct_outputs(model)
-    model = expand_functions(sort_nodes(model))
+    model = expand_vendor_operators(expand_functions(sort_nodes(model)))
     refuse_foreign_domains(model)
     bind_inputs(model, shapes or {}, fix or {})
     type_direct_outputs(model)
@@ -67,11 +70,13 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     import onnx.checker
 
     ports = port_names(model)
+    refuse_wrong_quantisation(model)  # inference would say less
     refuse_large_tensors(model)  # as declared: inference multiplies sizes
     refuse_long_ranges(model)
     model = infer_shapes(model)
     refuse_large_tensors(model)
     model = raise_opset(_without_subgraphs(fold(model)))
+    model = keep_integers(infer_shapes(model))
     for change in (rewrite, canonical_recurrent):
         model = fold(change(without_empty_tensors(infer_shapes(model))))
     model = detach_outputs(model)

@@ -26,20 +26,20 @@ def nbytes(value: onnx_ir.Value) -> int:
     return math.ceil(math.prod(value.shape.numpy()) * value.dtype.itemsize)
 
 
-def fitting_parts(graph: onnx_ir.Graph, growth: int) -> set[onnx_ir.Node]:
+def fitting_parts(graph: onnx_ir.Graph, growth: int, apart: frozenset[str] = frozenset()) -> set[onnx_ir.Node]:
     """Collect the nodes of constant parts that may be folded whole.
 
     Folding such a part makes the model at most `growth` bytes larger.
 
     `graph` is sorted topologically. Two constant nodes are of one part if one reads the other or both read one constant
-    of more than `growth` bytes.
+    of more than `growth` bytes. Operators of `apart` are of no part.
     """
     parts: dict[onnx_ir.Node, int] = {}
     members: dict[int, list[onnx_ir.Node]] = {}
     readers: dict[onnx_ir.Value, int] = {}
     for number, node in enumerate(graph):
         inputs = [value for value in node.inputs if value is not None]
-        if not inputs or not all(_is_constant(value) or value.producer() in parts for value in inputs):
+        if not inputs or node.op_type in apart or not all(_is_constant(value) or value.producer() in parts for value in inputs):
             continue
         joined = {parts[producer] for value in inputs if (producer := value.producer()) in parts}
         joined |= {readers[value] for value in inputs if value in readers}

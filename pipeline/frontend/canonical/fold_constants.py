@@ -1,7 +1,8 @@
 """Fold constants and shape arithmetic, inline local functions, resolve `If`s with a constant condition.
 
 onnxscript's folder does the work (canonicalise.py compares it with other libraries). It gets told the nodes to fold: a
-constant that would grow the model is left to be computed, so that a later pass can weigh it.
+constant that would grow the model is left to be computed, so that a later pass can weigh it. Quantised constants
+are never made floats: integer layers are told by them, and kernels dequantise the others.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _AGAIN = "Check the model with onnx.checker, and export it again."
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
+_DEQUANTISES = frozenset({"DequantizeLinear"})
 _WITH_SUBGRAPHS = frozenset({"If", "Loop", "Scan"})
 #: operators with the same result on an empty operand in every implementation
 _ON_NOTHING = frozenset({"Concat", "ConstantOfShape", "ReduceProd", "ReduceSum", "Shape", "Size"})
@@ -60,13 +62,15 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
     common.TopologicalSortPass()(graph_model)
     for _ in range(_ROUNDS):
         changed = _clean(graph_model)
-        whole = fitting_parts(graph_model.graph, GROWTH)
+        whole = fitting_parts(graph_model.graph, GROWTH, apart=_DEQUANTISES)
         try:
             changed |= fold_constants(
                 graph_model,
                 onnx_shape_inference=True,
                 should_fold=lambda node: (
-                    node.op_type not in _RANDOM and not _on_nothing(node) and (node in whole or _worth(node))  # noqa: B023
+                    node.op_type not in _RANDOM | _DEQUANTISES
+                    and not _on_nothing(node)
+                    and (node in whole or _worth(node))  # noqa: B023
                 ),
             ).modified
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
@@ -100,8 +104,10 @@ def _clean(graph_model: onnx_ir.Model) -> bool:
 def _worth(node: onnx_ir.Node) -> bool:
     """Tell whether folding one node with constant inputs hardly grows the model.
 
-    Its results may outgrow the constants that vanish with it by `GROWTH` bytes.
+    Its results may outgrow the constants that vanish with it by `GROWTH` bytes. Numbers are always quantised.
     """
+    if node.op_type == "QuantizeLinear":
+        return True
     freed = sum(v.const_value.nbytes for v in set(node.inputs) if v is not None and len(v.uses()) == 1)
     return sum(map(nbytes, node.outputs)) - freed <= GROWTH
 

@@ -53,26 +53,26 @@ def _write_defaults(node: onnx.NodeProto, version: int) -> None:
             node.attribute.append(attribute.default_value)
 
 
-def raise_opset(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Raise `model` to opset `OLDEST` at least.
+def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
+    """Raise `model` to opset `least` at least; nodes of foreign domains stay as they are.
 
     Old models get forms the compiler reads without error. Raises ModelError naming the part ONNX's converter cannot
     convert.
     """
     from onnx import version_converter
 
-    version = model.opset_import[0].version
-    if version >= OLDEST:
+    version = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=least)
+    if version >= least:
         return model
     try:
-        converted = version_converter.convert_version(model, OLDEST)
+        converted = version_converter.convert_version(model, least)
     except (RuntimeError, version_converter.ConvertError) as error:
         said = " ".join(str(error).split())
         raise ModelError(
-            f"The model uses operator set {version}, which cannot be raised to {OLDEST}: {said}.",
-            f"Export the model with operator set {OLDEST} or newer.",
+            f"The model uses operator set {version}, which cannot be raised to {least}: {said}.",
+            f"Export the model with operator set {least} or newer.",
         ) from error
-    converted.ir_version = max(model.ir_version, 7)
+    converted.ir_version = max(model.ir_version, 7 if least < 21 else 10)
     return converted
 
 

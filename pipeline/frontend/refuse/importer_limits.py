@@ -44,7 +44,14 @@ def _refuse_dtypes(model: onnx.ModelProto) -> None:
     graph = model.graph
     values = (*graph.input, *graph.value_info, *graph.output)
     found = [(value.name, value.type.tensor_type.elem_type) for value in values]
-    found += [(tensor.name, tensor.data_type) for tensor in graph.initializer]
+    # kernels unpack numbers of 4 bits as they dequantise them
+    packed = {name for node in graph.node if node.op_type == "DequantizeLinear" for name in node.input}
+    packed -= {name for node in graph.node if node.op_type != "DequantizeLinear" for name in node.input}
+    found += [
+        (tensor.name, tensor.data_type)
+        for tensor in graph.initializer
+        if tensor.name not in packed or tensor.data_type not in (TensorProto.INT4, TensorProto.UINT4)
+    ]
     names = {"DOUBLE": "float64", "FLOAT": "float32"}
     for name, number in found:
         word = TensorProto.DataType.Name(number)

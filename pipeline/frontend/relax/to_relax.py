@@ -15,6 +15,7 @@ from ...errors import ModelError
 from ..canonical.read_onnx import node_title
 from ..canonical.shapes import static_shape
 from ..refuse.operators import refuse_unsupported
+from .plain_dequantisation import plain_dequantisations
 
 if TYPE_CHECKING:
     import onnx
@@ -35,6 +36,7 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
     from .importer import NodeImporter
 
     refuse_unsupported(model)
+    model = plain_dequantisations(model)
     shapes = {value.name: static_shape(value.type) for value in model.graph.input}
     importer = NodeImporter({name: list(shape) for name, shape in shapes.items() if shape is not None})
     said = io.StringIO()

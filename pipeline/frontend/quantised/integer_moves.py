@@ -1,0 +1,228 @@
+"""Move integers instead of floats: operators that choose or order elements commute with dequantisation.
+
+    q ─► DequantizeLinear ─► Transpose ─► QuantizeLinear ─► r        q ─► Transpose ─► r
+                                     └──► Softmax                              └─► DequantizeLinear ─► Softmax
+
+Legal for any operator whose results are elements of its operands: (n − zero) · scale is the same number wherever it stands,
+and it is monotone, so that the largest value is the value of the largest number. Quantising a dequantised number with the
+same scale gives the number back (`Quantisation.returns`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
+from .dataflow import Dataflow
+from .quantisation import EIGHT_BITS, Quantisation, Quantised, quantised_by
+
+if TYPE_CHECKING:
+    import onnx
+
+_Attributes = dict[str, Any]
+#: builds the operator on integers; returns the names of its results, none if it does not commute
+_Move = Callable[["onnx.NodeProto", _Attributes, Quantised, Dataflow, NodeBuilder], list[str]]
+
+
+def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Move every dequantisation of `model` (with inferred shapes) past the operators that only move elements.
+
+    Nodes nobody reads any more stay, for folding to remove.
+    """
+    graph = Dataflow(model)
+    sources: dict[str, Quantised] = {}
+    made: dict[int, NodeBuilder] = {}
+    for index, node in enumerate(model.graph.node):
+        build = NodeBuilder(f"{stem_of(node, index)}/integer")
+        if node.op_type == "DequantizeLinear":
+            found = quantised_by(node, graph.context)
+            if found is not None:
+                sources[node.output[0]] = found
+        elif node.op_type == "QuantizeLinear":
+            _requantise(node, sources.get(node.input[0]), graph, build)
+        else:
+            sources |= _moved(node, sources, graph, build)
+        if build.nodes:
+            made[index] = build
+    if not made:
+        return model
+    result = type(model)()
+    result.CopyFrom(model)
+    splice(result.graph, made)
+    return result
+
+
+def _requantise(node: onnx.NodeProto, source: Quantised | None, graph: Dataflow, build: NodeBuilder) -> None:
+    """Build an Identity for a quantisation that gives the dequantised numbers back."""
+    target = quantised_by(node, graph.context)
+    if source is not None and target is not None and source.quantisation == target.quantisation and source.quantisation.returns:
+        build.node("Identity", source.name, result=node.output[0])
+
+
+def _moved(
+    node: onnx.NodeProto, sources: dict[str, Quantised], graph: Dataflow, build: NodeBuilder
+) -> dict[str, Quantised]:
+    """Build a node on integers and the dequantisations of its results; return the latter's sources."""
+    source = sources.get(node.input[0]) if node.input else None
+    if source is None or (source.quantisation.dtype not in EIGHT_BITS and node.op_type not in _ANY_DTYPE):
+        return {}
+    attributes = attributes_of(node)
+    if node.op_type == "Concat":
+        results = _concat(node, attributes, sources, build)
+    elif node.op_type in _MOVES:
+        results = _MOVES[node.op_type](node, attributes, source, graph, build)
+    else:
+        return {}
+    axis = _axis_after(node, attributes, source.quantisation, graph)
+    if not results or (source.quantisation.axis is not None and axis is None):
+        build.nodes.clear()
+        build.initializers.clear()
+        return {}
+    moved = {}
+    extra = {} if axis is None else {"axis": axis}
+    for name, result in zip(node.output, results, strict=True):
+        if name:
+            zeros = [source.zero] if source.zero else []
+            build.node("DequantizeLinear", result, source.scale, *zeros, result=name, **extra)
+            moved[name] = replace(source, name=result, quantisation=replace(source.quantisation, axis=axis))
+    return moved
+
+
+def _axis_after(node: onnx.NodeProto, attributes: _Attributes, quantisation: Quantisation, graph: Dataflow) -> int | None:
+    """Return the axis of the channels after a node; None if there is none."""
+    axis = quantisation.axis
+    if axis is None:
+        return None
+    before, after = graph.context.shape(node.input[0]), graph.context.shape(node.output[0])
+    if before is None or after is None:
+        return None
+    if node.op_type == "Identity":
+        return axis
+    if node.op_type == "Transpose":
+        order = attributes.get("perm", list(reversed(range(len(before)))))
+        return list(order).index(axis)
+    if node.op_type in _VIEWS:
+        outer = math.prod(before[:axis])
+        places = (i for i, size in enumerate(after) if size == before[axis] and math.prod(after[:i]) == outer)
+        return next(places, None)
+    return None
+
+
+def _same(
+    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
+) -> list[str]:
+    return build.many(node.op_type, [source.name, *node.input[1:]], len(node.output), **attributes)
+
+
+def _max_pool(
+    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
+) -> list[str]:
+    """Build the pool, unless the places of its maxima are read too."""
+    return _same(node, attributes, source, graph, build) if len(node.output) == 1 else []
+
+
+def _resize(
+    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
+) -> list[str]:
+    """Build the copy of nearest elements; other modes compute, and extrapolation needs a value of its own."""
+    copies = attributes.get("mode", "nearest") == "nearest"
+    crops = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return _same(node, attributes, source, graph, build) if copies and not crops else []
+
+
+def _pad(
+    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
+) -> list[str]:
+    """Build the padding with the number of its value, if there is one exactly."""
+    inputs = [*node.input, "", "", ""]
+    if attributes.get("mode", "constant") != "constant":
+        return build.many("Pad", [source.name, inputs[1], "", *inputs[3:4]], 1, **attributes)
+    value = graph.context.constant(inputs[2]) if inputs[2] else np.zeros(1, np.float32)
+    number = _exact(source.quantisation, float(value.ravel()[0])) if value is not None and value.size else None
+    if number is None:
+        return []
+    constant = build.constant(np.asarray(number, source.quantisation.dtype))
+    return build.many("Pad", [source.name, inputs[1], constant, *inputs[3:4]], 1, **attributes)
+
+
+def _relu(
+    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
+) -> list[str]:
+    return _clipped(source, 0.0, math.inf, build)
+
+
+def _clip(
+    node: onnx.NodeProto, attributes: _Attributes, source: Quantised, graph: Dataflow, build: NodeBuilder
+) -> list[str]:
+    bounds = clip_bounds(node, graph)
+    return _clipped(source, *bounds, build) if bounds is not None else []
+
+
+def clip_bounds(node: onnx.NodeProto, graph: Dataflow) -> tuple[float, float] | None:
+    """Return the constant bounds of a Relu or Clip, ±infinity if absent; None if one is not known."""
+    if node.op_type == "Relu":
+        return 0.0, math.inf
+    bounds = [-math.inf, math.inf]
+    for place, name in enumerate(list(node.input)[1:3]):
+        if not name:
+            continue
+        value = graph.context.constant(name)
+        if value is None or value.size != 1 or np.isnan(value).any():
+            return None
+        bounds[place] = float(value.ravel()[0])
+    low, high = bounds
+    return min(low, high), high  # ONNX: the larger bound of two in the wrong order does not count
+
+
+def _clipped(source: Quantised, low: float, high: float, build: NodeBuilder) -> list[str]:
+    quantisation = source.quantisation
+    least, most = quantisation.limits
+    numbers = []
+    for bound, end in ((low, least), (high, most)):
+        outside = bound <= quantisation.dequantise(end) if end == least else bound >= quantisation.dequantise(end)
+        number = end if outside else _exact(quantisation, bound)
+        if number is None:
+            return []
+        numbers.append(number)
+    if numbers == [least, most]:
+        return [build.node("Identity", source.name)]
+    return [build.node("Clip", source.name, *(build.constant(np.asarray(n, quantisation.dtype)) for n in numbers))]
+
+
+def _exact(quantisation: Quantisation, value: float) -> int | None:
+    """Return the number of a value, None if its value is another or there are channels."""
+    if quantisation.axis is not None or not math.isfinite(value):
+        return None
+    number = quantisation.quantise(value)
+    return number if quantisation.dequantise(number) == value else None
+
+
+def _concat(
+    node: onnx.NodeProto, attributes: _Attributes, sources: dict[str, Quantised], build: NodeBuilder
+) -> list[str]:
+    """Build the concatenation of tensors of one quantisation."""
+    parts = [sources[name] for name in node.input if name in sources]
+    if len(parts) < len(node.input) or len({part.quantisation for part in parts}) > 1 or parts[0].quantisation.axis is not None:
+        return []
+    return build.many("Concat", [part.name for part in parts], 1, **attributes)
+
+
+_VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
+#: operators that ONNX Runtime and TVM have for all integers: an int32 bias is reshaped before it is added
+_ANY_DTYPE = _VIEWS | {"Identity", "Transpose"}
+_MOVES: dict[str, _Move] = {
+    **dict.fromkeys(
+        (*sorted(_VIEWS), "DepthToSpace", "Expand", "Gather", "GatherElements", "Identity", "Slice", "Split", "Tile", "Transpose"),
+        _same,
+    ),
+    "Clip": _clip,
+    "MaxPool": _max_pool,
+    "Pad": _pad,
+    "Relu": _relu,
+    "Resize": _resize,
+}

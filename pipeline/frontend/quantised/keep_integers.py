@@ -1,0 +1,27 @@
+"""Keep the quantised parts of a model in integers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..canonical.fold_constants import fold
+from ..canonical.shapes import infer_shapes
+from ..refuse.wrong_quantisation import refuse_wrong_quantisation
+from .integer_layers import integer_layers
+from .integer_moves import move_integers
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def keep_integers(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Compute layers between quantised tensors in integers; `model` has inferred shapes.
+
+    Operators that move elements come first: they stand between the layers. Raises ModelError for scales, zero points
+    and sums that no implementation computes alike.
+    """
+    refuse_wrong_quantisation(model)
+    if not any(node.op_type == "DequantizeLinear" for node in model.graph.node):
+        return model
+    model = fold(move_integers(model))
+    return fold(integer_layers(infer_shapes(model)))

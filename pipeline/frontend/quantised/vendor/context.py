@@ -1,0 +1,56 @@
+"""Look up constants and ranks around a vendor's node, as far as they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...canonical.node_builder import NodeBuilder
+
+if TYPE_CHECKING:
+    import onnx
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Constants by name, those of Constant nodes included, and types as far as ONNX infers them."""
+
+    constants: dict[str, onnx.TensorProto]
+    types: dict[str, onnx.TypeProto]
+
+    def constant(self, name: str) -> np.ndarray | None:
+        """Return a constant, else None."""
+        from onnx import numpy_helper
+
+        return numpy_helper.to_array(self.constants[name]) if name in self.constants else None
+
+    def rank(self, name: str) -> int | None:
+        """Return the number of dimensions of a value, None if it is not known."""
+        if name in self.constants:
+            return len(self.constants[name].dims)
+        kind = self.types.get(name)
+        if kind is None or not kind.tensor_type.HasField("shape"):
+            return None
+        return len(kind.tensor_type.shape.dim)
+
+
+#: builds the nodes that replace a node, or none if its form has no equal
+Rule = Callable[["onnx.NodeProto", dict[str, Any], Surroundings, NodeBuilder], None]
+
+
+def inputs_of(node: onnx.NodeProto, count: int) -> list[str]:
+    """Return the names of the first `count` inputs, "" for absent ones."""
+    return [*node.input, *[""] * count][:count]
+
+
+def dequantised(build: NodeBuilder, tensor: str, scale: str, zero: str, **attributes: Any) -> str:
+    """Build a DequantizeLinear; an absent zero point is 0."""
+    return build.node("DequantizeLinear", tensor, scale, *([zero] if zero else []), **attributes)
+
+
+def quantised(build: NodeBuilder, value: str, scale: str, zero: str, result: str) -> str:
+    """Build a QuantizeLinear; an absent zero point is 0 of uint8, as in ONNX."""
+    return build.node("QuantizeLinear", value, scale, *([zero] if zero else []), result=result)

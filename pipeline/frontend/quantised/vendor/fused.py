@@ -1,0 +1,79 @@
+"""Express products and convolutions that ONNX Runtime's optimiser fused with their neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...canonical.node_builder import NodeBuilder
+from .context import Rule, Surroundings, inputs_of
+
+if TYPE_CHECKING:
+    import onnx
+
+_Attributes = dict[str, Any]
+#: activations, and the attributes their parameters are
+_ACTIVATIONS = {
+    "HardSigmoid": ("alpha", "beta"), "LeakyRelu": ("alpha",), "Relu": (), "Sigmoid": (), "Tanh": (),
+}  # fmt: skip
+
+
+def _activated(build: NodeBuilder, activation: str, value: str, parameters: list[float], result: str) -> None:
+    """Build an activation of `value`; none at all for one that is not known."""
+    if activation == "Clip":
+        bounds = [build.constant(np.asarray(each, np.float32)) for each in parameters]
+        build.node("Clip", value, *bounds, result=result)
+    elif not activation:
+        build.node("Identity", value, result=result)
+    elif activation in _ACTIVATIONS:
+        build.node(activation, value, result=result, **dict(zip(_ACTIVATIONS[activation], parameters)))
+    else:
+        build.nodes.clear()
+
+
+def _conv(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    options = dict(attributes)
+    activation, parameters = options.pop("activation", ""), options.pop("activation_params", [])
+    x, w, bias, other = inputs_of(node, 4)
+    value = build.node("Conv", x, w, *([bias] if bias else []), **options)
+    if other:
+        value = build.node("Add", value, other)
+    _activated(build, activation, value, parameters, node.output[0])
+
+
+def _gemm(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    options = dict(attributes)
+    activation = options.pop("activation", "")
+    parameters = [options.pop(f"activation_{each}", None) for each in ("alpha", "beta", "gamma")]
+    value = build.node("Gemm", *node.input, **options)
+    _activated(build, activation, value, [each for each in parameters if each is not None], node.output[0])
+
+
+def _matmul(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    """Build MatMul; `transBatch` brings the first dimension before the last."""
+    operands = []
+    for name, side in zip(node.input, "AB"):
+        last, batch = attributes.get(f"trans{side}", 0), attributes.get(f"transBatch{side}", 0)
+        rank = around.rank(name)
+        if not (last or batch) or rank == 1:
+            operands.append(name)
+            continue
+        if rank is None:
+            return build.nodes.clear()
+        order = list(range(rank))
+        if batch:
+            order = [*order[1:-1], 0, order[-1]]
+        if last:
+            order[-2:] = order[:-3:-1]
+        operands.append(build.node("Transpose", name, perm=order))
+    alpha = attributes.get("alpha", 1.0)
+    if alpha == 1.0:
+        build.node("MatMul", *operands, result=node.output[0])
+    else:
+        product = build.node("MatMul", *operands)
+        build.node("Mul", product, build.constant(np.asarray(alpha, np.float32)), result=node.output[0])
+    return None
+
+
+RULES: dict[str, Rule] = {"FusedConv": _conv, "FusedGemm": _gemm, "FusedMatMul": _matmul}

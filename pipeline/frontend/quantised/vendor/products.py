@@ -1,0 +1,106 @@
+"""Express quantised matrix products: QGemm, DynamicQuantizeMatMul, MatMulIntegerToFloat, MatMulNBits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...canonical.node_builder import NodeBuilder
+from .context import Rule, Surroundings, dequantised, inputs_of, quantised
+
+if TYPE_CHECKING:
+    import onnx
+
+_Attributes = dict[str, Any]
+
+
+def _gemm(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    """Build Gemm between dequantised operands; C is int32, in multiples of alpha · A's scale · B's scale."""
+    a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = inputs_of(node, 9)
+    trans_a, trans_b = attributes.get("transA", 0), attributes.get("transB", 0)
+    scales = [around.constant(name) for name in (a_scale, b_scale)]
+    alpha = attributes.get("alpha", 1.0)
+    channels = {"axis": 0 if trans_b else 1} if scales[1] is not None and scales[1].size > 1 else {}
+    operands = [dequantised(build, a, a_scale, a_zero), dequantised(build, b, b_scale, b_zero, **channels)]
+    if c:
+        if scales[0] is None or scales[1] is None:
+            return build.nodes.clear()
+        step = np.asarray(np.float32(alpha) * scales[0].reshape(()) * scales[1], np.float32)
+        operands.append(dequantised(build, c, build.constant(step if step.size > 1 else step.reshape(())), "", **({"axis": 0} if step.size > 1 else {})))
+    options = {"alpha": alpha, "transA": trans_a, "transB": trans_b}
+    if not y_scale:
+        build.node("Gemm", *operands, result=node.output[0], **options)
+        return None
+    quantised(build, build.node("Gemm", *operands, **options), y_scale, y_zero, node.output[0])
+    return None
+
+
+def _scaled(build: NodeBuilder, sums: str, scales: tuple[str, str], bias: str, result: str) -> None:
+    """Build float(sums) · (scale · scale) + bias."""
+    from onnx import TensorProto
+
+    number = build.node("Cast", sums, to=TensorProto.FLOAT)
+    step = build.node("Mul", *scales)
+    value = build.node("Mul", number, step, result="" if bias else result)
+    if bias:
+        build.node("Add", value, bias, result=result)
+
+
+def _dynamic(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    a, b, b_scale, b_zero, bias = inputs_of(node, 5)
+    numbers, a_scale, a_zero = build.many("DynamicQuantizeLinear", [a], 3)
+    sums = build.node("MatMulInteger", numbers, b, a_zero, *([b_zero] if b_zero else []))
+    _scaled(build, sums, (a_scale, b_scale), bias, node.output[0])
+
+
+def _to_float(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    a, b, a_scale, b_scale, a_zero, b_zero, bias = inputs_of(node, 7)
+    zeros = [a_zero, b_zero] if b_zero else [a_zero] if a_zero else []
+    _scaled(build, build.node("MatMulInteger", a, b, *zeros), (a_scale, b_scale), bias, node.output[0])
+
+
+def _few_bits(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    """Build a MatMul with weights dequantised by blocks along the sums.
+
+    The weights come as channels × blocks × bytes, the lowest bits first; here they are length × channels of uint4 or
+    uint8, so that no transposition stands between weights and product.
+    """
+    a, packed_name, scale_name, zero_name, order, bias = inputs_of(node, 6)
+    packed, scale = around.constant(packed_name), around.constant(scale_name)
+    length, channels, bits, block = (int(attributes.get(key, 4)) for key in ("K", "N", "bits", "block_size"))
+    zeros = around.constant(zero_name) if zero_name else None
+    if packed is None or scale is None or order or bits not in (4, 8) or (zero_name and (zeros is None or zeros.dtype != np.uint8)):
+        return
+    blocks = -(-length // block)
+    weights = _unpacked(packed.reshape(channels, -1), bits)[:, :length]
+    numbers = np.full((channels, blocks), 1 << (bits - 1), np.uint8)
+    if zeros is not None:
+        numbers = _unpacked(zeros.reshape(channels, -1), bits)[:, :blocks]
+    tensors = [_constant(build, np.ascontiguousarray(each.T), bits) for each in (weights, numbers)]
+    steps = build.constant(np.ascontiguousarray(scale.reshape(channels, blocks).T))
+    value = dequantised(build, tensors[0], steps, tensors[1], axis=0, block_size=block)
+    product = build.node("MatMul", a, value, result="" if bias else node.output[0])
+    if bias:
+        build.node("Add", product, bias, result=node.output[0])
+
+
+def _unpacked(rows: np.ndarray, bits: int) -> np.ndarray:
+    """Return the numbers of each row of bytes, the lowest bits first."""
+    if bits == 8:
+        return rows
+    return np.stack([rows & 15, rows >> 4], axis=-1).reshape(len(rows), -1)
+
+
+def _constant(build: NodeBuilder, numbers: np.ndarray, bits: int) -> str:
+    import ml_dtypes
+
+    return build.constant(numbers.astype(ml_dtypes.uint4) if bits == 4 else numbers)
+
+
+RULES: dict[str, Rule] = {
+    "DynamicQuantizeMatMul": _dynamic,
+    "MatMulIntegerToFloat": _to_float,
+    "MatMulNBits": _few_bits,
+    "QGemm": _gemm,
+}

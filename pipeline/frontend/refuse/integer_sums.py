@@ -1,0 +1,60 @@
+"""Refuse integer layers whose sums may leave int32: implementations would wrap, saturate or differ."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import ModelError
+from ..canonical.read_onnx import node_title
+from ..quantised.accumulator import LIMIT, filters_of, largest_sum, reach, unknown_filters
+from .known_values import KnownValues
+
+if TYPE_CHECKING:
+    import onnx
+
+#: places of x, its zero point, w, its zero point, and the bias
+_PLACES = {
+    "ConvInteger": (0, 2, 1, 3, None), "MatMulInteger": (0, 2, 1, 3, None),
+    "QLinearConv": (0, 2, 3, 5, 8), "QLinearMatMul": (0, 2, 3, 5, None),
+}  # fmt: skip
+
+
+def refuse_large_sum(node: onnx.NodeProto, known: KnownValues) -> None:
+    """Refuse a node of integer sums beyond int32, as far as its weights are known: raise ModelError."""
+    if node.op_type not in _PLACES:
+        return
+    names = [node.input[place] if place is not None and place < len(node.input) else "" for place in _PLACES[node.op_type]]
+    x, x_zero, w, w_zero, bias = names
+    shape = known.shape(w)
+    if shape is None or len(shape) < 2 or 0 in shape:
+        return
+    axis = 0 if "Conv" in node.op_type else len(shape) - 1
+    weights, zeros = known.value(w), _zeros(w_zero, known)
+    if weights is not None and zeros is not None and zeros.size in (1, shape[axis]) and (axis == 0 or len(shape) == 2):
+        filters = filters_of(weights, zeros, axis)
+    else:
+        filters = unknown_filters(_reach(w, w_zero, known), math.prod(shape[1:]) if axis == 0 else shape[-2])
+    most = largest_sum(_reach(x, x_zero, known), filters, known.value(bias))
+    if most >= LIMIT:
+        raise ModelError(
+            f"The {node_title(node)} may sum up to {most}, and its sums are int32: {LIMIT - 1} is the most.",
+            "Split the layer along its channels, or leave it in float32.",
+        )
+
+
+def _zeros(name: str, known: KnownValues) -> np.ndarray | None:
+    """Return the zero points, 0 without any, None for unknown ones."""
+    value = known.value(name) if name else np.zeros(1)
+    return value.astype(np.int64).ravel() if value is not None else None
+
+
+def _reach(name: str, zero: str, known: KnownValues) -> int:
+    from onnx import TensorProto
+
+    dtype = known.dtype(name) or known.dtype(zero)
+    word = "int8" if dtype == TensorProto.INT8 else "uint8"
+    zeros = _zeros(zero, known)
+    return reach(word, zeros.tolist()) if zeros is not None else (1 << 8) - 1

@@ -1,0 +1,150 @@
+"""Refuse scales and zero points of quantised nodes that mean nothing, or do not fit; and sums beyond int32."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import ModelError
+from ..canonical.node_builder import attributes_of
+from ..canonical.read_onnx import all_nodes, node_title
+from .integer_sums import refuse_large_sum
+from .known_values import KnownValues
+
+if TYPE_CHECKING:
+    import onnx
+
+_AGAIN = "Quantise the model again."
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """Places of a quantised tensor, its scale and zero point; `axis` is that of channels, None if it has none."""
+
+    tensor: str
+    scale: str = ""
+    zero: str = ""
+    axis: int | None = None
+    block: int = 0
+
+
+def refuse_wrong_quantisation(model: onnx.ModelProto) -> None:
+    """Refuse the first scale, zero point, axis or sum that is wrong as far as constants and types tell: raise ModelError."""
+    graph = KnownValues.of(model)
+    for node in all_nodes(model.graph):
+        if node.domain not in ("", "ai.onnx"):
+            continue
+        for operand in _operands(node):
+            _check_scale(node, operand, graph)
+            _check_zero(node, operand, graph)
+            _check_sizes(node, operand, graph)
+        refuse_large_sum(node, graph)
+
+
+def _operands(node: onnx.NodeProto) -> Iterator[_Operand]:
+    given = [*node.input, *[""] * (9 - len(node.input))]
+    if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+        attributes = attributes_of(node)
+        yield _Operand(given[0], given[1], given[2], attributes.get("axis", 1), attributes.get("block_size", 0))
+    elif node.op_type in ("QLinearConv", "QLinearMatMul"):
+        yield _Operand(*given[:3], axis=None if node.op_type == "QLinearConv" else -2)
+        yield _Operand(*given[3:6], axis=0 if node.op_type == "QLinearConv" else -1)
+        yield _Operand(node.output[0], *given[6:8])
+    elif node.op_type in ("ConvInteger", "MatMulInteger"):
+        yield _Operand(given[0], "", given[2], None if node.op_type == "ConvInteger" else -2)
+        yield _Operand(given[1], "", given[3], 0 if node.op_type == "ConvInteger" else -1)
+
+
+def _check_scale(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> None:
+    scale = graph.value(operand.scale)
+    if scale is None:
+        return
+    wide = scale.astype(np.float64).ravel()
+    wrong = np.flatnonzero(~(np.isfinite(wide) & (wide > 0)))
+    if wrong.size:
+        place = f"[{wrong[0]}]" if wide.size > 1 else ""
+        raise ModelError(
+            f"The scale '{operand.scale}'{place} of the {node_title(node)} is {wide[wrong[0]]:g}; a scale is a finite number "
+            "above 0.",
+            _AGAIN,
+        )
+
+
+def _check_zero(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> None:
+    from onnx import TensorProto
+
+    if not operand.zero:
+        return
+    own, of_tensor = graph.dtype(operand.zero), graph.dtype(operand.tensor)
+    if node.op_type == "QuantizeLinear":
+        of_tensor = 0  # its operand is float, its result takes the zero point's dtype
+    if own and of_tensor and own != of_tensor:
+        words = [TensorProto.DataType.Name(each).lower() for each in (own, of_tensor)]
+        raise ModelError(
+            f"The zero point '{operand.zero}' of the {node_title(node)} is {words[0]}, its tensor '{operand.tensor}' is "
+            f"{words[1]}.",
+            "Give the zero point the dtype of its tensor.",
+        )
+    tensor = graph.constants.get(operand.zero)
+    limits = _LIMITS.get(TensorProto.DataType.Name(own)) if own else None
+    if tensor is None:
+        return
+    outside = [each for each in tensor.int32_data if limits and not limits[0] <= each <= limits[1]]
+    if outside and limits:
+        raise ModelError(
+            f"The zero point '{operand.zero}' of the {node_title(node)} is {outside[0]}, outside of {limits[0]} to {limits[1]}.",
+            _AGAIN,
+        )
+    value = graph.value(operand.zero)
+    if own == TensorProto.INT32 and value is not None and value.any():
+        raise ModelError(
+            f"The zero point '{operand.zero}' of the {node_title(node)} is {value.ravel()[np.flatnonzero(value)[0]]}; of an int32 "
+            "tensor it is 0.",
+            _AGAIN,
+        )
+
+
+def _check_sizes(node: onnx.NodeProto, operand: _Operand, graph: KnownValues) -> None:
+    """Check that scale and zero point have one number, or one for each channel or block."""
+    of_scale, of_zero, shape = (graph.shape(name) for name in (operand.scale, operand.zero, operand.tensor))
+    if of_scale is not None and of_zero is not None and math.prod(of_scale) != math.prod(of_zero):
+        raise ModelError(
+            f"The {node_title(node)} has {math.prod(of_scale)} scales ('{operand.scale}') and {math.prod(of_zero)} zero points "
+            f"('{operand.zero}').",
+            "Give one zero point for each scale.",
+        )
+    for name, of_name in ((operand.scale, of_scale), (operand.zero, of_zero)):
+        if of_name is None or math.prod(of_name) == 1 or shape is None:
+            continue
+        axis, rank = operand.axis, len(shape)
+        expected: tuple[int, ...] | None = None
+        if axis is not None and -rank <= axis < rank:
+            blocks = math.ceil(shape[axis] / operand.block) if operand.block else shape[axis]
+            expected = (*shape[:axis], blocks, *shape[axis % rank + 1 :]) if operand.block else (blocks,)
+        fits = of_name == expected or (expected is not None and not operand.block and _one_per_row(node, of_name, shape, axis))
+        if not fits:
+            along = f"dimension {axis}" if axis is not None else "the whole"
+            raise ModelError(
+                f"'{name}' of the {node_title(node)} has shape {list(of_name)}, which does not fit {along} of '{operand.tensor}', "
+                f"shape {list(shape)}.",
+                "Give one number for each channel, and the axis of the channels.",
+            )
+
+
+def _one_per_row(node: onnx.NodeProto, found: tuple[int, ...], shape: tuple[int, ...], axis: int | None) -> bool:
+    """Tell whether a product's numbers have the tensor's rank, with 1 along the axis it sums."""
+    if "MatMul" not in node.op_type or axis is None:
+        return False
+    summed = -1 if axis == -2 else -2
+    place = summed % len(shape)
+    return found == (*shape[:place], 1, *shape[place + 1 :])
+
+
+_LIMITS = {
+    "INT4": (-8, 7), "UINT4": (0, 15), "INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-(1 << 15), (1 << 15) - 1),
+    "UINT16": (0, (1 << 16) - 1),
+}  # fmt: skip

@@ -1,0 +1,47 @@
+"""Tell whether every implementation computes a quantised model's integers alike, so that they have to be equal.
+
+Integer layers, quantisation, and float operators that IEEE 754 rounds correctly give the same numbers everywhere. A sum
+of floats in another order, or an approximated function, may round to the next integer: one unit apart is no error then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx
+
+_INTEGER_LAYERS = frozenset({"ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"})
+_QUANTISES = frozenset({"DynamicQuantizeLinear", "QuantizeLinear"})
+#: correctly rounded for each element, or no arithmetic at all
+_ELEMENTWISE = frozenset(
+    "Abs Add Cast Ceil Clip DequantizeLinear Div Floor Max Min Mul Neg PRelu LeakyRelu Relu Round Sqrt Sub Where".split()
+)
+_MOVES = frozenset(
+    """
+    Concat DepthToSpace Expand Flatten Gather GatherElements GatherND GlobalMaxPool Identity MaxPool Pad ReduceMax ReduceMin
+    Reshape Slice SpaceToDepth Split Squeeze Tile Transpose Unsqueeze
+    """.split()
+)
+
+
+def is_quantised(model: onnx.ModelProto) -> bool:
+    """Tell whether some layer computes on integers, or rounds to them."""
+    return any(node.op_type in _INTEGER_LAYERS | _QUANTISES for node in model.graph.node)
+
+
+def has_exact_integers(model: onnx.ModelProto) -> bool:
+    """Tell whether all numbers that `model` quantises are the same in every implementation.
+
+    Floats after the last quantisation do not count: they are compared as floats.
+    """
+    if not is_quantised(model):
+        return False
+    exact = _INTEGER_LAYERS | _QUANTISES | _ELEMENTWISE | _MOVES
+    quantised: set[str] = set()
+    for node in reversed(model.graph.node):  # from readers to makers: nodes are sorted
+        if node.op_type in _INTEGER_LAYERS | _QUANTISES or quantised.intersection(node.output):
+            if node.op_type not in exact:
+                return False
+            quantised.update(node.input)
+    return True
