@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class Legalize(ModulePass):
     name = "legalize"
-    summary = "lower each operator to a kernel call"
+    summary = "lower each operator to a kernel call, dequantising in the readers"
     levels = frozenset({Level.GRAPH})
 
     def apply(self, module: IRModule) -> IRModule:
@@ -21,6 +21,7 @@ class Legalize(ModulePass):
         from tvm import relax
         from tvm.relax.backend.cpu_generic import pipeline
 
+        from .inline_dequantisation import inline_dequantisation
         from .memoised_legalize import memoised_rules
         from .runtime_free import legalize_topk, serial_loops
 
@@ -29,7 +30,7 @@ class Legalize(ModulePass):
         with target:
             # The rules go first: dispatching would turn a TopK into a call of TVM's runtime.
             legal = tvm.transform.Sequential([rules, *pipeline.library_dispatch_passes(target)])(module)
-        return serial_loops(legal)
+        return inline_dequantisation(serial_loops(legal))
 
     def level_after(self, level: Level) -> Level:
         return Level.KERNELS

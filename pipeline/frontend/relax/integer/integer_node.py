@@ -13,6 +13,8 @@ from .sums import Requantisation, Sum, Window, convolution, product
 
 #: operators converted here: TVM lacks all but MatMulInteger, for which it copies both operands to int32
 INTEGER = frozenset({"ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"})
+#: TVM's OpPatternKind of reductions that take what follows them into their kernel; it knows those of floats only
+_OUT_FUSIBLE = 4
 _Inputs = Sequence["relax.Expr | None"]
 
 
@@ -40,7 +42,8 @@ def convert_integer(
     kernel: Callable[..., Any] = partial(product, form=form)
     if convolves:
         kernel = partial(convolution, form=form, window=_window(x, w, attributes))
-    return builder.emit(builder.call_te(kernel, *operands.given, primfunc_name_hint=op.lower()))
+    call = builder.call_te(kernel, *operands.given, primfunc_name_hint=op.lower(), primfunc_attrs={"op_pattern": _OUT_FUSIBLE})
+    return builder.emit(call)
 
 
 def _per_filter(w: relax.Expr) -> tuple[tuple[int, ...], tuple[int, ...]]:
