@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from passfit.targets import how_to_run
+from passfit.targets import Target, get_target, how_to_run
 
 from ..frontend.onnx_nodes import NodeCase
 from ..models import model_of, run
@@ -21,6 +21,8 @@ pytestmark = [
     pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3"),
 ]
 
+#: AArch64, ARMv7, RISC-V with and without vectors
+EMULATED = ("rpi4", "beaglebone", "visionfive2", "bpi-f3")
 #: name: x's shape, w's shape, attributes
 CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "1-d": ((2, 6, 23), (5, 6, 3), {"pads": [1, 1], "strides": [2]}),
@@ -133,10 +135,21 @@ def _cases() -> list[NodeCase]:
     return [*cases, _sums("2-d", "u8s8", True, "column"), _sums("matrices", "u8u8", True, "column"), _sums("matrices", "u8u8", True, "row")]
 
 
-@pytest.mark.parametrize("sequence", [("legalize", "fold-constant", "fuse-operators", "share")])
-def test_integer_nodes_compute_the_exact_numbers(sequence: tuple[str, ...], tmp_path: Path) -> None:
-    cases = _cases()
-    outcomes = compile_and_run(cases, sequence, tmp_path)
+def test_integer_nodes_compute_the_exact_numbers(tmp_path: Path) -> None:
+    check_exact(_cases(), HOST, tmp_path)
+
+
+@pytest.mark.parametrize("name", EMULATED)
+def test_every_target_computes_the_same_numbers(name: str, tmp_path: Path) -> None:
+    target = get_target(name)
+    if not how_to_run(target).command:
+        pytest.skip(how_to_run(target).how)
+    wanted = ("2-d", "depthwise", "grouped")
+    check_exact([_convolution(each, "u8s8") for each in wanted] + [_product("matrices", "s8s8", "column")], target, tmp_path)
+
+
+def check_exact(cases: list[NodeCase], target: Target, folder: Path) -> None:
+    outcomes = compile_and_run(cases, ("legalize", "fold-constant", "fuse-operators", "share"), folder, target)
     assert {case.name: str(outcomes[case.name])[:200] for case in cases if not is_exact(case, outcomes[case.name].outputs)} == {}
 
 
