@@ -97,7 +97,7 @@ class _Tile:
         self._conditions = [condition for leaf in _all(parts, _Leaf) for condition in leaf.conditions]
         first = {loop.loop_var: int64(0) for loop in around}
         self._extents = _extents(parts, buffer, first, self._inner)
-        self._accumulators = buffer_of("acc", self._extents, "float32")
+        self._accumulators = buffer_of("acc", self._extents, str(buffer.ty.dtype))
         self._body = tuple(_moved(part, buffer, self._accumulators, first) for part in parts)
 
     def nest(self, ranges: Mapping[Var, Range] = {}, values: Mapping[Var, Expr] = {}) -> Stmt:
@@ -142,7 +142,7 @@ class _Tile:
     def _tile(self, ranges: Mapping[Var, Range], values: Mapping[Var, Expr]) -> Stmt:
         analyzer = _knowing({**self._inner, **ranges})
         decided = [condition for condition in self._conditions if analyzer.can_prove(condition)]
-        own = buffer_of("acc", self._extents, "float32")
+        own = buffer_of("acc", self._extents, str(self._accumulators.ty.dtype))
         values = {**values, self._accumulators: own}
         body = sequence([_under(*_made(part, values, decided)) for part in self._body])
         region = [all_of(own)]

@@ -22,11 +22,13 @@ class Legalize(ModulePass):
         from tvm.relax.backend.cpu_generic import pipeline
 
         from .inline_dequantisation import inline_dequantisation
+        from .legalize_quantize import legalize_quantize
         from .memoised_legalize import memoised_rules
         from .runtime_free import legalize_topk, serial_loops
 
         target = tvm.target.Target(HOST)
-        rules = relax.transform.LegalizeOps({**memoised_rules(module), "relax.topk": legalize_topk})
+        memoised = memoised_rules(module, {"relax.quantize": legalize_quantize})
+        rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:
             # The rules go first: dispatching would turn a TopK into a call of TVM's runtime.
             legal = tvm.transform.Sequential([rules, *pipeline.library_dispatch_passes(target)])(module)
