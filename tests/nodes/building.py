@@ -57,10 +57,10 @@ def compile_and_run(
             outcomes[case.name] = Outcome(refusal=str(refusal))
         except Exception as error:  # one bug must not hide the others
             outcomes[case.name] = Outcome(failure=f"{type(error).__name__}: {error}")
-    return outcomes | _run(list(lowered.values()), workspace, folder, target)
+    return outcomes | run_lowered(list(lowered.values()), workspace, folder, target)
 
 
-def _run(lowered: list[tuple[NodeCase, Lowered]], workspace: int, folder: Path, target: Target) -> dict[str, Outcome]:
+def run_lowered(lowered: list[tuple[NodeCase, Lowered]], workspace: int, folder: Path, target: Target) -> dict[str, Outcome]:
     from passfit.codegen.objects import build_object
 
     merged = merge([part for _, part in lowered])
