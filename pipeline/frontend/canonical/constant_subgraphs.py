@@ -10,10 +10,15 @@ Judged node by node the slices would only add to W; judged whole, W is replaced 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import onnx_ir
+
+
+#: operators with results that the kernels reading them compute again: no constant grows for them
+DEQUANTISING = frozenset({"DequantizeLinear"})
 
 
 def nbytes(value: onnx_ir.Value) -> int:
@@ -50,7 +55,11 @@ def fitting_parts(graph: onnx_ir.Graph, growth: int) -> set[onnx_ir.Node]:
             parts[member] = number
         readers = {value: number if part in joined else part for value, part in readers.items()}
         readers |= {value: number for value in inputs if _is_constant(value) and nbytes(value) > growth}
-    return {node for nodes in members.values() if _grown(set(nodes)) <= growth for node in nodes}
+    return {node for nodes in members.values() if _grown(set(nodes)) <= _allowed(nodes, growth) for node in nodes}
+
+
+def _allowed(nodes: Iterable[onnx_ir.Node], growth: int) -> int:
+    return 0 if any(node.op_type in DEQUANTISING for node in nodes) else growth
 
 
 def _is_constant(value: onnx_ir.Value) -> bool:

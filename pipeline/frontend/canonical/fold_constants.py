@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from .constant_subgraphs import fitting_parts, nbytes
+from .constant_subgraphs import DEQUANTISING, fitting_parts, nbytes
 
 if TYPE_CHECKING:
     import onnx
@@ -100,10 +100,11 @@ def _clean(graph_model: onnx_ir.Model) -> bool:
 def _worth(node: onnx_ir.Node) -> bool:
     """Tell whether folding one node with constant inputs hardly grows the model.
 
-    Its results may outgrow the constants that vanish with it by `GROWTH` bytes.
+    Its results may outgrow the constants that vanish with it by `GROWTH` bytes; dequantised weights by none, as kernels
+    dequantise them where they read them.
     """
     freed = sum(v.const_value.nbytes for v in set(node.inputs) if v is not None and len(v.uses()) == 1)
-    return sum(map(nbytes, node.outputs)) - freed <= GROWTH
+    return sum(map(nbytes, node.outputs)) - freed <= (0 if node.op_type in DEQUANTISING else GROWTH)
 
 
 def _on_nothing(node: onnx_ir.Node) -> bool:
