@@ -12,8 +12,9 @@ from tvm.ir import IRModule
 from tvm.tirx import PrimFunc
 from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
+from .expand.pair_products import with_pair_products
+from .expand.separate_products import with_separate_products
 from .raw_pointers import raw_pointers
-from .separate_products import with_separate_products
 from .vector_math import ready_for_vectors, with_vector_math
 
 RAW, PACKED = "passfit", "passfit-packed"
@@ -60,7 +61,7 @@ def _vector_math(function: PrimFunc, _module: IRModule, _context: tvm.transform.
 
 @tirx.transform.prim_func_pass(opt_level=0)
 def _separate_products(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    return with_separate_products(function)
+    return with_separate_products(with_pair_products(function))
 
 
 def _raw() -> tuple[object, object, object]:

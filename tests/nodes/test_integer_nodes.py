@@ -36,11 +36,15 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]]
     "uneven-pads": ((1, 3, 9, 8), (4, 3, 3, 4), {"pads": [0, 1, 2, 3], "strides": [2, 1]}),
     "same-upper": ((1, 3, 10, 11), (4, 3, 3, 2), {"auto_pad": "SAME_UPPER", "strides": [2, 3]}),
     "same-lower": ((1, 3, 10, 11), (4, 3, 4, 2), {"auto_pad": "SAME_LOWER", "strides": [1, 2]}),
+    "strided-pairs": ((2, 6, 11, 13), (32, 6, 3, 3), {"strides": [2, 2], "dilations": [1, 2], "pads": [1, 2, 0, 1]}),
+    "long-pairs": ((1, 4, 100), (8, 4, 5), {"pads": [2, 2]}),
+    "deep-pairs": ((1, 96, 6, 19), (16, 96, 3, 3), {"pads": [1, 1, 1, 1]}),
     "whole": ((1, 5, 4, 4), (7, 5, 4, 4), {}),
 }
 #: name: a's shape, b's shape
 PRODUCTS = {
     "matrices": ((9, 33), (33, 12)),
+    "pairs": ((2, 13, 128), (128, 48)),
     "one-row": ((1, 64), (64, 40)),
     "batches": ((2, 3, 5, 8), (3, 8, 7)),
     "outer-of-one": ((4, 1, 5, 6), (1, 3, 6, 2)),

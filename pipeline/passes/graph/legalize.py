@@ -21,9 +21,9 @@ class Legalize(ModulePass):
         from tvm import relax
         from tvm.relax.backend.cpu_generic import pipeline
 
-        from .inline_dequantisation import inline_dequantisation
-        from .legalize_quantize import legalize_quantize
         from .memoised_legalize import memoised_rules
+        from .quantised.inline_dequantisation import inline_dequantisation
+        from .quantised.legalize_quantize import legalize_quantize
         from .runtime_free import legalize_topk, serial_loops
 
         target = tvm.target.Target(HOST)

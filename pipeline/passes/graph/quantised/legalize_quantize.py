@@ -12,7 +12,7 @@ from tvm.ir import Call, Expr
 from tvm.relax.transform.legalize_ops import qdq
 from tvm.relax.transform.legalize_ops.common import _try_convert_to_scalar_const
 
-from ...frontend.relax.integer.requantize import to_integer
+from ....frontend.relax.integer.requantize import to_integer
 
 
 def legalize_quantize(builder: relax.BlockBuilder, call: Call) -> relax.Expr:

@@ -19,11 +19,11 @@ from tvm.ir import GenericConst, GlobalVar, IRModule, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
 
-from ...program import DTYPE_BYTES
-from ...tir.expressions import is_costly
-from ...tir.index_grid import Unknown
-from ...tir.inlining import inlined
-from .bound_groups import group_function, is_plain_call
+from ....program import DTYPE_BYTES
+from ....tir.expressions import is_costly
+from ....tir.index_grid import Unknown
+from ....tir.inlining import inlined
+from ..bound_groups import group_function, is_plain_call
 
 #: TVM's OpPatternKind of reductions that take what follows them into their kernel
 OUT_FUSIBLE = 4
