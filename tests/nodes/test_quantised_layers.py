@@ -102,6 +102,12 @@ def test_results_are_those_of_the_float_layers(here: dict[str, Outcome]) -> None
     assert wrong == {}
 
 
+def test_layers_that_are_not_fused_give_the_same(here: dict[str, Outcome], tmp_path: Path) -> None:
+    cases = [_case(name, layers) for name, layers in LAYERS.items()]
+    outcomes = compile_and_run(cases, ("legalize",), tmp_path)
+    assert [case.name for case in cases if not is_exact(case, outcomes[case.name].outputs)] == []
+
+
 @pytest.mark.parametrize("name", EMULATED)
 def test_every_target_returns_the_same(name: str, here: dict[str, Outcome], tmp_path: Path) -> None:
     target = get_target(name)

@@ -1,8 +1,8 @@
-"""Round each product of its own in kernels with quantised results, so that every target gives the same.
+"""Round products on their own in kernels of quantised numbers, so that every target gives the same.
 
 LLVM joins a product and a sum into one instruction with one rounding where a target has it. A number between two steps
 of a quantised result then falls to one side or the other. No instruction takes in a product through a maximum: all
-finite products are larger than the one here.
+finite products are larger than the one here. In kernels with other results, that holds for dequantised numbers alone.
 """
 
 from __future__ import annotations
@@ -19,24 +19,35 @@ _OTHERS = (tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.Cast)
 
 
 def with_separate_products(kernel: PrimFunc) -> PrimFunc:
-    """Return a lowered, vectorised kernel without products to join; the same one if its results are not 8-bit."""
-    if not _is_quantising(kernel):
+    """Return a lowered, vectorised kernel without products to join; the same one if it has none of these."""
+    every = _is_quantising(kernel)
+    found: list[bool] = []
+    tvm_ffi.structural_walk(kernel.body, (tirx.Mul, lambda each: found.append(every or _is_dequantised(each))))
+    if not any(found):
         return kernel
+
+    def separate(product: tirx.Mul) -> Expr:
+        product = _joined(product)
+        dtype = str(product.ty.dtype)
+        if not dtype.startswith("float32") or not (every or _is_dequantised(product)):
+            return product
+        return tirx.max(product, tirx.const(_LEAST, dtype))
+
     return kernel.with_body(
-        tvm_ffi.structural_map(kernel.body, [(tirx.Mul, _separate), *((kind, _joined) for kind in _OTHERS[1:])])
+        tvm_ffi.structural_map(kernel.body, [(tirx.Mul, separate), *((kind, _joined) for kind in _OTHERS[1:])])
     )
+
+
+def _is_dequantised(product: tirx.Mul) -> bool:
+    """Tell whether a product is that of an integer made a float."""
+    factors = [each for each in (product.a, product.b) if isinstance(each, tirx.Cast)]
+    return any("int" in str(each.value.ty.dtype) for each in factors)
 
 
 def _is_quantising(kernel: PrimFunc) -> bool:
     stored: list[str] = []
     tvm_ffi.structural_walk(kernel.body, (BufferStore, lambda store: stored.append(str(store.value.ty.dtype))))
     return any(dtype.startswith(("int8", "uint8")) for dtype in stored)
-
-
-def _separate(product: tirx.Mul) -> Expr:
-    product = _joined(product)
-    dtype = str(product.ty.dtype)
-    return tirx.max(product, tirx.const(_LEAST, dtype)) if dtype.startswith("float32") else product
 
 
 def _joined(expr: Expr) -> Expr:
