@@ -12,6 +12,8 @@ from tvm.ir import IRModule
 from tvm.tirx import PrimFunc
 from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
+from .expand.pair_products import with_pair_products
+from .expand.separate_products import with_separate_products
 from .raw_pointers import raw_pointers
 from .vector_math import ready_for_vectors, with_vector_math
 
@@ -57,16 +59,21 @@ def _vector_math(function: PrimFunc, _module: IRModule, _context: tvm.transform.
     return with_vector_math(function)
 
 
+@tirx.transform.prim_func_pass(opt_level=0)
+def _separate_products(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
+    return with_separate_products(with_pair_products(function))
+
+
 def _raw() -> tuple[object, object, object]:
     _, on_host, on_device = get_tir_pipeline("default")
     passes = [_ready_for_vectors, *lowering_passes(), raw_pointers, tirx.transform.BF16StorageLegalize()]
-    return tvm.transform.Sequential(passes), lambda: tvm.transform.Sequential([_vector_math, on_host()]), on_device
+    return tvm.transform.Sequential(passes), lambda: tvm.transform.Sequential([_vector_math, _separate_products, on_host()]), on_device
 
 
 def _packed() -> tuple[object, object, object]:
     lower, on_host, on_device = get_tir_pipeline("default")
     lower = tvm.transform.Sequential([_ready_for_vectors, lower])
-    return lower, lambda: tvm.transform.Sequential([_vector_math, on_host()]), on_device
+    return lower, lambda: tvm.transform.Sequential([_vector_math, _separate_products, on_host()]), on_device
 
 
 register_tir_pipeline(RAW, _raw)

@@ -23,7 +23,8 @@ class Machine:
 
     `by_element` says that a vector is multiplied by an element of another, or by a scalar, as NEON and RISC-V do: a
     scalar needs no vector of its own. `joined` registers form one such vector if the processor joins them itself, so
-    that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster.
+    that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster. `pairs` says that one instruction adds up
+    the products of two pairs of int16 in each lane, as AVX2's vpmaddwd.
     """
 
     lanes: int = 8
@@ -32,6 +33,7 @@ class Machine:
     by_element: bool = False
     joined: int = 1
     compact: bool = False
+    pairs: bool = False
 
     def registers_of(self, lanes: int) -> int:
         """Count the vectors of `lanes` lanes at hand.

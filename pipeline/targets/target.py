@@ -21,6 +21,9 @@ _BALANCED_LEVELS = {"x86_64": 2}
 #: most threads: more than devices have cores
 MOST_THREADS = 64
 
+#: names of processors with AVX2, in words of LLVM
+_WITH_AVX2 = frozenset({"x86-64-v3", "x86-64-v4", "haswell", "skylake", "znver1", "znver2", "znver3", "znver4"})
+
 
 @dataclass(frozen=True)
 class Target:
@@ -53,7 +56,9 @@ class Target:
     @property
     def machine(self) -> Machine:
         """Return the processor as schedule rules see it."""
-        return replace(machine_of(self.architecture, self.features), threads=self.threads, compact=self.opt == "size")
+        pairs = self.architecture == "x86_64" and ("+avx2" in self.features or self.cpu in _WITH_AVX2)
+        found = machine_of(self.architecture, self.features)
+        return replace(found, threads=self.threads, compact=self.opt == "size", pairs=pairs)
 
     def with_threads(self, threads: int) -> Target:
         """Return the device with libraries run by `threads` threads.

@@ -14,7 +14,8 @@ from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
 from passfit.memory import plan_arena, validate_plan
 from passfit.passes.sequence.sequence import Sequence as PassSequence
-from passfit.targets import get_target
+from passfit.targets import Target, get_target
+from passfit.verify.runner import link
 
 from ..frontend.onnx_nodes import NodeCase
 from ..models import save
@@ -36,8 +37,10 @@ class Outcome:
     failure: str = ""
 
 
-def compile_and_run(cases: Iterable[NodeCase], passes: Sequence[str], folder: Path) -> dict[str, Outcome]:
-    """The outcome of each case by its name."""
+def compile_and_run(
+    cases: Iterable[NodeCase], passes: Sequence[str], folder: Path, target: Target = HOST
+) -> dict[str, Outcome]:
+    """The outcome of each case by its name; a foreign target's emulator runs it."""
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.passes.sequence.replay import replay
 
@@ -48,31 +51,35 @@ def compile_and_run(cases: Iterable[NodeCase], passes: Sequence[str], folder: Pa
     for case in cases:
         try:
             model = import_model(save(case.model, folder))
-            part, needed = replay(sequence, to_relax(model), model, case.name)
+            part, needed = replay(sequence, to_relax(model), model, case.name, target.machine)
             lowered[case.name], workspace = (case, part), max(workspace, needed)
         except ModelError as refusal:
             outcomes[case.name] = Outcome(refusal=str(refusal))
         except Exception as error:  # one bug must not hide the others
             outcomes[case.name] = Outcome(failure=f"{type(error).__name__}: {error}")
-    return outcomes | _run(list(lowered.values()), workspace, folder)
+    return outcomes | run_lowered(list(lowered.values()), workspace, folder, target)
 
 
-def _run(lowered: list[tuple[NodeCase, Lowered]], workspace: int, folder: Path) -> dict[str, Outcome]:
+def run_lowered(lowered: list[tuple[NodeCase, Lowered]], workspace: int, folder: Path, target: Target) -> dict[str, Outcome]:
     from passfit.codegen.objects import build_object
 
     merged = merge([part for _, part in lowered])
     program = merged.program
-    plan = plan_arena(program, HOST.alignment)
-    validate_plan(program, plan, HOST.alignment)
+    plan = plan_arena(program, target.alignment)
+    validate_plan(program, plan, target.alignment)
     kernels = folder / "kernels.o"
-    build_object({symbol(program.name, kernel): each for kernel, each in merged.kernels.items()}, HOST, kernels)
-    library = write_library(program.name, program, plan, workspace, merged.weights, [kernels], HOST, folder)
+    build_object({symbol(program.name, kernel): each for kernel, each in merged.kernels.items()}, target, kernels)
+    library = write_library(program.name, program, plan, workspace, merged.weights, [kernels], target, folder)
     inputs = {
         port_name(number, name): value
         for number, (case, _) in enumerate(lowered)
         for name, value in case.inputs.items()
     }
-    results = call(library, program, inputs)
+    if target is HOST:
+        results = call(library, program, inputs)
+    else:
+        (folder / "linked").mkdir()
+        _, (results,) = link(library, program, target, folder / "linked").run([inputs])
     return {
         case.name: Outcome(tuple(results[port_name(number, port.name)] for port in part.program.outputs))
         for number, (case, part) in enumerate(lowered)

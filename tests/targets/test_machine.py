@@ -11,7 +11,7 @@ from passfit.targets import Machine, get_target
 @pytest.mark.parametrize(
     ("name", "machine"),
     [
-        ("x86-64", Machine(8, 16)),
+        ("x86-64", Machine(8, 16, pairs=True)),
         ("rpi4", Machine(8, 16, by_element=True)),
         ("beaglebone", Machine(4, 16, by_element=True)),
         ("visionfive2", Machine(1, 20)),

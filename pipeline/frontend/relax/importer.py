@@ -16,6 +16,7 @@ from tvm.ir import GenericConst, IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from ..canonical.recurrent import RECURRENT
+from .integer.integer_node import INTEGER, convert_integer
 from .provenance import variable_name
 from .recurrent_node import convert_recurrent
 
@@ -50,7 +51,7 @@ class NodeImporter(ONNXGraphImporter):
 
     def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         """Pass over the operators converted here, which TVM does not know."""
-        others = onnx.GraphProto(node=[node for node in graph.node if node.op_type not in RECURRENT])
+        others = onnx.GraphProto(node=[node for node in graph.node if node.op_type not in RECURRENT | INTEGER])
         super()._check_for_unsupported_ops(others)
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
@@ -76,6 +77,8 @@ class NodeImporter(ONNXGraphImporter):
         if op_name in RECURRENT:
             assert self.node is not None
             return convert_recurrent(self.bb, op_name, inputs, attrs, self.node.output)
+        if op_name in INTEGER:
+            return convert_integer(self.bb, op_name, inputs, attrs)
         if op_name in _PAIRWISE:
             return self.bb.normalize(functools.reduce(_PAIRWISE[op_name], inputs))
         if op_name == "Clip" and len(inputs) > 1 and all(map(_is_bound, list(inputs)[1:])):

@@ -45,7 +45,7 @@ class LineBuffer(Plane):
 
     def lines_of(self, rows: int) -> Var:
         """Declare the line buffer for so many rows of the result."""
-        return buffer_of("lines", (self.count_of(rows), self.columns.stride, self.phase_width), "float32")
+        return buffer_of("lines", (self.count_of(rows), self.columns.stride, self.phase_width), str(self.data.ty.dtype))
 
     def count_of(self, rows: int) -> int:
         """Count the lines, halo included, for so many rows of the result."""
@@ -58,7 +58,7 @@ class LineBuffer(Plane):
         last = (self.width - 1) * self.columns.stride + (self.columns.taps - 1) * self.columns.step
         if self.padding is None:
             inside, first, end = None, 0, last + 1
-            zero: Expr = tirx.const(0, "float32")
+            zero: Expr = tirx.const(0, str(self.data.ty.dtype))
 
             def loaded(column: Expr) -> Expr:
                 return tirx.BufferLoad(self.data, [*map(self.outside, self.indices[:-2]), row, column])

@@ -32,22 +32,37 @@ _ENDS = 2
 
 
 def has_skippable_padding(block: SBlock, paddings: Sequence[SBlock]) -> bool:
-    """Tell whether all `paddings` can be skipped: each is a plain load or 0, and one factor of a summed product.
+    """Tell whether all `paddings` can be skipped: each is a load or 0, and one factor of a summed product.
 
-    Padding that computes values is better computed once, and copied.
+    The load may be converted, and less a zero point. Padding that computes more is better computed once, and copied.
     """
     total = block.body.value
     if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
         return not paddings
-    factors = [each for each in (total.b.a, total.b.b) if isinstance(each, TensorLoad)]
+    factors = [_unconverted(each) for each in (total.b.a, total.b.b)]
     for padding in paddings:
         value = padding.body.value
-        if not is_choice(value) or not isinstance(value.args[1], TensorLoad) or getattr(value.args[2], "value", 1) != 0:
+        if not is_choice(value) or not _is_centred(value.args[1]) or getattr(value.args[2], "value", 1) != 0:
             return False
         read = [load for load in loads(total) if load.source.same_as(padding.body.buffer)]
         if len(read) != 1 or not any(read[0].same_as(each) for each in factors):
             return False
     return True
+
+
+def _unconverted(expr: Expr) -> Expr:
+    """Return what an expression converts to another dtype."""
+    while isinstance(expr, tirx.Cast):
+        expr = expr.value
+    return expr
+
+
+def _is_centred(expr: Expr) -> bool:
+    """Tell whether an expression is a load, perhaps converted, perhaps less a constant."""
+    expr = _unconverted(expr)
+    if isinstance(expr, (tirx.Sub, tirx.Add)) and isinstance(expr.b, IntImm):
+        expr = _unconverted(expr.a)
+    return isinstance(expr, TensorLoad)
 
 
 def peel_loops(kernel: PrimFunc) -> PrimFunc:
@@ -97,7 +112,7 @@ class _Tile:
         self._conditions = [condition for leaf in _all(parts, _Leaf) for condition in leaf.conditions]
         first = {loop.loop_var: int64(0) for loop in around}
         self._extents = _extents(parts, buffer, first, self._inner)
-        self._accumulators = buffer_of("acc", self._extents, "float32")
+        self._accumulators = buffer_of("acc", self._extents, str(buffer.ty.dtype))
         self._body = tuple(_moved(part, buffer, self._accumulators, first) for part in parts)
 
     def nest(self, ranges: Mapping[Var, Range] = {}, values: Mapping[Var, Expr] = {}) -> Stmt:
@@ -142,7 +157,7 @@ class _Tile:
     def _tile(self, ranges: Mapping[Var, Range], values: Mapping[Var, Expr]) -> Stmt:
         analyzer = _knowing({**self._inner, **ranges})
         decided = [condition for condition in self._conditions if analyzer.can_prove(condition)]
-        own = buffer_of("acc", self._extents, "float32")
+        own = buffer_of("acc", self._extents, str(self._accumulators.ty.dtype))
         values = {**values, self._accumulators: own}
         body = sequence([_under(*_made(part, values, decided)) for part in self._body])
         region = [all_of(own)]
@@ -249,11 +264,19 @@ def _without_padding(store: BufferStore) -> tuple[BufferStore, list[Expr]]:
     if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
         return store, []
     factors = [total.b.a, total.b.b]
-    if not any(map(is_choice, factors)):
+    choices = [choice for choice in map(_unconverted, factors) if is_choice(choice)]
+    if not choices:
         return store, []
-    conditions = [each for factor in factors if is_choice(factor) for each in conjuncts(factor.args[0])]
-    one, other = (factor.args[1] if is_choice(factor) else factor for factor in factors)
+    conditions = [each for choice in choices for each in conjuncts(choice.args[0])]
+    one, other = map(_inside, factors)
     return BufferStore(store.buffer, total.a + one * other, store.indices), conditions
+
+
+def _inside(factor: Expr) -> Expr:
+    """Return a factor where it is no padding."""
+    if isinstance(factor, tirx.Cast):
+        return tirx.Cast(factor.ty.dtype, _inside(factor.value))
+    return factor.args[1] if is_choice(factor) else factor
 
 
 def _under(stmt: Stmt, conditions: Sequence[Expr], values: Mapping[Var, Expr]) -> Stmt:

@@ -17,6 +17,8 @@ from ...tir.loop_nests import blocks_of, simple
 
 #: largest number of taps of a window, since it is unrolled
 _MOST_TAPS = 64
+#: dtypes of sums and maxima with vectors on every target
+_DTYPES = ("float32", "int32", "int8", "uint8")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Walk:
 class Plane:
     """Match a kernel of optional padding, a window reduction, and an optional element-wise epilogue.
 
-    The windows slide along `y` and `x` of the result, `height` by `width`, for each value of the axes in `outer`; over
+    The windows slide along `y` and `x` of the result, `height` by `width`, of `dtype`, for each value of the axes in `outer`; over
     `data` at `indices`, of which the last two are by `rows` and `columns`. Raises Unknown for another kernel.
     """
 
@@ -47,8 +49,9 @@ class Plane:
         self.window, self.last = blocks[places[0]], blocks[-1] if len(blocks) > places[0] + 1 else None
         self.result = kernel.params[-1]
         store = self.window.body
-        if str(store.value.ty.dtype) != "float32" or str(store.buffer.ty.dtype) != "float32":
-            raise Unknown("the window is not float32")
+        self.dtype = str(store.buffer.ty.dtype)
+        if self.dtype not in _DTYPES or str(store.value.ty.dtype) != self.dtype:
+            raise Unknown(f"the window is {self.dtype}")
         axes = {axis.var: int(axis.dom.extent) for axis in self.window.iter_vars}
         written = [
             index if index in axes else plain for index, plain in zip(store.indices, simple(self.window, store.indices))

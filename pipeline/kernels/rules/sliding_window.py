@@ -22,6 +22,7 @@ from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
+from ...program import DTYPE_BYTES
 from ...targets import Machine
 from ...tir.expressions import loads, replaced, uses
 from ...tir.index_grid import Unknown
@@ -100,13 +101,13 @@ class _ByLines(LineBuffer):
             raise Unknown("the lines do not fit the plane")
         self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
         self.lines = self.lines_of(self.band)
-        self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), "float32")
+        self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), self.dtype)
 
     def _few_lines(self, most: int) -> Lines:
         """Choose lines with at most `most` accumulators and _LINES bytes of line buffer."""
         at_once = max(divisors(self.chunks, most if self.chunks <= most else most // 2))
         rows = min(most // at_once, self.height)
-        most = _LINES // (self.columns.stride * self.phase_width * 4)
+        most = _LINES // (self.columns.stride * self.phase_width * DTYPE_BYTES[str(self.data.ty.dtype)])
         band = next((count for count in range(self.height, 0, -1) if self.count_of(count) <= most), None)
         if band is None:
             raise Unknown("a line is too long for the line buffer")
@@ -226,7 +227,7 @@ class _ByLines(LineBuffer):
         """
         if self.last is None:
             return True
-        if str(self.last.body.value.ty.dtype) != "float32":
+        if str(self.last.body.value.ty.dtype) != self.dtype:
             return False
         column = self.last.iter_vars[-1].var
         read = [load for load in loads(self.last.body.value) if not load.source.same_as(self.window.body.buffer)]

@@ -27,6 +27,8 @@ from .tile_size import Rows, Tile, tiles
 _PADDED_LANES = 2.0
 #: a repacked weight is read in order; a strided one jumps from line to line
 _REPACK = 0.99
+#: dtypes of sums with as many lanes as a vector has floats
+_DTYPES = ("float32", "int32")
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Reduced:
 
 
 def best_tiling(reduced: Reduced) -> Tiling | None:
-    """Return the tiling of least estimated cycles; None for other than float32 reductions of that form."""
+    """Return the tiling of least estimated cycles; None for reductions of another form or dtype."""
     found = [group[0] for group in _by_lane(reduced)]
     return min(found, key=lambda candidate: candidate.cycles, default=None)
 
@@ -93,7 +95,7 @@ def _by_lane(reduced: Reduced) -> list[list[Tiling]]:
 def _operands(block: SBlock) -> tuple[Expr, Expr] | None:
     """Return the two factors of a summed product; for other reductions (a mean, a maximum) the term, and 1."""
     update = block.body
-    if block.init is None or not isinstance(update, BufferStore) or str(update.value.ty.dtype) != "float32":
+    if block.init is None or not isinstance(update, BufferStore) or str(update.value.ty.dtype) not in _DTYPES:
         return None
     total = update.value
     if type(total).__name__ not in ("Add", "Max", "Min"):
@@ -104,7 +106,7 @@ def _operands(block: SBlock) -> tuple[Expr, Expr] | None:
                 return None
             if type(total).__name__ == "Add" and type(term).__name__ == "Mul":
                 return term.a, term.b
-            return term, const(1.0, "float32")
+            return term, const(1, total.ty.dtype)
     return None
 
 
@@ -129,8 +131,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         repack, packed = None, _packed_width(vector, axes[lane])
         vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not has_condition(vector))
         if not vectors and extents[lane] > 1:
-            dimension = _repacked_dimension(vector, axes[lane], reduced.repackable)
-            repack = None if dimension is None else (vector, dimension)
+            repack = _repacked_load(vector, axes[lane], reduced.repackable)
         found = tiles(
             extents[lane],
             [tileable[n] for n in rows],
@@ -166,9 +167,10 @@ def _slides(operand: Expr, axis: Var) -> bool:
 
 def _packed_width(operand: Expr, lane: Var) -> int | None:
     """Return the block width along `lane` of an already repacked weight, or None: see Repack."""
-    if not isinstance(operand, TensorLoad) or len(operand.indices) < 2:
+    load = _moved_by(operand, lane)
+    if load is None or len(load.indices) < 2:
         return None
-    *others, last = operand.indices
+    *others, last = load.indices
     blocks = [index for index in others if isinstance(index, FloorDiv) and lane.same_as(index.a)]
     if len(blocks) != 1 or not isinstance(last, FloorMod) or not lane.same_as(last.a):
         return None
@@ -177,14 +179,21 @@ def _packed_width(operand: Expr, lane: Var) -> int | None:
     return int(last.b)
 
 
-def _repacked_dimension(operand: Expr, lane: Var, repackable: tuple[Var, ...]) -> int | None:
-    """Return the position of `lane` among the indices of a repackable weight, or None."""
-    if not isinstance(operand, TensorLoad) or not any(operand.source.same_as(each) for each in repackable):
+def _repacked_load(operand: Expr, lane: Var, repackable: tuple[Var, ...]) -> tuple[TensorLoad, int] | None:
+    """Return the load of a repackable weight in `operand`, and the position of `lane` among its indices, or None."""
+    load = _moved_by(operand, lane)
+    if load is None or not any(load.source.same_as(each) for each in repackable):
         return None
-    places = [number for number, index in enumerate(operand.indices) if uses(index, lane)]
-    if len(places) != 1 or not lane.same_as(operand.indices[places[0]]):
+    places = [number for number, index in enumerate(load.indices) if uses(index, lane)]
+    if len(places) != 1 or not lane.same_as(load.indices[places[0]]):
         return None
-    return places[0]
+    return load, places[0]
+
+
+def _moved_by(operand: Expr, lane: Var) -> TensorLoad | None:
+    """Return the one load that `lane` moves, perhaps converted to another dtype, or None."""
+    moved = [load for load in loads(operand) if uses(load, lane)]
+    return moved[0] if len(moved) == 1 else None
 
 
 def _elements(operand: Expr) -> int:

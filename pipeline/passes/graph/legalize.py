@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class Legalize(ModulePass):
     name = "legalize"
-    summary = "lower each operator to a kernel call"
+    summary = "lower each operator to a kernel call, dequantising in the readers"
     levels = frozenset({Level.GRAPH})
 
     def apply(self, module: IRModule) -> IRModule:
@@ -22,14 +22,17 @@ class Legalize(ModulePass):
         from tvm.relax.backend.cpu_generic import pipeline
 
         from .memoised_legalize import memoised_rules
+        from .quantised.inline_dequantisation import inline_dequantisation
+        from .quantised.legalize_quantize import legalize_quantize
         from .runtime_free import legalize_topk, serial_loops
 
         target = tvm.target.Target(HOST)
-        rules = relax.transform.LegalizeOps({**memoised_rules(module), "relax.topk": legalize_topk})
+        memoised = memoised_rules(module, {"relax.quantize": legalize_quantize})
+        rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:
             # The rules go first: dispatching would turn a TopK into a call of TVM's runtime.
             legal = tvm.transform.Sequential([rules, *pipeline.library_dispatch_passes(target)])(module)
-        return serial_loops(legal)
+        return inline_dequantisation(serial_loops(legal))
 
     def level_after(self, level: Level) -> Level:
         return Level.KERNELS

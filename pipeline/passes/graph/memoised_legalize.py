@@ -5,7 +5,7 @@ A rule sees the types of its operands, and values only of scalars: calls alike i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import tvm
@@ -48,25 +48,25 @@ class _MemoisedRule:
 _MADE: dict[tuple[object, ...], list[_MemoisedRule]] = {}
 
 
-def memoised_rules(module: IRModule) -> dict[str, Rule]:
-    """Return a memoising rule for each operator called by `main`, for LegalizeOps."""
+def memoised_rules(module: IRModule, own: Mapping[str, Rule] = {}) -> dict[str, Rule]:
+    """Return a memoising rule for each operator called by `main`, for LegalizeOps; `own` go before TVM's."""
     operators = {
         binding.value.op
         for block in module["main"].body.blocks
         for binding in block.bindings
         if isinstance(binding.value, relax.Call) and isinstance(binding.value.op, Op)
     }
-    rules = {str(each.name): each.get_attr("FLegalize") for each in operators}
-    return {name: _remembering(rule) for name, rule in rules.items() if rule and not name.startswith(_CURIOUS)}
+    rules = {str(each.name): own.get(str(each.name)) or each.get_attr("FLegalize") for each in operators}
+    return {name: _remembering(rule, name in own) for name, rule in rules.items() if rule and not name.startswith(_CURIOUS)}
 
 
-def _remembering(rule: Rule) -> Rule:
+def _remembering(rule: Rule, own: bool) -> Rule:
     def legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
         operands = [field for arg in call.args for field in _fields(arg)]
         if any(isinstance(each, relax.Var) and not _is_tensor(each) for each in operands):
             return rule(builder, call)
         seen = [each.ty if _is_tensor(each) else each for each in operands]
-        key = (str(call.op.name), *map(tvm_ffi.structural_hash, (call.attrs, *seen)))
+        key = (str(call.op.name), own, *map(tvm_ffi.structural_hash, (call.attrs, *seen)))
         alike = _MADE.setdefault(key, [])
         found = next((each for each in alike if each.is_of(call.attrs, seen)), None)
         if found is None:

@@ -77,7 +77,9 @@ def test_what_the_importer_does_not_take_is_named(tmp_path: Path) -> None:
 def test_the_operators_taken_are_known_to_tvm_or_converted_here() -> None:
     from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
-    assert set(_get_convert_map()) | RECURRENT >= OPERATORS
+    from passfit.frontend.relax.integer.integer_node import INTEGER
+
+    assert set(_get_convert_map()) | RECURRENT | INTEGER >= OPERATORS
 
 
 def test_a_refused_node_leaves_nothing_on_stderr(tmp_path, capfd):

@@ -1,0 +1,1 @@
+"""Expand operators and forms in lowered, vectorised kernels, before LLVM."""

@@ -1,0 +1,71 @@
+"""Round products on their own in kernels of quantised numbers, so that every target gives the same.
+
+LLVM joins a product and a sum into one instruction with one rounding where a target has it. A number between two steps
+of a quantised result then falls to one side or the other. No instruction takes in a product through a maximum: all
+finite products are larger than the one here. In kernels with other results, that holds for dequantised numbers alone.
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Expr
+from tvm.tirx import BufferStore, PrimFunc
+
+#: the least finite float32
+_LEAST = -3.4028234663852886e38
+#: operations that a product enters without being joined
+_OTHERS = (tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.Cast)
+
+
+def with_separate_products(kernel: PrimFunc) -> PrimFunc:
+    """Return a lowered, vectorised kernel without products to join; the same one if it has none of these."""
+    every = _is_quantising(kernel)
+    found: list[bool] = []
+    tvm_ffi.structural_walk(kernel.body, (tirx.Mul, lambda each: found.append(every or _is_dequantised(each))))
+    if not any(found):
+        return kernel
+
+    def separate(product: tirx.Mul) -> Expr:
+        product = _joined(product)
+        dtype = str(product.ty.dtype)
+        if not dtype.startswith("float32") or not (every or _is_dequantised(product)):
+            return product
+        return tirx.max(product, tirx.const(_LEAST, dtype))
+
+    return kernel.with_body(
+        tvm_ffi.structural_map(kernel.body, [(tirx.Mul, separate), *((kind, _joined) for kind in _OTHERS[1:])])
+    )
+
+
+def _is_dequantised(product: tirx.Mul) -> bool:
+    """Tell whether a product is that of an integer made a float."""
+    factors = [each for each in (product.a, product.b) if isinstance(each, tirx.Cast)]
+    return any("int" in str(each.value.ty.dtype) for each in factors)
+
+
+def _is_quantising(kernel: PrimFunc) -> bool:
+    stored: list[str] = []
+    tvm_ffi.structural_walk(kernel.body, (BufferStore, lambda store: stored.append(str(store.value.ty.dtype))))
+    return any(dtype.startswith(("int8", "uint8")) for dtype in stored)
+
+
+def _joined(expr: Expr) -> Expr:
+    """Return an operation on products as they were."""
+    if isinstance(expr, tirx.Cast):
+        value = _inner(expr.value)
+        return expr if value.same_as(expr.value) else tirx.Cast(expr.ty.dtype, value)
+    a, b = _inner(expr.a), _inner(expr.b)
+    return expr if a.same_as(expr.a) and b.same_as(expr.b) else type(expr)(a, b)
+
+
+def _inner(expr: Expr) -> Expr:
+    """Return the product within a maximum made here, else the expression."""
+    if isinstance(expr, tirx.Max) and isinstance(expr.a, tirx.Mul) and _is_least(expr.b):
+        return expr.a
+    return expr
+
+
+def _is_least(expr: Expr) -> bool:
+    expr = expr.value if isinstance(expr, tirx.Broadcast) else expr
+    return isinstance(expr, tirx.FloatImm) and float(expr.value) == _LEAST

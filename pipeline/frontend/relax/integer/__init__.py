@@ -1,0 +1,1 @@
+"""Compute quantised convolutions and products by integers: one kernel a node."""

@@ -1,0 +1,1 @@
+"""Legalize quantised graphs: dequantisation inside readers, quantisation without a library function."""

@@ -1,0 +1,136 @@
+"""Dequantise inside the kernels that read quantised numbers, so that no float copy of them exists.
+
+    int8 ─► dequantize ─► float32 ─► add        becomes        int8 ─► add, which dequantises each element it reads
+
+A number is dequantised again in each reader: it takes two operations, and a fourth of the memory. Weights stay as they
+are in the model, whatever moves them about before a kernel reads them. Form decides: a kernel of one block that makes a
+wider number of each 8-bit one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+
+import tvm_ffi
+from tvm import relax
+from tvm.ir import GenericConst, GlobalVar, IRModule, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, PrimFunc
+
+from ....program import DTYPE_BYTES
+from ....tir.expressions import is_costly
+from ....tir.index_grid import Unknown
+from ....tir.inlining import inlined
+from ..bound_groups import group_function, is_plain_call
+
+#: TVM's OpPatternKind of reductions that take what follows them into their kernel
+OUT_FUSIBLE = 4
+_NARROW = ("int8", "uint8")
+
+
+def inline_dequantisation(module: IRModule) -> IRModule:
+    """Fuse dequantising kernels, and those that grow constants, into all readers; `module` is legalised."""
+    repeated = _repeated(module)
+    if not repeated:
+        return module
+    patterns = relax.transform.AnnotateTIROpPattern()(module)
+    mutator = _Inliner(module, repeated)
+    main = module.get_global_var("main")
+    mutator.builder_.update_func(main, mutator.visit_expr(module["main"]))
+    fused = relax.transform.FuseTIR()(relax.transform.DeadCodeElimination()(mutator.builder_.get()))
+    for var, function in list(fused.functions.items()):
+        reader = mutator.made.get(str(var.name_hint))
+        if reader is not None and isinstance(function, PrimFunc):
+            fused.update_func(var, _simplified(function, patterns[reader]))
+    return fused
+
+
+def _repeated(module: IRModule) -> dict[Var, relax.VarBinding]:
+    """Collect the bindings to compute again in each reader."""
+    found: dict[Var, relax.VarBinding] = {}
+    constant: set[Var] = set()
+    for block in module["main"].body.blocks:
+        for binding in block.bindings:
+            if not is_plain_call(binding) or not isinstance(module[binding.value.args[0]], PrimFunc):
+                continue
+            kernel, operands = module[binding.value.args[0]], list(binding.value.args[1].fields)
+            moved = any(each in constant for each in operands) and _is_simple(kernel)
+            if not widens(kernel) and not moved:
+                continue
+            if all(isinstance(each, GenericConst) or each in constant for each in operands):
+                constant.add(binding.var)
+            elif moved and not widens(kernel):
+                continue
+            found[binding.var] = binding
+    return found
+
+
+def widens(kernel: PrimFunc) -> bool:
+    """Tell whether a kernel makes a wider number of each 8-bit one, and does no more."""
+    *operands, result = kernel.params
+    if not operands or not _is_simple(kernel):
+        return False
+    largest = max(operands, key=_elements)
+    narrow = str(largest.ty.dtype) in _NARROW and DTYPE_BYTES.get(str(result.ty.dtype), 0) > 1
+    return narrow and _elements(largest) == _elements(result) and _elements(result) > 1
+
+
+def _is_simple(kernel: PrimFunc) -> bool:
+    """Tell whether a kernel is one block that stores cheap values, and sums nothing."""
+    blocks: list[SBlock] = []
+    tvm_ffi.structural_walk(kernel.body, (SBlock, blocks.append))
+    inner = [block for block in blocks if block.name_hint != "root"]
+    return len(inner) == 1 and inner[0].init is None and isinstance(inner[0].body, BufferStore) and not is_costly(inner[0].body)
+
+
+def _elements(buffer: Var) -> int:
+    return math.prod(int(extent) for extent in buffer.ty.shape)
+
+
+def _simplified(kernel: PrimFunc, reader: PrimFunc) -> PrimFunc:
+    """Inline what a fused kernel computes first; keep the reader's pattern if results may be fused into it.
+
+    FuseOps finds that pattern only where operands are read as they are.
+    """
+    with suppress(Unknown):
+        kernel = inlined(kernel)
+    pattern = int(reader.attrs["op_pattern"])
+    return kernel.with_attr("op_pattern", pattern) if pattern == OUT_FUSIBLE else kernel
+
+
+@relax.expr_functor.mutator
+class _Inliner(relax.PyExprMutator):
+    """Replace calls of readers by calls of functions of them and what they read."""
+
+    def __init__(self, module: IRModule, repeated: Mapping[Var, relax.VarBinding]):
+        super().__init__(module)
+        self.module, self.repeated = module, repeated
+        self.made: dict[str, GlobalVar] = {}
+
+    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
+        if binding.var in self.repeated or not is_plain_call(binding):
+            super().visit_var_binding_(binding)
+            return
+        needed = self._needed(binding)
+        if not needed:
+            super().visit_var_binding_(binding)
+            return
+        function, operands = group_function([*needed, binding])
+        names = [str(each.value.args[0].name_hint) for each in (*needed, binding)]
+        callee = self.builder_.add_func(function, "_".join(dict.fromkeys(["fused", *names])))
+        self.made[str(callee.name_hint)] = binding.value.args[0]
+        call = relax.Call(callee, [self.visit_expr(each) for each in operands])
+        self.builder_.emit_normalized(relax.VarBinding(binding.var, self.builder_.normalize(call)))
+
+    def _needed(self, reader: relax.VarBinding) -> list[relax.VarBinding]:
+        """Return the repeated bindings that a reader needs, in order."""
+        wanted, left = set(), [each for each in reader.value.args[1].fields]
+        while left:
+            each = left.pop()
+            if each in self.repeated and each not in wanted:
+                wanted.add(each)
+                left.extend(self.repeated[each].value.args[1].fields)
+        return [binding for var, binding in self.repeated.items() if var in wanted]
+

@@ -1,0 +1,48 @@
+"""Test the sum of two products: one instruction for vectors of eight, the same numbers for single elements."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+import tvm
+from tvm import te
+from tvm.ir import IRModule
+from tvm.s_tir.schedule import Schedule
+
+from passfit.codegen.objects import build_module
+from passfit.targets import get_target, how_to_run
+from passfit.tir.pairs import pairs
+
+TARGET = get_target("x86-64")
+pytestmark = [
+    pytest.mark.tvm,
+    pytest.mark.skipif(not how_to_run(TARGET).native, reason="the host cannot run x86-64-v3"),
+]
+COUNT = 64
+
+
+def kernel(vectorized):
+    one, other = (te.placeholder((COUNT,), "int8", name) for name in ("one", "other"))
+    halves = te.placeholder((COUNT,), "int32", "halves")
+    result = te.compute((COUNT,), lambda i: pairs(one[i], other[i], halves[i]), "result")
+    schedule = Schedule(IRModule({"main": te.create_prim_func([one, other, halves, result])}))
+    if vectorized:
+        _, lanes = schedule.split(schedule.get_loops("result")[0], [None, 8])
+        schedule.vectorize(lanes)
+    return schedule.mod["main"]
+
+
+@pytest.mark.parametrize("vectorized, machine", [(False, TARGET.llvm_config()), (True, TARGET.llvm_config()), (True, {"kind": "llvm"})])
+def test_it_adds_up_two_products(vectorized, machine):
+    random = np.random.default_rng(0)
+    one, other = (random.integers(-128, 128, COUNT, np.int8) for _ in range(2))
+    low, high = (random.integers(-255, 256, COUNT).astype(np.int16) for _ in range(2))
+    one[:2], low[:2], high[:2] = -128, [-255, 255], [255, -255]
+    halves = (low.astype(np.int32) & 0xFFFF) | (high.astype(np.int32) << 16)
+    result = tvm.runtime.tensor(np.zeros(COUNT, "int32"))
+    compiled = build_module({"f": kernel(vectorized)}, machine)
+    compiled["f"](*map(tvm.runtime.tensor, (one, other, halves)), result)
+    expected = one.astype(np.int32) * low + other.astype(np.int32) * high
+    np.testing.assert_array_equal(result.numpy(), expected)
+    assert "vpmaddwd" in compiled.inspect_source("asm") or not vectorized or machine != TARGET.llvm_config()

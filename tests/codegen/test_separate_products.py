@@ -1,0 +1,47 @@
+"""Test that products of quantising kernels are rounded on their own, and that other kernels are left alone."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+import tvm
+from tvm import te, tirx
+
+from passfit.codegen.expand.separate_products import with_separate_products
+from passfit.codegen.objects import build_module
+from passfit.targets import get_target, how_to_run
+
+TARGET = get_target("x86-64")
+pytestmark = [
+    pytest.mark.tvm,
+    pytest.mark.skipif(not how_to_run(TARGET).native, reason="the host cannot run x86-64-v3"),
+]
+COUNT = 4096
+
+
+def kernel(dtype):
+    a, b = (te.placeholder((COUNT,), "float32", name) for name in "ab")
+
+    def element(i):
+        value = (a[i] * tirx.const(0.1, "float32") + b[i]) * tirx.const(1e7, "float32")
+        return tirx.max(tirx.min(value, 100.0), -100.0).astype(dtype)
+
+    return te.create_prim_func([a, b, te.compute((COUNT,), element, "result")])
+
+
+def test_a_product_is_rounded_before_it_is_added():
+    a = np.random.default_rng(0).uniform(-1, 1, COUNT).astype(np.float32)
+    b = -(a * np.float32(0.1))
+    result = tvm.runtime.tensor(np.zeros(COUNT, "int8"))
+    build_module({"f": kernel("int8")}, TARGET.llvm_config())["f"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), result)
+    assert not result.numpy().any()
+    # a target with an instruction for both finds what the product lost
+    floats = tvm.runtime.tensor(np.zeros(COUNT, "float32"))
+    build_module({"f": kernel("float32")}, TARGET.llvm_config())["f"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), floats)
+    assert floats.numpy().any()
+
+
+def test_a_kernel_of_floats_stays_the_same_object():
+    function = kernel("float32")
+    assert with_separate_products(function).same_as(function)
