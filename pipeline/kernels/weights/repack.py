@@ -17,25 +17,40 @@ from ...program import Program
 
 @dataclass(frozen=True)
 class Repack:
-    """Split dimension `dimension` of parameter `parameter` into blocks of `width`, which divides its extent."""
+    """Split dimension `dimension` of parameter `parameter` into blocks of `width`, which divides its extent.
+
+    With `lanes`, it is cut into vectors of `lanes` first, the last of which repeats elements of the one before, to end
+    at `extent` (see rules/overlap_vectors.py); `width` divides the elements of all vectors.
+    """
 
     parameter: int
     dimension: int
     width: int
+    lanes: int = 0
+    extent: int = 0
 
     def index_map(self, *indices):
         """Return the new indices of an element; for `Schedule.transform_layout`."""
         moved = indices[self.dimension]
+        if self.lanes:
+            # the elements after the last whole vector stand at its end
+            moved = moved + (moved // (self.extent // self.lanes * self.lanes)) * (-self.extent % self.lanes)
         rest = [*indices[: self.dimension], *indices[self.dimension + 1 :]]
         return [moved // self.width, *rest, moved % self.width]
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""
         rest = (*shape[: self.dimension], *shape[self.dimension + 1 :])
-        return (shape[self.dimension] // self.width, *rest, self.width)
+        extent = shape[self.dimension]
+        if self.lanes:
+            extent += -extent % self.lanes
+        return (extent // self.width, *rest, self.width)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         moved = np.moveaxis(array, self.dimension, 0)
+        if self.lanes:
+            first = np.minimum(np.arange(0, self.extent, self.lanes), self.extent - self.lanes)
+            moved = moved[(first[:, None] + np.arange(self.lanes)).ravel()]
         blocks = moved.reshape(moved.shape[0] // self.width, self.width, *moved.shape[1:])
         return np.ascontiguousarray(np.moveaxis(blocks, 1, -1))
 
