@@ -26,7 +26,7 @@ from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS, new_schedule, scheduled_kernel
 from ..weights.repack import Repack
 from .loop_peeling import has_skippable_padding, peel_loops
-from .overlap_vectors import Wide, widened
+from .axes.overlap_vectors import Wide, widened
 from .rule import RuleResult, Speed
 from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
 from .tile_roles import Parts, Place, parts_of
@@ -79,8 +79,9 @@ def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
     wide = _cheaper_wide(kernel, repackable, machine)
     for copy_late in (False, True):
         tiled = None if wide is None else tile_reduction(wide.kernel, repackable, machine, copy_late=copy_late)
-        if wide is not None and tiled is not None:
-            yield RuleResult(*wide.narrowed(tiled.kernel, tiled.repacks))
+        narrow = None if wide is None or tiled is None else wide.narrowed(tiled.kernel, tiled.repacks)
+        if narrow is not None:
+            yield RuleResult(*narrow)
     for copy_late in (False, True):
         tiled = tile_reduction(kernel, repackable, machine, copy_late=copy_late)
         if tiled is None:

@@ -20,7 +20,7 @@ class Repack:
     """Split dimension `dimension` of parameter `parameter` into blocks of `width`, which divides its extent.
 
     With `lanes`, it is cut into vectors of `lanes` first, the last of which repeats elements of the one before, to end
-    at `extent` (see rules/overlap_vectors.py); `width` divides the elements of all vectors.
+    at `extent` (see rules/axes/overlap_vectors.py); `width` divides the elements of all vectors.
     """
 
     parameter: int
@@ -120,7 +120,7 @@ def repack_by_number(
         return program, tuple(arrays)
     packed = [chosen[n].apply(array) if n in chosen else array for n, array in enumerate(arrays)]
     weights = tuple(
-        replace(weight, digest=hashlib.sha256(packed[n].tobytes()).hexdigest()) if n in chosen else weight
+        replace(weight, digest=hashlib.sha256(packed[n].tobytes()).hexdigest(), nbytes=packed[n].nbytes) if n in chosen else weight
         for n, weight in enumerate(program.weights)
     )
     tensors = tuple(

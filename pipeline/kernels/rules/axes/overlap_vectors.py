@@ -22,11 +22,11 @@ from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
 
-from ...targets import Machine
-from ...tir.expressions import loads, replaced, uses
-from ...tir.index_grid import Unknown
-from ...tir.loop_nests import all_of, axis_like, blocks_of, int64, kernel_of, nest_of, resized
-from ..weights.repack import Repack
+from ....targets import Machine
+from ....tir.expressions import loads, replaced, uses
+from ....tir.index_grid import Unknown
+from ....tir.loop_nests import all_of, axis_like, blocks_of, int64, kernel_of, nest_of, resized
+from ...weights.repack import Repack
 
 #: a buffer and a dimension of it
 _Dimension = tuple[Var, int]
@@ -49,9 +49,14 @@ class Wide:
         """Return elements computed ÷ elements wanted."""
         return -(-self.extent // self.lanes) * self.lanes / self.extent
 
-    def narrowed(self, scheduled: PrimFunc, repacks: Sequence[Repack]) -> tuple[PrimFunc, tuple[Repack, ...]]:
-        """Return the schedule of the wide kernel for the true shapes, and its repacks with their overlap."""
-        packed = {repack.parameter: repack for repack in repacks}
+    def narrowed(self, scheduled: PrimFunc, repacks: Sequence[Repack]) -> tuple[PrimFunc, tuple[Repack, ...]] | None:
+        """Return the schedule of the wide kernel for the true shapes, and its repacks with their overlap.
+
+        None if a weight that the axis walks was repacked along another dimension.
+        """
+        packed, walked = {repack.parameter: repack for repack in repacks}, dict(self.dimensions)
+        if any(walked.get(number, repack.dimension) != repack.dimension for number, repack in packed.items()):
+            return None
         made, places = {}, {}
         for number, dimension in self.dimensions:
             if number not in packed:
@@ -76,9 +81,8 @@ class Wide:
 
         body = tvm_ffi.structural_map(scheduled.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
         kernel = PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
-        walked = dict(self.dimensions)
         overlapping = tuple(
-            replace(repack, lanes=self.lanes, extent=self.extent) if walked.get(number) == repack.dimension else repack
+            replace(repack, lanes=self.lanes, extent=self.extent) if number in walked else repack
             for number, repack in packed.items()
         )
         return kernel, overlapping
