@@ -25,8 +25,9 @@ from ...targets import Machine
 from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS, new_schedule, scheduled_kernel
 from ..weights.repack import Repack
-from .loop_peeling import has_skippable_padding, peel_loops
 from .axes.overlap_vectors import Wide, widened
+from .axes.split_groups import split_groups
+from .loop_peeling import has_skippable_padding, peel_loops
 from .rule import RuleResult, Speed
 from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
 from .tile_roles import Parts, Place, parts_of
@@ -73,9 +74,16 @@ def tile_reduction(
 def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
     """Yield register tiles, with padding copied early, then late: a Rule.
 
-    Where it costs less, the last vectors of an axis overlap. Without vector lanes, sums along memory, which are vectors
+    Groups of filters get an axis of their own. Where it costs less, the last vectors of an axis overlap. Without vector lanes, sums along memory, which are vectors
     too, go first.
     """
+    grouped = split_groups(kernel)
+    if grouped is not None:
+        for result in register_tiles(grouped.kernel, repackable, machine):
+            joined = grouped.joined(result.kernel, result.repacks)
+            if joined is not None:
+                yield result._replace(kernel=joined[0], repacks=joined[1])
+        return
     wide = _cheaper_wide(kernel, repackable, machine)
     for copy_late in (False, True):
         tiled = None if wide is None else tile_reduction(wide.kernel, repackable, machine, copy_late=copy_late)

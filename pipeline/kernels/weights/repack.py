@@ -20,7 +20,8 @@ class Repack:
     """Split dimension `dimension` of parameter `parameter` into blocks of `width`, which divides its extent.
 
     With `lanes`, it is cut into vectors of `lanes` first, the last of which repeats elements of the one before, to end
-    at `extent` (see rules/axes/overlap_vectors.py); `width` divides the elements of all vectors.
+    at `extent` (see rules/axes/overlap_vectors.py); `width` divides the elements of all vectors. With `inner`, each
+    `inner` neighbours are a group, repacked alone (see rules/axes/split_groups.py).
     """
 
     parameter: int
@@ -28,9 +29,14 @@ class Repack:
     width: int
     lanes: int = 0
     extent: int = 0
+    inner: int = 0
 
     def index_map(self, *indices):
         """Return the new indices of an element; for `Schedule.transform_layout`."""
+        if self.inner:
+            at = self.dimension
+            group, place = indices[at] // self.inner, indices[at] % self.inner
+            return self._in_groups().index_map(*indices[:at], group, place, *indices[at + 1 :])
         moved = indices[self.dimension]
         if self.lanes:
             # the elements after the last whole vector stand at its end
@@ -40,6 +46,8 @@ class Repack:
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""
+        if self.inner:
+            return self._in_groups().shape(self._grouped(shape))
         rest = (*shape[: self.dimension], *shape[self.dimension + 1 :])
         extent = shape[self.dimension]
         if self.lanes:
@@ -47,12 +55,22 @@ class Repack:
         return (extent // self.width, *rest, self.width)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
+        if self.inner:
+            return self._in_groups().apply(array.reshape(self._grouped(array.shape)))
         moved = np.moveaxis(array, self.dimension, 0)
         if self.lanes:
             first = np.minimum(np.arange(0, self.extent, self.lanes), self.extent - self.lanes)
             moved = moved[(first[:, None] + np.arange(self.lanes)).ravel()]
         blocks = moved.reshape(moved.shape[0] // self.width, self.width, *moved.shape[1:])
         return np.ascontiguousarray(np.moveaxis(blocks, 1, -1))
+
+    def _in_groups(self) -> Repack:
+        """Return the repack of the parameter with an axis of groups before the dimension."""
+        return replace(self, dimension=self.dimension + 1, inner=0)
+
+    def _grouped(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        groups = shape[self.dimension] // self.inner
+        return (*shape[: self.dimension], groups, self.inner, *shape[self.dimension + 1 :])
 
 
 def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:
