@@ -41,10 +41,14 @@ class Tiling:
     cycles: float
     #: true if looping over lanes outside the rows moves less memory
     lanes_outermost: bool
+    #: extent of the lane axis if the repacked weight is one block of all of it
+    whole: int | None = None
 
     @property
     def packed(self) -> int:
         """Return the block width of the repacked weight."""
+        if self.whole is not None:
+            return self.whole
         return self.tile.width if self.tile.even else self.tile.lanes
 
     def turned(self) -> Tiling:

@@ -19,16 +19,12 @@ from ...program import Program
 class Repack:
     """Split dimension `dimension` of parameter `parameter` into blocks of `width`, which divides its extent.
 
-    With `lanes`, it is cut into vectors of `lanes` first, the last of which repeats elements of the one before, to end
-    at `extent` (see rules/axes/overlap_vectors.py); `width` divides the elements of all vectors. With `inner`, each
-    `inner` neighbours are a group, repacked alone (see rules/axes/split_groups.py).
+    With `inner`, each `inner` neighbours are a group, repacked alone (see rules/axes/split_groups.py).
     """
 
     parameter: int
     dimension: int
     width: int
-    lanes: int = 0
-    extent: int = 0
     inner: int = 0
 
     def index_map(self, *indices):
@@ -38,9 +34,6 @@ class Repack:
             group, place = indices[at] // self.inner, indices[at] % self.inner
             return self._in_groups().index_map(*indices[:at], group, place, *indices[at + 1 :])
         moved = indices[self.dimension]
-        if self.lanes:
-            # the elements after the last whole vector stand at its end
-            moved = moved + (moved // (self.extent // self.lanes * self.lanes)) * (-self.extent % self.lanes)
         rest = [*indices[: self.dimension], *indices[self.dimension + 1 :]]
         return [moved // self.width, *rest, moved % self.width]
 
@@ -49,18 +42,12 @@ class Repack:
         if self.inner:
             return self._in_groups().shape(self._grouped(shape))
         rest = (*shape[: self.dimension], *shape[self.dimension + 1 :])
-        extent = shape[self.dimension]
-        if self.lanes:
-            extent += -extent % self.lanes
-        return (extent // self.width, *rest, self.width)
+        return (shape[self.dimension] // self.width, *rest, self.width)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         if self.inner:
             return self._in_groups().apply(array.reshape(self._grouped(array.shape)))
         moved = np.moveaxis(array, self.dimension, 0)
-        if self.lanes:
-            first = np.minimum(np.arange(0, self.extent, self.lanes), self.extent - self.lanes)
-            moved = moved[(first[:, None] + np.arange(self.lanes)).ravel()]
         blocks = moved.reshape(moved.shape[0] // self.width, self.width, *moved.shape[1:])
         return np.ascontiguousarray(np.moveaxis(blocks, 1, -1))
 
@@ -138,7 +125,7 @@ def repack_by_number(
         return program, tuple(arrays)
     packed = [chosen[n].apply(array) if n in chosen else array for n, array in enumerate(arrays)]
     weights = tuple(
-        replace(weight, digest=hashlib.sha256(packed[n].tobytes()).hexdigest(), nbytes=packed[n].nbytes) if n in chosen else weight
+        replace(weight, digest=hashlib.sha256(packed[n].tobytes()).hexdigest()) if n in chosen else weight
         for n, weight in enumerate(program.weights)
     )
     tensors = tuple(

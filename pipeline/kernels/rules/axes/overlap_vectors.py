@@ -6,7 +6,7 @@
         n = min(8 v, 189) + lane                    the last vector starts at 189, and computes 3 results again
         y[n] = Σ a[k] · b[k, n]
 
-Nothing is read or written past the end of a tensor. A repacked weight repeats the overlap (see weights/repack.py).
+Nothing is read or written past the end of a tensor. A weight is repacked with the whole axis last, and grows by nothing.
 Results that an operand of the same size might share memory with are left alone: they are written twice.
 """
 
@@ -27,6 +27,7 @@ from ....tir.expressions import loads, replaced, uses
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import all_of, axis_like, blocks_of, int64, kernel_of, nest_of, resized
 from ...weights.repack import Repack
+from ..tile_candidates import Reduced, Tiling, best_tiling
 
 #: a buffer and a dimension of it
 _Dimension = tuple[Var, int]
@@ -45,23 +46,29 @@ class Wide:
     dimensions: tuple[tuple[int, int], ...]
 
     @property
-    def waste(self) -> float:
-        """Return elements computed ÷ elements wanted."""
-        return -(-self.extent // self.lanes) * self.lanes / self.extent
+    def rounded(self) -> int:
+        """Return the extent of the axis in whole vectors."""
+        return self.extent + -self.extent % self.lanes
+
+    def best(self, reduced: Reduced) -> Tiling | None:
+        """Return the best tiling; it repacks weights with all of the axis side by side."""
+        found = best_tiling(reduced)
+        return None if found is None else replace(found, whole=self.rounded)
 
     def narrowed(self, scheduled: PrimFunc, repacks: Sequence[Repack]) -> tuple[PrimFunc, tuple[Repack, ...]] | None:
-        """Return the schedule of the wide kernel for the true shapes, and its repacks with their overlap.
+        """Return the schedule of the wide kernel for the true shapes, and its repacks.
 
         None if a weight that the axis walks was repacked along another dimension.
         """
-        packed, walked = {repack.parameter: repack for repack in repacks}, dict(self.dimensions)
-        if any(walked.get(number, repack.dimension) != repack.dimension for number, repack in packed.items()):
-            return None
-        made, places = {}, {}
+        packed, made, places = {repack.parameter: repack for repack in repacks}, {}, {}
         for number, dimension in self.dimensions:
-            if number not in packed:
-                param = scheduled.params[number]
-                made[param], places[param] = resized(param, dimension, self.extent), dimension
+            param, repack = scheduled.params[number], packed.get(number)
+            if repack is not None:
+                if repack.dimension != dimension or repack.width != self.rounded:
+                    return None
+                packed[number] = replace(repack, width=self.extent)
+                dimension = len(param.ty.shape) - 1
+            made[param], places[param] = resized(param, dimension, self.extent), dimension
 
         def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
             return [self._place(index) if n == places[buffer] else index for n, index in enumerate(indices)]
@@ -81,11 +88,7 @@ class Wide:
 
         body = tvm_ffi.structural_map(scheduled.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
         kernel = PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
-        overlapping = tuple(
-            replace(repack, lanes=self.lanes, extent=self.extent) if number in walked else repack
-            for number, repack in packed.items()
-        )
-        return kernel, overlapping
+        return kernel, tuple(packed.values())
 
     def _place(self, index: Expr) -> Expr:
         """Return the element at a wide index: the last vector starts `lanes` before the end."""
