@@ -13,7 +13,7 @@ from passfit.targets import Target
 from passfit.targets.toolchain import zig_cc
 
 #: bytes read again and again: of the two nearest caches, the last one, and memory
-SIZES = (16 << 10, 256 << 10, 4 << 20, 256 << 20)
+SIZES = (16 << 10, 512 << 10, 16 << 20, 256 << 20)
 #: seconds a measurement takes, in turns of which the best counts
 _TURNS, _SECONDS = 5, 0.05
 _SOURCE = """
@@ -73,7 +73,7 @@ def measure_peak(target: Target) -> Peak:
     rates = {}
     for size in SIZES:
         data = (ctypes.c_float * (size // 4))()
-        times = max(1, (32 << 20) // size)
+        times = max(1, (64 << 20) // size)
         rates[size] = size * times / _least(lambda: library.reads(data, ctypes.c_long(size // 4), ctypes.c_long(times)))
     return Peak(flops, rates)
 

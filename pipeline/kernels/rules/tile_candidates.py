@@ -28,6 +28,9 @@ _PADDED_LANES = 2.0
 #: a repacked weight is read in order; a strided one jumps from line to line
 _REPACK = 0.99
 
+#: bytes from line to line of a weight from which on repacking pays: each step is in another page, of the same cache set
+_PAGE = 4096
+
 
 @dataclass(frozen=True)
 class Tiling:
@@ -132,7 +135,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             continue
         repack, packed = None, _packed_width(vector, axes[lane])
         vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not has_condition(vector))
-        if not vectors and extents[lane] > 1:
+        if extents[lane] > 1 and (not vectors or _is_far(vector, axes[lane])):
             dimension = _repacked_dimension(vector, axes[lane], reduced.repackable)
             repack = None if dimension is None else (vector, dimension)
         found = tiles(
@@ -157,6 +160,13 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             outermost = moved[0] * row_tiles > moved[1] * lane_tiles
             group.append(Tiling(lane, rows, tile, wanted, cycles, outermost))
         yield group
+
+
+def _is_far(operand: Expr, lane: Var) -> bool:
+    """Tell whether steps through a contiguous weight leave a page, so that each meets the same lines of a cache."""
+    if not isinstance(operand, TensorLoad) or not lane.same_as(operand.indices[-1]) or len(operand.indices) < 2:
+        return False
+    return int(operand.source.ty.shape[-1]) * 4 >= _PAGE
 
 
 def _reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:

@@ -154,9 +154,9 @@ def _used_as_value(blocks: Sequence[SBlock], axes: set[Var]) -> bool:
 
 
 def _may_share(kernel: PrimFunc, blocks: Sequence[SBlock]) -> bool:
-    """Tell whether the result's last step reads an operand of the result's size."""
+    """Tell whether the result's last step, if no reduction, reads an operand of the result's size."""
     *operands, result = kernel.params
-    last = [store for block in blocks for store in _stores(block) if store.buffer.same_as(result)]
+    last = [block.body for block in blocks if block.init is None and block.body.buffer.same_as(result)]
     read = [load.source for store in last for load in loads(store.value)]
     size = prod(map(int, result.ty.shape))
     same = [each for each in operands if prod(map(int, each.ty.shape)) == size]
