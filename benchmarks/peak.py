@@ -72,9 +72,9 @@ def measure_peak(target: Target) -> Peak:
     flops = count * 12 * lanes * 2 / _least(lambda: library.products(ctypes.c_long(count)))
     rates = {}
     for size in SIZES:
-        data = (ctypes.c_float * (size // 4))()
         times = max(1, (64 << 20) // size)
-        rates[size] = size * times / _least(lambda: library.reads(data, ctypes.c_long(size // 4), ctypes.c_long(times)))
+        arguments = (ctypes.c_float * (size // 4))(), ctypes.c_long(size // 4), ctypes.c_long(times)
+        rates[size] = size * times / _least(lambda arguments=arguments: library.reads(*arguments))
     return Peak(flops, rates)
 
 

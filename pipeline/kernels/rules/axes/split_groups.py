@@ -20,7 +20,17 @@ from tvm.tirx import BufferStore, FloorDiv, IntImm, PrimFunc
 
 from ....tir.expressions import loads, parts, replaced
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import all_of, analyzer_of, axis_like, blocks_of, int64, kernel_of, nest_of, reshaped, simplified
+from ....tir.loop_nests import (
+    all_of,
+    analyzer_of,
+    axis_like,
+    blocks_of,
+    int64,
+    kernel_of,
+    nest_of,
+    reshaped,
+    simplified,
+)
 from ...weights.repack import Repack
 
 
@@ -90,9 +100,9 @@ def _grouped_axis(block: SBlock) -> tuple[Var, int, int] | None:
     for number, index in enumerate(block.body.indices):
         for load in loads(block.body.value):
             for quotient in _quotients(load.indices):
-                if quotient.a.same_as(index) and isinstance(quotient.b, IntImm) and int(quotient.b) > 1:
-                    if int(block.body.buffer.ty.shape[number]) % int(quotient.b) == 0:
-                        return block.body.buffer, number, int(quotient.b)
+                inner = int(quotient.b) if quotient.a.same_as(index) and isinstance(quotient.b, IntImm) else 1
+                if inner > 1 and int(block.body.buffer.ty.shape[number]) % inner == 0:
+                    return block.body.buffer, number, inner
     return None
 
 
