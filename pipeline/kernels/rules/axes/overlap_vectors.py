@@ -106,11 +106,14 @@ def widened(kernel: PrimFunc, machine: Machine) -> Iterator[Wide]:
         blocks = blocks_of(kernel)
     except Unknown:
         return
-    result = kernel.params[-1]
+    written = [param for param in kernel.params if any(block.body.buffer.same_as(param) for block in blocks)]
+    if len(written) != 1:
+        return
+    (result,) = written
     for dimension, extent in enumerate(map(int, result.ty.shape)):
         if extent > machine.lanes and extent % machine.lanes:
             found = _walked(blocks, result, dimension, extent)
-            if found is not None and not _may_share(kernel, blocks):
+            if found is not None and not _may_share(kernel, blocks, result):
                 yield _wide(kernel, blocks, found, extent, machine.lanes)
 
 
@@ -153,14 +156,13 @@ def _used_as_value(blocks: Sequence[SBlock], axes: set[Var]) -> bool:
     return any(uses(value, axis) for value in bare for axis in axes)
 
 
-def _may_share(kernel: PrimFunc, blocks: Sequence[SBlock]) -> bool:
-    """Tell whether the result's last step, if no reduction, reads an operand of the result's size."""
-    *operands, result = kernel.params
-    last = [block.body for block in blocks if block.init is None and block.body.buffer.same_as(result)]
-    read = [load.source for store in last for load in loads(store.value)]
+def _may_share(kernel: PrimFunc, blocks: Sequence[SBlock], result: Var) -> bool:
+    """Tell whether anything but a reduction reads an operand of the result's size."""
+    read = [load.source for block in blocks if block.init is None for load in loads(block.body.value)]
     size = prod(map(int, result.ty.shape))
-    same = [each for each in operands if prod(map(int, each.ty.shape)) == size]
-    return any(source.same_as(each) for source in read for each in same)
+    return any(
+        source.same_as(param) and prod(map(int, source.ty.shape)) == size for source in read for param in kernel.params
+    )
 
 
 def _wide(kernel: PrimFunc, blocks: Sequence[SBlock], found: set[_Dimension], extent: int, lanes: int) -> Wide:
