@@ -157,8 +157,14 @@ def _used_as_value(blocks: Sequence[SBlock], axes: set[Var]) -> bool:
 
 
 def _may_share(kernel: PrimFunc, blocks: Sequence[SBlock], result: Var) -> bool:
-    """Tell whether anything but a reduction reads an operand of the result's size."""
-    read = [load.source for block in blocks if block.init is None for load in loads(block.body.value)]
+    """Tell whether the result depends on an operand of its size other than through a reduction."""
+    steps = [block.body for block in blocks if block.init is None]
+    reached, read = [result], []
+    while reached:
+        buffer = reached.pop()
+        found = [load.source for store in steps if store.buffer.same_as(buffer) for load in loads(store.value)]
+        read += found
+        reached += [source for source in found if not source.same_as(buffer)]
     size = prod(map(int, result.ty.shape))
     return any(
         source.same_as(param) and prod(map(int, source.ty.shape)) == size for source in read for param in kernel.params
