@@ -30,14 +30,14 @@ def beside_onnxruntime(model: Model, folders: Mapping[str, Path]) -> dict[str, l
     return turn_by_turn({**_sessions(model, next(iter(folders.values()))), **libraries})
 
 
-def turn_by_turn(runs: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
-    """Return the median milliseconds of each run in each of TURNS turns."""
+def turn_by_turn(runs: Mapping[str, Callable[[], object]], seconds: float | None = None) -> dict[str, list[float]]:
+    """Return the median milliseconds of each run in each of TURNS turns, of `seconds` each; default: SECONDS."""
     for run in runs.values():
         run()
     found: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(TURNS):
         for name, run in runs.items():
-            found[name].append(round(_median(run), 6))
+            found[name].append(round(_median(run, seconds or SECONDS), 6))
     return found
 
 
@@ -46,9 +46,9 @@ def fastest(turns: Mapping[str, list[float]]) -> float:
     return min(min(turns[name]) for name in ("shipped", "imported") if name in turns)
 
 
-def _median(run: Callable[[], object]) -> float:
+def _median(run: Callable[[], object], seconds: float) -> float:
     times: list[int] = []
-    end = time.perf_counter() + SECONDS
+    end = time.perf_counter() + seconds
     while len(times) < LEAST or (len(times) < MOST and time.perf_counter() < end):
         started = time.perf_counter_ns()
         run()

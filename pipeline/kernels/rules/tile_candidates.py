@@ -29,6 +29,8 @@ _PADDED_LANES = 2.0
 _REPACK = 0.99
 #: dtypes of sums with as many lanes as a vector has floats
 _DTYPES = ("float32", "int32")
+#: bytes from line to line of a weight from which on repacking pays: each step is in another page, of the same cache set
+_PAGE = 4096
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,14 @@ class Tiling:
     cycles: float
     #: true if looping over lanes outside the rows moves less memory
     lanes_outermost: bool
+    #: extent of the lane axis if the repacked weight is one block of all of it
+    whole: int | None = None
 
     @property
     def packed(self) -> int:
         """Return the block width of the repacked weight."""
+        if self.whole is not None:
+            return self.whole
         return self.tile.width if self.tile.even else self.tile.lanes
 
     def turned(self) -> Tiling:
@@ -130,7 +136,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             continue
         repack, packed = None, _packed_width(vector, axes[lane])
         vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not has_condition(vector))
-        if not vectors and extents[lane] > 1:
+        if extents[lane] > 1 and (not vectors or _is_far(vector, axes[lane])):
             repack = _repacked_load(vector, axes[lane], reduced.repackable)
         found = tiles(
             extents[lane],
@@ -154,6 +160,13 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             outermost = moved[0] * row_tiles > moved[1] * lane_tiles
             group.append(Tiling(lane, rows, tile, wanted, cycles, outermost))
         yield group
+
+
+def _is_far(operand: Expr, lane: Var) -> bool:
+    """Tell whether steps through a contiguous weight leave a page, so that each meets the same lines of a cache."""
+    if not isinstance(operand, TensorLoad) or not lane.same_as(operand.indices[-1]) or len(operand.indices) < 2:
+        return False
+    return int(operand.source.ty.shape[-1]) * 4 >= _PAGE
 
 
 def _reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:

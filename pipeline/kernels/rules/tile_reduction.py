@@ -25,6 +25,8 @@ from ...targets import Machine
 from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS, new_schedule, scheduled_kernel
 from ..weights.repack import Repack
+from .axes.overlap_vectors import Wide, widened
+from .axes.split_groups import split_groups
 from .loop_peeling import has_skippable_padding, peel_loops
 from .rule import RuleResult, Speed
 from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
@@ -72,8 +74,22 @@ def tile_reduction(
 def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
     """Yield register tiles, with padding copied early, then late: a Rule.
 
-    Without vector lanes, sums along memory, which are vectors too, go first.
+    Groups of filters get an axis of their own. Where it costs less, the last vectors of an axis overlap. Without vector lanes, sums along memory, which are vectors
+    too, go first.
     """
+    grouped = split_groups(kernel)
+    if grouped is not None:
+        for result in register_tiles(grouped.kernel, repackable, machine):
+            joined = grouped.joined(result.kernel, result.repacks)
+            if joined is not None:
+                yield result._replace(kernel=joined[0], repacks=joined[1])
+        return
+    wide = _cheaper_wide(kernel, repackable, machine)
+    for copy_late in (False, True):
+        tiled = None if wide is None else tile_reduction(wide.kernel, repackable, machine, copy_late=copy_late, choose=wide.best)
+        narrow = None if wide is None or tiled is None else wide.narrowed(tiled.kernel, tiled.repacks)
+        if narrow is not None:
+            yield RuleResult(*narrow)
     for copy_late in (False, True):
         tiled = tile_reduction(kernel, repackable, machine, copy_late=copy_late)
         if tiled is None:
@@ -81,6 +97,29 @@ def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
         if tiled.lanes == 1:
             yield from vector_sums(kernel, repackable, machine)
         yield RuleResult(tiled.kernel, tiled.repacks, speed=Speed.FAST if tiled.lanes > 1 else Speed.LANES)
+
+
+def _cheaper_wide(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Wide | None:
+    """Return the widened kernel whose whole vectors cost less than the best tiles of `kernel`, if any."""
+    found: list[tuple[float, Wide]] = []
+    for wide in widened(kernel, machine):
+        cycles = _least_cycles(wide.kernel, repackable, machine)
+        if cycles is not None:
+            found.append((cycles * wide.rounded / wide.extent, wide))
+    if not found:
+        return None
+    least, best = min(found, key=lambda each: each[0])
+    plain = _least_cycles(kernel, repackable, machine)
+    return best if plain is None or least < plain else None
+
+
+def _least_cycles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> float | None:
+    try:
+        parts = _parts(new_schedule(kernel), kernel, repackable, machine, True)
+    except REFUSALS:
+        return None
+    tiling = None if parts is None else best_tiling(parts.reduced)
+    return None if tiling is None else tiling.cycles
 
 
 def tiling_variants(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> tuple[list[Tiling], bool]:

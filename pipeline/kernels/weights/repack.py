@@ -17,27 +17,47 @@ from ...program import Program
 
 @dataclass(frozen=True)
 class Repack:
-    """Split dimension `dimension` of parameter `parameter` into blocks of `width`, which divides its extent."""
+    """Split dimension `dimension` of parameter `parameter` into blocks of `width`, which divides its extent.
+
+    With `inner`, each `inner` neighbours are a group, repacked alone (see rules/axes/split_groups.py).
+    """
 
     parameter: int
     dimension: int
     width: int
+    inner: int = 0
 
     def index_map(self, *indices):
         """Return the new indices of an element; for `Schedule.transform_layout`."""
+        if self.inner:
+            at = self.dimension
+            group, place = indices[at] // self.inner, indices[at] % self.inner
+            return self._in_groups().index_map(*indices[:at], group, place, *indices[at + 1 :])
         moved = indices[self.dimension]
         rest = [*indices[: self.dimension], *indices[self.dimension + 1 :]]
         return [moved // self.width, *rest, moved % self.width]
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""
+        if self.inner:
+            return self._in_groups().shape(self._grouped(shape))
         rest = (*shape[: self.dimension], *shape[self.dimension + 1 :])
         return (shape[self.dimension] // self.width, *rest, self.width)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
+        if self.inner:
+            return self._in_groups().apply(array.reshape(self._grouped(array.shape)))
         moved = np.moveaxis(array, self.dimension, 0)
         blocks = moved.reshape(moved.shape[0] // self.width, self.width, *moved.shape[1:])
         return np.ascontiguousarray(np.moveaxis(blocks, 1, -1))
+
+    def _in_groups(self) -> Repack:
+        """Return the repack of the parameter with an axis of groups before the dimension."""
+        return replace(self, dimension=self.dimension + 1, inner=0)
+
+    def _grouped(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        groups = shape[self.dimension] // self.inner
+        return (*shape[: self.dimension], groups, self.inner, *shape[self.dimension + 1 :])
 
 
 def repackable_parameters(program: Program) -> dict[str, frozenset[int]]:

@@ -76,7 +76,9 @@ def test_convolutions(taken, given, side, size, stride, threads):
         result = relax.op.nn.conv2d(x, weight(given, taken, size, size), padding=size // 2, strides=stride)
         return relax.op.nn.relu(relax.op.add(result, weight(1, given, 1, 1, seed=2)))
 
-    agrees(lowered([(1, taken, side, side + 2)], body, _FUSED), threads)
+    # few results are one tile, without a loop around it
+    results = given * (side // stride) * ((side + 2) // stride)
+    agrees(lowered([(1, taken, side, side + 2)], body, _FUSED), threads, wanted=results > 14 * 16)
 
 
 @_FEW

@@ -1,0 +1,211 @@
+"""Let the last vector of an axis overlap the one before it, so that extents need not divide by the lanes.
+
+    for n in 0…197: y[n] = Σ a[k] · b[k, n]         197 = 24 · 8 + 5: no vector of 8 lanes divides it
+
+    for v in 0…25, lane in 0…8:                     wide: 200, scheduled like any other extent
+        n = min(8 v, 189) + lane                    the last vector starts at 189, and computes 3 results again
+        y[n] = Σ a[k] · b[k, n]
+
+Nothing is read or written past the end of a tensor. A weight is repacked with the whole axis last, and grows by nothing.
+Results that an operand of the same size might share memory with are left alone: they are written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, PrimFunc
+
+from ....targets import Machine
+from ....tir.expressions import loads, replaced, uses
+from ....tir.index_grid import Unknown
+from ....tir.loop_nests import all_of, axis_like, blocks_of, int64, kernel_of, nest_of, resized
+from ...weights.repack import Repack
+from ..tile_candidates import Reduced, Tiling, best_tiling
+
+#: a buffer and a dimension of it
+_Dimension = tuple[Var, int]
+
+
+@dataclass(frozen=True)
+class Wide:
+    """Kernel with one axis rounded up to whole vectors of `lanes`.
+
+    `dimensions` are those of the parameters that the axis walks, by position of the parameter.
+    """
+
+    kernel: PrimFunc
+    extent: int
+    lanes: int
+    dimensions: tuple[tuple[int, int], ...]
+
+    @property
+    def rounded(self) -> int:
+        """Return the extent of the axis in whole vectors."""
+        return self.extent + -self.extent % self.lanes
+
+    def best(self, reduced: Reduced) -> Tiling | None:
+        """Return the best tiling; it repacks weights with all of the axis side by side."""
+        found = best_tiling(reduced)
+        return None if found is None else replace(found, whole=self.rounded)
+
+    def narrowed(self, scheduled: PrimFunc, repacks: Sequence[Repack]) -> tuple[PrimFunc, tuple[Repack, ...]] | None:
+        """Return the schedule of the wide kernel for the true shapes, and its repacks.
+
+        None if a weight that the axis walks was repacked along another dimension.
+        """
+        packed, made, places = {repack.parameter: repack for repack in repacks}, {}, {}
+        for number, dimension in self.dimensions:
+            param, repack = scheduled.params[number], packed.get(number)
+            if repack is not None:
+                if repack.dimension != dimension or repack.width != self.rounded:
+                    return None
+                packed[number] = replace(repack, width=self.extent)
+                dimension = len(param.ty.shape) - 1
+            made[param], places[param] = resized(param, dimension, self.extent), dimension
+
+        def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
+            return [self._place(index) if n == places[buffer] else index for n, index in enumerate(indices)]
+
+        def load(each: TensorLoad) -> TensorLoad:
+            if each.source not in made:
+                return each
+            return tirx.BufferLoad(made[each.source], placed(each.source, each.indices))
+
+        def store(each: BufferStore) -> BufferStore:
+            if each.buffer not in made:
+                return each
+            return BufferStore(made[each.buffer], each.value, placed(each.buffer, each.indices))
+
+        def region(each: TensorRegion) -> TensorRegion:
+            return all_of(made[each.source]) if each.source in made else each
+
+        body = tvm_ffi.structural_map(scheduled.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+        kernel = PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
+        return kernel, tuple(packed.values())
+
+    def _place(self, index: Expr) -> Expr:
+        """Return the element at a wide index: the last vector starts `lanes` before the end."""
+        return tirx.min(index // self.lanes * self.lanes, int64(self.extent - self.lanes)) + index % self.lanes
+
+
+def widened(kernel: PrimFunc, machine: Machine) -> Iterator[Wide]:
+    """Yield `kernel`, which is unscheduled and flat, with one axis of its result in whole vectors.
+
+    Yields nothing for machines of single lanes, or of joined registers, whose shorter vectors cost less.
+    """
+    if machine.lanes == 1 or machine.joined > 1:
+        return
+    try:
+        blocks = blocks_of(kernel)
+    except Unknown:
+        return
+    written = [param for param in kernel.params if any(block.body.buffer.same_as(param) for block in blocks)]
+    if len(written) != 1:
+        return
+    (result,) = written
+    for dimension, extent in enumerate(map(int, result.ty.shape)):
+        if extent > machine.lanes and extent % machine.lanes:
+            found = _walked(blocks, result, dimension, extent)
+            if found is not None and not _may_share(kernel, blocks, result):
+                yield _wide(kernel, blocks, found, extent, machine.lanes)
+
+
+def _walked(blocks: Sequence[SBlock], result: Var, dimension: int, extent: int) -> set[_Dimension] | None:
+    """Find all dimensions that the axes of `result`'s dimension walk; None if one is used in another way."""
+    found: set[_Dimension] = {(result, dimension)}
+    while True:
+        axes = set()
+        for buffer, indices in (access for block in blocks for access in _accesses(block)):
+            for number, index in enumerate(indices):
+                if (buffer, number) in found:
+                    if not isinstance(index, Var):
+                        return None
+                    axes.add(index)
+        reached = set(found)
+        for buffer, indices in (access for block in blocks for access in _accesses(block)):
+            for number, index in enumerate(indices):
+                if isinstance(index, Var) and index in axes:
+                    reached.add((buffer, number))
+                elif any(uses(index, axis) for axis in axes):
+                    return None
+        if reached == found:
+            break
+        found = reached
+    if any(int(buffer.ty.shape[number]) != extent for buffer, number in found):
+        return None
+    if len({buffer for buffer, _ in found}) != len(found) or _used_as_value(blocks, axes):
+        return None
+    ranges = [axis for block in blocks for axis in block.iter_vars if axis.var in axes]
+    return found if all(int(axis.dom.extent) == extent and int(axis.iter_type) == 0 for axis in ranges) else None
+
+
+def _used_as_value(blocks: Sequence[SBlock], axes: set[Var]) -> bool:
+    """Tell whether a value depends on one of `axes` other than by an index."""
+
+    def load(each: TensorLoad) -> Expr:
+        return tirx.const(0, str(each.source.ty.dtype))
+
+    bare = [tvm_ffi.structural_map(store.value, [(TensorLoad, load)]) for block in blocks for store in _stores(block)]
+    return any(uses(value, axis) for value in bare for axis in axes)
+
+
+def _may_share(kernel: PrimFunc, blocks: Sequence[SBlock], result: Var) -> bool:
+    """Tell whether the result depends on an operand of its size other than through a reduction."""
+    steps = [block.body for block in blocks if block.init is None]
+    reached, read = [result], []
+    while reached:
+        buffer = reached.pop()
+        found = [load.source for store in steps if store.buffer.same_as(buffer) for load in loads(store.value)]
+        read += found
+        reached += [source for source in found if not source.same_as(buffer)]
+    size = prod(map(int, result.ty.shape))
+    return any(
+        source.same_as(param) and prod(map(int, source.ty.shape)) == size for source in read for param in kernel.params
+    )
+
+
+def _wide(kernel: PrimFunc, blocks: Sequence[SBlock], found: set[_Dimension], extent: int, lanes: int) -> Wide:
+    wide = -(-extent // lanes) * lanes
+    made = {buffer: resized(buffer, dimension, wide) for buffer, dimension in found}
+    walked = dict(found)
+
+    def load(each: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(made[each.source], each.indices) if each.source in made else each
+
+    def store(each: BufferStore) -> BufferStore:
+        value = tvm_ffi.structural_map(each.value, [(TensorLoad, load)])
+        return BufferStore(made.get(each.buffer, each.buffer), value, each.indices)
+
+    nests = []
+    for block in blocks:
+        along = {
+            index
+            for buffer, indices in _accesses(block)
+            if buffer in walked
+            for index in (indices[walked[buffer]],)
+        }  # fmt: skip
+        axes = [axis_like(axis, wide if axis.var in along else int(axis.dom.extent)) for axis in block.iter_vars]
+        values = {old.var: new.var for old, new in zip(block.iter_vars, axes)}
+        body, init = store(block.body), None if block.init is None else store(block.init)
+        nests.append(nest_of(axes, block.name_hint, replaced(body, values), None if init is None else replaced(init, values)))
+    params = [made.get(param, param) for param in kernel.params]
+    own = [made.get(buffer, buffer) for buffer in kernel.body.block.alloc_buffers]
+    numbers = tuple((n, walked[param]) for n, param in enumerate(kernel.params) if param in walked)
+    return Wide(kernel_of(params, nests, own, kernel.attrs), extent, lanes, numbers)
+
+
+def _stores(block: SBlock) -> list[BufferStore]:
+    return [block.body] if block.init is None else [block.init, block.body]
+
+
+def _accesses(block: SBlock) -> Iterator[tuple[Var, Sequence[Expr]]]:
+    for store in _stores(block):
+        yield store.buffer, list(store.indices)
+        yield from ((load.source, list(load.indices)) for load in loads(store.value))
