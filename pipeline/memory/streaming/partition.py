@@ -16,8 +16,10 @@ from itertools import accumulate
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
 from .in_place import Replaceable, last_uses_of
-from .region import Region, merge_region, region, region_of, replacing
+from .region import merge_region, region
 from .region_builder import RegionBuilder, last_needs
+from .region_bytes import region_bytes
+from .region_forms import KnownForms, RegionForms
 
 #: most steps of one region
 LONGEST = 256
@@ -90,16 +92,17 @@ class Partition:
 class Partitioner:
     """Search partitions of a program; the bytes alive at each edge are computed once, on demand."""
 
-    def __init__(self, program: Program, splits: Mapping[str, Splits], alignment: int):
+    def __init__(
+        self, program: Program, splits: Mapping[str, Splits], alignment: int, known: KnownForms | None = None
+    ):
         self.program, self.splits, self.alignment = program, splits, alignment
         self.count = len(program.steps)
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
         self.births, self.deaths = self._lives()
         self._needed = last_needs(program)
-        #: by first step, the one after the last, and axis: the region, and a lower bound on its rings' bytes
-        self._known: dict[tuple[int, int, int], Region | None] = {}
-        self._known_in_place: dict[tuple[int, int, int], Region | None] = {}
-        self._least: dict[tuple[int, int, int], int] = {}
+        self._known = KnownForms(alignment) if known is None else known
+        #: by first step and axis: the forms of the empty region, of that with one step, and so on
+        self._chains: dict[tuple[int, int], list[int]] = {}
         self._known_around: dict[int, list[int]] = {}
         self._replaceable = Replaceable(program, self.sizes, self.births, self.deaths, LONGEST)
         self._axes_of: dict[int, list[int]] = {}
@@ -227,23 +230,43 @@ class Partitioner:
         if bound > most:
             return None
         for axis in self._axes(first):
-            place = (first, end, axis)
-            if bound + self._least.get(place, 0) > most:
+            form = self._form(first, end, axis)
+            if form is None or bound + self._known.least.get(form, 0) > most:
                 continue
-            if place not in self._known:
-                builder = self._grown(*place)
-                if builder is not None and place not in self._least:
-                    self._least[place] = builder.least_bytes()
-                    if bound + self._least[place] > most:
-                        continue
-                found = None if builder is None else region_of(builder, alignment=self.alignment)
-                self._known[place] = found
-                if builder is not None and found is not None and bound < around:
-                    self._known_in_place[place] = replacing(builder, found, self._last_uses, self.alignment)
-            for found, in_place in ((self._known[place], False), (self._known_in_place.get(place), True)):
-                if found is not None and around + found.nbytes - found.saved <= most:
-                    return StreamedSteps(first, end - 1, axis, 1, around + found.nbytes - found.saved, in_place)
+            replaces = bound < around
+            if form not in self._known.rings or (replaces and form not in self._known.in_place):
+                builder = self._grown(first, end, axis)
+                if builder is None:
+                    continue
+                self._known.least[form] = builder.least_bytes
+                if bound + builder.least_bytes > most:
+                    continue
+                found = region_bytes(builder, self.alignment, self._last_uses if replaces else None)
+                self._known.keep(form, found, replaces)
+            ways = ((self._known.rings[form], False), (self._known.in_place[form] if replaces else None, True))
+            for nbytes, in_place in ways:
+                if nbytes is not None and around + nbytes <= most:
+                    return StreamedSteps(first, end - 1, axis, 1, around + nbytes, in_place)
         return None
+
+    @cached_property
+    def _forms(self) -> RegionForms:
+        return RegionForms(self.program, self.splits, self._known)
+
+    def _form(self, first: int, end: int, axis: int) -> int | None:
+        """Return the form of a region; None if it is known that its steps cannot run as one."""
+        if end > self._stopped.get((first, axis), end):
+            return None
+        chain = self._chains.get((first, axis))
+        if chain is None:
+            chain = self._chains[first, axis] = [self._forms.start(axis)]
+        for step in range(first + len(chain) - 1, end):
+            form = self._forms.grown(chain[-1], first, step)
+            if form in self._known.ended:
+                self._stopped[first, axis] = step
+                return None
+            chain.append(form)
+        return chain[end - first]
 
     @cached_property
     def _last_uses(self) -> dict[int, int]:
@@ -271,6 +294,7 @@ class Partitioner:
         while builder.last < end - 1:
             if not builder.grow():
                 self._stopped[first, axis] = builder.last
+                self._known.ended.add(self._chains[first, axis][builder.last + 1 - first])
                 return None
         return builder
 
