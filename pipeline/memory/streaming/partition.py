@@ -57,12 +57,14 @@ def apply_partition(
     return program
 
 
-def best_partition(program: Program, splits: Mapping[str, Splits], alignment: int = ALIGNMENT) -> Partition:
+def best_partition(
+    program: Program, splits: Mapping[str, Splits], alignment: int = ALIGNMENT, known: KnownForms | None = None
+) -> Partition:
     """Find the partition with the lowest peak; `splits` are those of the program's kernels.
 
-    `program` keeps its order.
+    `program` keeps its order. `known` are regions measured before, for this alignment.
     """
-    paths = Partitioner(program, splits, alignment)
+    paths = Partitioner(program, splits, alignment, known)
     found = paths.within(max(paths.alone, default=0))
     assert found.complete
     low = paths.unavoidable

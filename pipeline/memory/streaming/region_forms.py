@@ -40,9 +40,10 @@ class KnownForms:
         self._splits: dict[int, tuple[Splits, int]] = {}
 
     def forget(self) -> None:
-        """Start anew if there are too many forms; between programs only."""
+        """Forget all if there are too many forms; between programs only, since numbers are given anew."""
         if len(self._numbers) > MOST:
-            self.__init__(self.alignment)  # type: ignore[misc]
+            for each in (self.least, self.rings, self.in_place, self.ended, self._numbers, self._splits):
+                each.clear()
 
     def number(self, form: Any) -> int:
         """Return the number of a form: equal forms have one number."""
