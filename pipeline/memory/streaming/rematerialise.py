@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from ...errors import PlanError
 from ...program import Buffer, Program, Splits
 from ..liveness import ALIGNMENT
-from .partition import Partition, Partitioner, best_partition
+from .partition import best_partition
+from .partitioner import Partition, Partitioner
 from .region_forms import KnownForms
 
 #: most steps of one repeat

@@ -76,7 +76,7 @@ def _sum_of_slices(x: script.Buffer((2, 1, 8), "float32"), total: script.Buffer(
     for i, j in script.grid(1, 16):
         with script.sblock("concat"):
             v_i, v_j = script.axis.remap("SS", [i, j])
-            copy[v_i, v_j] = script.if_then_else(8 <= v_j, x[1, v_i, v_j - 8], x[0, v_i, v_j])
+            copy[v_i, v_j] = script.if_then_else(v_j >= 8, x[1, v_i, v_j - 8], x[0, v_i, v_j])
     for i, j in script.grid(1, 16):
         with script.sblock("sum"):
             v_i, v_j = script.axis.remap("SR", [i, j])
