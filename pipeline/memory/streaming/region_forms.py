@@ -110,7 +110,7 @@ class RegionForms:
         """Number what a step is by itself: its splits, tensors, and which of them nobody needs after it."""
         tensors, buffers = self._program.tensors, self._program.buffers
         places: dict[tuple[str, int], int] = {}
-        accesses = []
+        accesses: list[tuple[object, ...]] = []
         for tensor in step.reads + step.writes:
             what = tensors[tensor]
             if what.buffer is None:

@@ -1,8 +1,9 @@
 """Compare the bytes measured for regions, in this program and by forms known from others, with regions made from scratch."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.memory.streaming import region_forms
@@ -62,7 +63,26 @@ def test_the_bound_on_the_rings_is_below_them(case):
         assert not found or builder.least_bytes <= found.rings
 
 
-@given(related_programs(), ALIGNMENTS)
+@st.composite
+def alike_programs(draw: st.DrawFn):
+    """Draw programs whose steps differ in what they read, and in nothing else."""
+    found, splits = [], {}
+    for _ in range(3):
+        builder = RowBuilder()
+        values = [builder.tensor(8, 8), builder.tensor(8, 8)]
+        for _ in range(4):
+            recent = st.sampled_from(values[-3:])
+            window = draw(st.booleans())
+            values.append(builder.window(draw(recent), size=3, pad=1) if window else builder.join(draw(recent), draw(recent)))
+        program, own = builder.program(*draw(st.lists(st.sampled_from(values[2:]), max_size=1)))
+        steps = tuple(replace(step, kernel=f"{len(found)}{step.kernel}") for step in program.steps)
+        splits |= {f"{len(found)}{name}": each for name, each in own.items()}
+        found.append(replace(program, steps=steps))
+    return found, splits
+
+
+@settings(max_examples=300)
+@given(st.one_of(alike_programs(), related_programs()), ALIGNMENTS)
 def test_regions_of_one_form_take_the_same_bytes_in_every_program(case, alignment):
     programs, splits = case
     known, measured = KnownForms(alignment), {}
@@ -75,6 +95,17 @@ def test_regions_of_one_form_take_the_same_bytes_in_every_program(case, alignmen
                     form = forms.grown(form, first, step)
                     found = made(program, splits, first, step + 1, axis, alignment)
                     assert measured.setdefault(form, found) == found
+
+
+def test_a_lead_of_half_a_row_is_measured_as_it_is_made():
+    builder = RowBuilder()
+    source = builder.window(builder.tensor(10, 64), size=1)
+    early, late = builder.resize(source, 20), builder.resize(source, 20)
+    builder.join(builder.window(early, size=3, pad=1), late)
+    program, splits = builder.program()
+    grown = RegionBuilder(program, splits, 0, 0, last_needs(program))
+    assert all(grown.grow() for _ in program.steps)
+    assert region_bytes(grown, 1, None).rings == region(program, splits, 0, 4, 0).nbytes
 
 
 def test_a_region_after_steps_run_again_has_the_form_it_had():
