@@ -11,7 +11,7 @@ Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Result of a region that takes the place of operands, all on one buffer.
+    """Result of a region that takes the place of operands, all on one buffer; `step` writes it.
 
     It lets its rows wait in a ring of `held` rows, 0 if they are stored at once, for `lag` ticks.
     """
 
     result: int
     operands: tuple[int, ...]
+    step: int
     lag: int = 0
     held: int = 0
 
@@ -44,41 +45,55 @@ def replacements(
     """
     made = {program.steps[stage.step].writes[0] for stage in stages}
     last = max(stage.step for stage in stages)
-    reads: dict[int, list[_Read]] = {}
-    for number, (choice, stage) in enumerate(zip(chosen, stages)):
+    reads: dict[int, list[Read]] = {}
+    for choice, stage in zip(chosen, stages):
         for place, tensor in enumerate(program.steps[choice.step].reads):
             buffer = program.tensors[tensor].buffer
             if buffer is not None and tensor not in made:
-                reads.setdefault(buffer, []).append(_Read(number, choice, stage, place, tensor))
+                reads.setdefault(buffer, []).append(Read(choice, stage, place, tensor))
     inside = {tensor for stage in stages for tensor in program.steps[stage.step].reads}
-    for buffer, readers in reads.items():
-        if last_uses[buffer] > last:
-            continue
-        for number, stage in enumerate(stages):
-            tensor = program.steps[stage.step].writes[0]
-            if tensor in results and stage.operand is None:
-                lags = [_lag(program, number, stage, read) for read in readers]
-                if None not in lags:
-                    lag = max(each for each in lags if each is not None)
-                    operands = tuple(dict.fromkeys(read.tensor for read in readers))
-                    if lag < 0:
-                        yield Replacement(tensor, operands)
-                    elif tensor not in inside:
-                        held = (lag // stage.period + 1) * stage.group
-                        yield Replacement(tensor, operands, lag, held)
+    written = [Result(program.steps[stage.step].writes[0], stage) for stage in stages if stage.operand is None]
+    dying = [readers for buffer, readers in reads.items() if last_uses[buffer] <= last]
+    return replacements_of(program, dying, [each for each in written if each.tensor in results], inside)
 
 
-class _Read(NamedTuple):
-    """Operand of a stage, by its place among the step's; `number` is that of the stage."""
+class Read(NamedTuple):
+    """Operand of a stage, by its place among the step's."""
 
-    number: int
     choice: StepSplit
     stage: Stage
     place: int
     tensor: int
 
 
-def _lag(program: Program, number: int, writer: Stage, read: _Read) -> int | None:
+class Result(NamedTuple):
+    """Result of a region, and the stage that writes it."""
+
+    tensor: int
+    stage: Stage
+
+
+def replacements_of(
+    program: Program, dying: Iterable[Sequence[Read]], results: Sequence[Result], inside: Collection[int]
+) -> Iterator[Replacement]:
+    """Yield each way to store one of the `results` over operands: each item of `dying` reads one buffer.
+
+    `inside` holds the tensors read in the region.
+    """
+    for readers in dying:
+        for tensor, stage in results:
+            lags = [_lag(program, stage, read) for read in readers]
+            if None not in lags:
+                lag = max(each for each in lags if each is not None)
+                operands = tuple(dict.fromkeys(read.tensor for read in readers))
+                if lag < 0:
+                    yield Replacement(tensor, operands, stage.step)
+                elif tensor not in inside:
+                    held = (lag // stage.period + 1) * stage.group
+                    yield Replacement(tensor, operands, stage.step, lag, held)
+
+
+def _lag(program: Program, writer: Stage, read: Read) -> int | None:
     """Return the ticks by which rows must be stored late, to be stored after the writer's kernel.
 
     None if an operand cannot be replaced. Negative if rows may be stored by the kernel itself.
@@ -96,9 +111,9 @@ def _lag(program: Program, number: int, writer: Stage, read: _Read) -> int | Non
         return None
     # a row of the operand is read last by the row of the reader that reaches furthest back to it
     lag = read.stage.offset - low * writer.period - writer.offset
-    if lag < 0 or (lag == 0 and read.number < number):
+    if lag < 0 or (lag == 0 and read.stage.step < writer.step):
         return -1
-    return lag + 1 if read.number > number else lag
+    return lag + 1 if read.stage.step > writer.step else lag
 
 
 def _layout(shape: Sequence[int], axis: int) -> tuple[int, int, int]:

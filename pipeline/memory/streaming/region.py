@@ -130,44 +130,37 @@ def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT
     chosen = [builder.choices[number] for number in sorted(builder.choices)]
     if builder.waiting or any(choice.extent % group for choice in chosen):
         return None
-    periods = builder.periods()
     needs = [builder.needs(choice, group) for choice in chosen]
     if group > 1 and any(_slopes(of) != _slopes(builder.needs(choice, 1)) for choice, of in zip(chosen, needs)):
         return None  # groups of rows have another rate than single rows
-    needed = builder.kept()
-    stages = _stages(program, list(zip(chosen, needs)), periods, needed, group)
+    stages = _stages(builder, list(zip(chosen, needs)), group)
     writes = [program.steps[stage.step].writes[0] for stage in stages]
-    rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and t not in needed}
+    rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and not builder.is_kept(t)}
     held = [program.tensors[t].nbytes // stage.extent * stage.held for t, stage in rings.items()]
     nbytes = sum(aligned(each, alignment) for each in held)
     return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
 
 
-def _stages(
-    program: Program,
-    chosen: list[tuple[StepSplit, list[Need]]],
-    periods: dict[int, int],
-    needed: frozenset[int],
-    group: int,
-) -> tuple[Stage, ...]:
+def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], group: int) -> tuple[Stage, ...]:
     """Schedule the stages as late as their readers allow, and size their rings."""
-    readers: dict[int, list[tuple[Need, int]]] = {tensor: [] for tensor in periods}
+    readers: dict[int, list[tuple[Need, int]]] = {}
     stages = []
     for choice, needs in reversed(chosen):
-        step = program.steps[choice.step]
+        step = builder.program.steps[choice.step]
         tensor = step.writes[0]
         if choice.rows is None:
             assert choice.operand is not None
-            period = periods[step.reads[choice.operand]]
+            period = builder.period(step.reads[choice.operand])
             stage = Stage(choice.step, choice.axis, choice.extent, group, period, 0, 0, choice.operand)
         else:
-            period = periods[tensor]
-            offset = min((at - period * (need.high - 1) for need, at in readers[tensor]), default=0)
-            held = max((_held(need, at - offset, period) for need, at in readers[tensor]), default=1) * group
-            whole = tensor in needed or held > choice.extent
+            period = builder.period(tensor)
+            reading = readers.get(tensor, ())
+            offset = min((at - period * (need.high - 1) for need, at in reading), default=0)
+            held = max((_held(need, at - offset, period) for need, at in reading), default=1) * group
+            whole = builder.is_kept(tensor) or held > choice.extent
             stage = Stage(choice.step, choice.axis, choice.extent, group, period, offset, choice.extent if whole else held)
         for need in needs:
-            readers[need.tensor].append((need, stage.offset))
+            readers.setdefault(need.tensor, []).append((need, stage.offset))
         stages.append(stage)
     return tuple(reversed(stages))
 

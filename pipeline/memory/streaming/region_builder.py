@@ -62,19 +62,36 @@ class RegionBuilder:
         self._buffers: set[int | None] = set()
         self._sums: set[int] = set()
         self.choices: dict[int, StepSplit] = {}
-        self._rates: dict[int, Fraction] = {tensor: Fraction(1) for tensor in program.steps[first].writes}
+        self._rates: dict[int, Fraction] = {}
+        self._clock = _Clock()
         self.waiting: list[int] = []
         self._needs: dict[tuple[int, int], list[Need]] = {}
         #: bytes of the rows a reader needs at once, by tensor read here
         self._least: dict[int, int] = {}
+        #: lower bound on the bytes of the rings, for any alignment
+        self.least_bytes = 0
+        #: tensors made here that are read here; by buffer, the steps and places that read what is made elsewhere
+        self.read_inside: set[int] = set()
+        self.read_outside: dict[int, list[tuple[int, int]]] = {}
+        for tensor in program.steps[first].writes:
+            self._rate(tensor, Fraction(1))
 
     def grow(self) -> bool:
         """Take in the next step; False where no region with it is possible, however it grows."""
         self.last += 1
         step = self.program.steps[self.last]
-        inside = [t for t in step.reads if self.program.tensors[t].buffer in self._buffers]
-        if len(step.writes) != 1 or any(t not in self._made for t in inside):
-            return False  # it reads a view of a result made here
+        if len(step.writes) != 1:
+            return False
+        for place, tensor in enumerate(step.reads):
+            buffer = self.program.tensors[tensor].buffer
+            if tensor in self._made:
+                if not self.is_kept(tensor) and tensor not in step.reads[:place]:
+                    self.least_bytes += self._least.get(tensor, 0)  # read for the last time: it need not be whole
+                self.read_inside.add(tensor)
+            elif buffer in self._buffers:
+                return False  # it reads a view of a result made here
+            elif buffer is not None:
+                self.read_outside.setdefault(buffer, []).append((self.last, place))
         self._made.add(step.writes[0])
         self._buffers.add(self.program.tensors[step.writes[0]].buffer)
         self.waiting.append(self.last)
@@ -103,7 +120,10 @@ class RegionBuilder:
             tensor = self.program.tensors[need.tensor]
             extent = tensor.shape[self._axes[need.tensor]]
             nbytes = tensor.nbytes // extent * min(need.high - need.low, extent)
-            self._least[need.tensor] = max(self._least.get(need.tensor, 0), nbytes)
+            known = self._least.get(need.tensor, 0)
+            if nbytes > known:
+                self._least[need.tensor] = nbytes
+                self.least_bytes += 0 if self.is_kept(need.tensor) else nbytes - known
         return self._keeps_pace(choice)
 
     def _keeps_pace(self, choice: StepSplit) -> bool:
@@ -117,9 +137,16 @@ class RegionBuilder:
         needs = self.needs(choice, 1)
         for need in needs:
             if result not in self._rates and need.tensor in self._rates:
-                self._rates[result] = self._rates[need.tensor] / need.slope
+                self._rate(result, self._rates[need.tensor] / need.slope)
         due = [(need.tensor, self._rates[result] * need.slope) for need in needs]
-        return all(self._rates.setdefault(tensor, rate) == rate for tensor, rate in due)
+        return all(self._rate(tensor, rate) for tensor, rate in due)
+
+    def _rate(self, tensor: int, rate: Fraction) -> bool:
+        """Set the rate of a tensor's rows; False if it has another."""
+        if tensor not in self._rates:
+            self._rates[tensor] = rate
+            self._clock.add(rate)
+        return self._rates[tensor] == rate
 
     def needs(self, choice: StepSplit, group: int) -> list[Need]:
         """List the rows a step needs of tensors made in the region.
@@ -140,14 +167,9 @@ class RegionBuilder:
             if step.reads[operand] in self._made:
                 yield Need(step.reads[operand], *follows.pace(group))
 
-    def kept(self) -> frozenset[int]:
-        """Collect the tensors made here that later steps, the caller, or a view need."""
-        return frozenset(tensor for tensor in self._made if self._needed_last.get(tensor, 0) > self.last)
-
-    def least_bytes(self) -> int:
-        """Return a lower bound on the bytes of the rings, for any alignment."""
-        kept = self.kept()
-        return sum(nbytes for tensor, nbytes in self._least.items() if tensor not in kept)
+    def is_kept(self, tensor: int) -> bool:
+        """Tell whether later steps, the caller, or a view need a tensor made here."""
+        return self._needed_last.get(tensor, 0) > self.last
 
     def _by_rows(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> StepSplit | None:
         step = self.program.steps[number]
@@ -173,9 +195,23 @@ class RegionBuilder:
         self._sums.add(step.writes[0])
         return StepSplit(number, axis, self.program.tensors[tensor].shape[axis], operand=operand)
 
-    def periods(self) -> dict[int, int]:
-        """Return the ticks between two groups of each tensor's rows."""
-        unit = math.lcm(*(rate.numerator for rate in self._rates.values()))
-        periods = {tensor: unit // rate.numerator * rate.denominator for tensor, rate in self._rates.items()}
-        least = math.gcd(*periods.values())
-        return {tensor: period // least for tensor, period in periods.items()}
+    def period(self, tensor: int) -> int:
+        """Return the ticks between two groups of a tensor's rows."""
+        return self._clock.period(self._rates[tensor])
+
+
+class _Clock:
+    """Ticks that fit all rates: each period is a whole number, and they have no common divisor."""
+
+    def __init__(self) -> None:
+        self._unit, self._common = 1, 0
+
+    def add(self, rate: Fraction) -> None:
+        """Refine the ticks for one more rate."""
+        unit = math.lcm(self._unit, rate.numerator)
+        self._common = math.gcd(self._common * (unit // self._unit), unit // rate.numerator * rate.denominator)
+        self._unit = unit
+
+    def period(self, rate: Fraction) -> int:
+        """Return the ticks between two groups of rows of this rate."""
+        return self._unit // rate.numerator * rate.denominator // self._common

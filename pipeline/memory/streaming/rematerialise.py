@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from ...errors import PlanError
 from ...program import Buffer, Program, Splits
 from ..liveness import ALIGNMENT
-from .partition import Partition, Partitioner, best_partition
+from .partition import best_partition
+from .partitioner import Partition, Partitioner
+from .region_forms import KnownForms
 
 #: most steps of one repeat
 LONGEST = 8
@@ -103,12 +105,13 @@ def best_repeats(
     Programs of `steps` steps together are tried. Halves the bytes allowed: a path is made possible by repeats, one
     after the other, each at the step that blocks it.
     """
-    best = RepeatResult(program, (), best_partition(program, splits, alignment))
+    known = KnownForms(alignment)  # a repeat changes few of the regions: the others are measured once
+    best = RepeatResult(program, (), best_partition(program, splits, alignment, known))
     low = Partitioner(program, splits, alignment).unavoidable
     tries = _Tries(steps)
     while best.path.nbytes - low > PRECISION * best.path.nbytes and tries.left > 0:
         middle = (low + best.path.nbytes) // 2
-        found = _within(program, splits, middle, work, alignment, tries)
+        found = _within(program, splits, middle, work, known, tries)
         if found is None:
             low = middle + 1
         else:
@@ -117,11 +120,11 @@ def best_repeats(
 
 
 def _within(
-    program: Program, splits: Mapping[str, Splits], most: int, work: int, alignment: int, tries: _Tries
+    program: Program, splits: Mapping[str, Splits], most: int, work: int, known: KnownForms, tries: _Tries
 ) -> RepeatResult | None:
     """Find repeats for a path of `most` bytes; None if there are none, or the tries are used up."""
     repeats: list[Repeat] = []
-    paths = Partitioner(program, splits, alignment)
+    paths = Partitioner(program, splits, known.alignment, known)
     path = paths.within(most)
     while not path.complete:
         left = len(program.steps) - path.reached
@@ -132,7 +135,8 @@ def _within(
             if cost > work or not tries.allows(program):
                 continue
             after = with_repeats(program, repeat)
-            tried = Partitioner(after, splits, alignment)
+            known.forget()
+            tried = Partitioner(after, splits, known.alignment, known)
             further = tried.within(most)
             rank = (len(after.steps) - further.reached, cost)
             if rank[0] < left and (best is None or rank < best[0]):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...memory import best_order, bound, floor
-from ...memory.streaming.partition import Partitioner, StreamedSteps, apply_partition
+from ...memory.streaming.partition import apply_partition
+from ...memory.streaming.partitioner import Partitioner, StreamedSteps
 from ...memory.streaming.rematerialise import Repeat, with_repeats, work_of
 from ...passes.program.rematerialise import Rematerialise
 from ...passes.program.split import CHANNELS, SplitChannels, SplitPass, SplitRows

@@ -13,7 +13,8 @@ from functools import partial
 from typing import NamedTuple
 
 from ...memory import CHEAP_ORDERS
-from ...memory.streaming.partition import Partition, Partitioner, StreamedSteps, best_partition
+from ...memory.streaming.partition import best_partition
+from ...memory.streaming.partitioner import Partition, Partitioner, StreamedSteps
 from ...memory.streaming.rematerialise import TRIED_STEPS, RepeatResult, best_repeats, work_of
 from ...passes.program.cut_sums import CutSums
 from ...passes.program.order import Order

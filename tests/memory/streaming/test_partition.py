@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from passfit.memory import alive_bytes, bound
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
-from passfit.memory.streaming.partition import GROUPS, Partitioner, apply_partition, best_partition
+from passfit.memory.streaming.partition import apply_partition, best_partition
+from passfit.memory.streaming.partitioner import GROUPS, Partitioner
 from passfit.memory.streaming.region import merge_region, region
 from passfit.program import Program
 

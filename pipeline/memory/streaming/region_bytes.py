@@ -1,0 +1,92 @@
+"""Count the bytes of a region's rings, one row at a time, without its stages: the same as `region_of` and `replacing`.
+
+A search measures thousands of regions for each one that it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..liveness import aligned
+from .in_place import Read, Result, replacements_of
+from .region import Stage
+from .region_builder import RegionBuilder
+
+
+class RegionBytes(NamedTuple):
+    """Bytes a region takes beside what is alive around it; with a result in place of an operand, None if that saves nothing."""
+
+    rings: int
+    in_place: int | None = None
+
+
+def region_bytes(builder: RegionBuilder, alignment: int, last_uses: Mapping[int, int] | None) -> RegionBytes | None:
+    """Measure the region of the steps taken in; None if it cannot run.
+
+    `last_uses` are those of `last_uses_of`, None if no result takes the place of an operand.
+    """
+    if builder.waiting:
+        return None
+    tensors, steps, period_of = builder.program.tensors, builder.program.steps, builder.period
+    readers: dict[int, list[tuple[int, int, int, bool]]] = {}
+    offsets: dict[int, tuple[int, int]] = {}
+    results = []
+    nbytes = 0
+    for number in sorted(builder.choices, reverse=True):
+        choice = builder.choices[number]
+        offset = 0
+        if choice.rows is None:
+            assert choice.operand is not None
+            period = period_of(steps[number].reads[choice.operand])
+        else:
+            tensor = steps[number].writes[0]
+            period = period_of(tensor)
+            held = 1
+            reading = readers.get(tensor)
+            if reading is not None:
+                offset = min([at - period * (high - 1) for at, _, high, _ in reading])
+                # as region._held
+                held = max([((at - offset) // period if whole else -((offset - at) // period)) - low + 1 for at, low, _, whole in reading])
+            if builder.is_kept(tensor):
+                results.append(number)
+            else:
+                nbytes += aligned(tensors[tensor].nbytes // choice.extent * min(held, choice.extent), alignment)
+        offsets[number] = offset, period
+        for need in builder.needs(choice, 1):
+            readers.setdefault(need.tensor, []).append((offset, need.low, need.high, need.slope.denominator == 1))
+    if last_uses is None:
+        return RegionBytes(nbytes)
+    return RegionBytes(nbytes, _in_place(builder, nbytes, offsets, results[::-1], alignment, last_uses))
+
+
+def _in_place(
+    builder: RegionBuilder,
+    rings: int,
+    offsets: Mapping[int, tuple[int, int]],
+    results: list[int],
+    alignment: int,
+    last_uses: Mapping[int, int],
+) -> int | None:
+    """Return the bytes with the result in place of an operand that saves most."""
+    program = builder.program
+
+    def stage(number: int) -> Stage:
+        choice, (offset, period) = builder.choices[number], offsets[number]
+        return Stage(number, choice.axis, choice.extent, 1, period, offset, 0, choice.operand)
+
+    dying = [reads for buffer, reads in builder.read_outside.items() if last_uses[buffer] <= builder.last]
+    if not dying or not results:
+        return None
+    readers = [
+        [Read(builder.choices[number], stage(number), place, program.steps[number].reads[place]) for number, place in reads]
+        for reads in dying
+    ]
+    made = [Result(program.steps[number].writes[0], stage(number)) for number in results]
+    best = None
+    for each in replacements_of(program, readers, made, builder.read_inside):
+        tensor = program.tensors[each.result]
+        ring = tensor.nbytes // builder.choices[each.step].extent * each.held
+        if tensor.nbytes > ring and (best is None or tensor.nbytes - ring > best[0]):
+            best = tensor.nbytes - ring, rings + aligned(ring, alignment) - aligned(tensor.nbytes, alignment)
+    return None if best is None else best[1]
