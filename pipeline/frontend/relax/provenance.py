@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .plain_dequantisation import plain_dequantisations
+
 if TYPE_CHECKING:
     import onnx
     import tvm
@@ -39,6 +41,7 @@ def provenance(model: onnx.ModelProto, before: tvm.IRModule, after: tvm.IRModule
     FuseTIR and the passes that follow keep the variables' names, so the result also serves for the module with kernels
     in destination-passing form: there, look up the variable bound to the `alloc_tensor` a kernel writes.
     """
+    model = plain_dequantisations(model)  # the nodes that were imported
     numbers: dict[Key, int] = {}
     ordered: list[tuple[int, int | None]] = []
     for variable, value, _ in _values(before, numbers, {}):
