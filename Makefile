@@ -42,6 +42,7 @@ lint: $(LINTERS) ## the import contract, ruff, and mypy
 # Faults of odd models are rows: they end nothing.
 bench: $(READY) ## every benchmark again, 2 hours on two quiet cores; benchmarks/results
 	$(BIN)/python benchmarks/main_tables.py
+	$(BIN)/python benchmarks/mlperf_tiny.py
 	$(BIN)/python benchmarks/rebench.py
 	$(BIN)/python benchmarks/node_tests.py
 	-$(BIN)/python benchmarks/odd_models.py --jobs 2

@@ -95,6 +95,6 @@ def test_a_model_repo_from_init_to_gate(repo):
     assert "not checked" not in repo.passfit("gate", "--against", "HEAD"), "git keeps the footprints"
 
     repo.edit("params.yaml", "x86-64: {budget: {ram: null", "x86-64: {budget: {ram: 1KiB")
-    assert repo.repro() == {"toolchain", "footprint@m-x86-64", "track"}
+    assert repo.repro() == {"toolchain", "optimize@m-x86-64", "footprint@m-x86-64", "track"}
     refused = repo.passfit("gate", expect=1)
     assert "over" in refused and "Traceback" not in refused

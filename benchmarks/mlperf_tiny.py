@@ -1,0 +1,106 @@
+"""Compile the int8 models of MLPerf Tiny for every architecture; write results/mlperf_tiny.md.
+
+    .venv/bin/python benchmarks/mlperf_tiny.py [DIR]      default: ../shared/mlperf_tiny; without it, nothing is done
+
+Each model is compiled by `passfit compile` with all defaults; verification compares integer outputs with ONNX Runtime's.
+Float models of the same network are compiled too, for the ratio of their time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import onnx
+from head import HERE, begin
+from main_tables import LIMIT, run_passfit, timed
+from models import Model
+from timing import fastest
+
+FOLDER = HERE.parents[1] / "shared" / "mlperf_tiny"
+TARGETS = ("x86-64", "rpi4", "beaglebone", "visionfive2")
+INPUTS = {"ad": (640,), "kws": (49, 10, 1), "ic": (32, 32, 3), "vww": (96, 96, 3)}
+#: bytes of ram of TFLite Micro's arena, by its Python wheel on x86-64 (`Interpreter.print_allocations`): total, head
+TFLM = {"ad": (3_984, 768), "kws": (24_272, 16_000), "ic": (55_984, 49_152), "vww": (103_680, 73_728)}
+
+
+def measure(file: Path) -> dict:
+    """Compile a model for every target. Returns its row; one with `failed` gives the reason."""
+    graph = onnx.load(file).graph
+    name = file.stem.partition("-")[0]
+    model = Model(file.stem, str(file), shapes={graph.input[0].name: [1, *INPUTS[name]]})
+    integers = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
+    row: dict = {"int8 weights": sum(len(onnx.numpy_helper.to_array(each).tobytes()) for each in graph.initializer if each.data_type in integers)}
+    with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
+        for target in TARGETS:
+            out = Path(scratch) / target
+            failed, _ = run_passfit(["compile", *model.arguments(), f"--target={target}", f"--out={out}"], Path(scratch), LIMIT)
+            if failed:
+                return {"failed": f"{target}: {failed}"}
+            report = json.loads((out / "footprint.json").read_text(encoding="utf-8"))
+            row[target] = {part: report["best"][part] for part in ("ram", "weights", "code")}
+            row[target] |= {"instructions": report["measured"]["instructions"], "ran": report["measured"]["ran"]}
+        row["latency"] = timed(model, {"passfit": Path(scratch) / "x86-64"})
+    return row
+
+
+def table(rows: dict[str, dict], head: Iterable[str]) -> str:
+    """Return mlperf_tiny.md: int8 models beside TFLite Micro, and their float twins where there are any."""
+    lines = [
+        "# MLPerf Tiny, int8", "", *head, "",
+        "Bytes. Ram: arena and workspace, by default settings; every library ran and passed verification. Ratio: to all that",
+        "TFLite Micro's arena holds on x86-64, and to its head, activations alone. Weights ratio: to the int8 weights of the",
+        "file; biases and scales count on our side alone.", "",
+        "| model | target | ram | TFLM total (head) | ratio | weights | ratio | code | instructions |",
+        "| --- | --- |" + " ---: |" * 7,
+    ]  # fmt: skip
+    for name, row in rows.items():
+        if "failed" in row:
+            lines.append(f"| {name} | failed: {' '.join(row['failed'].split())} |" + " |" * 7)
+            continue
+        total, head_bytes = TFLM[name.partition("-")[0]]
+        for target in TARGETS if name.endswith("int8") else ():
+            found = row[target]
+            count = "" if found["instructions"] is None else f"{found['instructions']:,}"
+            lines.append(
+                f"| {name} | {target} | {found['ram']:,} | {total:,} ({head_bytes:,}) | {found['ram'] / total:.2f} "
+                f"({found['ram'] / head_bytes:.2f}) | {found['weights']:,} | {found['weights'] / row['int8 weights']:.2f} "
+                f"| {found['code']:,} | {count} |"
+            )
+    lines += ["", "## Time", "", "Milliseconds natively, one thread, turn by turn; ONNX Runtime has the machine's widest vectors.", ""]
+    lines += ["| model | passfit | ONNX Runtime | ratio | float ÷ int8, instructions on rpi4 |", "| --- | ---: | ---: | ---: | ---: |"]
+    for name, row in rows.items():
+        if "failed" in row or "failed" in row["latency"]:
+            continue
+        ours, theirs = min(row["latency"]["passfit"]), fastest(row["latency"])
+        twin, gain = rows.get(name.replace("int8", "float"), {}), ""
+        if name.endswith("int8") and "rpi4" in twin:
+            gain = f"{twin['rpi4']['instructions'] / row['rpi4']['instructions']:.2f}"
+        lines.append(f"| {name} | {ours:.3f} | {theirs:.3f} | {ours / theirs:.2f} | {gain} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("models", nargs="?", type=Path, default=FOLDER, metavar="DIR", help="folder of the ONNX models")
+    files = sorted(parser.parse_args().models.glob("*.onnx"))
+    if not files:
+        print("There are no models: results/mlperf_tiny.md is left as it is.")
+        return
+    origin, folder = begin("mlperf_tiny")
+    rows = {}
+    for path in files:
+        kept = folder / f"{path.stem}.json"
+        if not kept.exists():
+            kept.write_text(json.dumps(measure(path), indent=1) + "\n", encoding="utf-8")
+        rows[path.stem] = json.loads(kept.read_text(encoding="utf-8"))
+        print(f"{path.stem}: {json.dumps(rows[path.stem])}", flush=True)
+    text = table(rows, origin.lines(".venv/bin/python benchmarks/mlperf_tiny.py"))
+    (HERE / "results" / "mlperf_tiny.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
