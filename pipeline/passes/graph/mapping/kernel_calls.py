@@ -110,8 +110,7 @@ class _Reader:
         call = binding.value
         if not isinstance(call, relax.Call):  # an alias or a tuple: no value of its own
             self.known[binding.var] = self.existing(call)
-        elif is_plain_call(binding) and (kernel := accesses_of(self.module[call.args[0]])) is not None:
-            operands = tuple(value for field in call.args[1].fields for value in self.values(field))
+        elif (operands := self._operands(binding)) is not None and (kernel := accesses_of(self.module[call.args[0]])):
             number = self.new(binding.var, operands, kernel=kernel)
             self.bindings[number] = binding
             self.known[binding.var] = (number,)
@@ -120,6 +119,13 @@ class _Reader:
             number = self.new(binding.var, operands)
             self.exist.add(number)
             self.known[binding.var] = (number,)
+
+    def _operands(self, binding: relax.VarBinding) -> tuple[int, ...] | None:
+        """Return the value of each operand of a plain call; None for another call, or a part of an unknown tuple."""
+        if not is_plain_call(binding):
+            return None
+        found = [self.values(field) for field in binding.value.args[1].fields]
+        return tuple(value for (value,) in found) if all(len(each) == 1 for each in found) else None
 
     def is_placed(self, number: int, binding: relax.VarBinding) -> bool:
         """Tell whether a call only copies computed values, each to one place of its result."""
@@ -140,7 +146,9 @@ class _Reader:
         if isinstance(expr, relax.Tuple):
             return tuple(value for field in expr.fields for value in self.values(field))
         if isinstance(expr, relax.TupleGetItem):
-            return self.values(expr.tuple_value)
+            found, fields = self.values(expr.tuple_value), expr.tuple_value.ty.fields
+            flat = len(found) == len(fields) and not any(isinstance(each, relax.TupleType) for each in fields)
+            return (found[expr.index],) if flat else found
         if isinstance(expr, relax.Var):
             return self.known[expr]
         if isinstance(expr, GenericConst):
