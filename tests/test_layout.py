@@ -122,3 +122,27 @@ def test_no_folder_of_the_tree_holds_more_than_fifteen_modules():
     folders = [ROOT / "pipeline", *(path for path in (ROOT / "pipeline").rglob("*") if path.is_dir())]
     counts = {folder: sum(file.name != "__init__.py" for file in folder.glob("*.py")) for folder in folders}
     assert {str(folder): count for folder, count in counts.items() if count > 15} == {}
+
+
+def test_no_file_is_longer_than_three_hundred_lines():
+    lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in python_files("pipeline", "stages")}
+    assert {str(file): length for file, length in lengths.items() if length > 300} == {}
+
+
+def test_no_ten_lines_of_code_stand_twice():
+    first: dict[tuple[str, ...], str] = {}
+    twice = []
+    for file in python_files("pipeline", "stages"):
+        text = file.read_text(encoding="utf-8").splitlines()
+        code = [(number, line.strip()) for number, line in enumerate(text, 1) if is_code(line.strip())]
+        for window in zip(*(code[start:] for start in range(10))):
+            place = f"{file.relative_to(ROOT)}:{window[0][0]}"
+            other = first.setdefault(tuple(line for _, line in window), place)
+            if other != place:
+                twice.append((other, place))
+    assert twice == []
+
+
+def is_code(line: str) -> bool:
+    """Tell a line that counts from blank lines, comments, imports and lone punctuation."""
+    return any(each.isalnum() for each in line) and not line.startswith(("#", "import ", "from "))

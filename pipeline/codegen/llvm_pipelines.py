@@ -12,6 +12,7 @@ from tvm.ir import IRModule
 from tvm.tirx import PrimFunc
 from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
+from ..tir.workspace import flattening_passes
 from .expand.pair_products import with_pair_products
 from .expand.separate_products import with_separate_products
 from .raw_pointers import raw_pointers
@@ -23,21 +24,7 @@ RAW, PACKED = "passfit", "passfit-packed"
 def lowering_passes() -> list[tvm.transform.Pass]:
     """Return the passes of TVM's `default_s_tir_pipeline` (0.27) that change kernels of CPUs, up to MakePackedAPI."""
     return [
-        s_tir.transform.CanonicalizeLoop(),
-        s_tir.transform.LowerInitBlock(),
-        s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
-        s_tir.transform.ConvertBlocksToOpaque(),
-        s_tir.transform.CompactBufferAllocation(),
-        s_tir.transform.LowerMatchBuffer(),
-        s_tir.transform.StmtSimplify(),
-        s_tir.transform.AnnotateIrregularLoop(),
-        s_tir.transform.LowerOpaqueBlock(),
-        tirx.transform.FlattenBuffer(),
-        tirx.transform.BF16ComputeLegalize(),
-        tirx.transform.NarrowDataType(32),
-        s_tir.transform.LoopPartition(),
-        tirx.transform.VectorizeLoop(True),
-        tirx.transform.StorageRewrite(),
+        *flattening_passes(),
         s_tir.transform.HoistIfThenElse(),
         tirx.transform.UnrollLoop(),
         s_tir.transform.RenormalizeSplitPattern(),

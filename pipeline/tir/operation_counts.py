@@ -24,34 +24,30 @@ from ..targets import Machine
 from ..targets.cycles import KernelWork, StatementWork
 from .expressions import loads, operations_of, parts
 from .index_grid import Grid, Unknown
+from .loop_counts import (
+    UNROLLED,
+    VECTORIZED,
+    CountedLoop,
+    accesses,
+    dependent_steps,
+    executions,
+    independent_sums,
+    loop_ends,
+    vectorized_by_llvm,
+)
 from .memoise import memoise_by_structure
 
-_SERIAL, _PARALLEL, _VECTORIZED, _UNROLLED = range(4)
-#: instructions of the end of an iteration: increment and branch, half of them unrolled away
-_CONTROL = 1
 #: iterations over which a condition is evaluated; it is taken to hold beyond
 _CONDITIONS = 1 << 12
-#: largest stride at which LLVM loads whole vectors and shuffles them; beyond, it loads element by element
-_INTERLEAVED = 4
-_SHUFFLED = range(1, _INTERLEAVED + 1)
 #: kind of a block's axis that is summed over
 _REDUCE = 2
-
-
-@dataclass(frozen=True)
-class _Loop:
-    """Loop of constant extent."""
-
-    var: Var
-    extent: int
-    kind: int
 
 
 @dataclass(frozen=True)
 class _Place:
     """Surroundings of a statement: loops, outermost first, values of block axes, and its share of the iterations."""
 
-    loops: tuple[_Loop, ...] = ()
+    loops: tuple[CountedLoop, ...] = ()
     bound: tuple[tuple[Var, Expr], ...] = ()
     share: float = 1.0
     registers: frozenset[int] = frozenset()
@@ -75,7 +71,7 @@ class _Counter:
             return [self._store(stmt, place)]
         if isinstance(stmt, For):
             extent = int(stmt.extent) if isinstance(stmt.extent, IntImm) else 1
-            loop = _Loop(stmt.loop_var, extent, int(stmt.kind))
+            loop = CountedLoop(stmt.loop_var, extent, int(stmt.kind))
             inside = _Place((*place.loops, loop), place.bound, place.share, place.registers)
             return self.of(stmt.body, inside)
         if isinstance(stmt, SeqStmt):
@@ -111,14 +107,14 @@ class _Counter:
         strides = _Strides(place)
         target = strides.of(store.buffer, store.indices)
         sources = [strides.of(each.source, each.indices) for each in read]
-        loops = _vectorized_by_llvm(place.loops, target, sources, lanes)
-        vectors = [math.ceil(loop.extent / lanes) if loop.kind == _VECTORIZED else loop.extent for loop in loops]
-        everywhere = _executions(loops, self._machine, vectors) * place.share
+        loops = vectorized_by_llvm(place.loops, target, sources, lanes)
+        vectors = [math.ceil(loop.extent / lanes) if loop.kind == VECTORIZED else loop.extent for loop in loops]
+        everywhere = executions(loops, self._machine, vectors) * place.share
 
         def moved(buffer: Var, moves: Sequence[int | None]) -> float:
             if hash(buffer) in place.registers:
                 return 0.0
-            return _accesses(loops, vectors, moves) * place.share
+            return accesses(loops, vectors, moves) * place.share
 
         seen: set[tuple] = set()
         loaded = 0.0
@@ -128,11 +124,11 @@ class _Counter:
                 seen.add(key)
                 loaded += moved(each.source, moves)
         summed = any(each.source.same_as(store.buffer) and moves == target for each, moves in zip(read, sources))
-        steps = _steps(loops, target) if summed else 1
-        chain = everywhere / _straight(loops, vectors, target) if steps > 1 else 0.0
+        steps = dependent_steps(loops, target) if summed else 1
+        chain = everywhere / independent_sums(loops, vectors, target) if steps > 1 else 0.0
         return StatementWork(
             arithmetic=_arithmetic(store.value) * everywhere, loads=loaded, stores=moved(store.buffer, target),
-            control=_control(place.loops, vectors) * place.share, chain=chain, steps=steps,
+            control=loop_ends(place.loops, vectors) * place.share, chain=chain, steps=steps,
         )  # fmt: skip
 
 
@@ -143,7 +139,9 @@ class _Strides:
         count = len(place.loops)
         self._grid = Grid((count + 1,))
         for number, loop in enumerate(place.loops):
-            self._grid.values[loop.var] = np.eye(1, count + 1, number + 1, dtype=np.int64)[0] if loop.extent > 1 else np.int64(0)
+            self._grid.values[loop.var] = (
+                np.eye(1, count + 1, number + 1, dtype=np.int64)[0] if loop.extent > 1 else np.int64(0)
+            )
         for var, value in place.bound:
             try:
                 self._grid.values[var] = self._grid.evaluate(value)
@@ -166,56 +164,12 @@ class _Strides:
             return None
 
 
-def _vectorized_by_llvm(
-    loops: tuple[_Loop, ...], target: Sequence[int | None], sources: Sequence[Sequence[int | None]], lanes: int
-) -> tuple[_Loop, ...]:
-    """Mark the innermost loop as vectorized if LLVM does so: all contiguous, no sum."""
-    if lanes == 1 or any(loop.kind == _VECTORIZED for loop in loops):
-        return loops
-    inner = max((number for number, loop in enumerate(loops) if loop.extent > 1), default=None)
-    if inner is None or loops[inner].extent < lanes or target[inner] != 1:
-        return loops
-    if any(moves[inner] not in (0, *_SHUFFLED) for moves in sources):
-        return loops
-    return (*loops[:inner], _Loop(loops[inner].var, loops[inner].extent, _VECTORIZED), *loops[inner + 1 :])
-
-
-def _executions(loops: Sequence[_Loop], machine: Machine, vectors: Sequence[int] | None = None) -> float:
-    counts = [loop.extent for loop in loops] if vectors is None else vectors
-    total = 1.0
-    for loop, count in zip(loops, counts):
-        total *= math.ceil(count / machine.threads) if loop.kind == _PARALLEL else count
-    return total
-
-
-def _accesses(loops: Sequence[_Loop], vectors: Sequence[int], moves: Sequence[int | None]) -> float:
-    """Count the instructions of an access: hoisted out of inner loops that do not move it."""
-    total, hoisted = 1.0, True
-    for loop, count, stride in reversed(list(zip(loops, vectors, moves))):
-        if loop.kind == _VECTORIZED:
-            if stride == 0:
-                continue
-            total *= min(count * stride, loop.extent) if stride in _SHUFFLED else loop.extent
-        elif stride != 0 or not hoisted:
-            total *= loop.extent
-            hoisted = hoisted and loop.kind == _UNROLLED
-    return total
-
-
-def _control(loops: Sequence[_Loop], vectors: Sequence[int]) -> float:
-    """Count the instructions that end the iterations of the innermost loop; outer ones are few beside them."""
-    found, total = 0.0, 1.0
-    for loop, count in zip(loops, vectors):
-        if loop.extent > 1 and loop.kind in (_SERIAL, _PARALLEL):
-            total *= count
-            found = _CONTROL * total
-    return found
-
-
 def _is_straight(stmt: Stmt) -> bool:
     """Tell whether a statement is straight-line code once its loops are unrolled and vectorized."""
     if isinstance(stmt, For):
-        unrolled = int(stmt.kind) in (_VECTORIZED, _UNROLLED) or (isinstance(stmt.extent, IntImm) and int(stmt.extent) == 1)
+        unrolled = int(stmt.kind) in (VECTORIZED, UNROLLED) or (
+            isinstance(stmt.extent, IntImm) and int(stmt.extent) == 1
+        )
         return unrolled and _is_straight(stmt.body)
     if isinstance(stmt, SBlockRealize):
         return stmt.block.init is None and _is_straight(stmt.block.body)
@@ -242,29 +196,6 @@ def _side_by_side(parts: Sequence[Stmt], found: Sequence[StatementWork]) -> list
     ]
 
 
-def _straight(loops: Sequence[_Loop], vectors: Sequence[int], moves: Sequence[int | None]) -> float:
-    """Count the independent sums of one iteration of the innermost serial loop."""
-    total = 1.0
-    for loop, count, stride in reversed(list(zip(loops, vectors, moves))):
-        if loop.extent == 1:
-            continue
-        if loop.kind not in (_VECTORIZED, _UNROLLED):
-            return total if stride == 0 else total * loop.extent
-        total *= count if stride != 0 else 1
-    return total
-
-
-def _steps(loops: Sequence[_Loop], moves: Sequence[int | None]) -> int:
-    """Count the dependent steps of one sum: iterations of inner serial loops that do not move the accumulator."""
-    total = 1
-    for loop, stride in reversed(list(zip(loops, moves))):
-        if loop.extent > 1 and loop.kind not in (_VECTORIZED, _UNROLLED):
-            if stride != 0:
-                break
-            total *= loop.extent
-    return total
-
-
 def _arithmetic(value: Expr) -> float:
     """Count the operations of a value; a multiplication and its addition are one."""
     return max(0.0, operations_of(value) - _fused(value))
@@ -289,7 +220,9 @@ def _share(condition: Expr, place: _Place) -> float:
         return 1.0
     grid = Grid(tuple(loop.extent for loop in wanted), values)
     for axis, loop in enumerate(wanted):
-        values[loop.var] = np.arange(loop.extent).reshape([loop.extent if each == axis else 1 for each in range(len(wanted))])
+        values[loop.var] = np.arange(loop.extent).reshape(
+            [loop.extent if each == axis else 1 for each in range(len(wanted))]
+        )
     try:
         for var, value in place.bound:
             if _depends(condition, var, bound):

@@ -45,14 +45,9 @@ def held_bytes(kernel: PrimFunc) -> int:
     return sum(found)
 
 
-def _until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:
-    """Run TVM's default CPU pipeline up to the pass that decides the allocations.
-
-    The order is that of tvm.s_tir.pipeline.
-    """
-    target = tvm.target.Target("llvm")
-    bound = kernel.with_attr("global_symbol", "main").with_attr("target", tvm.target.Target(target, host=target))
-    passes = [
+def flattening_passes() -> list[tvm.transform.Pass]:
+    """Return the passes of TVM's `default_s_tir_pipeline` (0.27) up to StorageRewrite, which decides the allocations."""
+    return [
         s_tir.transform.CanonicalizeLoop(),
         s_tir.transform.LowerInitBlock(),
         s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
@@ -60,6 +55,7 @@ def _until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:
         s_tir.transform.CompactBufferAllocation(),
         s_tir.transform.LowerMatchBuffer(),
         s_tir.transform.StmtSimplify(),
+        s_tir.transform.AnnotateIrregularLoop(),
         s_tir.transform.LowerOpaqueBlock(),
         tirx.transform.FlattenBuffer(),
         tirx.transform.BF16ComputeLegalize(),
@@ -68,7 +64,16 @@ def _until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:
         tirx.transform.VectorizeLoop(True),
         tirx.transform.StorageRewrite(),
     ]
-    return tvm.transform.Sequential(passes)(IRModule({"main": bound}))["main"]
+
+
+def _until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:
+    """Run TVM's default CPU pipeline up to the pass that decides the allocations.
+
+    The order is that of tvm.s_tir.pipeline.
+    """
+    target = tvm.target.Target("llvm")
+    bound = kernel.with_attr("global_symbol", "main").with_attr("target", tvm.target.Target(target, host=target))
+    return tvm.transform.Sequential(flattening_passes())(IRModule({"main": bound}))["main"]
 
 
 def _allocations(stmt: Stmt, threads: int) -> list[int]:

@@ -75,3 +75,13 @@ def splice(graph: onnx.GraphProto, replacements: dict[int, NodeBuilder]) -> None
             graph.initializer.extend(replacements[index].initializers)
         else:
             graph.node.append(node)
+
+
+def spliced(model: onnx.ModelProto, replacements: dict[int, NodeBuilder]) -> onnx.ModelProto:
+    """Copy `model` with the nodes at the given indices replaced; return `model` itself if there are none."""
+    if not replacements:
+        return model
+    result = type(model)()
+    result.CopyFrom(model)
+    splice(result.graph, replacements)
+    return result

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ModelError
-from .node_builder import NodeBuilder, attributes_of, splice, stem_of
+from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .read_onnx import all_nodes, node_title
 from .recurrent_step import is_one_step, one_step
 from .shapes import static_shape, value_types
@@ -40,10 +40,7 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
     types = value_types(model.graph)
     read = {name for node in all_nodes(model.graph) for name in node.input} | {each.name for each in model.graph.output}
     made = {index: _canonical(node, index, constants, types, read) for index, node in nodes.items()}
-    result = type(model)()
-    result.CopyFrom(model)
-    splice(result.graph, made)
-    return result
+    return spliced(model, made)
 
 
 def _canonical(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .node_builder import NodeBuilder, attributes_of, splice, stem_of
+from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .shapes import static_shape, value_types
 
 if TYPE_CHECKING:
@@ -62,12 +62,7 @@ def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
             rule(node, attributes_of(node), context, build)
             if build.nodes:
                 made[index] = build
-    if not made:
-        return model
-    result = type(model)()
-    result.CopyFrom(model)
-    splice(result.graph, made)
-    return result
+    return spliced(model, made)
 
 
 def _sum(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .dataflow import Dataflow
 from .layer_pattern import Layer, layer_of
 
@@ -37,12 +37,7 @@ def integer_layers(model: onnx.ModelProto) -> onnx.ModelProto:
             build = NodeBuilder(stem_of(layer.node, index))
             _build(layer, graph, build)
             made[index] = build
-    if not made:
-        return model
-    result = type(model)()
-    result.CopyFrom(model)
-    splice(result.graph, made)
-    return result
+    return spliced(model, made)
 
 
 def _build(layer: Layer, graph: Dataflow, build: NodeBuilder) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .dataflow import Dataflow
 from .quantisation import EIGHT_BITS, Quantisation, Quantised, quantised_by
 
@@ -49,12 +49,7 @@ def move_integers(model: onnx.ModelProto) -> onnx.ModelProto:
             sources |= _moved(node, sources, graph, build)
         if build.nodes:
             made[index] = build
-    if not made:
-        return model
-    result = type(model)()
-    result.CopyFrom(model)
-    splice(result.graph, made)
-    return result
+    return spliced(model, made)
 
 
 def _requantise(node: onnx.NodeProto, source: Quantised | None, graph: Dataflow, build: NodeBuilder) -> None:

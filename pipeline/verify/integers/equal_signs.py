@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...frontend.canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ...frontend.canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from ...frontend.canonical.rewrites import Context, context_of
 from ...frontend.canonical.shapes import infer_what_is_open
 
@@ -42,12 +42,7 @@ def with_equal_signs(model: onnx.ModelProto) -> onnx.ModelProto:
             _rebuild(node, context, build)
             if build.nodes:
                 made[index] = build
-    if not made:
-        return model
-    result = type(model)()
-    result.CopyFrom(model)
-    splice(result.graph, made)
-    return result
+    return spliced(model, made)
 
 
 def _rebuild(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from ....errors import ModelError
-from ..node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from ..read_onnx import all_nodes, node_title
 from ..shapes import infer_shapes, static_shape, value_types
 from .if_branches import renamed
@@ -61,10 +61,7 @@ def unroll_loops(model: onnx.ModelProto) -> onnx.ModelProto:
             unroller.loop(constants) if node.op_type == "Loop" else unroller.scan(types)
             made[index] = unroller.build
             left -= len(unroller.build.nodes)
-    result = type(model)()
-    result.CopyFrom(model)
-    splice(result.graph, made)
-    return result
+    return spliced(model, made)
 
 
 @dataclass

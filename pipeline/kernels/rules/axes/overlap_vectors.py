@@ -18,16 +18,17 @@ from math import prod
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
 
 from ....targets import Machine
 from ....tir.expressions import loads, replaced, uses
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import all_of, axis_like, blocks_of, int64, kernel_of, nest_of, resized
+from ....tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, resized
 from ...weights.repack import Repack
 from ..tile_candidates import Reduced, Tiling, best_tiling
+from .exchange_params import exchange_params
 
 #: a buffer and a dimension of it
 _Dimension = tuple[Var, int]
@@ -73,22 +74,7 @@ class Wide:
         def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
             return [self._place(index) if n == places[buffer] else index for n, index in enumerate(indices)]
 
-        def load(each: TensorLoad) -> TensorLoad:
-            if each.source not in made:
-                return each
-            return tirx.BufferLoad(made[each.source], placed(each.source, each.indices))
-
-        def store(each: BufferStore) -> BufferStore:
-            if each.buffer not in made:
-                return each
-            return BufferStore(made[each.buffer], each.value, placed(each.buffer, each.indices))
-
-        def region(each: TensorRegion) -> TensorRegion:
-            return all_of(made[each.source]) if each.source in made else each
-
-        body = tvm_ffi.structural_map(scheduled.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
-        kernel = PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
-        return kernel, tuple(packed.values())
+        return exchange_params(scheduled, made, placed), tuple(packed.values())
 
     def _place(self, index: Expr) -> Expr:
         """Return the element at a wide index: the last vector starts `lanes` before the end."""

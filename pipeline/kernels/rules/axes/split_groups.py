@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, FloorDiv, IntImm, PrimFunc
 
 from ....tir.expressions import loads, parts, replaced
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import (
-    all_of,
     analyzer_of,
     axis_like,
     blocks_of,
@@ -32,6 +31,7 @@ from ....tir.loop_nests import (
     simplified,
 )
 from ...weights.repack import Repack
+from .exchange_params import exchange_params
 
 
 @dataclass(frozen=True)
@@ -62,22 +62,7 @@ class Grouped:
             at = places[buffer]
             return [*indices[:at], indices[at] * self.inner + indices[at + 1], *indices[at + 2 :]]
 
-        def load(each: TensorLoad) -> TensorLoad:
-            if each.source not in made:
-                return each
-            return tirx.BufferLoad(made[each.source], placed(each.source, each.indices))
-
-        def store(each: BufferStore) -> BufferStore:
-            if each.buffer not in made:
-                return each
-            return BufferStore(made[each.buffer], each.value, placed(each.buffer, each.indices))
-
-        def region(each: TensorRegion) -> TensorRegion:
-            return all_of(made[each.source]) if each.source in made else each
-
-        body = tvm_ffi.structural_map(scheduled.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
-        kernel = PrimFunc([made.get(param, param) for param in scheduled.params], body, attrs=scheduled.attrs)
-        return kernel, tuple(
+        return exchange_params(scheduled, made, placed), tuple(
             replace(repack, dimension=split[number], inner=self.inner) if number in split else repack
             for number, repack in packed.items()
         )
