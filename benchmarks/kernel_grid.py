@@ -26,7 +26,6 @@ import timing
 from grid_cases import Case, cases
 from head import HERE, begin
 from models import geometric_mean
-from peak import Peak, measure_peak
 
 from passfit.codegen.build_library import build_library
 from passfit.errors import PassfitError
@@ -37,6 +36,7 @@ from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import Sequence
 from passfit.support.text_files import write_text
 from passfit.targets import Target, get_target
+from passfit.tuning.measure.peak import Peak, measure_peak
 
 #: the passes of every case; none of them overwrites an input, which is therefore written once
 PASSES = ("simplify", "legalize", "fold-constant", "fuse-operators", "order")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .artifacts.canonical_file import import_model_file as import_model_file
 from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
-from .artifacts.places import ORIGIN
 from .artifacts.write import comparison_kept, write_footprint, write_manifest, write_pictures, write_search
 from .errors import ConfigError, OutputError
-from .frontend.imported_model import Fixed, ImportedModel, Shapes, import_onnx, load
-from .frontend.source.model_record import model_record
-from .frontend.source.source import resolve_source
+from .frontend.imported_model import Fixed, ImportedModel, Shapes, load
+from .frontend.imported_model import import_onnx as import_onnx
 from .memory.footprint import Budget, FootprintReport, Measured
 from .memory.placement.account import footprint_of
 from .memory.validation.checked_plan import checked_plan
@@ -34,8 +32,6 @@ from .verify.build_and_run import build_and_run
 from .verify.settings import VerifySettings
 
 if TYPE_CHECKING:
-    import onnx
-
     from .passes.sequence.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
     from .tuning.database import AdoptedTuning, Database
@@ -43,23 +39,6 @@ if TYPE_CHECKING:
 
 #: seconds after Ctrl-C to end a measurement and write the results found so far
 _SAVING_SECONDS = 30.0
-
-
-def import_model_file(
-    source: str | Path, shapes: Shapes | None, fix: Fixed | None, out: Path, package: str = ""
-) -> onnx.ModelProto:
-    """Write the canonical ONNX of a model to `out`, and its origin to origin.json beside it.
-
-    `package` is the `pypi:` source of the file, if any. Returns the canonical model. Raises ModelError, OutputError.
-    """
-    canonical, _ = import_onnx(source, shapes, fix)
-    data = canonical.SerializeToString(deterministic=True)
-    record = model_record(resolve_source(str(source)), package or str(source), shapes, fix)
-    with result_folder(out.parent) as folder:
-        (folder / out.name).write_bytes(data)
-        origin = {"canonical": hashlib.sha256(data).hexdigest(), "made_from": record}
-        write_text(folder / ORIGIN, json_lines(origin))
-    return canonical
 
 
 def profile(
@@ -294,4 +273,35 @@ def tune(
     with patient(_SAVING_SECONDS):
         found = find_tuning(imported, chosen, target, settings, progress)
         write_database(found, out)
+    return found
+
+
+def profile_kernels(
+    model: str | Path,
+    target: Target,
+    out: Path,
+    *,
+    sequence: Path | None = None,
+    name: str | None = None,
+    search: SearchSettings = SearchSettings(),
+    shapes: Shapes | None = None,
+    fix: Fixed | None = None,
+    progress: Progress = silent,
+) -> dict:
+    """Time every kernel inside the library, beside its roofline; write kernels.json to `out`, and return its content.
+
+    Without `sequence`, a sequence is searched for first. Raises ModelError, SequenceError, ToolchainError, OutputError;
+    ConfigError if this machine does not run the target natively.
+    """
+    from .passes.sequence.sequence import read_sequence
+    from .tuning import profile_kernels as kernels
+
+    check_file_place(out)
+    kernels.check_native(target)
+    chosen = None if sequence is None else read_sequence(sequence)
+    imported = load(model, name, shapes, fix)
+    if chosen is None:
+        chosen = find_sequence(imported, target, None, search, progress)[0].sequence
+    found = kernels.profile_kernels(imported, chosen, target, progress)
+    write_text(out, json_lines(found))
     return found

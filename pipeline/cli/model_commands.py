@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import ConfigError
 from ..tuning.settings import TuneSettings
 from .option_groups import DeviceOptions, Evaluations, ModelOptions, SearchOptions, Seed, TargetName, grouped
 from .output import print_table, show_report
@@ -89,24 +90,33 @@ def tune(
 @grouped
 def profile(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", help="write effects.json to this file, and its picture beside it")],
+    out: Annotated[Path, typer.Option("--out", help="write effects.json to this file, and its picture beside it; kernels.json with --kernels")],
     given: ModelOptions,
     target: TargetName = "x86-64",
+    kernels: Annotated[bool, typer.Option("--kernels", help="time the kernels of the library beside their rooflines instead")] = False,
+    sequence: SequenceFile = None,
 ) -> None:
-    """Measure each pass alone and after every other: its effects on footprint and other passes."""
+    """Measure each pass alone and after every other, or with --kernels each kernel of the library."""
     import time
 
     from .. import api
     from ..report.effects_table import effects_table
+    from ..report.kernels_table import kernels_table
     from ..report.progress import console_progress
     from ..targets.catalogue import get_target
 
-    started, clock = time.monotonic(), {}
+    device = get_target(target, Path())
+    if sequence is not None and not kernels:
+        raise ConfigError("--sequence goes with --kernels: passes are profiled on the model as imported.", "Add --kernels.")
     with console_progress() as progress:
-        found = api.profile(
-            model, get_target(target, Path()), out, progress=progress, clock=clock, **given.keywords()
-        )
-    print_table(effects_table(found, time.monotonic() - started, clock))
+        if kernels:
+            found = api.profile_kernels(model, device, out, sequence=sequence, progress=progress, **given.keywords())
+            shown = kernels_table(found)
+        else:
+            started, clock = time.monotonic(), {}
+            found = api.profile(model, device, out, progress=progress, clock=clock, **given.keywords())
+            shown = effects_table(found, time.monotonic() - started, clock)
+    print_table(shown)
 
 
 @grouped

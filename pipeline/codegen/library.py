@@ -62,13 +62,14 @@ def write_library(
     kernel_objects: Sequence[Path],
     target: Target,
     out: Path,
+    timed: bool = False,
 ) -> Library:
     """Write lib<identifier>.a and <identifier>.h into the folder `out`, replacing old ones at the end.
 
     `plan` gives each buffer's offset in the arena. `workspace` is the kernels' scratch in bytes, each allocation rounded
     up to 64, including `Machine.thread_bytes` if kernels have parallel loops. `weights` are the contents of
     program.weights; `kernel_objects` hold each kernel under names.symbol(c_identifier(name), kernel). If the host runs
-    the target, lib<identifier>.so is written too.
+    the target, lib<identifier>.so is written too. `timed` adds `<identifier>_spent`, the nanoseconds of each step.
 
     Raises ModelError if a kernel needs TVM's runtime, ToolchainError if compiling fails or this host cannot load the
     shared library, OutputError if `out` cannot be written.
@@ -76,7 +77,7 @@ def write_library(
     kernels = together([read_object(path.read_bytes()) for path in kernel_objects])
     check_symbols(kernels, target.threads)
     addresses = tensor_addresses(program, plan)
-    values = _values(name, program, plan, workspace, addresses, kernels, target)
+    values = _values(name, program, plan, workspace, addresses, kernels, target) | {"timed": timed}
     identifier = values["m"]
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -85,7 +86,7 @@ def write_library(
             code_bytes = _code_bytes(built / f"lib{identifier}.a", identifier)
             made = [f"lib{identifier}.a", f"{identifier}.h"]
             if how_to_run(target).native:
-                made.append(_shared(identifier, members, values["threads"], built, target))
+                made.append(_shared(identifier, members, values, built, target))
             for file in made:
                 os.replace(built / file, out / file)
     except OSError as error:
@@ -159,9 +160,9 @@ def _build(
     return members
 
 
-def _shared(identifier: str, members: Sequence[str], threads: int, folder: Path, target: Target) -> str:
+def _shared(identifier: str, members: Sequence[str], values: dict, folder: Path, target: Target) -> str:
     """Link the shared library and load it once. Raises ToolchainError if this host cannot load it."""
-    shared = link_shared(identifier, members, threads, folder, target)
+    shared = link_shared(identifier, members, values["threads"], folder, target, values["timed"])
     reason = why_not_loadable(folder / shared, identifier)
     if reason is not None:
         raise ToolchainError(

@@ -13,13 +13,13 @@ from .check_loads import EXPORTS
 _GLIBC = "gnu.2.28"
 
 
-def link_shared(identifier: str, members: Sequence[str], threads: int, folder: Path, target: Target) -> str:
+def link_shared(identifier: str, members: Sequence[str], threads: int, folder: Path, target: Target, timed: bool = False) -> str:
     """Link `members`, the archive's object files in `folder`, into lib<identifier>.so; return that name.
 
-    It exports only the five functions of the header: the process may hold TVM itself, or other models. Raises
-    ToolchainError for an undefined symbol; by default, linkers leave those to the loading program.
+    It exports only the five functions of the header, and that of a `timed` one: the process may hold TVM itself, or
+    other models. Raises ToolchainError for an undefined symbol; by default, linkers leave those to the loading program.
     """
-    exports = "; ".join(f"{identifier}_{name}" for name in EXPORTS)
+    exports = "; ".join(f"{identifier}_{name}" for name in (*EXPORTS, *(["spent"] if timed else [])))
     (folder / "exports.map").write_text(f"{{ global: {exports}; local: *; }};\n", encoding="ascii")
     library = f"lib{identifier}.so"
     options = ["-shared", "-g0", "-Wl,-s", "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,--version-script=exports.map"]

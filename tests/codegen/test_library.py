@@ -224,7 +224,7 @@ def test_an_undefined_symbol_is_an_error_of_the_linker(tmp_path):
 
 @native
 def test_a_shared_library_that_does_not_load_is_not_written(tmp_path, monkeypatch):
-    def lazy(identifier, members, threads, folder, target):
+    def lazy(identifier, members, threads, folder, target, timed):
         (folder / f"lib{identifier}.so").write_bytes(b"no library")
         return f"lib{identifier}.so"
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from passfit.targets import Target
-from passfit.targets.toolchain import zig_cc
+from ...support.temporary_folder import scratch_folder
+from ...targets import Target, zig_cc
 
 #: bytes read again and again: of the two nearest caches, the last one, and memory
 SIZES = (16 << 10, 512 << 10, 16 << 20, 256 << 20)
@@ -21,11 +19,11 @@ typedef float vector __attribute__((vector_size(4 * LANES), aligned(4)));
 float products(long times) {
     vector acc[12], one = {0}, two = {0};
     for (int n = 0; n < 12; n++) acc[n] = one + (float)n;
-    __asm__ volatile("" : "+x"(one), "+x"(two));
+    __asm__ volatile("" : "+CLASS"(one), "+CLASS"(two));
     for (long n = 0; n < times; n++) {
 #pragma GCC unroll 12
         for (int i = 0; i < 12; i++) acc[i] += one * two;
-        __asm__ volatile("" : "+x"(one), "+x"(two));
+        __asm__ volatile("" : "+CLASS"(one), "+CLASS"(two));
     }
     vector sum = acc[0];
     for (int n = 1; n < 12; n++) sum += acc[n];
@@ -58,11 +56,10 @@ class Peak:
 
 
 def measure_peak(target: Target) -> Peak:
-    """Measure this machine with the instructions of `target`, an x86-64. Raises ToolchainError."""
+    """Measure this machine with the instructions of `target`, which it runs natively. Raises ToolchainError."""
     lanes = target.machine.lanes
-    with tempfile.TemporaryDirectory(prefix="passfit-") as name:
-        folder = Path(name)
-        (folder / "peak.c").write_text(_SOURCE, encoding="ascii")
+    with scratch_folder() as folder:
+        (folder / "peak.c").write_text(_SOURCE.replace("CLASS", _vector_class(target)), encoding="ascii")
         cpu = target.cpu.replace("-", "_")
         options = ["-O3", "-shared", "-fPIC", "-nostdlib", "-ffast-math", f"-mcpu={cpu}", f"-DLANES={lanes}"]
         zig_cc([*options, "peak.c", "-o", "peak.so"], target, folder)
@@ -76,6 +73,11 @@ def measure_peak(target: Target) -> Peak:
         arguments = (ctypes.c_float * (size // 4))(), ctypes.c_long(size // 4), ctypes.c_long(times)
         rates[size] = size * times / _least(lambda arguments=arguments: library.reads(*arguments))
     return Peak(flops, rates)
+
+
+def _vector_class(target: Target) -> str:
+    """Return the letter of the vector registers in inline assembly; that of memory for others."""
+    return {"x86_64": "x", "aarch64": "w"}.get(target.architecture, "m")
 
 
 def _least(run: Callable[[], object]) -> float:
