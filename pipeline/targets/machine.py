@@ -9,6 +9,8 @@ from dataclasses import dataclass
 _FLOAT = 4
 #: vectors for a tile of joined registers: with 24 or 32, unrolled loops spill (counted for mtcnn-rnet with RISC-V's V)
 _UNSPILLED = 16
+#: largest bytes that TVM's LowerTVMBuiltin leaves on the stack, so that LLVM may keep them in registers: below 1024
+_STACK = 1023
 #: bytes of memory per thread of a library besides its workspace: the touched pages of its stack, with libc's record of
 #: the thread. Measured: 8 KiB to 16 KiB; the rest of its 64 KiB stack is address space only
 _THREAD = 16384
@@ -44,8 +46,8 @@ class Machine:
 
     @property
     def register_bytes(self) -> int:
-        """Return the bytes of all registers at hand for a tile."""
-        return self.lanes * self.registers * _FLOAT
+        """Return the bytes of all registers at hand for a tile, as far as kernels need no workspace for them."""
+        return min(self.lanes * self.registers * _FLOAT, _STACK)
 
     @property
     def thread_bytes(self) -> int:

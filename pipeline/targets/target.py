@@ -23,6 +23,8 @@ MOST_THREADS = 64
 
 #: names of processors with AVX2, in words of LLVM
 _WITH_AVX2 = frozenset({"x86-64-v3", "x86-64-v4", "haswell", "skylake", "znver1", "znver2", "znver3", "znver4"})
+#: names of processors with AVX-512 at full rate
+_WITH_AVX512 = frozenset({"x86-64-v4", "skylake-avx512", "cascadelake", "icelake-server", "sapphirerapids", "znver5"})
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class Target:
         """Return the processor as schedule rules see it."""
         pairs = self.architecture == "x86_64" and ("+avx2" in self.features or self.cpu in _WITH_AVX2)
         found = machine_of(self.architecture, self.features)
+        if self.architecture == "x86_64" and ("+avx512bw" in self.features or self.cpu in _WITH_AVX512):
+            found = replace(found, lanes=16)
         return replace(found, threads=self.threads, compact=self.opt == "size", pairs=pairs)
 
     def with_threads(self, threads: int) -> Target:

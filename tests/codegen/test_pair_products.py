@@ -22,27 +22,30 @@ pytestmark = [
 COUNT = 64
 
 
-def kernel(vectorized):
+def kernel(lanes):
     one, other = (te.placeholder((COUNT,), "int8", name) for name in ("one", "other"))
     halves = te.placeholder((COUNT,), "int32", "halves")
     result = te.compute((COUNT,), lambda i: pairs(one[i], other[i], halves[i]), "result")
     schedule = Schedule(IRModule({"main": te.create_prim_func([one, other, halves, result])}))
-    if vectorized:
-        _, lanes = schedule.split(schedule.get_loops("result")[0], [None, 8])
-        schedule.vectorize(lanes)
+    if lanes > 1:
+        schedule.vectorize(schedule.split(schedule.get_loops("result")[0], [None, lanes])[1])
     return schedule.mod["main"]
 
 
-@pytest.mark.parametrize("vectorized, machine", [(False, TARGET.llvm_config()), (True, TARGET.llvm_config()), (True, {"kind": "llvm"})])
-def test_it_adds_up_two_products(vectorized, machine):
+@pytest.mark.parametrize("lanes", [1, 8, 16])
+@pytest.mark.parametrize("machine", [TARGET, get_target("x86-64-v4"), None], ids=["AVX2", "AVX-512", "neither"])
+def test_it_adds_up_two_products(lanes, machine):
+    if machine is not None and not how_to_run(machine).native:
+        pytest.skip(how_to_run(machine).how)
     random = np.random.default_rng(0)
     one, other = (random.integers(-128, 128, COUNT, np.int8) for _ in range(2))
     low, high = (random.integers(-255, 256, COUNT).astype(np.int16) for _ in range(2))
     one[:2], low[:2], high[:2] = -128, [-255, 255], [255, -255]
     halves = (low.astype(np.int32) & 0xFFFF) | (high.astype(np.int32) << 16)
     result = tvm.runtime.tensor(np.zeros(COUNT, "int32"))
-    compiled = build_module({"f": kernel(vectorized)}, machine)
+    compiled = build_module({"f": kernel(lanes)}, {"kind": "llvm"} if machine is None else machine.llvm_config())
     compiled["f"](*map(tvm.runtime.tensor, (one, other, halves)), result)
     expected = one.astype(np.int32) * low + other.astype(np.int32) * high
     np.testing.assert_array_equal(result.numpy(), expected)
-    assert "vpmaddwd" in compiled.inspect_source("asm") or not vectorized or machine != TARGET.llvm_config()
+    if machine is not None and lanes == machine.machine.lanes:
+        assert "vpmaddwd" in compiled.inspect_source("asm")

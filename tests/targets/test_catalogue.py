@@ -14,13 +14,14 @@ def repo(tmp_path: Path, text: str) -> Path:
 
 
 def test_the_catalogue_has_the_promised_devices():
-    assert {"x86-64", "rpi4", "rpi-zero2", "beaglebone", "visionfive2", "bpi-f3"} <= set(load_catalogue())
+    assert {"x86-64", "x86-64-v4", "rpi4", "rpi-zero2", "beaglebone", "visionfive2", "bpi-f3"} <= set(load_catalogue())
 
 
 @pytest.mark.parametrize("target", load_catalogue().values(), ids=lambda t: t.name)
 def test_every_entry_is_complete(target: Target):
     assert target.ram > 0 and target.flash > 0
-    assert target.source and target.description and target.emulator
+    assert target.source and target.description
+    assert target.emulator or "no emulator" in target.source
     assert target.weights in ("in-place", "copied")
     assert target.zig_target.split("-")[0] == target.architecture
     assert target.tvm_config()["mtriple"] == target.triple

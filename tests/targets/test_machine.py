@@ -12,6 +12,7 @@ from passfit.targets import Machine, get_target
     ("name", "machine"),
     [
         ("x86-64", Machine(8, 16, pairs=True)),
+        ("x86-64-v4", Machine(16, 16, pairs=True)),
         ("rpi4", Machine(8, 16, by_element=True)),
         ("beaglebone", Machine(4, 16, by_element=True)),
         ("visionfive2", Machine(1, 20)),
@@ -20,6 +21,11 @@ from passfit.targets import Machine, get_target
 )
 def test_vectors_are_those_llvm_may_use(name, machine):
     assert get_target(name).machine == machine
+
+
+@pytest.mark.parametrize("machine", [Machine(16, 32), Machine(32, 8), Machine(64, 8), Machine(8, 16)])
+def test_registers_are_bytes_that_tvm_leaves_on_the_stack(machine):
+    assert machine.register_bytes < 1024
 
 
 def test_a_target_with_threads_is_the_same_device():

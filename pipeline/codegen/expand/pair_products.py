@@ -7,6 +7,8 @@ A schedule rule writes it (kernels/rules/dot_product.py) for a machine with `pai
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr
@@ -15,8 +17,8 @@ from tvm.tirx import PrimFunc
 
 from ...tir.pairs import PAIRS
 
-#: vpmaddwd of AVX2, and its lanes
-_INTRINSIC, _LANES = "llvm.x86.avx2.pmadd.wd", 8
+#: vpmaddwd by its lanes, and the feature it needs
+_INTRINSICS = {8: ("llvm.x86.avx2.pmadd.wd", "avx2"), 16: ("llvm.x86.avx512.pmaddw.d.512", "avx512bw")}
 
 
 def with_pair_products(kernel: PrimFunc) -> PrimFunc:
@@ -25,13 +27,14 @@ def with_pair_products(kernel: PrimFunc) -> PrimFunc:
     tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _is_pairs(call) else None))
     if not found:
         return kernel
-    at_once = target_has_features("avx2", kernel.attrs["target"])
+    target = kernel.attrs["target"]
+    known = {lanes: name for lanes, (name, feature) in _INTRINSICS.items() if target_has_features(feature, target)}
 
     def expanded(call: Call) -> Expr:
         if not _is_pairs(call):
             return call
         one, other, halves = call.args
-        return _product(one, other, halves, at_once)
+        return _product(one, other, halves, known)
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
 
@@ -40,14 +43,14 @@ def _is_pairs(call: Call) -> bool:
     return getattr(call.op, "name", "") == PAIRS
 
 
-def _product(one: Expr, other: Expr, halves: Expr, at_once: bool) -> Expr:
-    """Return one instruction for vectors of eight lanes, `at_once`, else two products."""
+def _product(one: Expr, other: Expr, halves: Expr, known: Mapping[int, str]) -> Expr:
+    """Return one instruction for vectors of as many lanes as a `known` one has, else two products."""
     lanes = one.ty.dtype.lanes
-    if at_once and lanes == _LANES:
+    if lanes in known:
         places = [place for lane in range(lanes) for place in (lane, lanes + lane)]
         weights = tirx.Shuffle([one, other], [tirx.const(place, "int32") for place in places])
         pairs = tirx.reinterpret(f"int16x{2 * lanes}", halves)
-        return tirx.call_llvm_pure_intrin(f"int32x{lanes}", _INTRINSIC, pairs, weights.astype(f"int16x{2 * lanes}"))
+        return tirx.call_llvm_pure_intrin(f"int32x{lanes}", known[lanes], pairs, weights.astype(f"int16x{2 * lanes}"))
     wide = "int32" if lanes == 1 else f"int32x{lanes}"
     low = halves.astype(wide.replace("32", "16")).astype(wide)
     return low * one.astype(wide) + tirx.shift_right(halves, tirx.const(16, wide)) * other.astype(wide)
