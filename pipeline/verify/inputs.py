@@ -17,21 +17,27 @@ if TYPE_CHECKING:
 _PASS_THROUGH = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Slice")
 #: operators that index by their second input along an axis of their first
 _GATHERS = ("Gather", "GatherElements")
+#: operands that are scales, by operator
+_SCALES = {"QuantizeLinear": (1,), "DequantizeLinear": (1,), "QLinearConv": (1, 4, 6), "QLinearMatMul": (1, 4, 6)}
+#: least scale: that of integers is never 0
+_LEAST_SCALE = 0.01
 
 
 def make_input(model: onnx.ModelProto, seed: int, case: int) -> dict[str, np.ndarray]:
     """Make one set of inputs by name, determined by seed, case, names, shapes and dtypes.
 
-    Floats are, depending on the case, standard normal, uniform in [0, 1), or bars and patches of 0 and 1; bytes take
-    their whole range; indices stay in range, other integers are 0 or 1. Raises ModelError for an unsupported dtype or a
+    Floats are, depending on the case, standard normal, uniform in [0, 1), or bars and patches of 0 and 1; scales of
+    integers are positive; bytes take their whole range; indices stay in range, other integers are 0 or 1. Raises ModelError for an unsupported dtype or a
     dynamic shape.
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in initializers]
     indexing = any(_dtype(value).kind in "iu" for value in inputs)
     sizes = index_sizes(model) if indexing else {}
+    scales = {node.input[at] for node in model.graph.node for at in _SCALES.get(node.op_type, ()) if at < len(node.input)}
+    made = {value.name: _values(value, seed, case, sizes.get(value.name)) for value in inputs}
     # arithmetic on a 0-d array gives a scalar, which ONNX Runtime rejects
-    return {value.name: np.asarray(_values(value, seed, case, sizes.get(value.name))) for value in inputs}
+    return {name: np.asarray(_scale(each) if name in scales else each) for name, each in made.items()}
 
 
 def index_sizes(model: onnx.ModelProto) -> dict[str, int]:
@@ -98,6 +104,11 @@ def _values(value: onnx.ValueInfoProto, seed: int, case: int, index_size: int | 
         )
     kinds = (generator.standard_normal, generator.random, lambda shape: _patches(generator, shape))
     return kinds[case % len(kinds)](shape).astype(dtype)
+
+
+def _scale(values: np.ndarray) -> np.ndarray:
+    """Return positive floats; integers as they are."""
+    return np.maximum(np.abs(values), _LEAST_SCALE).astype(values.dtype) if values.dtype.kind == "f" else values
 
 
 def _patches(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

@@ -92,3 +92,15 @@ def test_a_dynamic_shape_or_a_string_is_refused():
         make_inputs(model({"x": (TensorProto.FLOAT, ["n"])}), 0, 1)
     with pytest.raises(ModelError, match="'x'"):
         make_inputs(model({"x": (TensorProto.STRING, [1])}), 0, 1)
+
+
+@pytest.mark.parametrize("case", range(3))
+def test_scales_of_integers_are_positive(case):
+    names = ["a", "a_scale", "a_zero", "b", "b_scale", "b_zero", "y_scale", "y_zero"]
+    kinds = {name: TensorProto.FLOAT if "scale" in name else TensorProto.INT8 for name in names}
+    shapes = {"a": [2, 3], "b": [3, 4]}
+    graph = model(
+        {name: (kinds[name], shapes.get(name, [])) for name in names}, [helper.make_node("QLinearMatMul", names, ["y"])]
+    )
+    made = make_input(graph, 0, case)
+    assert all(made[name] > 0 and made[name].shape == () for name in names if "scale" in name)
