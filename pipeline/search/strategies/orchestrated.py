@@ -9,6 +9,7 @@ tail was tried on every graph, the result is proved to be the best of these acti
 
 from __future__ import annotations
 
+from ...memory.liveness import ALIGNMENT, aligned
 from ...passes.sequence.sequence import specs_of
 from ..evaluate.candidates import TAILS, Candidate, starts
 from ..evaluate.closure import Closure, Prefix
@@ -60,7 +61,8 @@ def _around_peak(trace: Trace) -> None:
             for child in around_peak(trace.evaluator.scorer, parent, found):
                 arenas[child] = max(found.footprint.arena, arenas.get(child, 0))
         # a child is not planned if its floor rules out a smaller arena than its parent's
-        trace.evaluate_all(arenas, arenas.values())
+        if trace.evaluate_all(arenas, arenas.values()):
+            return
         frontier = sorted(arenas, key=lambda child: _score(trace, child, arenas[child]))[:WIDTH]
 
 
@@ -69,7 +71,7 @@ def _is_least(trace: Trace) -> bool:
     assert trace.best is not None and trace.best.footprint is not None
     program = trace.evaluator.scorer.program(specs_of(trace.best.module_passes))
     least = max(
-        sum(program.buffers[buffer].nbytes for buffer in buffers)
+        sum(aligned(program.buffers[buffer].nbytes, ALIGNMENT) for buffer in buffers)
         for buffers in (program.input_buffers(), program.output_buffers())
     )
     return trace.best.footprint.arena <= least and not trace.best.footprint.workspace
