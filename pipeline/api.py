@@ -52,7 +52,10 @@ def import_model_file(
 
     `package` is the `pypi:` source of the file, if any. Returns the canonical model. Raises ModelError, OutputError.
     """
+    from .verify.integers.given_outputs import mark_given
+
     canonical, _ = import_onnx(source, shapes, fix)
+    mark_given(canonical, resolve_source(str(source)), shapes, fix)
     data = canonical.SerializeToString(deterministic=True)
     record = model_record(resolve_source(str(source)), package or str(source), shapes, fix)
     with result_folder(out.parent) as folder:
@@ -192,8 +195,11 @@ def compile_model(
         from .tuning.database import read_tuning
 
         tuned = read_tuning(tuning, target)
+    from .verify.integers.given_outputs import mark_given
+
     with result_folder(out):
         imported = load(model, name, shapes, fix)
+        mark_given(imported.onnx, resolve_source(str(model)), shapes, fix)
     return compile_imported(
         imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify, progress=progress
     )

@@ -99,15 +99,23 @@ def judge(
 
 
 def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
-    """List the libraries that were never executed, and the lossy ones: they pass, and are worth a line."""
+    """List the libraries that were never executed, the lossy ones, and those apart from a quantised file: they pass, and are worth a line."""
     return [
         f"{model} @ {target}: {remark}"
         for (model, target), result in results.items()
         for remark in (
             *([] if result.measured.ran else [f"not executed ({result.measured.how})"]),
             *([] if result.exact else [f"lossy: {_error(result)}"]),
+            *_quantised(result),
         )
     ]
+
+
+def _quantised(result: FootprintReport) -> Iterator[str]:
+    """Yield the agreement with a quantised model as given, where it is not complete."""
+    given = result.measured.given
+    if given is not None and (given.max_lsb or (given.same_decisions or 1) < 1):
+        yield f"quantised: {given.summary}"
 
 
 def _error(result: FootprintReport) -> str:

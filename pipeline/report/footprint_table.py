@@ -40,6 +40,8 @@ def _measured(report: FootprintReport) -> str:
     if measured.error is not None and measured.error.library_to_double is not None:
         ours, theirs = measured.error.library_to_double, measured.error.onnxruntime_to_double
         parts.insert(2, f"{ours:.1e} from double precision (ONNX Runtime: {theirs:.1e})")
+    if measured.given is not None and measured.given.summary:
+        parts.append(measured.given.summary)
     if measured.latency_ms is not None:
         parts.append(f"{measured.latency_ms:.2f} ms")
     if measured.throughput is not None:

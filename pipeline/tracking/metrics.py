@@ -70,6 +70,9 @@ def figures(result: FootprintReport, trajectory: Sequence[tuple[int, int]], fron
     yield from (Figure(SEARCH, ram / KIB, evaluation) for evaluation, ram in trajectory)
     if ran.max_rel_error is not None:
         yield Figure("verify/max_rel_error", ran.max_rel_error)
+    if ran.given is not None:
+        agreed = (("given_max_lsb", ran.given.max_lsb), ("given_differing", ran.given.differing), ("given_same_decisions", ran.given.same_decisions))
+        yield from (Figure(f"verify/{name}", value) for name, value in agreed if value is not None)
     if ran.instructions is not None:
         yield Figure("verify/instructions", ran.instructions)
     if ran.ram is not None:
