@@ -99,23 +99,32 @@ def judge(
 
 
 def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
-    """List the libraries that were never executed, the lossy ones, and those apart from a quantised file: they pass, and are worth a line."""
+    """List the libraries that were never executed, and the lossy ones: they pass, and are worth a line."""
     return [
         f"{model} @ {target}: {remark}"
         for (model, target), result in results.items()
         for remark in (
             *([] if result.measured.ran else [f"not executed ({result.measured.how})"]),
             *([] if result.exact else [f"lossy: {_error(result)}"]),
-            *_quantised(result),
         )
     ]
 
 
-def _quantised(result: FootprintReport) -> Iterator[str]:
-    """Yield the agreement with a quantised model as given, where it is not complete."""
-    given = result.measured.given
-    if given is not None and (given.max_lsb or (given.same_decisions or 1) < 1):
-        yield f"quantised: {given.summary}"
+def information(results: Mapping[Pair, FootprintReport]) -> list[str]:
+    """Describe quantised models: dtypes, memory beside that of floats, agreement with the model as given."""
+    return [f"{model} @ {target}: {', '.join(said)}" for (model, target), result in results.items() if (said := _quantised(result))]
+
+
+def _quantised(result: FootprintReport) -> list[str]:
+    found, given, said = result.quantised, result.measured.given, []
+    if found is not None:
+        said.append(found.summary)
+        if found.integers is not None and found.floats is not None:
+            said += [
+                f"{name} {format_bytes(getattr(found.integers, name))} (as floats {format_bytes(getattr(found.floats, name))})"
+                for name in ("ram", "weights")
+            ]
+    return [*said, given.summary] if given is not None and given.summary else said
 
 
 def _error(result: FootprintReport) -> str:

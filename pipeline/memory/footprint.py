@@ -177,9 +177,36 @@ class Baseline:
 
 
 @dataclass(frozen=True)
+class RamAndWeights:
+    """Estimated ram and weights of a model in bytes, by TVM's default sequence and passfit's plan: nothing is built."""
+
+    ram: int
+    weights: int
+
+
+@dataclass(frozen=True)
+class BesideFloats:
+    """Quantised model beside its float twin: the same layers without quantisation.
+
+    `integer_share` is the share of multiplications done on integers. `integers` and `floats` come from one sequence, so
+    `integers` is no less than the best footprint; None where the estimate failed.
+    """
+
+    integer_share: float
+    integers: RamAndWeights | None = None
+    floats: RamAndWeights | None = None
+
+    @property
+    def summary(self) -> str:
+        """Describe the layers' dtypes in one phrase."""
+        return f"{self.integer_share:.0%} of its multiplications on integers"
+
+
+@dataclass(frozen=True)
 class FootprintReport:
     """One model on one target: footprint.json. `fits` is against the budget, and against the target's capacity
-    where no budget is set. `exact` is false where the sequence has a lossy pass."""
+    where no budget is set. `exact` is false where the sequence has a lossy pass. `quantised` is there for quantised
+    models."""
 
     model: str
     target: str
@@ -190,6 +217,7 @@ class FootprintReport:
     budget: Budget = field(default_factory=Budget)
     fits: bool = True
     exact: bool = True
+    quantised: BesideFloats | None = None
 
     def within(self, budget: Budget, ram: int, flash: int) -> FootprintReport:
         """Return the report with a budget, and whether it fits; `ram` and `flash` are the target's capacities in bytes.

@@ -21,6 +21,7 @@ import numpy as np
 from ...errors import ModelError
 from ...frontend.canonical.bind_shapes import bind_inputs
 from ...frontend.canonical.read_onnx import read_model
+from ...frontend.quantised.float_twin import multiplications
 from ...frontend.quantised.quantisation import quantised_by
 from ...frontend.quantised.vendor.expand import expand_vendor_operators
 from ...memory.footprint import GivenAgreement, OutputAgreement
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 _KEY = "passfit.given"
 #: seeded inputs, and most elements kept of an output for each: whole rows along the last axis, spread evenly
-_SEED, _CASES, _KEPT = 0, 3, 4096
+_SEED, _KEPT = 0, 4096
+#: least and most cases, and the multiplications of all together
+_CASES, _MOST_CASES, _WORK = 3, 32, 200_000_000
 #: operators that copy elements: a scale holds before and after
 _MOVES = ("Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 
@@ -72,7 +75,7 @@ def mark_given(canonical: onnx.ModelProto, path: Path, shapes: Mapping | None, f
         return
     model = read_model(path)
     bind_inputs(model, shapes or {}, fix or {})
-    inputs = [make_input(canonical, _SEED, number) for number in range(_CASES)]
+    inputs = [make_input(canonical, _SEED, number) for number in range(_count(canonical))]
     try:
         reference = Reference(expand_vendor_operators(model))
         outputs = [reference(each) for each in inputs]
@@ -89,9 +92,17 @@ def given_outputs(canonical: onnx.ModelProto) -> GivenOutputs | None:
         return None
     packed = json.loads(said)
     names = [value.name for value in canonical.graph.output if value.name in packed]
-    rows = tuple({name: _unpacked(packed[name][case]) for name in names} for case in range(_CASES))
-    inputs = tuple(make_input(canonical, _SEED, number) for number in range(_CASES))
+    cases = range(min((len(packed[name]) for name in names), default=0))
+    rows = tuple({name: _unpacked(packed[name][case]) for name in names} for case in cases)
+    inputs = tuple(make_input(canonical, _SEED, number) for number in cases)
+    if not rows:
+        return None
     return GivenOutputs(inputs, rows, {name: _unit(canonical, name, rows[0][name].dtype) for name in names})
+
+
+def _count(model: onnx.ModelProto) -> int:
+    """Return the number of cases: fewer for a larger model, which an emulator may have to run."""
+    return min(max(_CASES, _WORK // max(1, multiplications(model))), _MOST_CASES)
 
 
 def rows_of(value: np.ndarray) -> np.ndarray:
