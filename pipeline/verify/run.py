@@ -33,9 +33,10 @@ def verify_library(
     """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
     `cases` is called only if the library can run; `second_look` adds outputs to them if the library seems wrong (see
-    `cases.with_plain_sums`). `given` are outputs of the model as given, to compare with too. The program is linked even if it cannot run: that proves the library complete. Memory and
-    time are measured natively only, as an emulator's say little about the device. `ram` is the anonymous memory, in
-    bytes, gained over a twin of the program that never calls the library; the stack is measured separately.
+    `cases.with_plain_sums`). `given` are outputs of the model as given, to compare with too. The program is linked even
+    if it cannot run: that proves the library complete. Memory and time are measured natively only, as an emulator's say
+    little about the device. `ram` is the anonymous memory, in bytes, gained over a twin of the program that never calls
+    the library; the stack is measured separately.
 
     Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
     """

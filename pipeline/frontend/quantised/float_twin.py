@@ -2,8 +2,8 @@
 
     int8 ─► QLinearConv ─► int8      becomes      float32 ─► Conv ─► float32, with dequantised weights
 
-Its memory says what quantisation saves. Its results are those of the model without rounding, where weights are
-dequantised by their own scale; numbers that only move keep their integer values.
+Its memory says what quantisation saves. Its results are those of the model without rounding: they saturate as the
+integers do, by which a ReLU may be implied.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _LAYERS = {
     "ConvInteger": ("Conv", (0, 1)), "MatMulInteger": ("MatMul", (0, 1)),
     "QLinearConv": ("Conv", (0, 3)), "QLinearMatMul": ("MatMul", (0, 3)),
 }  # fmt: skip
+#: the place of a result's scale, before its zero point
+_SCALES = {"QLinearConv": 6, "QLinearMatMul": 6, "QuantizeLinear": 1}
 _PRODUCTS = ("Conv", "Gemm", "MatMul", *_LAYERS)
 _NUMBERS = ("int8", "uint8", "int32")
 
@@ -72,9 +74,12 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
     for value in (*result.graph.input, *result.graph.output):
         if value.name in floats:
             value.type.tensor_type.elem_type = TensorProto.FLOAT
+    known = _constants_by_scale(model, floats, context)
     for tensor in result.graph.initializer:
         if tensor.name in floats:
-            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float32), tensor.name))
+            numbers = numpy_helper.to_array(tensor).astype(np.float32)
+            scale, zero = known.get(tensor.name, (np.float32(1), np.float32(0)))
+            tensor.CopyFrom(numpy_helper.from_array(((numbers - zero) * scale).astype(np.float32), tensor.name))
     made = {}
     for index, node in enumerate(result.graph.node):
         build = NodeBuilder(stem_of(node, index))
@@ -94,7 +99,10 @@ def _in_floats(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> No
         source = given[0]
         if node.op_type == "DequantizeLinear":
             source = _dequantised(given[0], given[1], given[2], attributes_of(node).get("axis", 1), context, build)
-        build.node("Identity", source, result=node.output[0])
+        if node.op_type == "QuantizeLinear":
+            _saturate(source, given[1], given[2], node.output[0], context, build)
+        else:
+            build.node("Identity", source, result=node.output[0])
     elif node.op_type == "DynamicQuantizeLinear":
         build.node("Identity", given[0], result=node.output[0])
         for name, value in zip(node.output[1:], (np.float32(1), np.uint8(0))):
@@ -108,7 +116,47 @@ def _in_floats(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> No
             operands[1] = _dequantised(given[3], given[4], given[5], axis, context, build)
             if operator == "Conv" and given[8]:
                 operands.append(_bias(given[8], given[1], given[4], context, build))
-        build.node(operator, *operands, result=node.output[0], **attributes_of(node))
+        plain = not node.op_type.startswith("QLinear")
+        made = build.node(operator, *operands, result=node.output[0] if plain else "", **attributes_of(node))
+        if not plain:
+            _saturate(made, given[6], given[7], node.output[0], context, build)
+
+
+def _saturate(value: str, scale: str, zero: str, result: str, context: Context, build: NodeBuilder) -> None:
+    """Build a Clip to the least and the most value of the numbers in `result`; they are of any size if it has channels."""
+    found, limits = _scale_of(scale, zero, context), np.iinfo(context.dtype(result))
+    if found is None:
+        build.node("Identity", value, result=result)
+        return
+    bounds = [build.constant(np.asarray((each - found[1]) * found[0], np.float32)) for each in (limits.min, limits.max)]
+    build.node("Clip", value, *bounds, result=result)
+
+
+def _scale_of(scale: str, zero: str, context: Context) -> tuple[np.float32, np.float32] | None:
+    """Return the constant scale and zero point of a whole tensor."""
+    by, shift = context.constant(scale), context.constant(zero) if zero else np.float32(0)
+    if by is None or shift is None or by.size != 1 or np.size(shift) != 1:
+        return None
+    return np.float32(by.ravel()[0]), np.float32(np.ravel(shift)[0])
+
+
+def _constants_by_scale(
+    model: onnx.ModelProto, floats: set[str], context: Context
+) -> dict[str, tuple[np.float32, np.float32]]:
+    """Map quantised tensors to their scale and zero point: results, and what moves together with them."""
+    known: dict[str, tuple[np.float32, np.float32]] = {}
+    for node in model.graph.node:
+        place = _SCALES.get(node.op_type)
+        if place is not None:
+            scale, zero = [*node.input, ""][place : place + 2]
+            found, moved = _scale_of(scale, zero, context), node.output
+        elif node.op_type in (*_LAYERS, "Cast", "DequantizeLinear"):
+            continue
+        else:
+            found, moved = next((known[name] for name in node.input if name in known), None), (*node.input, *node.output)
+        if found is not None:
+            known |= {name: found for name in moved if name in floats and name not in known}
+    return known
 
 
 def _dequantised(name: str, scale: str, zero: str, axis: int, context: Context, build: NodeBuilder) -> str:

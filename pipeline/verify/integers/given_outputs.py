@@ -107,7 +107,8 @@ def _count(model: onnx.ModelProto) -> int:
 
 def rows_of(value: np.ndarray) -> np.ndarray:
     """Return rows along the last axis, spread evenly: as many as `_KEPT` elements hold, at least one."""
-    flat = value.reshape(-1, value.shape[-1] if value.ndim else 1)
+    width = value.shape[-1] if value.ndim else 1
+    flat = value.reshape(value.size // max(1, width), width)
     count = max(1, min(len(flat), _KEPT // max(1, flat.shape[1])))
     return flat[np.linspace(0, len(flat) - 1, count).astype(np.int64)] if len(flat) else flat
 
