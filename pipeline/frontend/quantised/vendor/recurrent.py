@@ -131,8 +131,9 @@ def _scan(build: NodeBuilder, rows: str, starts: list[str], cell: _Cell, hidden:
     graph = helper.make_graph(body.nodes, stem, inputs, outputs, body.initializers)
     options = {"scan_input_directions": [backwards], "scan_output_directions": [backwards]}
     last_h, last_c, every = build.many("Scan", [*starts, rows], 3, body=graph, num_scan_inputs=1, **options)
-    states = (build.node("Reshape", each, build.integers(1, -1, hidden)) for each in (last_h, last_c))
-    return (build.node("Reshape", every, build.integers(0, 1, -1, hidden)), *states)
+    y = build.node("Reshape", every, build.integers(0, 1, -1, hidden))
+    y_h, y_c = (build.node("Reshape", each, build.integers(1, -1, hidden)) for each in (last_h, last_c))
+    return y, y_h, y_c
 
 
 RULES: dict[str, Rule] = {"DynamicQuantizeLSTM": _lstm}
