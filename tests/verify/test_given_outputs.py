@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from passfit import api
 from passfit.frontend.canonical.canonicalise import canonicalize, import_model
 from passfit.verify.integers.given_outputs import _KEPT, given_outputs, mark_given, rows_of
 from passfit.verify.reference import Reference
@@ -57,6 +58,16 @@ def test_the_marks_of_an_import_are_kept_and_make_equal_bytes(tmp_path: Path) ->
     assert one.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True)
     mark_given(one, save(network(), tmp_path, "other.onnx"), None, None)
     assert one.metadata_props == other.metadata_props
+
+
+def test_an_import_carries_the_outputs_to_later_steps(tmp_path: Path) -> None:
+    path = quantised(tmp_path)
+    api.import_model_file(path, None, None, tmp_path / "canonical" / "model.onnx")
+    later = import_model(tmp_path / "canonical" / "model.onnx")
+    found, expected = given_outputs(later), given_outputs(marked(path))
+    assert found is not None and expected is not None and found.units == expected.units
+    for one, other in zip(found.rows, expected.rows, strict=True):
+        assert all(np.array_equal(one[name], other[name]) for name in found.units)
 
 
 def test_a_float_model_is_not_marked(tmp_path: Path) -> None:
