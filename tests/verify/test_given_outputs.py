@@ -63,11 +63,19 @@ def test_the_marks_of_an_import_are_kept_and_make_equal_bytes(tmp_path: Path) ->
 def test_an_import_carries_the_outputs_to_later_steps(tmp_path: Path) -> None:
     path = quantised(tmp_path)
     api.import_model_file(path, None, None, tmp_path / "canonical" / "model.onnx")
-    later = import_model(tmp_path / "canonical" / "model.onnx")
+    later = marked(tmp_path / "canonical" / "model.onnx")
     found, expected = given_outputs(later), given_outputs(marked(path))
     assert found is not None and expected is not None and found.units == expected.units
     for one, other in zip(found.rows, expected.rows, strict=True):
         assert all(np.array_equal(one[name], other[name]) for name in found.units)
+
+
+def test_an_import_of_before_there_were_such_outputs_has_none(tmp_path: Path) -> None:
+    api.import_model_file(quantised(tmp_path), None, None, tmp_path / "canonical" / "model.onnx")
+    model = onnx.load(tmp_path / "canonical" / "model.onnx")
+    kept = {each.key: each.value for each in model.metadata_props if each.key != "passfit.given"}
+    helper.set_model_props(model, kept)
+    assert given_outputs(marked(save(model, tmp_path, "old.onnx"))) is None
 
 
 def test_a_float_model_is_not_marked(tmp_path: Path) -> None:

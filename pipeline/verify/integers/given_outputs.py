@@ -21,6 +21,7 @@ import numpy as np
 from ...errors import ModelError
 from ...frontend.canonical.bind_shapes import bind_inputs
 from ...frontend.canonical.read_onnx import read_model
+from ...frontend.canonical.static_metric import is_marked
 from ...frontend.quantised.float_twin import multiplications
 from ...frontend.quantised.quantisation import quantised_by
 from ...frontend.quantised.vendor.expand import expand_vendor_operators
@@ -66,7 +67,8 @@ class GivenOutputs:
 def mark_given(canonical: onnx.ModelProto, path: Path, shapes: Mapping | None, fix: Mapping | None) -> None:
     """Evaluate the file `path` on seeded inputs; write rows of its outputs into the metadata of `canonical`.
 
-    Nothing is written for a model without integers, one that is marked already, and one that ONNX Runtime rejects.
+    Those of a file that an import wrote are taken over. Nothing is written for a model without integers, and one that
+    ONNX Runtime rejects.
     """
     from onnx import helper
 
@@ -74,6 +76,11 @@ def mark_given(canonical: onnx.ModelProto, path: Path, shapes: Mapping | None, f
     if _KEY in kept or not is_quantised(canonical):
         return
     model = read_model(path)
+    earlier = {entry.key: entry.value for entry in model.metadata_props}
+    if is_marked(earlier):  # no file as given, but one that an import wrote
+        if _KEY in earlier:
+            helper.set_model_props(canonical, kept | {_KEY: earlier[_KEY]})
+        return
     bind_inputs(model, shapes or {}, fix or {})
     inputs = [make_input(canonical, _SEED, number) for number in range(_count(canonical))]
     try:
