@@ -27,7 +27,8 @@ _LAYERS = {
 }  # fmt: skip
 #: the place of a result's scale, before its zero point
 _SCALES = {"QLinearConv": 6, "QLinearMatMul": 6, "QuantizeLinear": 1}
-_PRODUCTS = ("Conv", "Gemm", "MatMul", *_LAYERS)
+_RECURRENT = ("GRU", "LSTM", "RNN")
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", *_RECURRENT, *_LAYERS)
 _NUMBERS = ("int8", "uint8", "int32")
 
 
@@ -37,7 +38,7 @@ def has_numbers(model: onnx.ModelProto) -> bool:
 
 
 def integer_share(model: onnx.ModelProto) -> float:
-    """Return the share of the multiplications of convolutions and products that are done on integers."""
+    """Return the share of the multiplications of convolutions, products and recurrent layers that are done on integers."""
     context, done = context_of(model), {True: 0, False: 0}
     for node in model.graph.node:
         if node.op_type in _PRODUCTS:
@@ -46,7 +47,7 @@ def integer_share(model: onnx.ModelProto) -> float:
 
 
 def multiplications(model: onnx.ModelProto) -> int:
-    """Count the multiplications of the convolutions and products of a canonical model."""
+    """Count the multiplications of convolutions, products and recurrent layers of a canonical model."""
     context = context_of(model)
     return sum(_multiplications(node, context) for node in model.graph.node if node.op_type in _PRODUCTS)
 
@@ -54,8 +55,12 @@ def multiplications(model: onnx.ModelProto) -> int:
 def _multiplications(node: onnx.NodeProto, context: Context) -> int:
     place = _LAYERS[node.op_type][1][1] if node.op_type in _LAYERS else 1
     made, weights = context.shape(node.output[0]), context.shape(node.input[place])
+    if node.op_type in ("ConvTranspose", *_RECURRENT):
+        made = context.shape(node.input[0])
     if made is None or weights is None:
         return 0
+    if node.op_type in _RECURRENT:  # each number of W and R once a step and sequence
+        return math.prod(made[:2]) * (math.prod(weights) + math.prod(context.shape(node.input[2]) or ()))
     if "Conv" in node.op_type:
         return math.prod(made) * math.prod(weights[1:])
     along = -1 if node.op_type == "Gemm" and attributes_of(node).get("transB") else max(0, len(weights) - 2)

@@ -61,5 +61,19 @@ def test_the_share_is_that_of_the_multiplications() -> None:
     assert integer_share(model) == 2 * 6 * 4 / (2 * 6 * 4 + 2 * 8 * 6)
 
 
+def test_multiplications_are_those_of_the_operators_formulas() -> None:
+    random = np.random.default_rng(0)
+    constants = {
+        "w": random.random((1, 12, 5), np.float32), "r": random.random((1, 12, 3), np.float32), "t": random.random((4, 2, 3, 3), np.float32),
+        "shape": np.asarray([1, 4, 2, 3]),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=3), helper.make_node("Concat", ["y", "y"], ["two"], axis=0),
+        helper.make_node("Reshape", ["two", "shape"], ["image"]), helper.make_node("ConvTranspose", ["image", "t"], ["z"]),
+    ]  # fmt: skip
+    model = canonicalize(model_of(nodes, {"x": [4, 1, 5]}, ["z"], constants))
+    assert multiplications(model) == 4 * 12 * (5 + 3) + 4 * 2 * 3 * 2 * 3 * 3
+
+
 def test_a_float_model_has_no_numbers() -> None:
     assert not has_numbers(canonicalize(network()))
