@@ -42,7 +42,7 @@ def measure(file: Path) -> dict:
                 return {"failed": f"{target}: {failed}"}
             report = json.loads((out / "footprint.json").read_text(encoding="utf-8"))
             row[target] = {part: report["best"][part] for part in ("ram", "weights", "code")}
-            row[target] |= {"instructions": report["measured"]["instructions"], "ran": report["measured"]["ran"]}
+            row[target] |= {name: report["measured"][name] for name in ("instructions", "ran", "given")}
         row["latency"] = timed(model, {"passfit": Path(scratch) / "x86-64"})
     return row
 
@@ -53,13 +53,14 @@ def table(rows: dict[str, dict], head: Iterable[str]) -> str:
         "# MLPerf Tiny, int8", "", *head, "",
         "Bytes. Ram: arena and workspace, by default settings; every library ran and passed verification. Ratio: to all that",
         "TFLite Micro's arena holds on x86-64, and to its head, activations alone. Weights ratio: to the int8 weights of the",
-        "file; biases and scales count on our side alone.", "",
-        "| model | target | ram | TFLM total (head) | ratio | weights | ratio | code | instructions |",
-        "| --- | --- |" + " ---: |" * 7,
+        "file; biases and scales count on our side alone.",
+        "LSB: most units from the file as given in ONNX Runtime, and the decisions that agree.", "",
+        "| model | target | ram | TFLM total (head) | ratio | weights | ratio | code | instructions | LSB (decisions) |",
+        "| --- | --- |" + " ---: |" * 8,
     ]  # fmt: skip
     for name, row in rows.items():
         if "failed" in row:
-            lines.append(f"| {name} | failed: {' '.join(row['failed'].split())} |" + " |" * 7)
+            lines.append(f"| {name} | failed: {' '.join(row['failed'].split())} |" + " |" * 8)
             continue
         total, head_bytes = TFLM[name.partition("-")[0]]
         for target in TARGETS if name.endswith("int8") else ():
@@ -68,7 +69,7 @@ def table(rows: dict[str, dict], head: Iterable[str]) -> str:
             lines.append(
                 f"| {name} | {target} | {found['ram']:,} | {total:,} ({head_bytes:,}) | {found['ram'] / total:.2f} "
                 f"({found['ram'] / head_bytes:.2f}) | {found['weights']:,} | {found['weights'] / row['int8 weights']:.2f} "
-                f"| {found['code']:,} | {count} |"
+                f"| {found['code']:,} | {count} | {_agreement(found['given'])} |"
             )
     lines += ["", "## Time", "", "Milliseconds natively, one thread, turn by turn; ONNX Runtime has the machine's widest vectors.", ""]
     lines += ["| model | passfit | ONNX Runtime | ratio | float ÷ int8, instructions on rpi4 |", "| --- | ---: | ---: | ---: | ---: |"]
@@ -81,6 +82,15 @@ def table(rows: dict[str, dict], head: Iterable[str]) -> str:
             gain = f"{twin['rpi4']['instructions'] / row['rpi4']['instructions']:.2f}"
         lines.append(f"| {name} | {ours:.3f} | {theirs:.3f} | {ours / theirs:.2f} | {gain} |")
     return "\n".join(lines) + "\n"
+
+
+def _agreement(given: dict | None) -> str:
+    """Format the agreement of the first output with the file as given."""
+    if given is None:
+        return ""
+    first = given["outputs"][0]
+    decisions = "" if first["decisions"] is None else f" ({first['same_decisions']} of {first['decisions']})"
+    return f"{first['max_lsb']}{decisions}"
 
 
 def main() -> None:

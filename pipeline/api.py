@@ -15,10 +15,11 @@ from .artifacts.write import comparison_kept, write_footprint, write_manifest, w
 from .errors import ConfigError, OutputError
 from .frontend.imported_model import Fixed, ImportedModel, Shapes, load
 from .frontend.imported_model import import_onnx as import_onnx
+from .frontend.source.source import resolve_source
 from .memory.footprint import Budget, FootprintReport, Measured
 from .memory.placement.account import footprint_of
 from .memory.validation.checked_plan import checked_plan
-from .search.find_sequence import find_sequence, workers_of
+from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
 from .support.interrupts import patient
 from .support.progress import Progress, silent
@@ -95,18 +96,13 @@ def learn(
         raise ConfigError(f"--name {name}: {len(models)} models cannot share a name.", "Learn them one by one.")
     check_file_place(out)
     from .search.knowledge import Knowledge
-    from .search.knowledge.store import merged, read_records, write_records
+    from .search.knowledge.store import read_records, write_records
 
     known = read_records(out) if out.exists() else ()
     imported = [load(model, name, shapes, fix) for model in models]
+    from .search.learn import learn_models
 
-    # imported late: TVM takes a second to import, and bad input should fail first
-    from .search.learn import learn_model
-
-    for each in imported:
-        workers = workers_of(each, target, SearchSettings())
-        record = learn_model(each, target, workers, evaluations, lambda done: progress("learning", done, evaluations))
-        known = merged(known, (record,))
+    known = learn_models(imported, target, known, evaluations, progress)
     write_records(known, out)
     return Knowledge(known)
 
@@ -171,8 +167,11 @@ def compile_model(
         from .tuning.database import read_tuning
 
         tuned = read_tuning(tuning, target)
+    from .verify.integers.given_outputs import mark_given
+
     with result_folder(out):
         imported = load(model, name, shapes, fix)
+        mark_given(imported.onnx, resolve_source(str(model)), shapes, fix)
     return compile_imported(
         imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify, progress=progress
     )

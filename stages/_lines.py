@@ -48,6 +48,8 @@ def compile_line(report: FootprintReport) -> str:
         parts.append(measured.how)
     elif measured.max_rel_error is not None:
         parts.append(f"max error {measured.max_rel_error:.1e} of the range, ran {measured.how}")
+    if measured.given is not None and measured.given.summary:
+        parts.append(measured.given.summary)
     return "; ".join(parts)
 
 

@@ -12,6 +12,7 @@ from .densenet import densenet121
 from .efficientnet import efficientnet_b0
 from .mobilenet import mobilenet_v1, mobilenet_v2
 from .nasnet import nasnet
+from .quantised import minilm_int8
 from .randwire import randwire
 from .resnet import resnet50
 from .squeezenet import squeezenet1_1
@@ -38,6 +39,7 @@ TRANSFORMERS: dict[str, Callable[[], onnx.ModelProto]] = {
     "encoder": encoder,
     "decoder_step": decoder_step,
     "vision_transformer": vision_transformer,
+    "minilm-int8": minilm_int8,
 }
 
 

@@ -24,7 +24,10 @@ def import_model_file(
 
     `package` is the `pypi:` source of the file, if any. Returns the canonical model. Raises ModelError, OutputError.
     """
+    from ..verify.integers.given_outputs import mark_given
+
     canonical, _ = import_onnx(source, shapes, fix)
+    mark_given(canonical, resolve_source(str(source)), shapes, fix)
     data = canonical.SerializeToString(deterministic=True)
     record = model_record(resolve_source(str(source)), package or str(source), shapes, fix)
     with result_folder(out.parent) as folder:

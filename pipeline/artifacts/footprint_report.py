@@ -17,8 +17,14 @@ def footprint_report(
     exact: bool,
     baseline_code: int | None = None,
 ) -> FootprintReport:
-    """Report `best` beside `baseline`, whose code is in bytes, with the limits of `budget` or of the device."""
+    """Report `best` beside `baseline`, whose code is in bytes, with the limits of `budget` or of the device.
+
+    A quantised model is reported beside its float twin too.
+    """
+    from ..search.evaluate.beside_floats import beside_floats
+
     report = FootprintReport(
-        imported.name, target.name, imported.start, best, Baseline.of(baseline, baseline_code), measured, exact=exact
-    )
+        imported.name, target.name, imported.start, best, Baseline.of(baseline, baseline_code), measured, exact=exact,
+        quantised=beside_floats(imported, target),
+    )  # fmt: skip
     return report.within(budget or Budget(), target.ram, target.flash)

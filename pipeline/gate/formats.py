@@ -20,13 +20,14 @@ HEADER = ("model", "target", "what", "used", "limit", "left", "")
 class Report:
     """Hold the verdicts of one gate run, its warnings, and the revision compared with.
 
-    Each of `problems` says why a check of all pairs was impossible, with the next step.
+    `information` changes no verdict. Each of `problems` says why a check of all pairs was impossible, with the next step.
     """
 
     verdicts: tuple[Verdict, ...]
     warnings: tuple[str, ...]
     against: str | None = None
     problems: tuple[str, ...] = ()
+    information: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Verdict, ...]:
@@ -69,7 +70,7 @@ def text(report: Report) -> str:
     lines = ["  ".join(_aligned(cell, width, i) for i, (cell, width) in enumerate(zip(row, widths))) for row in rows]
     lines += ["", *(f"ERROR {problem}" for problem in report.problems)]
     lines += [f"{_word(verdict):5} {_who(verdict)}: {verdict.why}" for verdict in report.failures]
-    lines += [f"note  {warning}" for warning in report.warnings]
+    lines += [f"note  {warning}" for warning in (*report.warnings, *report.information)]
     lines += [f"{name} = {counted}" for name, counted in COUNTED.items()]
     lines.append(report.summary)
     return "\n".join(line.rstrip() for line in lines)
@@ -83,7 +84,7 @@ def markdown(report: Report) -> str:
     lines += [f"- **{_md(_who(verdict))}**: {_md(verdict.why)}" for verdict in report.failures]
     lines += ["", "| model | target | what | used | limit | left | |", "| --- | --- | --- | ---: | ---: | ---: | --- |"]
     lines += ["| " + " | ".join(map(_md, _row(verdict))) + " |" for verdict in report.verdicts]
-    lines += ["", *(f"- {_md(warning)}" for warning in report.warnings)]
+    lines += ["", *(f"- {_md(remark)}" for remark in (*report.warnings, *report.information))]
     lines += ["", "; ".join(f"{name} = {counted}" for name, counted in COUNTED.items())]
     return "\n".join(lines)
 
@@ -110,8 +111,8 @@ def junit(report: Report) -> str:
         kind = "failure" if verdict.checked else "error"
         failure = ElementTree.SubElement(case, kind, {"type": verdict.limit_kind, "message": why})
         failure.text = "\n".join([why, *(f"{quantity} = {counted}" for quantity, counted in COUNTED.items())])
-    if report.warnings:
-        ElementTree.SubElement(suite, "system-out").text = NOT_XML.sub("?", "\n".join(report.warnings))
+    if remarks := (*report.warnings, *report.information):
+        ElementTree.SubElement(suite, "system-out").text = NOT_XML.sub("?", "\n".join(remarks))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
 
@@ -124,6 +125,7 @@ def github(report: Report) -> str:
         for verdict in report.failures
     ]
     lines += [f"::warning title=passfit gate::{_message(warning)}" for warning in report.warnings]
+    lines += [f"::notice title=passfit gate::{_message(remark)}" for remark in report.information]
     return "\n".join([*lines, report.summary])
 
 
@@ -150,6 +152,7 @@ def as_json(report: Report) -> str:
         "problems": list(report.problems),
         "verdicts": verdicts,
         "warnings": list(report.warnings),
+        "information": list(report.information),
     }
     return json.dumps(data | {"counted": COUNTED}, indent=2, ensure_ascii=False)
 

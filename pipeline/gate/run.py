@@ -15,7 +15,7 @@ from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
 from .history import Past, results_at
 from .stale import why_stale
-from .verdicts import Pair, Verdict, judge, remarks, unchecked
+from .verdicts import Pair, Verdict, information, judge, remarks, unchecked
 
 if TYPE_CHECKING:
     from ..targets import Target
@@ -62,7 +62,7 @@ def run_gate(
 
     verdicts = judge(params, results, catalogue, past.results, growth, broken, past.missing)
     problems = (past.problem,) if past.problem else ()
-    report = Report(tuple(verdicts), (*remarks(results), *past.new), against, problems)
+    report = Report(tuple(verdicts), (*remarks(results), *past.new), against, problems, tuple(information(results)))
     if format == "github":
         _append_summary(markdown(report))
     return GateResult(FORMATS[format](report), report.exit_code)

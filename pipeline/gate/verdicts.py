@@ -110,6 +110,23 @@ def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
     ]
 
 
+def information(results: Mapping[Pair, FootprintReport]) -> list[str]:
+    """Describe quantised models: dtypes, memory beside that of floats, agreement with the model as given."""
+    return [f"{model} @ {target}: {', '.join(said)}" for (model, target), result in results.items() if (said := _quantised(result))]
+
+
+def _quantised(result: FootprintReport) -> list[str]:
+    found, given, said = result.quantised, result.measured.given, []
+    if found is not None:
+        said.append(found.summary)
+        if found.integers is not None and found.floats is not None:
+            said += [
+                f"{name} {format_bytes(getattr(found.integers, name))} (as floats {format_bytes(getattr(found.floats, name))})"
+                for name in ("ram", "weights")
+            ]
+    return [*said, given.summary] if given is not None and given.summary else said
+
+
 def _error(result: FootprintReport) -> str:
     error = result.measured.max_rel_error
     return "its error was not measured" if error is None else f"max error {error:.1e} of the range"

@@ -52,6 +52,57 @@ class Energy:
 
 
 @dataclass(frozen=True)
+class OutputAgreement:
+    """Agreement of an output with the quantised model as given, over all cases; None where there is nothing to count.
+
+    `differing` counts the elements at least one unit apart; `max_lsb` is the most units. A unit is 1 of an integer, and
+    the scale of a float that is dequantised at the end. A decision is the largest element along the last axis.
+    """
+
+    output: str
+    elements: int
+    differing: int | None = None
+    max_lsb: int | None = None
+    decisions: int | None = None
+    same_decisions: int | None = None
+
+
+@dataclass(frozen=True)
+class GivenAgreement:
+    """Agreement of the library with the quantised model as given: ONNX Runtime on its file, without optimisations."""
+
+    cases: int
+    outputs: tuple[OutputAgreement, ...]
+
+    @property
+    def max_lsb(self) -> int | None:
+        """Return the most units of any output."""
+        return max((each.max_lsb for each in self.outputs if each.max_lsb is not None), default=None)
+
+    @property
+    def differing(self) -> float | None:
+        """Return the share of elements that differ, among outputs with units."""
+        counted = [(each.differing, each.elements) for each in self.outputs if each.differing is not None]
+        return sum(some for some, _ in counted) / max(1, sum(total for _, total in counted)) if counted else None
+
+    @property
+    def same_decisions(self) -> float | None:
+        """Return the share of equal decisions."""
+        counted = [(each.same_decisions, each.decisions) for each in self.outputs if each.decisions and each.same_decisions is not None]
+        return sum(same for same, _ in counted) / sum(total for _, total in counted) if counted else None
+
+    @property
+    def summary(self) -> str:
+        """Describe the agreement in one phrase."""
+        parts = []
+        if self.max_lsb is not None and self.differing is not None:
+            parts.append(f"at most {self.max_lsb} LSB from the model as given ({self.differing:.2%} of elements differ)")
+        if self.same_decisions is not None:
+            parts.append(f"{self.same_decisions:.1%} of its decisions")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
 class Measured:
     """Measurements of one run of the library.
 
@@ -63,7 +114,7 @@ class Measured:
 
     `throughput` is in runs per second, one after the other, `compile_seconds` the time from the model to the measured
     library. These, `energy` and `latency_ms` are those of Verma et al. (2022); all are None under an emulator, but for
-    the time of the compilation.
+    the time of the compilation. `given` is there for quantised models.
     """
 
     ran: bool
@@ -79,6 +130,7 @@ class Measured:
     throughput: float | None = None
     energy: Energy | None = None
     compile_seconds: float | None = None
+    given: GivenAgreement | None = None
 
 
 @dataclass(frozen=True)
@@ -125,9 +177,36 @@ class Baseline:
 
 
 @dataclass(frozen=True)
+class RamAndWeights:
+    """Estimated ram and weights of a model in bytes, by TVM's default sequence and passfit's plan: nothing is built."""
+
+    ram: int
+    weights: int
+
+
+@dataclass(frozen=True)
+class BesideFloats:
+    """Quantised model beside its float twin: the same layers without quantisation.
+
+    `integer_share` is the share of multiplications done on integers. `integers` and `floats` come from one sequence, so
+    `integers` is no less than the best footprint; None where the estimate failed.
+    """
+
+    integer_share: float
+    integers: RamAndWeights | None = None
+    floats: RamAndWeights | None = None
+
+    @property
+    def summary(self) -> str:
+        """Describe the layers' dtypes in one phrase."""
+        return f"{self.integer_share:.0%} of its multiplications on integers"
+
+
+@dataclass(frozen=True)
 class FootprintReport:
     """One model on one target: footprint.json. `fits` is against the budget, and against the target's capacity
-    where no budget is set. `exact` is false where the sequence has a lossy pass."""
+    where no budget is set. `exact` is false where the sequence has a lossy pass. `quantised` is there for quantised
+    models."""
 
     model: str
     target: str
@@ -138,6 +217,7 @@ class FootprintReport:
     budget: Budget = field(default_factory=Budget)
     fits: bool = True
     exact: bool = True
+    quantised: BesideFloats | None = None
 
     def within(self, budget: Budget, ram: int, flash: int) -> FootprintReport:
         """Return the report with a budget, and whether it fits; `ram` and `flash` are the target's capacities in bytes.

@@ -126,6 +126,15 @@ class Program:
         found = dict.fromkeys(self.tensors[t].buffer for t in tensors)
         return tuple(b for b in found if b is not None)
 
+    @cached_property
+    def dtypes(self) -> tuple[str, ...]:
+        """List the dtypes of the tensors on each buffer, such as `int8`, or `float32/int8` for two of them."""
+        found: list[set[str]] = [set() for _ in self.buffers]
+        for tensor in self.tensors:
+            if tensor.buffer is not None:
+                found[tensor.buffer].add(tensor.dtype)
+        return tuple("/".join(sorted(each)) for each in found)
+
     def input_buffers(self) -> frozenset[int]:
         """Return the buffers of the inputs."""
         return frozenset(self.buffers_of(tuple(p.tensor for p in self.inputs)))

@@ -43,6 +43,7 @@ class Alive:
     needed_by: str | None
     made_at: int = -1
     needed_at: int = -1
+    dtype: str = ""
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,7 @@ def _alive(program: Program, plan: ArenaPlan, lives: tuple[Lifetime, ...], numbe
         needed_by=reader.kernel if reader else None,
         made_at=made_at,
         needed_at=needed_at,
+        dtype=program.dtypes[number],
     )
 
 

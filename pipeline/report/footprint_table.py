@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import RenderableType
 
 from ..memory.footprint import FootprintReport
@@ -21,7 +23,7 @@ def footprint_table(report: FootprintReport) -> RenderableType:
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
         made.add_row(field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio)
     made.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")
-    lines = [_measured(report), *([] if report.exact else [_LOSSY]), _verdict(report)]
+    lines = [_measured(report), *_quantised(report), *([] if report.exact else [_LOSSY]), _verdict(report)]
     return fitted(made, *lines)
 
 
@@ -40,6 +42,8 @@ def _measured(report: FootprintReport) -> str:
     if measured.error is not None and measured.error.library_to_double is not None:
         ours, theirs = measured.error.library_to_double, measured.error.onnxruntime_to_double
         parts.insert(2, f"{ours:.1e} from double precision (ONNX Runtime: {theirs:.1e})")
+    if measured.given is not None and measured.given.summary:
+        parts.append(measured.given.summary)
     if measured.latency_ms is not None:
         parts.append(f"{measured.latency_ms:.2f} ms")
     if measured.throughput is not None:
@@ -52,6 +56,20 @@ def _measured(report: FootprintReport) -> str:
     if measured.compile_seconds is not None:
         parts.append(f"compiled in {measured.compile_seconds:.1f} s")
     return ", ".join(parts)
+
+
+def _quantised(report: FootprintReport) -> Iterator[str]:
+    """Yield the dtypes of a quantised model, and its memory beside that of its float twin."""
+    found = report.quantised
+    if found is None:
+        return
+    yield f"quantised: {found.summary}"
+    if found.integers is not None and found.floats is not None:
+        pairs = [
+            f"{name} {format_bytes(getattr(found.integers, name))} instead of {format_bytes(getattr(found.floats, name))}"
+            for name in ("ram", "weights")
+        ]
+        yield f"beside its float twin, both by TVM's default sequence, not searched: {', '.join(pairs)}"
 
 
 def _verdict(report: FootprintReport) -> str:

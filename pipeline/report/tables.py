@@ -48,12 +48,13 @@ def explanation_table(explanation: Explanation, wide: bool = False) -> Renderabl
 def _alive_table(explanation: Explanation, wide: bool) -> Table:
     step = explanation.peak.step if explanation.peak else 0
     title = f"Alive at step {step}: {format_bytes(explanation.alive_bytes)}"
-    made = table(title, "<buffer", ">size", ">steps", "<from", "<until", "<ONNX nodes")
+    made = table(title, "<buffer", "<dtype", ">size", ">steps", "<from", "<until", "<ONNX nodes")
     made.box, made.pad_edge = SIMPLE_HEAD, False
     rows = len(explanation.alive) if wide else ROWS
     for buffer in explanation.alive[:rows]:
         made.add_row(
             Name(buffer.name),
+            Name(buffer.dtype),
             format_bytes(buffer.nbytes),
             f"{buffer.start}–{buffer.end - 1}",
             Name(_origin(buffer, wide)),
@@ -62,7 +63,7 @@ def _alive_table(explanation: Explanation, wide: bool) -> Table:
         )
     rest = explanation.alive[rows:]
     if rest:
-        made.add_row(f"{len(rest)} more", format_bytes(sum(buffer.nbytes for buffer in rest)))
+        made.add_row(f"{len(rest)} more", "", format_bytes(sum(buffer.nbytes for buffer in rest)))
     return made
 
 

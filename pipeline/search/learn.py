@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 
@@ -10,18 +10,33 @@ from ..frontend.imported_model import ImportedModel, port_names
 from ..passes.base import Level
 from ..passes.graph.fuse_operators import FuseOperators
 from ..passes.sequence.sequence import Sequence, specs_of
+from ..support.progress import Progress
 from ..targets import Target
 from .evaluate.candidates import CLEAN_UP, TAILS, Candidate
 from .evaluate.evaluation import Evaluator
 from .evaluate.scoring import Scorer
 from .evaluate.workers import Workers
+from .find_sequence import workers_of
 from .knowledge.explore import explore
 from .knowledge.record import KnownSequence, ModelRecord
+from .knowledge.store import merged
 from .search import search
+from .settings import SearchSettings
 from .strategies.trace import Limits
 
 #: seconds of the search: a safety net for slow machines
 SECONDS = 600.0
+
+
+def learn_models(
+    models: Iterable[ImportedModel], target: Target, known: tuple[ModelRecord, ...], evaluations: int, progress: Progress
+) -> tuple[ModelRecord, ...]:
+    """Return the known records and those of `models`, which replace earlier ones; see `learn_model`."""
+    for each in models:
+        workers = workers_of(each, target, SearchSettings())
+        record = learn_model(each, target, workers, evaluations, lambda done: progress("learning", done, evaluations))
+        known = merged(known, (record,))
+    return known
 
 
 def learn_model(

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..memory.footprint import FootprintReport
+from ..memory.footprint import BesideFloats, FootprintReport
 
 KIB = 1024
 #: the section that comes first, and the steps of its charts
 BESIDE, BASELINE, PASSFIT = "beside tvm-default", 0, 1
+#: the section of quantised models
+FLOATS = "beside float32"
 #: best ram of the search so far, by evaluation
 SEARCH = "search/best_ram_kib"
 
@@ -62,6 +64,8 @@ def figures(result: FootprintReport, trajectory: Sequence[tuple[int, int]], fron
             yield Figure(f"{BESIDE}/{name}", theirs / unit, BASELINE)
         if ours is not None:
             yield Figure(f"{BESIDE}/{name}", ours / unit, PASSFIT)
+    if result.quantised is not None:
+        yield from _beside_floats(result.quantised)
     yield Figure("budget/fits", float(result.fits))
     if result.budget.ram is not None:
         yield Figure("budget/ram_margin_kib", (result.budget.ram - best.ram) / KIB)
@@ -70,6 +74,9 @@ def figures(result: FootprintReport, trajectory: Sequence[tuple[int, int]], fron
     yield from (Figure(SEARCH, ram / KIB, evaluation) for evaluation, ram in trajectory)
     if ran.max_rel_error is not None:
         yield Figure("verify/max_rel_error", ran.max_rel_error)
+    if ran.given is not None:
+        agreed = (("given_max_lsb", ran.given.max_lsb), ("given_differing", ran.given.differing), ("given_same_decisions", ran.given.same_decisions))
+        yield from (Figure(f"verify/{name}", value) for name, value in agreed if value is not None)
     if ran.instructions is not None:
         yield Figure("verify/instructions", ran.instructions)
     if ran.ram is not None:
@@ -80,6 +87,16 @@ def figures(result: FootprintReport, trajectory: Sequence[tuple[int, int]], fron
         yield Figure("verify/energy_mj", ran.energy.mj_per_run)
     if ran.compile_seconds is not None:
         yield Figure("verify/compile_seconds", ran.compile_seconds)
+
+
+def _beside_floats(found: BesideFloats) -> Iterator[Figure]:
+    """Yield the estimates of a quantised model's float twin (step 0) and of the model (step 1)."""
+    yield Figure(f"{FLOATS}/integer_share", found.integer_share)
+    if found.floats is None or found.integers is None:
+        return
+    for name in ("ram", "weights"):
+        yield Figure(f"{FLOATS}/{name}_kib", getattr(found.floats, name) / KIB, BASELINE)
+        yield Figure(f"{FLOATS}/{name}_kib", getattr(found.integers, name) / KIB, PASSFIT)
 
 
 def _baseline_latency(front: TimedFront | None) -> float | None:

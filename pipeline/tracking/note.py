@@ -27,6 +27,10 @@ def note(result: FootprintReport) -> str:
     if ran.error is not None and ran.error.library_to_double is not None:
         own = f"ONNX Runtime's own is {ran.error.onnxruntime_to_double:.1e}"
         lines.append(f"Largest error against double precision: {ran.error.library_to_double:.1e}; {own}.")
+    if result.quantised is not None:
+        lines.append(f"Quantised: {result.quantised.summary}.")
+    if ran.given is not None and ran.given.summary:
+        lines.append(f"Agreement: {ran.given.summary}.")
     if not result.exact:
         lines.append("Lossy: the sequence has passes that change results by more than rounding.")
     if ran.ram is not None:

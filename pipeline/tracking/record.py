@@ -20,7 +20,7 @@ from .metrics import Figure, TimedFront, figures
 from .note import note
 
 #: goes into the content hash: raise it when runs are logged in another way, so that they are logged again
-FORMAT = "4"
+FORMAT = "5"
 _FOOTPRINT = "footprint.json"
 
 

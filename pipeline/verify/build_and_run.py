@@ -40,6 +40,7 @@ def build_and_run(
     from concurrent.futures import ThreadPoolExecutor
 
     from .cases import choose_cases, with_plain_sums
+    from .integers.given_outputs import given_outputs
     from .run import verify_library
 
     # before choosing cases, which takes minutes for large inputs
@@ -58,5 +59,6 @@ def build_and_run(
         work_aside()
         progress("running", 0, 0)
         second_look = partial(with_plain_sums, imported.onnx)
-        measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look)
+        given = given_outputs(imported.onnx)
+        measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look, given)
     return measured, library.code_bytes

@@ -14,6 +14,7 @@ from .cases import Case
 from .compare import Difference, compare
 from .energy import Counter, energy_of, rapl_counters
 from .instructions import instructions
+from .integers.given_outputs import GivenOutputs
 from .runner import link
 
 #: native: enough runs for a median; emulated: the cases alone, as an emulator's time says little about the device
@@ -27,13 +28,15 @@ def verify_library(
     target: Target,
     tolerance: float,
     second_look: Callable[[Sequence[Case]], Sequence[Case]] = lambda cases: cases,
+    given: GivenOutputs | None = None,
 ) -> Measured:
     """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
     `cases` is called only if the library can run; `second_look` adds outputs to them if the library seems wrong (see
-    `cases.with_plain_sums`). The program is linked even if it cannot run: that proves the library complete. Memory and
-    time are measured natively only, as an emulator's say little about the device. `ram` is the anonymous memory, in
-    bytes, gained over a twin of the program that never calls the library; the stack is measured separately.
+    `cases.with_plain_sums`). `given` are outputs of the model as given, to compare with too. The program is linked even
+    if it cannot run: that proves the library complete. Memory and time are measured natively only, as an emulator's say
+    little about the device. `ram` is the anonymous memory, in bytes, gained over a twin of the program that never calls
+    the library; the stack is measured separately.
 
     Raises NumericError if outputs differ or the library fails, ToolchainError if it cannot be built or started.
     """
@@ -46,7 +49,9 @@ def verify_library(
         repeats = _NATIVE_REPEATS if runner.native else _EMULATED_REPEATS
         counters, why_none = rapl_counters() if runner.native else ((), "")
         files = [counter.file for counter in counters]
-        report, outputs = linked.run([case.inputs for case in chosen], repeats, _NATIVE_SECONDS, files)
+        more = () if given is None else given.inputs
+        report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
+        outputs, as_given = results[: len(chosen)], results[len(chosen) :]
         twin = linked.run([])[0] if runner.native else report
         count = None if runner.native else instructions(linked, chosen[0].inputs)
     try:
@@ -66,6 +71,7 @@ def verify_library(
         max_rel_error=difference.relative,
         instructions=count,
         error=_error(difference, chosen),
+        given=None if given is None else given.agreement(as_given),
     )
 
 

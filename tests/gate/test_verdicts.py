@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.artifacts.places import parse_result
 from passfit.gate.growth import parse_growth
-from passfit.gate.verdicts import judge, remarks
+from passfit.gate.verdicts import information, judge, remarks
+from passfit.memory.footprint import BesideFloats, GivenAgreement, OutputAgreement, RamAndWeights
 from passfit.params.params import Params
 
 from .samples import KIB, MIB, footprint
@@ -91,6 +92,22 @@ def test_a_library_that_did_not_run_is_remarked_and_does_not_fail():
     found = result(ran=False, how="not-run: no qemu-aarch64", latency_ms=None, max_abs_error=None, max_rel_error=None)
     assert remarks({("a", "x86-64"): found}) == ["a @ x86-64: not executed (not-run: no qemu-aarch64)"]
     assert all(verdict.ok for verdict in verdicts(declare(), found).values())
+
+
+def test_quantised_models_are_described_and_change_no_verdict():
+    given = GivenAgreement(3, (OutputAgreement("y", 100, 3, 1, 10, 9), OutputAgreement("z", 10)))
+    plain = result(max_abs_error=0.0)
+    found = replace(
+        plain, measured=replace(plain.measured, given=given),
+        quantised=BesideFloats(0.5, RamAndWeights(1024, 2048), RamAndWeights(4096, 8192)),
+    )  # fmt: skip
+    assert information({("a", "x86-64"): plain}) == [] and remarks({("a", "x86-64"): found}) == []
+    (said,) = information({("a", "x86-64"): found})
+    assert said == (
+        "a @ x86-64: 50% of its multiplications on integers, ram 1.0 KiB (as floats 4.0 KiB), weights 2.0 KiB (as floats "
+        "8.0 KiB), at most 1 LSB from the model as given (3.00% of elements differ), 90.0% of its decisions"
+    )
+    assert verdicts(declare(), found) == verdicts(declare(), plain)
 
 
 @given(base=SIZES, now=SIZES, percent=st.integers(min_value=0, max_value=300))

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from passfit.memory.footprint import Baseline, Footprint, FootprintReport, Measured, Start
+from passfit.memory.footprint import Baseline, BesideFloats, Footprint, FootprintReport, Measured, Start
 from passfit.params.params import Params, load_params
 
 PARAMS = """
@@ -74,12 +74,14 @@ class Repo:
         path.write_text(json.dumps(content), encoding="utf-8")
         return path
 
-    def result(self, model: str = "a", target: str = "rpi4", ram: int = 640, **more: object) -> None:
+    def result(
+        self, model: str = "a", target: str = "rpi4", ram: int = 640, quantised: BesideFloats | None = None, **more: object
+    ) -> None:
         """What the stages leave for one model on one target; `more` is measured, too."""
         measured = Measured(True, "native", 700, 1.5, 1e-6, 2e-6, **more)
         best = replace(BEST, ram=ram)
         baseline = Baseline.of(replace(BEST, ram=2 * BEST.ram))
-        report = FootprintReport(model, target, Start(9000, 5), best, baseline, measured)  # the budget is params.yaml's
+        report = FootprintReport(model, target, Start(9000, 5), best, baseline, measured, quantised=quantised)  # the budget is params.yaml's
         folder = f"compile/{model}/{target}"
         self.write(f"{folder}/footprint.json", report.to_json())
         self.write(f"{folder}/manifest.json", {"target": target, "io": IO})

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from passfit.errors import PassfitError
-from passfit.memory.footprint import Energy
+from passfit.memory.footprint import BesideFloats, Energy, GivenAgreement, OutputAgreement, RamAndWeights
 from passfit.params.params import SearchParams
 from passfit.tracking.record import read_record
 
@@ -57,6 +57,20 @@ def test_throughput_energy_and_the_time_of_the_compilation_are_figures_where_the
     assert {name: values[0] for name, values in figures(record(repo)).items() if name in names} == names
     repo.result(throughput=500.0, energy=Energy("absent: no counters"))
     assert "verify/energy_mj" not in figures(record(repo))
+
+
+def test_a_quantised_model_is_compared_with_its_float_twin_and_the_model_as_given(repo):
+    repo.result()
+    found = record(repo)
+    assert not any(name.startswith(("beside float32", "verify/given")) for name in figures(found))
+    agreement = GivenAgreement(2, (OutputAgreement("y", 8, 2, 1, 4, 3),))
+    repo.result(given=agreement, quantised=BesideFloats(0.5, RamAndWeights(1024, 2048), RamAndWeights(4096, 8192)))
+    found = record(repo)
+    assert {name: values for name, values in figures(found).items() if name.startswith(("beside float32", "verify/given"))} == {
+        "beside float32/integer_share": {0: 0.5}, "beside float32/ram_kib": {0: 4, 1: 1}, "beside float32/weights_kib": {0: 8, 1: 2},
+        "verify/given_max_lsb": {0: 1}, "verify/given_differing": {0: 0.25}, "verify/given_same_decisions": {0: 0.75},
+    }  # fmt: skip
+    assert "50% of its multiplications on integers" in found.note and "at most 1 LSB" in found.note
 
 
 def test_flash_is_compared_only_where_the_baselines_code_is_known(repo):

@@ -30,6 +30,11 @@ def mark_start(canonical: onnx.ModelProto, start: Start) -> None:
     helper.set_model_props(canonical, kept | {_SUM: str(start.sum), _KERNELS: str(start.kernels)})
 
 
+def is_marked(metadata: Mapping[str, str]) -> bool:
+    """Tell whether the metadata of a model is that of an import: it holds the origin's figures."""
+    return metadata.get(_SUM, "").isdigit() and metadata.get(_KERNELS, "").isdigit()
+
+
 def start_of(path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, object]) -> Start:
     """Return the metric of the file `path` with static inputs; of a canonical model, its origin's.
 
@@ -37,7 +42,7 @@ def start_of(path: Path, shapes: Mapping[str, Sequence[int]], fix: Mapping[str, 
     """
     model = read_model(path)
     kept = {entry.key: entry.value for entry in model.metadata_props}
-    if kept.get(_SUM, "").isdigit() and kept.get(_KERNELS, "").isdigit():
+    if is_marked(kept):
         return Start(sum=int(kept[_SUM]), kernels=int(kept[_KERNELS]))
     bind_inputs(model, shapes, fix)
     model = infer_what_is_open(model)

@@ -17,6 +17,7 @@ from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from ..canonical.recurrent import RECURRENT
 from .integer.integer_node import INTEGER, convert_integer
+from .narrow_weights import NARROW_WEIGHTS, convert_narrow
 from .provenance import variable_name
 from .recurrent_node import convert_recurrent
 
@@ -51,7 +52,7 @@ class NodeImporter(ONNXGraphImporter):
 
     def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         """Pass over the operators converted here, which TVM does not know."""
-        others = onnx.GraphProto(node=[node for node in graph.node if node.op_type not in RECURRENT | INTEGER])
+        others = onnx.GraphProto(node=[node for node in graph.node if node.op_type not in RECURRENT | INTEGER | NARROW_WEIGHTS])
         super()._check_for_unsupported_ops(others)
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
@@ -79,6 +80,8 @@ class NodeImporter(ONNXGraphImporter):
             return convert_recurrent(self.bb, op_name, inputs, attrs, self.node.output)
         if op_name in INTEGER:
             return convert_integer(self.bb, op_name, inputs, attrs)
+        if op_name in NARROW_WEIGHTS:
+            return convert_narrow(self.bb, op_name, inputs, attrs)
         if op_name in _PAIRWISE:
             return self.bb.normalize(functools.reduce(_PAIRWISE[op_name], inputs))
         if op_name == "Clip" and len(inputs) > 1 and all(map(_is_bound, list(inputs)[1:])):

@@ -1,64 +1,97 @@
 """Put DequantizeLinear nodes into forms TVM's importer reads: one scale a channel, numbers of a byte.
 
-    w: uint4, one scale for 32 of them along `axis`      becomes      Reshape(Mul(Sub(Cast(w), Cast(zero)), scale))
+    w: uint4, one scale for 32 of them along `axis`      becomes      UnpackNibbles ─► DequantizeBlocks
 
-The numbers are the same, bit for bit. Numbers of 4 bits take a byte each in the library: TVM has no constants of 4 bits.
+The numbers are the same, bit for bit. Both are no operators of ONNX: narrow_weights.py makes kernels of them. TVM has no
+constants of 4 bits: large ones stay two to a byte, small ones take a byte each.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..canonical.node_builder import attributes_of
 from ..canonical.rewrites import Context, context_of
 
 if TYPE_CHECKING:
     import onnx
 
+#: elements below which a constant takes a byte each: unpacking takes code
+_SMALL = 256
+
 
 def plain_dequantisations(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return `model` (with inferred shapes) without blocks of a channel and constants of 4 bits."""
-    from onnx import TensorProto, numpy_helper
+    from onnx import TensorProto
 
-    wide = {TensorProto.INT4: np.int8, TensorProto.UINT4: np.uint8}
-    blocked = {index for index, node in enumerate(model.graph.node) if node.op_type == "DequantizeLinear" and attributes_of(node).get("block_size")}
+    wide = {TensorProto.INT4: np.dtype(np.int8), TensorProto.UINT4: np.dtype(np.uint8)}
+    context = context_of(model)
+    blocked = [index for index, node in enumerate(model.graph.node) if _has_blocks(node, context)]
     if not blocked and not any(tensor.data_type in wide for tensor in model.graph.initializer):
         return model
     result = type(model)()
     result.CopyFrom(model)
-    for tensor in result.graph.initializer:
-        if tensor.data_type in wide:
-            array = numpy_helper.to_array(tensor).astype(wide[tensor.data_type])
-            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-    context = context_of(result)
-    made = {}
-    for index in sorted(blocked):
-        node = result.graph.node[index]
-        build = NodeBuilder(stem_of(node, index))
-        _by_blocks(node, context, build)
-        if build.nodes:
-            made[index] = build
-    splice(result.graph, made)
+    for index in blocked:
+        _read_by_blocks(result.graph.node[index], context)
+    _widen_constants(result.graph, wide)
     return result
 
 
-def _by_blocks(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
-    """Build the arithmetic on blocks as a dimension of their own; nothing if the last block is shorter."""
-    from onnx import TensorProto
+def _has_blocks(node: onnx.NodeProto, context: Context) -> bool:
+    if node.op_type != "DequantizeLinear" or not attributes_of(node).get("block_size"):
+        return False
+    return context.shape(node.input[0]) is not None and context.dtype(node.input[1]) == np.float32
 
-    attributes = attributes_of(node)
-    shape, blocks = context.shape(node.input[0]), context.shape(node.input[1])
-    size, axis = attributes["block_size"], attributes.get("axis", 1)
-    if shape is None or blocks is None or shape[axis] % size or context.dtype(node.input[1]) != np.float32:
-        return
-    axis %= len(shape)
-    apart = [*shape[:axis], shape[axis] // size, size, *shape[axis + 1 :]]
-    of_block = [*blocks[: axis + 1], 1, *blocks[axis + 1 :]]
-    number = build.node("Cast", build.node("Reshape", node.input[0], build.integers(*apart)), to=TensorProto.FLOAT)
-    if len(node.input) > 2 and node.input[2]:
-        zero = build.node("Cast", build.node("Reshape", node.input[2], build.integers(*of_block)), to=TensorProto.FLOAT)
-        number = build.node("Sub", number, zero)
-    value = build.node("Mul", number, build.node("Reshape", node.input[1], build.integers(*of_block)))
-    build.node("Reshape", value, build.integers(*shape), result=node.output[0])
+
+def _read_by_blocks(node: onnx.NodeProto, context: Context) -> None:
+    from onnx import helper
+
+    attributes, shape = attributes_of(node), context.shape(node.input[0]) or ()
+    options = {"axis": attributes.get("axis", 1) % len(shape), "size": attributes["block_size"]}
+    node.CopyFrom(helper.make_node("DequantizeBlocks", node.input, node.output, name=node.name, **options))
+
+
+def _widen_constants(graph: onnx.GraphProto, wide: dict[int, np.dtype]) -> None:
+    """Replace constants of 4 bits: small ones by bytes, others by pairs and a node that unpacks them."""
+    from onnx import helper, numpy_helper
+
+    unpacked = []
+    for tensor in graph.initializer:
+        if tensor.data_type not in wide:
+            continue
+        numbers, name = numpy_helper.to_array(tensor).astype(wide[tensor.data_type]), tensor.name
+        axis = _packed_axis(numbers.shape)
+        if axis is None:
+            tensor.CopyFrom(numpy_helper.from_array(numbers, name))
+            continue
+        signed = int(numbers.dtype == np.int8)
+        pairs = _in_pairs(numbers + np.int8(8) if signed else numbers, axis)
+        tensor.CopyFrom(numpy_helper.from_array(pairs, f"{name}/pairs"))
+        reader = next((node.name for node in graph.node if name in node.input), name)
+        options = {"axis": axis, "extent": numbers.shape[axis], "signed": signed}
+        unpacked.append(helper.make_node("UnpackNibbles", [tensor.name], [name], name=reader, **options))
+    nodes = [*unpacked, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def _packed_axis(shape: tuple[int, ...]) -> int | None:
+    """Return the axis along which neighbours share a byte: even, not the last if possible; None for small constants.
+
+    Kernels run along the last axis in vectors, which then all need the same bits of their bytes.
+    """
+    if math.prod(shape) < _SMALL:
+        return None
+    order = [*range(len(shape) - 2, -1, -1), len(shape) - 1]
+    return next((axis for axis in order if shape[axis] % 2 == 0), order[0])
+
+
+def _in_pairs(numbers: np.ndarray, axis: int) -> np.ndarray:
+    """Pack numbers from 0 to 15 into bytes along `axis`, the first of two in the low bits."""
+    lines = np.moveaxis(numbers.astype(np.uint8), axis, 0)
+    if len(lines) % 2:
+        lines = np.concatenate([lines, np.zeros_like(lines[:1])])
+    return np.ascontiguousarray(np.moveaxis(lines[::2] | (lines[1::2] << 4), 0, axis))

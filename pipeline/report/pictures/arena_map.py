@@ -57,6 +57,7 @@ class Block:
     offset: int
     life: Lifetime
     colour: str
+    dtype: str
     at_peak: bool
     made_by: int | None
 
@@ -107,7 +108,7 @@ def _blocks(program: Program, plan: ArenaPlan, peak: int, alignment: int) -> lis
             continue
         colour = OUTPUT if number in outputs else INPUT if number in inputs else _colour(number)
         at_peak = life.start <= peak < life.end
-        blocks.append(Block(number, buffer.name, nbytes, offset, life, colour, at_peak, makers.get(number)))
+        blocks.append(Block(number, buffer.name, nbytes, offset, life, colour, program.dtypes[number], at_peak, makers.get(number)))
     return blocks
 
 
@@ -143,7 +144,7 @@ def _rectangle(program: Program, block: Block, scale: Scale, alignment: int) -> 
     steps = f"step {block.life.start}" if block.life.end - block.life.start == 1 else (
         f"steps {block.life.start} to {block.life.end - 1}"
     )  # fmt: skip
-    tip = f"{block.name}: {format_bytes(block.nbytes)} at offset {block.offset}, {steps}"
+    tip = f"{block.name}: {f'{block.dtype}, ' if block.dtype else ''}{format_bytes(block.nbytes)} at offset {block.offset}, {steps}"
     if block.made_by is not None:
         tip += f", from {_whole_call(program, block.made_by)}"
     return (
@@ -167,7 +168,9 @@ def _names(blocks: list[Block], scale: Scale) -> Iterator[str]:
         shade = 'fill="#111111" pointer-events="none"' if block.at_peak else f'fill="{INK}" pointer-events="none"'
         yield label(x, middle - (2 if two else -4), shorten(block.name, room), shade)
         if two:
-            yield label(x, middle + 11, format_bytes(block.nbytes), f'{shade} font-size="10"')
+            size = format_bytes(block.nbytes)
+            typed = f"{size} {block.dtype}"
+            yield label(x, middle + 11, typed if len(typed) <= room else size, f'{shade} font-size="10"')
 
 
 def _axes(program: Program, scale: Scale) -> Iterator[str]:
@@ -217,9 +220,10 @@ def _list(program: Program, largest: list[Block]) -> Iterator[str]:
         yield swatch(LIST, y, block.colour)
         yield label(LIST + 15, y, shorten(block.name, 23), tip=block.name)
         yield label(WIDTH - 12, y, format_bytes(block.nbytes), 'text-anchor="end"')
-        if block.made_by is not None:
-            call = shorten(_call(program, block.made_by), 32)
-            yield label(LIST + 15, y + 13, call, 'font-size="10"', _whole_call(program, block.made_by))
+        call, whole = ("", "") if block.made_by is None else (_call(program, block.made_by), _whole_call(program, block.made_by))
+        said = ", ".join(each for each in (block.dtype, call) if each)
+        if said:
+            yield label(LIST + 15, y + 13, shorten(said, 32), 'font-size="10"', whole)
     rest = largest[LISTED:]
     if rest:
         y = TOP + 10 + ROW * LISTED

@@ -51,6 +51,8 @@ def _rebuild(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None
     integer = node.op_type.endswith("Integer")
     common = _UNSIGNED if integer else context.dtype(node.input[0])
     inputs = [*node.input, *[""] * (4 - len(node.input))]
+    if not all(name in context.types for name in (*(inputs[tensor] for tensor, _ in places), node.output[0])):
+        return  # of a file as given, with values of unknown type
     dtypes = [context.dtype(inputs[tensor]) for tensor, _ in places]
     result = common if integer else context.dtype(node.output[0])
     if {*dtypes, result} == {common}:

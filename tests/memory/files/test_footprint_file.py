@@ -6,11 +6,20 @@ from hypothesis import strategies as st
 
 from passfit.errors import ConfigError
 from passfit.memory import Baseline, Budget, Footprint, FootprintReport, Measured, Start, read_report, write_report
-from passfit.memory.footprint import Energy, ErrorDistances
+from passfit.memory.footprint import (
+    BesideFloats,
+    Energy,
+    ErrorDistances,
+    GivenAgreement,
+    OutputAgreement,
+    RamAndWeights,
+)
 
 sizes = st.integers(0, 1 << 40)
 footprints = st.builds(Footprint, *[sizes] * 8, st.booleans(), sizes, sizes)
 maybe = st.none() | st.floats(0, 1e6)
+agreements = st.builds(OutputAgreement, st.text(max_size=5), sizes, *[st.none() | sizes] * 4)
+memories = st.none() | st.builds(RamAndWeights, sizes, sizes)
 reports = st.builds(
     FootprintReport,
     st.text(max_size=5),
@@ -22,10 +31,12 @@ reports = st.builds(
         Measured, st.booleans(), st.text(max_size=5), st.none() | sizes, maybe, maybe, maybe, *[st.none() | sizes] * 3,
         st.none() | st.builds(ErrorDistances, st.text(max_size=5), maybe, maybe),
         maybe, st.none() | st.builds(Energy, st.text(max_size=5), maybe), maybe,
+        st.none() | st.builds(GivenAgreement, sizes, st.lists(agreements, max_size=2).map(tuple)),
     ),
     st.builds(Budget, st.none() | sizes, st.none() | sizes),
     st.booleans(),
     st.booleans(),
+    st.none() | st.builds(BesideFloats, st.floats(0, 1), memories, memories),
 )
 
 
@@ -74,6 +85,13 @@ def test_a_malformed_report_is_refused_with_the_place(tmp_path, change, message)
     with pytest.raises(ConfigError, match=message) as error:
         read_report(place)
     assert str(place) in str(error.value)
+
+
+def test_a_report_of_before_quantised_models_were_described_is_read(tmp_path):
+    place = tmp_path / "footprint.json"
+    saved(place, lambda data: (data.pop("quantised"), data["measured"].pop("given")))
+    report = read_report(place)
+    assert report.quantised is None and report.measured.given is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "nothing", '{"model": "m"'])

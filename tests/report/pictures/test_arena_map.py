@@ -64,8 +64,8 @@ def test_on_a_common_scale_equal_bytes_are_equally_high_and_steps_equally_wide(o
 def test_a_rectangle_tells_name_size_offset_and_steps():
     program = chain(64, 2048, 64)
     svg = arena_svg(program, plan_arena(program), "chain on a device")
-    assert "b1: 2.0 KiB at offset 0, steps 0 to 1, from k00 k (k0)" in tips(svg)
-    assert "b0: 64 B at offset 2048, step 0" in tips(svg)
+    assert "b1: uint8, 2.0 KiB at offset 0, steps 0 to 1, from k00 k (k0)" in tips(svg)
+    assert "b0: uint8, 64 B at offset 2048, step 0" in tips(svg)
     texts = [text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
     assert "chain on a device" in texts
     assert "peak: k00 k, 2.1 KiB alive" in texts
@@ -110,7 +110,9 @@ def test_kernels_have_short_names_and_the_whole_ones_are_told_beside():
 def test_parts_that_are_alive_at_different_times_are_rectangles_of_their_own():
     program = two_parts()
     svg = arena_svg(program, plan_arena(program), "concat")
-    assert sorted(tip.partition(" at")[0] for tip in tips(svg)) == ["both: 128 B", "both: 64 B", "x: 64 B", "y: 64 B"]
+    assert sorted(tip.partition(" at")[0] for tip in tips(svg)) == [
+        "both: uint8, 128 B", "both: uint8, 64 B", "x: uint8, 64 B", "y: uint8, 64 B",
+    ]  # fmt: skip
     assert "3 buffers" in svg
 
 
@@ -118,8 +120,8 @@ def test_names_that_are_markup_or_no_text_at_all_are_escaped():
     program = chain(64, 64)
     program = replace(program, buffers=(Buffer('<b> & "c"', 64), Buffer("\x00\x1b", 64)))
     found = tips(arena_svg(program, plan_arena(program), "<&>"))
-    assert any(tip.startswith('<b> & "c": 64 B') for tip in found)
-    assert any(tip.startswith("\ufffd\ufffd: 64 B") for tip in found)
+    assert any(tip.startswith('<b> & "c": uint8, 64 B') for tip in found)
+    assert any(tip.startswith("\ufffd\ufffd: uint8, 64 B") for tip in found)
 
 
 def test_thousands_of_buffers_are_drawn():

@@ -8,14 +8,14 @@ from ...canonical.node_builder import NodeBuilder, attributes_of, splice, stem_o
 from ...canonical.opset import OLDEST, raise_opset
 from ...canonical.read_onnx import all_nodes
 from ...canonical.shapes import infer_what_is_open, value_types
-from . import elementwise, fused, products
+from . import elementwise, fused, products, recurrent
 from .context import Rule, Surroundings
 
 if TYPE_CHECKING:
     import onnx
 
 _DOMAIN = "com.microsoft"
-_RULES: dict[str, Rule] = elementwise.RULES | fused.RULES | products.RULES
+_RULES: dict[str, Rule] = elementwise.RULES | fused.RULES | products.RULES | recurrent.RULES
 #: the operator set of DequantizeLinear by blocks, and of integers other than those of 8 bits
 _OF_BLOCKS = 21
 _NEEDS_BLOCKS = frozenset({"DequantizeLinear", "MatMulNBits", "QuantizeLinear"})

@@ -58,11 +58,18 @@ class Operands:
     def _constant(self, value: np.ndarray, shape: Sequence[int]) -> Quantity:
         value = value.reshape(_fitting(value.shape, shape))
         first = value.ravel()[0]
-        return Quantity(first.item()) if (value == first).all() else self._place(relax.const(value))
+        return Quantity(first.item()) if (value == first).all() else self._place(relax.const(_narrowed(value)))
 
     def _place(self, value: relax.Expr) -> Quantity:
         self.given.append(value)
         return Quantity(place=len(self.given) - 1)
+
+
+def _narrowed(value: np.ndarray) -> np.ndarray:
+    """Return integers in int16 if they fit: most biases do, and kernels widen what they read."""
+    limits = np.iinfo(np.int16)
+    fits = value.dtype == np.int32 and limits.min <= value.min() and value.max() <= limits.max
+    return value.astype(np.int16) if fits else value
 
 
 def shaped(builder: relax.BlockBuilder, value: relax.Expr, shape: Sequence[int]) -> relax.Expr:

@@ -57,9 +57,10 @@ def _repeated(module: IRModule) -> dict[Var, relax.VarBinding]:
                 continue
             kernel, operands = module[binding.value.args[0]], list(binding.value.args[1].fields)
             moved = any(each in constant for each in operands) and _is_simple(kernel)
-            if not widens(kernel) and not moved:
+            whole = all(isinstance(each, GenericConst) or each in constant for each in operands)
+            if not widens(kernel) and not moved and not (whole and unpacks(kernel)):
                 continue
-            if all(isinstance(each, GenericConst) or each in constant for each in operands):
+            if whole:
                 constant.add(binding.var)
             elif moved and not widens(kernel):
                 continue
@@ -75,6 +76,15 @@ def widens(kernel: PrimFunc) -> bool:
     largest = max(operands, key=_elements)
     narrow = str(largest.ty.dtype) in _NARROW and DTYPE_BYTES.get(str(result.ty.dtype), 0) > 1
     return narrow and _elements(largest) == _elements(result) and _elements(result) > 1
+
+
+def unpacks(kernel: PrimFunc) -> bool:
+    """Tell whether a kernel makes several 8-bit numbers of each one, and does no more."""
+    *operands, result = kernel.params
+    if not operands or not _is_simple(kernel):
+        return False
+    narrow = {str(each.ty.dtype) for each in kernel.params} <= set(_NARROW)
+    return narrow and _elements(result) > sum(map(_elements, operands))
 
 
 def _is_simple(kernel: PrimFunc) -> bool:

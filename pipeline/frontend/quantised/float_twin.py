@@ -1,0 +1,211 @@
+"""Build the float twin of a quantised model: the same layers on floats, without quantisation.
+
+    int8 ─► QLinearConv ─► int8      becomes      float32 ─► Conv ─► float32, with dequantised weights
+
+Its memory says what quantisation saves. Its results are those of the model without rounding: they saturate as the
+integers do, by which a ReLU may be implied.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..canonical.rewrites import Context, context_of
+
+if TYPE_CHECKING:
+    import onnx
+
+_TO_NUMBERS = ("DynamicQuantizeLinear", "QuantizeLinear")
+#: integer layers, the float ones, and the places of their operands of numbers
+_LAYERS = {
+    "ConvInteger": ("Conv", (0, 1)), "MatMulInteger": ("MatMul", (0, 1)),
+    "QLinearConv": ("Conv", (0, 3)), "QLinearMatMul": ("MatMul", (0, 3)),
+}  # fmt: skip
+#: the place of a result's scale, before its zero point
+_SCALES = {"QLinearConv": 6, "QLinearMatMul": 6, "QuantizeLinear": 1}
+_RECURRENT = ("GRU", "LSTM", "RNN")
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", *_RECURRENT, *_LAYERS)
+_NUMBERS = ("int8", "uint8", "int32")
+
+
+def has_numbers(model: onnx.ModelProto) -> bool:
+    """Tell whether a canonical model quantises or dequantises something."""
+    return any(node.op_type in (*_TO_NUMBERS, *_LAYERS, "DequantizeLinear") for node in model.graph.node)
+
+
+def integer_share(model: onnx.ModelProto) -> float:
+    """Return the share of the multiplications of convolutions, products and recurrent layers that are done on integers."""
+    context, done = context_of(model), {True: 0, False: 0}
+    for node in model.graph.node:
+        if node.op_type in _PRODUCTS:
+            done[node.op_type in _LAYERS] += _multiplications(node, context)
+    return done[True] / max(1, sum(done.values()))
+
+
+def multiplications(model: onnx.ModelProto) -> int:
+    """Count the multiplications of convolutions, products and recurrent layers of a canonical model."""
+    context = context_of(model)
+    return sum(_multiplications(node, context) for node in model.graph.node if node.op_type in _PRODUCTS)
+
+
+def _multiplications(node: onnx.NodeProto, context: Context) -> int:
+    place = _LAYERS[node.op_type][1][1] if node.op_type in _LAYERS else 1
+    made, weights = context.shape(node.output[0]), context.shape(node.input[place])
+    if node.op_type in ("ConvTranspose", *_RECURRENT):
+        made = context.shape(node.input[0])
+    if made is None or weights is None:
+        return 0
+    if node.op_type in _RECURRENT:  # each number of W and R once a step and sequence
+        return math.prod(made[:2]) * (math.prod(weights) + math.prod(context.shape(node.input[2]) or ()))
+    if "Conv" in node.op_type:
+        return math.prod(made) * math.prod(weights[1:])
+    along = -1 if node.op_type == "Gemm" and attributes_of(node).get("transB") else max(0, len(weights) - 2)
+    return math.prod(made) * weights[along]
+
+
+def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the float twin of a canonical model, not yet canonical; ports of numbers become float32."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    context = context_of(model)
+    floats = _quantised_tensors(model, context)
+    result = type(model)()
+    result.CopyFrom(model)
+    del result.graph.value_info[:]
+    for value in (*result.graph.input, *result.graph.output):
+        if value.name in floats:
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+    known = _constants_by_scale(model, floats, context)
+    for tensor in result.graph.initializer:
+        if tensor.name in floats:
+            numbers = numpy_helper.to_array(tensor).astype(np.float32)
+            scale, zero = known.get(tensor.name, (np.float32(1), np.float32(0)))
+            tensor.CopyFrom(numpy_helper.from_array(((numbers - zero) * scale).astype(np.float32), tensor.name))
+    made = {}
+    for index, node in enumerate(result.graph.node):
+        build = NodeBuilder(stem_of(node, index))
+        _in_floats(node, context, build)
+        if build.nodes:
+            made[index] = build
+        elif node.op_type == "Cast" and node.output[0] in floats:
+            node.CopyFrom(helper.make_node("Cast", node.input, node.output, name=node.name, to=TensorProto.FLOAT))
+    splice(result.graph, made)
+    return result
+
+
+def _in_floats(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
+    """Build the float form of a quantised node; nothing for others."""
+    given = [*node.input, *[""] * 9]
+    if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+        source = given[0]
+        if node.op_type == "DequantizeLinear":
+            source = _dequantised(given[0], given[1], given[2], attributes_of(node).get("axis", 1), context, build)
+        if node.op_type == "QuantizeLinear":
+            _saturate(source, given[1], given[2], node.output[0], context, build)
+        else:
+            build.node("Identity", source, result=node.output[0])
+    elif node.op_type == "DynamicQuantizeLinear":
+        build.node("Identity", given[0], result=node.output[0])
+        for name, value in zip(node.output[1:], (np.float32(1), np.uint8(0))):
+            if name:
+                build.node("Identity", build.constant(np.asarray(value)), result=name)
+    elif node.op_type in _LAYERS:
+        operator, (first, second) = _LAYERS[node.op_type]
+        operands = [given[first], given[second]]
+        if node.op_type.startswith("QLinear"):
+            axis = 0 if operator == "Conv" else -1
+            operands[1] = _dequantised(given[3], given[4], given[5], axis, context, build)
+            if operator == "Conv" and given[8]:
+                operands.append(_bias(given[8], given[1], given[4], context, build))
+        plain = not node.op_type.startswith("QLinear")
+        made = build.node(operator, *operands, result=node.output[0] if plain else "", **attributes_of(node))
+        if not plain:
+            _saturate(made, given[6], given[7], node.output[0], context, build)
+
+
+def _saturate(value: str, scale: str, zero: str, result: str, context: Context, build: NodeBuilder) -> None:
+    """Build a Clip to the least and the most value of the numbers in `result`; they are of any size if it has channels."""
+    found, limits = _scale_of(scale, zero, context), np.iinfo(context.dtype(result))
+    if found is None:
+        build.node("Identity", value, result=result)
+        return
+    bounds = [build.constant(np.asarray((each - found[1]) * found[0], np.float32)) for each in (limits.min, limits.max)]
+    build.node("Clip", value, *bounds, result=result)
+
+
+def _scale_of(scale: str, zero: str, context: Context) -> tuple[np.float32, np.float32] | None:
+    """Return the constant scale and zero point of a whole tensor."""
+    by, shift = context.constant(scale), context.constant(zero) if zero else np.float32(0)
+    if by is None or shift is None or by.size != 1 or np.size(shift) != 1:
+        return None
+    return np.float32(by.ravel()[0]), np.float32(np.ravel(shift)[0])
+
+
+def _constants_by_scale(
+    model: onnx.ModelProto, floats: set[str], context: Context
+) -> dict[str, tuple[np.float32, np.float32]]:
+    """Map quantised tensors to their scale and zero point: results, and what moves together with them."""
+    known: dict[str, tuple[np.float32, np.float32]] = {}
+    for node in model.graph.node:
+        place = _SCALES.get(node.op_type)
+        if place is not None:
+            scale, zero = [*node.input, ""][place : place + 2]
+            found, moved = _scale_of(scale, zero, context), node.output
+        elif node.op_type in (*_LAYERS, "Cast", "DequantizeLinear"):
+            continue
+        else:
+            found, moved = next((known[name] for name in node.input if name in known), None), (*node.input, *node.output)
+        if found is not None:
+            known |= {name: found for name in moved if name in floats and name not in known}
+    return known
+
+
+def _dequantised(name: str, scale: str, zero: str, axis: int, context: Context, build: NodeBuilder) -> str:
+    """Return a constant dequantised, of a scale for all or along `axis`; other values as they are."""
+    numbers, by = context.constant(name), context.constant(scale)
+    if numbers is None:
+        return name
+    values = numbers.astype(np.float32)
+    if by is not None and by.ndim < 2:
+        line = [1] * values.ndim
+        if by.size > 1:
+            line[axis] = by.size
+        shift = context.constant(zero) if zero else None
+        less = np.zeros(1) if shift is None else shift
+        values = (values - less.astype(np.float32).reshape(line if less.size > 1 else ())) * by.reshape(line if by.size > 1 else ())
+    return build.constant(values.astype(np.float32))
+
+
+def _bias(name: str, x_scale: str, w_scale: str, context: Context, build: NodeBuilder) -> str:
+    bias, x, w = (context.constant(each) for each in (name, x_scale, w_scale))
+    if bias is None:
+        return name
+    step = np.float32(1) if x is None or w is None else x * w
+    return build.constant((bias.astype(np.float32) * step).astype(np.float32))
+
+
+def _quantised_tensors(model: onnx.ModelProto, context: Context) -> set[str]:
+    """Collect the integer tensors that hold quantised numbers: those of quantised nodes, and wherever they move."""
+    found: set[str] = set()
+    for node in model.graph.node:
+        if node.op_type in _LAYERS:
+            found |= {node.input[place] for place in _LAYERS[node.op_type][1]} | {node.output[0]}
+            found |= set(node.input[8:9])
+        elif node.op_type in _TO_NUMBERS:
+            found.add(node.output[0])
+        elif node.op_type == "DequantizeLinear":
+            found.add(node.input[0])
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for node in model.graph.node:
+            if node.op_type in (*_LAYERS, *_TO_NUMBERS, "Cast", "DequantizeLinear"):
+                continue
+            tensors = [name for name in (*node.input, *node.output) if name in context.types]
+            kinds = {context.dtype(name).name for name in tensors if name in found}
+            found |= {name for name in tensors if context.dtype(name).name in kinds & set(_NUMBERS)}
+    return found
