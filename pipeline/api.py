@@ -1,4 +1,7 @@
-"""Run one step each: import, profile, learn, optimize, compile, tune. Each writes small, deterministic files."""
+"""Run one step each: import, profile, learn, optimize, compile, tune. Each writes small, deterministic files.
+
+TVM, which takes a second to import, is imported late: bad input fails first.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from .artifacts.footprint_report import footprint_report
 from .artifacts.origin import search_record
 from .artifacts.write import comparison_kept, write_footprint, write_manifest, write_pictures, write_search
 from .errors import ConfigError, OutputError
-from .frontend.imported_model import Fixed, ImportedModel, Shapes, load
+from .frontend.imported_model import Fixed, ImportedModel, Shapes, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
 from .frontend.source.source import resolve_source
 from .memory.footprint import Budget, FootprintReport, Measured
@@ -30,13 +33,13 @@ from .targets import Target, how_to_run
 from .tuning.settings import TuneSettings
 from .tuning.tune_model import find_tuning
 from .verify.build_and_run import build_and_run
+from .verify.integers.given_outputs import mark_given
 from .verify.settings import VerifySettings
 
 if TYPE_CHECKING:
     from .passes.sequence.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
     from .tuning.database import AdoptedTuning, Database
-
 
 #: seconds after Ctrl-C to end a measurement and write the results found so far
 _SAVING_SECONDS = 30.0
@@ -64,9 +67,6 @@ def profile(
         raise OutputError(f"'{out}' is the name of the picture.", f"Name the file '{out.stem}.json'.")
     check_file_place(picture)
     imported = load(model, name, shapes, fix)
-
-    # imported late: TVM takes a second to import, and bad input should fail first
-    from .frontend.imported_model import port_names
     from .report.pictures.heat_map import heat_map
     from .search.effects.effects import effects
 
@@ -160,15 +160,12 @@ def compile_model(
     """
     from .passes.sequence.sequence import read_sequence
 
-    # cheap checks first
     chosen = None if sequence is None else read_sequence(sequence)
     tuned = None
     if tuning is not None:
         from .tuning.database import read_tuning
 
         tuned = read_tuning(tuning, target)
-    from .verify.integers.given_outputs import mark_given
-
     with result_folder(out):
         imported = load(model, name, shapes, fix)
         mark_given(imported.onnx, resolve_source(str(model)), shapes, fix)
@@ -196,8 +193,6 @@ def compile_imported(
     chosen, tuned = sequence, tuning or AdoptedTuning()
     started = time.monotonic()
     with result_folder(out) as folder:
-        # imported late: TVM takes a second to import, and bad input should fail first
-        from .frontend.imported_model import port_names
         from .passes.sequence.replay import lower_by_sequence, schedule_sequence
         from .search.evaluate.tvm_default import tvm_default
         from .search.evaluate.tvm_default_code import default_code_aside
