@@ -20,9 +20,9 @@ import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, Range, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import LT, BufferStore, FloorDiv, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
-from ...tir.expressions import conjuncts, is_choice, is_true, loads, replaced, uses
+from ...tir.expressions import conjuncts, is_choice, is_true, loads, replaced, unconverted, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nests_in, sequence
 
@@ -39,7 +39,7 @@ def has_skippable_padding(block: SBlock, paddings: Sequence[SBlock]) -> bool:
     total = block.body.value
     if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
         return not paddings
-    factors = [_unconverted(each) for each in (total.b.a, total.b.b)]
+    factors = [unconverted(each) for each in (total.b.a, total.b.b)]
     for padding in paddings:
         value = padding.body.value
         if not is_choice(value) or not _is_centred(value.args[1]) or getattr(value.args[2], "value", 1) != 0:
@@ -50,19 +50,17 @@ def has_skippable_padding(block: SBlock, paddings: Sequence[SBlock]) -> bool:
     return True
 
 
-def _unconverted(expr: Expr) -> Expr:
-    """Return what an expression converts to another dtype."""
-    while isinstance(expr, tirx.Cast):
-        expr = expr.value
-    return expr
-
-
 def _is_centred(expr: Expr) -> bool:
     """Tell whether an expression is a load, perhaps converted, perhaps less a constant."""
-    expr = _unconverted(expr)
+    expr = unconverted(expr)
     if isinstance(expr, (tirx.Sub, tirx.Add)) and isinstance(expr.b, IntImm):
-        expr = _unconverted(expr.a)
+        expr = unconverted(expr.a)
     return isinstance(expr, TensorLoad)
+
+
+def skips_products(block: SBlock) -> bool:
+    """Tell whether a reduction adds products of which a factor is 0 under a condition."""
+    return bool(_without_padding(block.body)[1])
 
 
 def peel_loops(kernel: PrimFunc) -> PrimFunc:
@@ -206,24 +204,45 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
         asked = [replaced(each, bound) for each in conditions]
         if not is_true(stmt.predicate):
             asked += [replaced(each, values) for each in conjuncts(stmt.predicate)]
-        yield _Leaf(replaced(store, bound), tuple(_of_vectors(condition, lanes) for condition in asked))
+        yield _Leaf(replaced(store, bound), tuple(of_vectors(condition, lanes) for condition in asked))
     else:
         raise Unknown("not a loop nest of plain blocks")
 
 
-def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
+def vectors_in(stmt: Stmt) -> dict[Var, int]:
+    """Return the vectorized loops in a statement, with their extents."""
+    found: dict[Var, int] = {}
+
+    def note(loop: For) -> None:
+        if int(loop.kind) == _VECTORIZED:
+            found[loop.loop_var] = int(loop.extent)
+
+    tvm_ffi.structural_walk(stmt, (For, note))
+    return found
+
+
+def of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
     """Return the condition of a vector that has one answer for all lanes. Raises Unknown if lanes differ."""
     for lane, extent in lanes.items():
+
+        def quotient(each: FloorDiv, lane=lane, extent=extent) -> Expr:
+            return FloorDiv(replaced(each.a, {lane: int64(0)}), each.b) if _is_aligned(each, lane, extent) else each
+
+        condition = tvm_ffi.structural_map(condition, (FloorDiv, quotient))
         if uses(condition, lane):
-            first = replaced(condition, {lane: int64(0)})
-            if type(condition).__name__ != "LT" or not isinstance(condition.b, IntImm) or int(condition.b) % extent:
+            if not isinstance(condition, LT) or not _is_aligned(condition, lane, extent):
                 raise Unknown("a condition may differ between lanes")
-            known = sym.Analyzer().modular_set(sym.Analyzer().simplify(first.a))
-            step = sym.detect_linear_equation(condition.a, [lane])
-            if int(known.coeff) % extent or int(known.base) % extent or not step or int(step[0]) != 1:
-                raise Unknown("a vector is not aligned to the condition")
-            condition = first
+            condition = replaced(condition, {lane: int64(0)})
     return condition
+
+
+def _is_aligned(pair: FloorDiv | LT, lane: Var, extent: int) -> bool:
+    """Tell whether the result of a division or a comparison is that of lane 0 for all lanes."""
+    step = sym.detect_linear_equation(pair.a, [lane])
+    if not step or not isinstance(step[0], IntImm) or int(step[0]) != 1:
+        return False
+    known = sym.Analyzer().modular_set(sym.Analyzer().simplify(step[1]))
+    return isinstance(pair.b, IntImm) and not any(int(each) % extent for each in (pair.b, known.coeff, known.base))
 
 
 def _extents(
@@ -264,7 +283,7 @@ def _without_padding(store: BufferStore) -> tuple[BufferStore, list[Expr]]:
     if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
         return store, []
     factors = [total.b.a, total.b.b]
-    choices = [choice for choice in map(_unconverted, factors) if is_choice(choice)]
+    choices = [choice for choice in map(unconverted, factors) if is_choice(choice)]
     if not choices:
         return store, []
     conditions = [each for choice in choices for each in conjuncts(choice.args[0])]

@@ -20,7 +20,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, FloorDiv, FloorMod, const
 
 from ...targets import Machine
-from ...tir.expressions import has_condition, is_contiguous, loads, uses
+from ...tir.expressions import conjuncts, has_condition, is_choice, is_contiguous, is_uniform, loads, unconverted, uses
 from .tile_size import Rows, Tile, tiles
 
 #: copying the padding into vectors costs about as much as the arithmetic
@@ -125,9 +125,11 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
     alone = [n for n in spatial if uses(scalar, axes[n]) and not uses(vector, axes[n]) and n in tileable]
     steps = prod(extents) // prod(extents[n] for n in spatial)
     rows = tuple([n for n in alone if extents[n] > 1][-2:])
-    if reduced.uneven and _reads(scalar, reduced.padded):
+    asked = _conditions(scalar)
+    if reduced.uneven:
         # where padding is skipped, peeling the end tiles of one axis is enough
-        rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1)
+        padded = _reads(scalar, reduced.padded)
+        rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1 or not (padded or any(uses(each, axes[n]) for each in asked)))
     shared = bool(rows) and _slides(scalar, axes[rows[-1]])
     if any(place.unit > 1 and axis not in rows for axis, place in tileable.items()):
         return
@@ -135,7 +137,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         if not uses(vector, axes[lane]) or uses(scalar, axes[lane]) or tileable.get(lane, Rows(0, 0)).unit != 1:
             continue
         repack, packed = None, _packed_width(vector, axes[lane])
-        vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not has_condition(vector))
+        vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not _is_partial(vector, axes[lane], reduced))
         if extents[lane] > 1 and (not vectors or _is_far(vector, axes[lane])):
             repack = _repacked_load(vector, axes[lane], reduced.repackable)
         found = tiles(
@@ -160,6 +162,24 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             outermost = moved[0] * row_tiles > moved[1] * lane_tiles
             group.append(Tiling(lane, rows, tile, wanted, cycles, outermost))
         yield group
+
+
+def _conditions(operand: Expr) -> list[Expr]:
+    """Return the conditions of a factor that is 0 where they do not hold."""
+    factor = unconverted(operand)
+    return conjuncts(factor.args[0]) if is_choice(factor) else []
+
+
+def _is_partial(operand: Expr, lane: Var, reduced: Reduced) -> bool:
+    """Tell whether a vector along `lane` may be read in part.
+
+    Where padding is skipped, a condition may depend on a lane if it holds for whole vectors, or for none of one.
+    """
+    factor, width = unconverted(operand), reduced.machine.lanes
+    if not is_choice(factor) or has_condition(factor.args[1]):
+        return has_condition(operand)
+    asked = [each for each in _conditions(operand) if uses(each, lane)]
+    return bool(asked) and not (reduced.uneven and all(is_uniform(each, lane, width) for each in asked))
 
 
 def _is_far(operand: Expr, lane: Var) -> bool:

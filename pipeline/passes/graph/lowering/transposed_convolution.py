@@ -43,11 +43,12 @@ class _Axis:
         return tirx.floormod(at + self.before, self.stride) + step * self.stride
 
     def inside(self, at: Expr, step: Expr) -> list[Expr]:
-        """Return the conditions for the input to exist, if there are any."""
+        """Return the conditions for the input to exist, if there are any, also for results up to a whole stride."""
         place, found = self.place(at, step), []
+        whole = self.result + -self.result % self.stride
         if self.before // self.stride < (self.steps - 1) * self.dilation:
             found.append(tirx.const(0, "int64") <= place)
-        if (self.result - 1 + self.before) // self.stride >= self.extent:
+        if (whole - 1 + self.before) // self.stride >= self.extent:
             found.append(place < self.extent)
         return found
 
