@@ -11,7 +11,7 @@ tile (see rules/tile_size.py). Names play no part: a block qualifies by the form
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tvm import sym
@@ -31,6 +31,8 @@ _REPACK = 0.99
 _DTYPES = ("float32", "int32")
 #: bytes from line to line of a weight from which on repacking pays: each step is in another page, of the same cache set
 _PAGE = 4096
+#: bytes of a result that the next cache holds beside the operands
+_NEXT_CACHE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class Reduced:
 
     `padded` are buffers computed under a condition; `repackable` the parameters whose layout may be chosen;
     `contiguous_result` the axis along which the kernel's result is contiguous; `tileable` the axes that the kernel's
-    result follows, with how far; `uneven` that sizes of tiles need not divide their extents.
+    result follows, with how far; `uneven` that sizes of tiles need not divide their extents; `apart` the elements of the
+    result between neighbours along an axis.
     """
 
     block: SBlock
@@ -76,6 +79,7 @@ class Reduced:
     tileable: Mapping[int, Rows]
     machine: Machine
     uneven: bool = False
+    apart: Mapping[int, int] = field(default_factory=dict)
 
 
 def best_tiling(reduced: Reduced) -> Tiling | None:
@@ -150,6 +154,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             machine=reduced.machine,
             uneven=reduced.uneven,
             shared=shared,
+            aliased=_conflicts(reduced.apart.get(lane, 1), extents[lane]),
         )
         from_padding = _reads(vector, reduced.padded)
         row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
@@ -187,6 +192,14 @@ def _is_far(operand: Expr, lane: Var) -> bool:
     if not isinstance(operand, TensorLoad) or not lane.same_as(operand.indices[-1]) or len(operand.indices) < 2:
         return False
     return int(operand.source.ty.shape[-1]) * 4 >= _PAGE
+
+
+def _conflicts(apart: int, count: int) -> bool:
+    """Tell whether `count` results, `apart` elements from each other, compete for places in caches.
+
+    Those of a small result meet again in the next cache, soon enough.
+    """
+    return apart * 4 % _PAGE == 0 and apart * count * 4 > _NEXT_CACHE
 
 
 def _reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:
