@@ -92,7 +92,9 @@ def _schedule(
         if found is None:
             return None
         loop, count = found
-        inner = loop if count == int(schedule.get(loop).extent) else schedule.split(loop, [None, count])[1]
+        alone = sum(int(axis.iter_type) == _REDUCE for axis in schedule.get(total).iter_vars) == 1
+        whole = count == int(schedule.get(loop).extent) and not alone
+        inner = loop if whole else schedule.split(loop, [None, count])[1]
         rank = len(schedule.get(total).writes[0].region)
         partial = schedule.rfactor(inner, rank)
         partials[name_of(schedule, partial)] = partial, total

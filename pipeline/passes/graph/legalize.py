@@ -21,12 +21,12 @@ class Legalize(ModulePass):
         from tvm import relax
         from tvm.relax.backend.cpu_generic import pipeline
 
+        from .lowering.runtime_free import legalize_topk, serial_loops
+        from .lowering.transposed_convolution import legalize_transposed
         from .memoised_legalize import memoised_rules
         from .quantised.inline_dequantisation import inline_dequantisation
         from .quantised.legalize_quantize import legalize_quantize
         from .rules.convolution.geometry import TRANSPOSED
-        from .lowering.runtime_free import legalize_topk, serial_loops
-        from .lowering.transposed_convolution import legalize_transposed
 
         target = tvm.target.Target(HOST)
         own = {operator: legalize_transposed for operator in TRANSPOSED}

@@ -109,7 +109,7 @@ def _decoder():
     layers = ((12, (3, 2), (2, 2), (1, 0)), (9, (4, 4), (2, 2), (1, 1)), (3, (5, 24), (3, 8), (0, 8)))
     nodes, constants, channels = [], {}, 6
     random = np.random.default_rng(5)
-    for number, (filters, taps, strides, pads) in enumerate(layers):
+    for number, (filters, taps, *_) in enumerate(layers):
         constants[f"w{number}"] = random.standard_normal((channels, filters, *taps)).astype("float32")
         channels = filters
     names = ["x", *(f"t{number}" for number in range(len(layers) - 1)), "y"]
