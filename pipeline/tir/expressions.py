@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import tvm_ffi
 from tvm import sym
-from tvm.ir import Call, Expr, Range, TensorLoad, Var
-from tvm.tirx import And, Cast, FloatImm, IntImm, const
+from tvm.ir import Call, Expr, TensorLoad, Var
+from tvm.tirx import And, Cast, FloatImm, IntImm
 from tvm.tirx.analysis import undefined_vars
 
 from ..program.mapping import FUNCTION_COST
@@ -122,14 +122,6 @@ def _step_of_one(indices: Sequence[Expr], var: Var) -> bool:
         return False
     linear = sym.detect_linear_equation(indices[-1], [var])
     return bool(linear) and sym.Analyzer().can_prove_equal(linear[0], 1)
-
-
-def is_uniform(condition: Expr, axis: Var, lanes: int) -> bool:
-    """Tell whether a condition has one answer for each vector of `lanes` neighbours along `axis`."""
-    vector, lane = Var("vector", "int64"), Var("lane", "int64")
-    analyzer = sym.Analyzer()
-    analyzer.bind(lane, Range(0, const(lanes, "int64")))
-    return not uses(analyzer.simplify(replaced(condition, {axis: vector * lanes + lane})), lane)
 
 
 def conjuncts(condition: Expr) -> list[Expr]:

@@ -20,13 +20,14 @@ import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, Range, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import LT, BufferStore, FloorDiv, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 
 from ...tir.expressions import conjuncts, is_choice, is_true, loads, replaced, unconverted, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nests_in, sequence
+from .axes.vector_conditions import VECTORIZED, of_vectors
 
-_SERIAL, _VECTORIZED = 0, 2
+_SERIAL = 0
 #: largest number of tiles at an end that are peeled one by one
 _ENDS = 2
 
@@ -195,7 +196,7 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
     elif isinstance(stmt, For) and int(stmt.extent) == 1:
         yield from _read(stmt.body, {**values, stmt.loop_var: int64(0)}, lanes)
     elif isinstance(stmt, For):
-        if int(stmt.kind) == _VECTORIZED:
+        if int(stmt.kind) == VECTORIZED:
             lanes = {**lanes, stmt.loop_var: int(stmt.extent)}
         yield _Loop(stmt.loop_var, int(stmt.extent), int(stmt.kind), tuple(_read(stmt.body, values, lanes)))
     elif isinstance(stmt, SBlockRealize) and isinstance(stmt.block.body, BufferStore) and stmt.block.init is None:
@@ -207,42 +208,6 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
         yield _Leaf(replaced(store, bound), tuple(of_vectors(condition, lanes) for condition in asked))
     else:
         raise Unknown("not a loop nest of plain blocks")
-
-
-def vectors_in(stmt: Stmt) -> dict[Var, int]:
-    """Return the vectorized loops in a statement, with their extents."""
-    found: dict[Var, int] = {}
-
-    def note(loop: For) -> None:
-        if int(loop.kind) == _VECTORIZED:
-            found[loop.loop_var] = int(loop.extent)
-
-    tvm_ffi.structural_walk(stmt, (For, note))
-    return found
-
-
-def of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
-    """Return the condition of a vector that has one answer for all lanes. Raises Unknown if lanes differ."""
-    for lane, extent in lanes.items():
-
-        def quotient(each: FloorDiv, lane=lane, extent=extent) -> Expr:
-            return FloorDiv(replaced(each.a, {lane: int64(0)}), each.b) if _is_aligned(each, lane, extent) else each
-
-        condition = tvm_ffi.structural_map(condition, (FloorDiv, quotient))
-        if uses(condition, lane):
-            if not isinstance(condition, LT) or not _is_aligned(condition, lane, extent):
-                raise Unknown("a condition may differ between lanes")
-            condition = replaced(condition, {lane: int64(0)})
-    return condition
-
-
-def _is_aligned(pair: FloorDiv | LT, lane: Var, extent: int) -> bool:
-    """Tell whether the result of a division or a comparison is that of lane 0 for all lanes."""
-    step = sym.detect_linear_equation(pair.a, [lane])
-    if not step or not isinstance(step[0], IntImm) or int(step[0]) != 1:
-        return False
-    known = sym.Analyzer().modular_set(sym.Analyzer().simplify(step[1]))
-    return isinstance(pair.b, IntImm) and not any(int(each) % extent for each in (pair.b, known.coeff, known.base))
 
 
 def _extents(

@@ -20,7 +20,8 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, FloorDiv, FloorMod, const
 
 from ...targets import Machine
-from ...tir.expressions import conjuncts, has_condition, is_choice, is_contiguous, is_uniform, loads, unconverted, uses
+from ...tir.expressions import conjuncts, has_condition, is_choice, is_contiguous, loads, unconverted, uses
+from .axes.vector_conditions import is_uniform
 from .tile_size import Rows, Tile, tiles
 
 #: copying the padding into vectors costs about as much as the arithmetic

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import tvm_ffi
 from tvm import sym, tirx
@@ -37,7 +38,7 @@ from ....tir.loop_nests import (
     simplified,
 )
 from ...weights.repack import Repack
-from ..loop_peeling import of_vectors, vectors_in
+from .vector_conditions import of_vectors, vectors_in
 
 
 @dataclass(frozen=True)
@@ -236,7 +237,7 @@ def _reads_inside(store: BufferStore, moved: Sequence[Var], analyzer: sym.Analyz
     Indices that none of `moved`, the axes of groups, occurs in are as they were.
     """
 
-    def inside(expr: object, known: Sequence[Expr]) -> bool:
+    def inside(expr: Any, known: Sequence[Expr]) -> bool:
         if is_choice(expr):
             return inside(expr.args[1], [*known, *conjuncts(expr.args[0])]) and inside(expr.args[2], known)
         if isinstance(expr, TensorLoad) and not expr.source.same_as(store.buffer):
