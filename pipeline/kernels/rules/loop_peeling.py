@@ -20,7 +20,7 @@ import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, Range, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
 from ...tir.expressions import conjuncts, is_choice, is_true, loads, replaced, unconverted, uses
 from ...tir.index_grid import Unknown
