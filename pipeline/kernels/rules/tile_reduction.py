@@ -140,10 +140,13 @@ def _parts(
     """Match the parts of a kernel; with `peeled`, allow uneven tiles if all padding can be skipped.
 
     Not on targets with joined registers: on a BPI-F3, peeled tiles are 39 % more instructions for mtcnn-onet, and 2 %
-    fewer for ocr-cls. Nor for short code, which has no room for end tiles of their own.
+    fewer for ocr-cls; but conditions of a transposed convolution would stay inside its tiles. Nor for short code, which
+    has no room for end tiles of their own.
     """
     parts = parts_of(schedule, kernel, repackable, machine)
-    if parts is None or not peeled or machine.joined > 1 or machine.compact:
+    if parts is None or not peeled or machine.compact:
+        return parts
+    if machine.joined > 1 and not skips_products(parts.reduced.block):
         return parts
     paddings = [schedule.get(block) for block in parts.padding]
     if not has_skippable_padding(schedule.get(parts.reduction), paddings):
