@@ -8,7 +8,7 @@ from typing import TypeVar
 import tvm_ffi
 from tvm import sym
 from tvm.ir import Call, Expr, TensorLoad, Var
-from tvm.tirx import And, FloatImm, IntImm
+from tvm.tirx import And, Cast, FloatImm, IntImm
 from tvm.tirx.analysis import undefined_vars
 
 from ..program.mapping import FUNCTION_COST
@@ -94,6 +94,13 @@ def has_condition(expr: object) -> bool:
 def is_choice(expr: object) -> bool:
     """Tell whether `expr` is a call of `if_then_else`."""
     return getattr(getattr(expr, "op", None), "name", "") == "prim.if_then_else"
+
+
+def unconverted(expr: Expr) -> Expr:
+    """Return what an expression converts to another dtype."""
+    while isinstance(expr, Cast):
+        expr = expr.value
+    return expr
 
 
 def is_true(predicate: Expr) -> bool:

@@ -22,11 +22,12 @@ from tvm.ir import Expr, Range, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt
 
-from ...tir.expressions import conjuncts, is_choice, is_true, loads, replaced, uses
+from ...tir.expressions import conjuncts, is_choice, is_true, loads, replaced, unconverted, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nests_in, sequence
+from .axes.vector_conditions import VECTORIZED, of_vectors
 
-_SERIAL, _VECTORIZED = 0, 2
+_SERIAL = 0
 #: largest number of tiles at an end that are peeled one by one
 _ENDS = 2
 
@@ -39,7 +40,7 @@ def has_skippable_padding(block: SBlock, paddings: Sequence[SBlock]) -> bool:
     total = block.body.value
     if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
         return not paddings
-    factors = [_unconverted(each) for each in (total.b.a, total.b.b)]
+    factors = [unconverted(each) for each in (total.b.a, total.b.b)]
     for padding in paddings:
         value = padding.body.value
         if not is_choice(value) or not _is_centred(value.args[1]) or getattr(value.args[2], "value", 1) != 0:
@@ -50,19 +51,17 @@ def has_skippable_padding(block: SBlock, paddings: Sequence[SBlock]) -> bool:
     return True
 
 
-def _unconverted(expr: Expr) -> Expr:
-    """Return what an expression converts to another dtype."""
-    while isinstance(expr, tirx.Cast):
-        expr = expr.value
-    return expr
-
-
 def _is_centred(expr: Expr) -> bool:
     """Tell whether an expression is a load, perhaps converted, perhaps less a constant."""
-    expr = _unconverted(expr)
+    expr = unconverted(expr)
     if isinstance(expr, (tirx.Sub, tirx.Add)) and isinstance(expr.b, IntImm):
-        expr = _unconverted(expr.a)
+        expr = unconverted(expr.a)
     return isinstance(expr, TensorLoad)
+
+
+def skips_products(block: SBlock) -> bool:
+    """Tell whether a reduction adds products of which a factor is 0 under a condition."""
+    return bool(_without_padding(block.body)[1])
 
 
 def peel_loops(kernel: PrimFunc) -> PrimFunc:
@@ -197,7 +196,7 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
     elif isinstance(stmt, For) and int(stmt.extent) == 1:
         yield from _read(stmt.body, {**values, stmt.loop_var: int64(0)}, lanes)
     elif isinstance(stmt, For):
-        if int(stmt.kind) == _VECTORIZED:
+        if int(stmt.kind) == VECTORIZED:
             lanes = {**lanes, stmt.loop_var: int(stmt.extent)}
         yield _Loop(stmt.loop_var, int(stmt.extent), int(stmt.kind), tuple(_read(stmt.body, values, lanes)))
     elif isinstance(stmt, SBlockRealize) and isinstance(stmt.block.body, BufferStore) and stmt.block.init is None:
@@ -206,24 +205,9 @@ def _read(stmt: Stmt, values: Mapping[Var, Expr], lanes: Mapping[Var, int]) -> I
         asked = [replaced(each, bound) for each in conditions]
         if not is_true(stmt.predicate):
             asked += [replaced(each, values) for each in conjuncts(stmt.predicate)]
-        yield _Leaf(replaced(store, bound), tuple(_of_vectors(condition, lanes) for condition in asked))
+        yield _Leaf(replaced(store, bound), tuple(of_vectors(condition, lanes) for condition in asked))
     else:
         raise Unknown("not a loop nest of plain blocks")
-
-
-def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
-    """Return the condition of a vector that has one answer for all lanes. Raises Unknown if lanes differ."""
-    for lane, extent in lanes.items():
-        if uses(condition, lane):
-            first = replaced(condition, {lane: int64(0)})
-            if type(condition).__name__ != "LT" or not isinstance(condition.b, IntImm) or int(condition.b) % extent:
-                raise Unknown("a condition may differ between lanes")
-            known = sym.Analyzer().modular_set(sym.Analyzer().simplify(first.a))
-            step = sym.detect_linear_equation(condition.a, [lane])
-            if int(known.coeff) % extent or int(known.base) % extent or not step or int(step[0]) != 1:
-                raise Unknown("a vector is not aligned to the condition")
-            condition = first
-    return condition
 
 
 def _extents(
@@ -264,7 +248,7 @@ def _without_padding(store: BufferStore) -> tuple[BufferStore, list[Expr]]:
     if type(total).__name__ != "Add" or type(total.b).__name__ != "Mul":
         return store, []
     factors = [total.b.a, total.b.b]
-    choices = [choice for choice in map(_unconverted, factors) if is_choice(choice)]
+    choices = [choice for choice in map(unconverted, factors) if is_choice(choice)]
     if not choices:
         return store, []
     conditions = [each for choice in choices for each in conjuncts(choice.args[0])]

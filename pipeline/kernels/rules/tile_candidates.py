@@ -11,7 +11,7 @@ tile (see rules/tile_size.py). Names play no part: a block qualifies by the form
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tvm import sym
@@ -20,7 +20,8 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, FloorDiv, FloorMod, const
 
 from ...targets import Machine
-from ...tir.expressions import has_condition, is_contiguous, loads, uses
+from ...tir.expressions import conjuncts, has_condition, is_choice, is_contiguous, loads, unconverted, uses
+from .axes.vector_conditions import is_uniform
 from .tile_size import Rows, Tile, tiles
 
 #: copying the padding into vectors costs about as much as the arithmetic
@@ -31,6 +32,8 @@ _REPACK = 0.99
 _DTYPES = ("float32", "int32")
 #: bytes from line to line of a weight from which on repacking pays: each step is in another page, of the same cache set
 _PAGE = 4096
+#: bytes of a result that the next cache holds beside the operands
+_NEXT_CACHE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,8 @@ class Reduced:
 
     `padded` are buffers computed under a condition; `repackable` the parameters whose layout may be chosen;
     `contiguous_result` the axis along which the kernel's result is contiguous; `tileable` the axes that the kernel's
-    result follows, with how far; `uneven` that sizes of tiles need not divide their extents.
+    result follows, with how far; `uneven` that sizes of tiles need not divide their extents; `apart` the elements of the
+    result between neighbours along an axis.
     """
 
     block: SBlock
@@ -76,6 +80,7 @@ class Reduced:
     tileable: Mapping[int, Rows]
     machine: Machine
     uneven: bool = False
+    apart: Mapping[int, int] = field(default_factory=dict)
 
 
 def best_tiling(reduced: Reduced) -> Tiling | None:
@@ -125,9 +130,11 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
     alone = [n for n in spatial if uses(scalar, axes[n]) and not uses(vector, axes[n]) and n in tileable]
     steps = prod(extents) // prod(extents[n] for n in spatial)
     rows = tuple([n for n in alone if extents[n] > 1][-2:])
-    if reduced.uneven and _reads(scalar, reduced.padded):
+    asked = _conditions(scalar)
+    if reduced.uneven:
         # where padding is skipped, peeling the end tiles of one axis is enough
-        rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1)
+        padded = _reads(scalar, reduced.padded)
+        rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1 or not (padded or any(uses(each, axes[n]) for each in asked)))
     shared = bool(rows) and _slides(scalar, axes[rows[-1]])
     if any(place.unit > 1 and axis not in rows for axis, place in tileable.items()):
         return
@@ -135,7 +142,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         if not uses(vector, axes[lane]) or uses(scalar, axes[lane]) or tileable.get(lane, Rows(0, 0)).unit != 1:
             continue
         repack, packed = None, _packed_width(vector, axes[lane])
-        vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not has_condition(vector))
+        vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not _is_partial(vector, axes[lane], reduced))
         if extents[lane] > 1 and (not vectors or _is_far(vector, axes[lane])):
             repack = _repacked_load(vector, axes[lane], reduced.repackable)
         found = tiles(
@@ -148,6 +155,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             machine=reduced.machine,
             uneven=reduced.uneven,
             shared=shared,
+            aliased=_conflicts(reduced.apart.get(lane, 1), extents[lane]),
         )
         from_padding = _reads(vector, reduced.padded)
         row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
@@ -162,11 +170,37 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         yield group
 
 
+def _conditions(operand: Expr) -> list[Expr]:
+    """Return the conditions of a factor that is 0 where they do not hold."""
+    factor = unconverted(operand)
+    return conjuncts(factor.args[0]) if is_choice(factor) else []
+
+
+def _is_partial(operand: Expr, lane: Var, reduced: Reduced) -> bool:
+    """Tell whether a vector along `lane` may be read in part.
+
+    Where padding is skipped, a condition may depend on a lane if it holds for whole vectors, or for none of one.
+    """
+    factor, width = unconverted(operand), reduced.machine.lanes
+    if not is_choice(factor) or has_condition(factor.args[1]):
+        return has_condition(operand)
+    asked = [each for each in _conditions(operand) if uses(each, lane)]
+    return bool(asked) and not (reduced.uneven and all(is_uniform(each, lane, width) for each in asked))
+
+
 def _is_far(operand: Expr, lane: Var) -> bool:
     """Tell whether steps through a contiguous weight leave a page, so that each meets the same lines of a cache."""
     if not isinstance(operand, TensorLoad) or not lane.same_as(operand.indices[-1]) or len(operand.indices) < 2:
         return False
     return int(operand.source.ty.shape[-1]) * 4 >= _PAGE
+
+
+def _conflicts(apart: int, count: int) -> bool:
+    """Tell whether `count` results, `apart` elements from each other, compete for places in caches.
+
+    Those of a small result meet again in the next cache, soon enough.
+    """
+    return apart * 4 % _PAGE == 0 and apart * count * 4 > _NEXT_CACHE
 
 
 def _reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:

@@ -27,7 +27,7 @@ from ...tir.inlining import REFUSALS, new_schedule, scheduled_kernel
 from ..weights.repack import Repack
 from .axes.overlap_vectors import Wide, widened
 from .axes.split_groups import split_groups
-from .loop_peeling import has_skippable_padding, peel_loops
+from .loop_peeling import has_skippable_padding, peel_loops, skips_products
 from .rule import RuleResult, Speed
 from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
 from .tile_roles import Parts, Place, parts_of
@@ -77,7 +77,7 @@ def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
     Groups of filters get an axis of their own. Where it costs less, the last vectors of an axis overlap. Without vector lanes, sums along memory, which are vectors
     too, go first.
     """
-    grouped = split_groups(kernel)
+    grouped = split_groups(kernel, machine.lanes)
     if grouped is not None:
         for result in register_tiles(grouped.kernel, repackable, machine):
             joined = grouped.joined(result.kernel, result.repacks)
@@ -140,10 +140,13 @@ def _parts(
     """Match the parts of a kernel; with `peeled`, allow uneven tiles if all padding can be skipped.
 
     Not on targets with joined registers: on a BPI-F3, peeled tiles are 39 % more instructions for mtcnn-onet, and 2 %
-    fewer for ocr-cls. Nor for short code, which has no room for end tiles of their own.
+    fewer for ocr-cls; but conditions of a transposed convolution would stay inside its tiles. Nor for short code, which
+    has no room for end tiles of their own.
     """
     parts = parts_of(schedule, kernel, repackable, machine)
-    if parts is None or not peeled or machine.joined > 1 or machine.compact:
+    if parts is None or not peeled or machine.compact:
+        return parts
+    if machine.joined > 1 and not skips_products(parts.reduced.block):
         return parts
     paddings = [schedule.get(block) for block in parts.padding]
     if not has_skippable_padding(schedule.get(parts.reduction), paddings):
@@ -153,7 +156,8 @@ def _parts(
 
 def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, copy_late: bool) -> Tiled:
     padding = parts.padding
-    peeled = parts.reduced.uneven and (bool(padding) or not tiling.tile.even)
+    skipped = bool(padding) or skips_products(parts.reduced.block)
+    peeled = parts.reduced.uneven and (skipped or not tiling.tile.even)
     if peeled:
         for block in padding:
             schedule.compute_inline(block)

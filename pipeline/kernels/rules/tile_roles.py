@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from tvm import sym
 from tvm.ir import Expr
@@ -53,6 +54,7 @@ def parts_of(schedule: Schedule, kernel: PrimFunc, repackable: frozenset[int], m
         _contiguous(schedule, consumer, places),
         {axis: place.rows for axis, place in places.items()},
         machine,
+        apart=_apart(schedule, consumer, places),
     )
     return Parts(reduction, consumer, padding, places, reduced)
 
@@ -126,3 +128,11 @@ def _contiguous(schedule: Schedule, consumer: SBlockRV, places: dict[int, Place]
     axes = plain_axes(block) or {}
     last = axes.get(len(block.body.indices) - 1)
     return next((axis for axis, place in places.items() if place.axis == last), None)
+
+
+def _apart(schedule: Schedule, consumer: SBlockRV, places: dict[int, Place]) -> dict[int, int]:
+    """Count the elements of the kernel's result between neighbours along each axis of the reduction."""
+    block = schedule.get(consumer)
+    shape = [int(extent) for extent in block.body.buffer.ty.shape]
+    steps = {axis: prod(shape[dimension + 1 :]) for dimension, axis in (plain_axes(block) or {}).items()}
+    return {axis: steps[place.axis] for axis, place in places.items() if place.axis in steps}

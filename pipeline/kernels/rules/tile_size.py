@@ -30,6 +30,8 @@ _SCALAR_LOAD, _ELEMENT = 0.6, 0.5
 _IN_FLIGHT = 8
 #: cycles to store one vector, and to scatter one element
 _VECTOR_STORE, _SCATTER = 1.0, 1.5
+#: cycles to scatter an element if all of a tile compete for the same lines of the cache, and how many lines fit
+_CONFLICT, _WAYS = 8.0, 8
 #: penalty of a tile that leaves a remainder: the remainder is additional code
 _LEFT_OVER = 1.1
 
@@ -83,6 +85,7 @@ def tiles(
     machine: Machine = Machine(),
     uneven: bool = False,
     shared: bool = False,
+    aliased: bool = False,
 ) -> list[Tile]:
     """List the tiles that fit into registers, by estimated cycles per element; among equals the largest first.
 
@@ -91,7 +94,7 @@ def tiles(
     other in lanes are apart in memory; `packed` is how many elements of a vector operand lie side by side. The lanes
     divide their extent; so does every other size but, if `uneven`, the number of vectors and the rows of the last axis.
     `shared` says that neighbouring rows read the same scalars in some steps, as sliding windows do: LLVM keeps these in
-    registers from step to step.
+    registers from step to step. `aliased` says that the places of neighbouring lanes' results compete in a cache.
     """
     side_by_side = width if packed is None else gcd(width, packed)
     powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
@@ -99,7 +102,7 @@ def tiles(
     registers = machine.registers_of(lanes)
     most = registers - _OPERANDS
     candidates = [
-        _tile(lanes, width // lanes, groups, rows, counts, steps, scattered, machine)
+        _tile(lanes, width // lanes, groups, rows, counts, steps, _store_cycles(lanes, groups, scattered, aliased), machine)
         for groups in _sizes(width // lanes, most, uneven)
         for counts in _counts(rows, most // groups, uneven)
         if _held(groups, _product(counts), shared and _broadcasts(machine)) <= registers
@@ -128,14 +131,14 @@ def _tile(
     rows: Sequence[Rows],
     counts: tuple[int, ...],
     steps: int,
-    scattered: bool,
+    store: float,
     machine: Machine,
 ) -> Tile:
     """Build the tile, with the cycles per element over all tiles: `vectors` by the extents of `rows`."""
     last, extent = (counts[-1], rows[-1].extent * rows[-1].unit) if rows else (1, 1)
     others = _product(counts[:-1])
     total = sum(
-        times * again * _cycles(lanes, width, others * height, steps, scattered, machine)
+        times * again * _cycles(lanes, width, others * height, steps, store, machine)
         for width, times in _split(vectors, groups)
         for height, again in _split(extent, last)
     )
@@ -169,13 +172,20 @@ def _counts(axes: Sequence[Rows], largest: int, uneven: bool) -> Iterator[tuple[
             yield (*outer, count)
 
 
-def _cycles(lanes: int, groups: int, rows: int, steps: int, scattered: bool, machine: Machine) -> float:
+def _cycles(lanes: int, groups: int, rows: int, steps: int, store: float, machine: Machine) -> float:
     """Estimate the cycles of one tile. Two multiply-adds and two loads start in a cycle."""
     scalar = _SCALAR_LOAD if _broadcasts(machine) else _ELEMENT
     accumulators = groups * rows
     load = _NEAR_LOAD if steps * groups * lanes * 4 <= _NEAR else _FAR_LOAD
     step = max(accumulators / 2, groups * load + rows * scalar, _IN_FLIGHT / 2)
-    return steps * step + (accumulators * lanes * _SCATTER if scattered else accumulators * _VECTOR_STORE)
+    return steps * step + accumulators * store
+
+
+def _store_cycles(lanes: int, groups: int, scattered: bool, aliased: bool) -> float:
+    """Estimate the cycles to store one vector."""
+    if not scattered:
+        return _VECTOR_STORE
+    return lanes * (_CONFLICT if aliased and lanes * groups > _WAYS else _SCATTER)
 
 
 def _product(values: Sequence[int]) -> int:

@@ -13,6 +13,7 @@ plane it lost 6 times what ONNX Runtime loses, eight chains do not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import tvm_ffi
 from tvm.ir import Var
@@ -33,6 +34,7 @@ from ...tir.inlining import (
     root_blocks,
     scheduled_kernel,
 )
+from .axes.overlap_sums import overlap_sums
 from .fuse_loops import compute_at_consumer, iteration_values
 from .rule import RuleResult, Speed
 
@@ -47,13 +49,14 @@ def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int
     With `one_operand`, only reductions of a single tensor each, which no other rule does better. Of `lanes`, the candidate
     lane counts, the first that divides the extent is taken.
     """
-    for in_result in (True, False):
-        schedule = new_schedule(kernel)
+    overlapped = overlap_sums(kernel, lanes[0]) if len(lanes) > 1 else None
+    for form, in_result in product([each for each in (overlapped, kernel) if each is not None], (True, False)):
+        schedule = new_schedule(form)
         try:
             costly = _value_in_result(schedule) if in_result else None
             if in_result and costly is None:
                 continue
-            found = _schedule(schedule, kernel, one_operand, lanes, costly)
+            found = _schedule(schedule, form, one_operand, lanes, costly)
         except REFUSALS:
             continue
         if found is not None:
@@ -89,7 +92,9 @@ def _schedule(
         if found is None:
             return None
         loop, count = found
-        _, inner = schedule.split(loop, [None, count])
+        alone = sum(int(axis.iter_type) == _REDUCE for axis in schedule.get(total).iter_vars) == 1
+        whole = count == int(schedule.get(loop).extent) and not alone
+        inner = loop if whole else schedule.split(loop, [None, count])[1]
         rank = len(schedule.get(total).writes[0].region)
         partial = schedule.rfactor(inner, rank)
         partials[name_of(schedule, partial)] = partial, total

@@ -18,6 +18,7 @@ from ...tir.in_place_analysis import Sharing, analyse_sharing
 from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
+from ..rules.axes.block_transposes import block_transposes
 from ..rules.dot_product import dot_products
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
@@ -180,6 +181,9 @@ def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
     if not along.same_as(kernel):
         yield Schedule(along, workspace_bytes(along))
         return
+    blocked = None if _reduces(kernel) else block_transposes(kernel)
+    if blocked is not None:
+        yield Schedule(blocked, workspace_bytes(blocked))
     yield from _fast(kernel, repackable, machine)
     if held_bytes(kernel):
         fused = fuse_loops(kernel)

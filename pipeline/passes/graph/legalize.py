@@ -21,13 +21,16 @@ class Legalize(ModulePass):
         from tvm import relax
         from tvm.relax.backend.cpu_generic import pipeline
 
+        from .lowering.runtime_free import legalize_topk, serial_loops
+        from .lowering.transposed_convolution import legalize_transposed
         from .memoised_legalize import memoised_rules
         from .quantised.inline_dequantisation import inline_dequantisation
         from .quantised.legalize_quantize import legalize_quantize
-        from .runtime_free import legalize_topk, serial_loops
+        from .rules.convolution.geometry import TRANSPOSED
 
         target = tvm.target.Target(HOST)
-        memoised = memoised_rules(module, {"relax.quantize": legalize_quantize})
+        own = {operator: legalize_transposed for operator in TRANSPOSED}
+        memoised = memoised_rules(module, {"relax.quantize": legalize_quantize, **own})
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:
             # The rules go first: dispatching would turn a TopK into a call of TVM's runtime.

@@ -20,7 +20,7 @@ from ..programs import lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
 
-_EXTENTS = st.sampled_from([1, 2, 3, 4, 6, 8, 12, 15, 16, 20, 32, 40])
+_EXTENTS = st.sampled_from([1, 2, 3, 4, 6, 8, 12, 15, 16, 17, 20, 23, 32, 37, 40])
 _REDUCTIONS = {"mean": relax.op.mean, "sum": relax.op.sum, "max": relax.op.max, "min": relax.op.min}
 
 

@@ -7,17 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, TensorRegion, Var
-from tvm.tirx import BufferStore, PrimFunc
+from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ....tir.loop_nests import all_of
 
 
 def exchange_params(
-    scheduled: PrimFunc, made: Mapping[Var, Var], placed: Callable[[Var, Sequence[Expr]], list[Expr]]
+    scheduled: PrimFunc,
+    made: Mapping[Var, Var],
+    placed: Callable[[Var, Sequence[Expr]], list[Expr]],
+    guarded: Callable[[BufferStore], Stmt] = lambda store: store,
 ) -> PrimFunc:
     """Return the kernel with the parameters `made`, by the one each replaces; the others stay.
 
-    `placed` gives the indices in the new parameter for those in the former one. Blocks claim regions whole.
+    `placed` gives the indices in the new parameter for those in the former one; `guarded` may put a condition around a
+    store to a new one. Blocks claim regions whole.
     """
 
     def load(each: TensorLoad) -> TensorLoad:
@@ -25,10 +29,10 @@ def exchange_params(
             return each
         return tirx.BufferLoad(made[each.source], placed(each.source, each.indices))
 
-    def store(each: BufferStore) -> BufferStore:
+    def store(each: BufferStore) -> Stmt:
         if each.buffer not in made:
             return each
-        return BufferStore(made[each.buffer], each.value, placed(each.buffer, each.indices))
+        return guarded(BufferStore(made[each.buffer], each.value, placed(each.buffer, each.indices)))
 
     def region(each: TensorRegion) -> TensorRegion:
         return all_of(made[each.source]) if each.source in made else each

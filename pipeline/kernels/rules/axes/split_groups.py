@@ -1,24 +1,30 @@
-"""Give the groups of a grouped convolution an axis of their own, so that filters of a group form tiles.
+"""Give groups of filters, and phases of a transposed convolution, an axis of their own, so that they form tiles.
 
     y[f] += x[f / 8 · 4 + c] · w[f, c]                 f moves both operands: nothing stays in registers
 
     y[g, i] += x[g · 4 + c] · w[g, i, c]               i moves the weight alone, and runs along vectors
 
-The memory of all tensors stays as it is; a weight is repacked group by group (see weights/repack.py).
+    y[t] += x[t / 2 - j] · w[t % 2 + 2 j]              a stride of 2: neighbours of a phase are neighbours in x
+
+    y[q, r] += x[q - j] · w[r + 2 j]                   q moves x alone, and runs along vectors; r the weight
+
+The memory of all tensors stays as it is; a weight is repacked group by group (see weights/repack.py). If the stride does
+not divide the axis, its last places are computed, and not stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import tvm_ffi
-from tvm import tirx
+from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import BufferStore, FloorDiv, IntImm, PrimFunc
+from tvm.tirx import LE, LT, BufferStore, FloorDiv, IfThenElse, IntImm, PrimFunc, Stmt
 
-from ....tir.expressions import loads, parts, replaced
+from ....tir.expressions import conjuncts, is_choice, loads, parts, replaced, uses
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import (
     analyzer_of,
@@ -32,15 +38,21 @@ from ....tir.loop_nests import (
 )
 from ...weights.repack import Repack
 from .exchange_params import exchange_params
+from .vector_conditions import of_vectors, vectors_in
 
 
 @dataclass(frozen=True)
 class Grouped:
-    """Kernel with an axis of `inner` elements split off; `dimensions` are the split ones, by position of a parameter."""
+    """Kernel with an axis of `inner` elements split off; `dimensions` are the split ones, by position of a parameter.
+
+    Element 0 of the `extent` elements of such a dimension is number `offset` of the first group.
+    """
 
     kernel: PrimFunc
     inner: int
     dimensions: tuple[tuple[int, int], ...]
+    extent: int
+    offset: int = 0
 
     def joined(self, scheduled: PrimFunc, repacks: Sequence[Repack]) -> tuple[PrimFunc, tuple[Repack, ...]] | None:
         """Return the schedule of the split kernel for the true shapes, and its repacks group by group.
@@ -50,44 +62,70 @@ class Grouped:
         packed, split = {repack.parameter: repack for repack in repacks}, dict(self.dimensions)
         if any(number in split and repack.dimension != split[number] + 1 for number, repack in packed.items()):
             return None
-        made, places = {}, {}
+        made, places, lanes = {}, {}, vectors_in(scheduled.body)
         for number, dimension in self.dimensions:
             if number not in packed:
                 param = scheduled.params[number]
                 shape = [int(extent) for extent in param.ty.shape]
-                shape[dimension : dimension + 2] = [shape[dimension] * self.inner]
+                shape[dimension : dimension + 2] = [self.extent]
                 made[param], places[param] = reshaped(param, shape), dimension
 
         def placed(buffer: Var, indices: Sequence[Expr]) -> list[Expr]:
             at = places[buffer]
-            return [*indices[:at], indices[at] * self.inner + indices[at + 1], *indices[at + 2 :]]
+            return [*indices[:at], indices[at] * self.inner + indices[at + 1] - self.offset, *indices[at + 2 :]]
 
-        return exchange_params(scheduled, made, placed), tuple(
+        def guarded(each: BufferStore) -> Stmt:
+            at = each.indices[places[of[each.buffer]]]
+            inside = [_of_vectors(condition, lanes) for condition in self._inside(at)]
+            return IfThenElse(tirx.all(*inside), each, None) if inside else each
+
+        of = {new: param for param, new in made.items()}
+        return exchange_params(scheduled, made, placed, guarded), tuple(
             replace(repack, dimension=split[number], inner=self.inner) if number in split else repack
             for number, repack in packed.items()
         )
 
+    def _inside(self, index: Expr) -> list[Expr]:
+        """Return the conditions for an element to exist."""
+        found = [] if self.offset == 0 else [index >= 0]
+        return found if (self.extent + self.offset) % self.inner == 0 else [*found, index < self.extent]
 
-def split_groups(kernel: PrimFunc) -> Grouped | None:
-    """Split the axis of filters by groups; None for an unscheduled kernel of another form."""
+
+def split_groups(kernel: PrimFunc, lanes: int = 1) -> Grouped | None:
+    """Split an axis by groups or phases; None for an unscheduled kernel of another form.
+
+    Phases of a stride that `lanes` divide are aligned to the weight.
+    """
     try:
         blocks = blocks_of(kernel)
-        found = next((each for block in blocks for each in [_grouped_axis(block)] if each is not None), None)
+        found = next((each for block in blocks for each in [_grouped_axis(block, lanes)] if each is not None), None)
         return None if found is None else _split(kernel, blocks, *found)
     except Unknown:
         return None
 
 
-def _grouped_axis(block: SBlock) -> tuple[Var, int, int] | None:
-    """Find the buffer and dimension a reduction writes by group, and the filters of a group, more than one."""
+def _grouped_axis(block: SBlock, lanes: int) -> tuple[Var, int, int, int] | None:
+    """Find the buffer and dimension a reduction writes by group, the filters of a group, more than one, and the offset.
+
+    Only the last dimension may be split unevenly.
+    """
     if block.init is None:
         return None
+    quotients = [each for load in loads(block.body.value) for each in _quotients(load.indices)]
     for number, index in enumerate(block.body.indices):
-        for load in loads(block.body.value):
-            for quotient in _quotients(load.indices):
-                inner = int(quotient.b) if quotient.a.same_as(index) and isinstance(quotient.b, IntImm) else 1
-                if inner > 1 and int(block.body.buffer.ty.shape[number]) % inner == 0:
-                    return block.body.buffer, number, inner
+        extent, last = int(block.body.buffer.ty.shape[number]), number == len(block.body.indices) - 1
+        for quotient in quotients:
+            inner = int(quotient.b) if isinstance(quotient.b, IntImm) else 1
+            if inner <= 1 or extent <= inner or not isinstance(index, Var):
+                continue
+            if quotient.a.same_as(index) and extent % inner == 0:
+                return block.body.buffer, number, inner, 0
+            linear = sym.detect_linear_equation(quotient.a, [index])
+            if not linear or not sym.Analyzer().can_prove_equal(linear[0], 1):
+                continue
+            shift = int(linear[1]) % inner if isinstance(linear[1], IntImm) else None
+            if last or (shift == 0 and extent % inner == 0):
+                return block.body.buffer, number, inner, (shift or 0) if inner % lanes == 0 else 0
     return None
 
 
@@ -99,13 +137,16 @@ def _quotients(exprs: Sequence[Expr]) -> list[FloorDiv]:
     return found
 
 
-def _split(kernel: PrimFunc, blocks: Sequence[SBlock], buffer: Var, dimension: int, inner: int) -> Grouped | None:
+def _split(
+    kernel: PrimFunc, blocks: Sequence[SBlock], buffer: Var, dimension: int, inner: int, offset: int
+) -> Grouped | None:
     extent = int(buffer.ty.shape[dimension])
+    outer = -(-(extent + offset) // inner)
     dims, axes = {(buffer, dimension)}, set()
     accesses = [access for block in blocks for access in _accesses(block)]
-    before = 0
-    while before != len(dims):
-        before = len(dims)
+    before = None
+    while before != (len(dims), len(axes)):
+        before = len(dims), len(axes)
         for other, indices in accesses:
             for number, index in enumerate(indices):
                 if (other, number) in dims:
@@ -118,7 +159,7 @@ def _split(kernel: PrimFunc, blocks: Sequence[SBlock], buffer: Var, dimension: i
     if len(split) != len(dims) or any(int(other.ty.shape[number]) != extent for other, number in dims):
         return None
     made = {
-        other: reshaped(other, [*map(int, other.ty.shape[:number]), extent // inner, inner, *map(int, other.ty.shape[number + 1 :])])
+        other: reshaped(other, [*map(int, other.ty.shape[:number]), outer, inner, *map(int, other.ty.shape[number + 1 :])])
         for other, number in split.items()
     }
     nests = []
@@ -128,10 +169,10 @@ def _split(kernel: PrimFunc, blocks: Sequence[SBlock], buffer: Var, dimension: i
             if axis.var in axes:
                 if int(axis.dom.extent) != extent:
                     return None
-                pair = axis_like(axis, extent // inner), axis_like(axis, inner)
+                pair = axis_like(axis, outer), axis_like(axis, inner)
                 own += pair
                 halves[axis.var] = (pair[0].var, pair[1].var)
-                values[axis.var] = pair[0].var * int64(inner) + pair[1].var
+                values[axis.var] = pair[0].var * int64(inner) + pair[1].var - offset
             else:
                 own.append(axis_like(axis, int(axis.dom.extent)))
                 values[axis.var] = own[-1].var
@@ -149,17 +190,59 @@ def _split(kernel: PrimFunc, blocks: Sequence[SBlock], buffer: Var, dimension: i
         def load(each: TensorLoad, placed=placed) -> TensorLoad:
             return tirx.BufferLoad(made.get(each.source, each.source), placed(each.source, each.indices))
 
-        def store(each: BufferStore | None, placed=placed, load=load, values=values) -> BufferStore | None:
+        def condition(each: LT | LE, analyzer=analyzer) -> Expr:
+            return type(each)(simplified(analyzer, each.a), simplified(analyzer, each.b))
+
+        def store(each: BufferStore | None, placed=placed, load=load, values=values, condition=condition) -> BufferStore | None:
             if each is None:
                 return None
             value = replaced(tvm_ffi.structural_map(each.value, [(TensorLoad, load)]), values)
+            value = tvm_ffi.structural_map(value, [(kind, condition) for kind in (LT, LE)])
             return BufferStore(made.get(each.buffer, each.buffer), value, placed(each.buffer, each.indices))
 
-        nests.append(nest_of(own, block.name_hint, store(block.body), store(block.init)))
+        body = store(block.body)
+        moved = [half for half, _ in halves.values()]
+        if outer * inner != extent and block.init is not None and not _reads_inside(body, moved, analyzer):
+            return None
+        nests.append(nest_of(own, block.name_hint, body, store(block.init)))
     buffers = [made.get(each, each) for each in kernel.body.block.alloc_buffers]
     params = [made.get(param, param) for param in kernel.params]
     numbers = tuple((n, split[param]) for n, param in enumerate(kernel.params) if param in split)
-    return Grouped(kernel_of(params, nests, buffers, kernel.attrs), inner, numbers)
+    return Grouped(kernel_of(params, nests, buffers, kernel.attrs), inner, numbers, extent, offset)
+
+
+def _of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
+    """Return a condition of whole vectors if it has one answer for all lanes; else itself, for each lane."""
+    try:
+        return of_vectors(condition, lanes)
+    except Unknown:
+        return condition
+
+
+def _reads_inside(store: BufferStore, moved: Sequence[Var], analyzer: sym.Analyzer) -> bool:
+    """Tell whether all reads of a sum are inside their tensors, also for elements that are not stored.
+
+    Indices that none of `moved`, the axes of groups, occurs in are as they were.
+    """
+
+    def inside(expr: Any, known: Sequence[Expr]) -> bool:
+        if is_choice(expr):
+            return inside(expr.args[1], [*known, *conjuncts(expr.args[0])]) and inside(expr.args[2], known)
+        if isinstance(expr, TensorLoad) and not expr.source.same_as(store.buffer):
+            return all(held(*each, known) for each in zip(expr.indices, expr.source.ty.shape))
+        return all(inside(part, known) for part in parts(expr)) if not isinstance(expr, TensorLoad) else True
+
+    def held(index: Expr, extent: Expr, known: Sequence[Expr]) -> bool:
+        if not any(uses(index, axis) for axis in moved):
+            return True
+        bound = analyzer.const_int_bound(index)
+        above = [each for each in known if isinstance(each, LE) and analyzer.can_prove(each.a >= 0)]
+        below = [each for each in known if isinstance(each, LT) and analyzer.can_prove(each.b <= extent)]
+        low = int(bound.min_value) >= 0 or any(analyzer.can_prove_equal(each.b, index) for each in above)
+        high = int(bound.max_value) < int(extent) or any(analyzer.can_prove_equal(each.a, index) for each in below)
+        return low and high
+
+    return inside(store.value, [])
 
 
 def _accesses(block: SBlock) -> list[tuple[Var, list[Expr]]]:

@@ -1,0 +1,75 @@
+"""Walk transposed operands in blocks, so that each line of a cache is used up while it is there.
+
+    for i, j: y[i, j] = x[j, i]                                        512 lines of x for each line of y
+
+    for I, J in blocks of 16 by 16: for i in I, j in J: y[i, j] = x[j, i]       16 lines of both at a time
+"""
+
+from __future__ import annotations
+
+from math import gcd, prod
+
+from tvm.ir import Var
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, PrimFunc
+
+from ....tir.expressions import has_condition, loads
+from ....tir.inlining import REFUSALS, inline_producers, new_schedule, root_blocks, scheduled_kernel
+from ..tile_size import divisors
+
+#: side of a block: the floats of a line of a cache
+_SIDE = 16
+#: least side that pays
+_LEAST = 8
+#: bytes after which places in the nearest cache repeat, and how many lines with one place it holds
+_PERIOD, _WAYS = 4096, 8
+
+
+def block_transposes(kernel: PrimFunc) -> PrimFunc | None:
+    """Block the loops of an unscheduled `kernel` without reduction; None if it transposes nothing large."""
+    schedule = new_schedule(kernel)
+    try:
+        inline_producers(schedule)
+        blocks = root_blocks(schedule)
+        if len(blocks) != 1:
+            return None
+        (block,) = blocks
+        pair = _transposed(schedule.get(block))
+        loops = schedule.get_loops(block)
+        if pair is None or len(loops) != len(schedule.get(block).iter_vars):
+            return None
+        sides = [divisors(int(schedule.get(loops[axis]).extent), _SIDE)[-1] for axis in pair]
+        if min(sides) < _LEAST:
+            return None
+        (outer, inner), (outer_last, last) = (schedule.split(loops[axis], [None, side]) for axis, side in zip(pair, sides))
+        others = [loop for number, loop in enumerate(loops) if number not in pair]
+        schedule.reorder(*others, outer, outer_last, inner, last)
+    except REFUSALS:
+        return None
+    return scheduled_kernel(schedule, kernel)
+
+
+def _transposed(block: SBlock) -> tuple[int, int] | None:
+    """Find the axis an operand runs along in memory, and that of the result.
+
+    None if they are one, or the nearest cache holds the lines of the operand that meet a line of the result.
+    """
+    store, axes = block.body, [axis.var for axis in block.iter_vars]
+    if not isinstance(store, BufferStore) or block.init is not None or has_condition(store.value):
+        return None
+    last = _place(axes, store.indices[-1])
+    if last is None:
+        return None
+    for load in loads(store.value):
+        along, shape = _place(axes, load.indices[-1]), [int(extent) for extent in load.source.ty.shape]
+        steps = [prod(shape[n + 1 :]) for n, index in enumerate(load.indices[:-1]) if axes[last].same_as(index)]
+        if along in (None, last) or len(steps) != 1:
+            continue
+        places = _PERIOD // gcd(_PERIOD, steps[0] * 4)
+        if int(block.iter_vars[last].dom.extent) > places * _WAYS:
+            return along, last
+    return None
+
+
+def _place(axes: list[Var], index: object) -> int | None:
+    return next((number for number, axis in enumerate(axes) if axis.same_as(index)), None)

@@ -1,0 +1,91 @@
+"""Let the last vector of a reduction overlap the one before it, so that its extent need not divide by the lanes.
+
+    m = max x[k], k in 0…197                       197 = 12 · 16 + 5: no vector of 16 lanes divides it
+
+    for v in 0…13, lane in 0…16:
+        k = min(16 v, 181) + lane                  the last vector starts at 181, and meets 11 elements again
+        m[lane] = max(m[lane], x[k])               a maximum does not change by that
+        s[lane] += x[k] if k >= 16 v else 0        a sum adds 0 instead
+
+Nothing is read past the end of a tensor.
+"""
+
+from __future__ import annotations
+
+from tvm import tirx
+from tvm.ir import Expr, TensorLoad
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
+
+from ....tir.expressions import is_contiguous, loads, replaced, uses
+from ....tir.index_grid import Unknown
+from ....tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of
+
+_REDUCE = 2
+
+
+def overlap_sums(kernel: PrimFunc, lanes: int) -> PrimFunc | None:
+    """Split the reductions of an unscheduled kernel by vectors of `lanes`, the last overlapping the one before.
+
+    Leaves a reduction alone that vectors of half the lanes divide, a sum also that a quarter does. None if that is
+    each, or for another form.
+    """
+    try:
+        blocks = blocks_of(kernel)
+    except Unknown:
+        return None
+    nests = [_nest(block, lanes) for block in blocks]
+    if not any(split for _, split in nests):
+        return None
+    return kernel_of(kernel.params, [nest for nest, _ in nests], kernel.body.block.alloc_buffers, kernel.attrs)
+
+
+def _nest(block: SBlock, lanes: int) -> tuple[Stmt, bool]:
+    """Return the loop nest of a block, and whether it was split."""
+    split = _split_axis(block, lanes)
+    extents = [int(axis.dom.extent) for axis in block.iter_vars]
+    if split is None:
+        axes = [axis_like(axis, extent) for axis, extent in zip(block.iter_vars, extents)]
+        values: dict = {old.var: new.var for old, new in zip(block.iter_vars, axes)}
+        body = replaced(block.body, values)
+        return nest_of(axes, block.name_hint, body, None if block.init is None else replaced(block.init, values)), False
+    axes, values = [], {}
+    for axis, extent in zip(block.iter_vars, extents):
+        if not axis.var.same_as(split.var):
+            axes.append(axis_like(axis, extent))
+            values[axis.var] = axes[-1].var
+            continue
+        vector, lane = axis_like(axis, -(-extent // lanes)), axis_like(axis, lanes)
+        axes += [vector, lane]
+        start = tirx.min(vector.var * lanes, int64(extent - lanes))
+        values[axis.var] = start + lane.var
+        first = lane.var >= vector.var * lanes - start
+    body = replaced(block.body, values)
+    if type(body.value).__name__ == "Add":
+        total, term = _parts(body)
+        body = BufferStore(body.buffer, total + tirx.Select(first, term, tirx.const(0, str(term.ty.dtype))), body.indices)
+    return nest_of(axes, block.name_hint, body, replaced(block.init, values)), True
+
+
+def _split_axis(block: SBlock, lanes: int) -> IterVar | None:
+    """Find the innermost axis of a reduction, if it runs along memory and no vector divides it."""
+    if block.init is None or _parts(block.body) is None:
+        return None
+    read = [load for load in loads(block.body.value) if not load.source.same_as(block.body.buffer)]
+    for axis in reversed(block.iter_vars):
+        if int(axis.iter_type) == _REDUCE and any(uses(index, axis.var) for load in read for index in load.indices):
+            extent = int(axis.dom.extent)
+            enough = lanes // 4 if type(block.body.value).__name__ == "Add" else lanes // 2
+            return None if extent < lanes or extent % enough == 0 or not is_contiguous(block.body.value, axis.var) else axis
+    return None
+
+
+def _parts(store: BufferStore) -> tuple[TensorLoad, Expr] | None:
+    """Return the result so far, and the term that is added to it, or compared with it."""
+    total = store.value
+    if type(total).__name__ not in ("Add", "Max", "Min"):
+        return None
+    for one, other in ((total.a, total.b), (total.b, total.a)):
+        if isinstance(one, TensorLoad) and one.source.same_as(store.buffer):
+            return one, other
+    return None

@@ -1,0 +1,1 @@
+"""Lower single operators to kernels of our own: `relax.topk`, transposed convolutions."""

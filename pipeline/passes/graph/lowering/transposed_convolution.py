@@ -1,0 +1,103 @@
+"""Lower transposed convolutions by phases: no zero between inputs is multiplied.
+
+    y[f, x] = Σ_c Σ_j x[c, (x + p) / s - j] · w[c, f, (x + p) % s + s j]
+
+Of `k` taps, a result of phase (x + p) % s meets ⌈k / s⌉ at most: those a multiple of the stride apart. TVM's own form
+spreads the inputs with zeros, and meets all taps. Phases become axes when the kernel is scheduled (kernels/rules/axes).
+
+Imports TVM: only imported once a graph is legalized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm import relax, te, tirx
+from tvm.ir import Expr
+
+_LAYOUTS = ("NCW", "NCHW", "NCDHW")
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One axis of the plane: extents of input and kernel, and how the kernel moves."""
+
+    extent: int
+    taps: int
+    stride: int
+    dilation: int
+    before: int
+    result: int
+
+    @property
+    def steps(self) -> int:
+        """Return the most taps that one result meets."""
+        return -(-self.taps // self.stride)
+
+    def place(self, at: Expr, step: Expr) -> Expr:
+        """Return the input that tap number `step` of the phase of result `at` meets."""
+        return tirx.floordiv(at + self.before, self.stride) - step * self.dilation
+
+    def tap(self, at: Expr, step: Expr) -> Expr:
+        return tirx.floormod(at + self.before, self.stride) + step * self.stride
+
+    def inside(self, at: Expr, step: Expr) -> list[Expr]:
+        """Return the conditions for the input to exist, if there are any, also for results up to a whole stride."""
+        place, found = self.place(at, step), []
+        whole = self.result + -self.result % self.stride
+        if self.before // self.stride < (self.steps - 1) * self.dilation:
+            found.append(tirx.const(0, "int64") <= place)
+        if (whole - 1 + self.before) // self.stride >= self.extent:
+            found.append(place < self.extent)
+        return found
+
+    def exists(self, at: Expr, step: Expr) -> list[Expr]:
+        """Return the condition for the tap to exist: not every phase has as many."""
+        return [self.tap(at, step) < self.taps] if self.taps % self.stride else []
+
+
+def legalize_transposed(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+    """Legalize a transposed convolution by its phases; a rule for LegalizeOps.
+
+    Leaves it to TVM without strides, which has no phases, and with dilation along a stride.
+    """
+    attrs, rank = call.attrs, len(call.attrs.strides)
+    strides, dilation = [int(each) for each in attrs.strides], [int(each) for each in attrs.dilation]
+    plain = attrs.data_layout == attrs.out_layout == _LAYOUTS[rank - 1] and str(attrs.kernel_layout) == "IO" + _LAYOUTS[rank - 1][2:]
+    if not plain or max(strides) == 1 or any(s > 1 and d > 1 for s, d in zip(strides, dilation)):
+        return call.op.get_attr("FLegalize")(builder, call)
+    data, weight = ([int(extent) for extent in operand.ty.shape] for operand in call.args)
+    result, before = [int(extent) for extent in call.ty.shape], [int(each) for each in attrs.padding[:rank]]
+    axes = [_Axis(*each) for each in zip(data[2:], weight[2:], strides, dilation, before, result[2:])]
+    groups, dtype = int(attrs.groups), str(call.ty.dtype)
+
+    def transposed(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
+        return transposed_convolution(data, weight, axes, result, groups, dtype)
+
+    return builder.call_te(transposed, *call.args, primfunc_name_hint=f"conv{rank}d_transpose")
+
+
+def transposed_convolution(
+    data: te.Tensor, weight: te.Tensor, axes: Sequence[_Axis], shape: Sequence[int], groups: int, dtype: str
+) -> te.Tensor:
+    """Convolve `data` [n, c, plane] by `weight` [c, f / groups, taps], transposed: [n, f, plane] of `shape`."""
+    inputs, filters = int(data.shape[1]) // groups, int(weight.shape[1])
+    channel = te.reduce_axis((0, inputs), name="rc")
+    steps = [te.reduce_axis((0, axis.steps), name=f"r{number}") for number, axis in enumerate(axes)]
+
+    def element(n: Expr, f: Expr, *plane: Expr) -> Expr:
+        group, place = (0, f) if groups == 1 else (f // filters, f % filters) if filters > 1 else (f, 0)
+        c = group * inputs + channel if groups > 1 else channel
+        walked = list(zip(axes, plane, steps))
+        value = data[(n, c, *(axis.place(at, step) for axis, at, step in walked))]
+        factor = weight[(c, place, *(axis.tap(at, step) for axis, at, step in walked))]
+        met = _if([each for axis, at, step in walked for each in axis.inside(at, step)], value, data.dtype)
+        tap = _if([each for axis, at, step in walked for each in axis.exists(at, step)], factor, weight.dtype)
+        return te.sum(met.astype(dtype) * tap.astype(dtype), axis=[channel, *steps])
+
+    return te.compute(tuple(shape), element, name="transposed", tag="transposed_convolution")
+
+
+def _if(conditions: Sequence[Expr], value: Expr, dtype: str) -> Expr:
+    return tirx.if_then_else(tirx.all(*conditions), value, tirx.const(0, dtype)) if conditions else value
