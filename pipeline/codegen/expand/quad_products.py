@@ -48,6 +48,11 @@ def _couple(call: Call) -> Expr:
     low, high = call.args
     lanes, bits = low.ty.dtype.lanes, low.ty.dtype.bits
     if lanes > 1:
+        if lanes == _LANES and bits == 8:  # LLVM knows no vectors of four bytes
+            low, high = (tirx.reinterpret("int8x8", Broadcast(tirx.reinterpret("int32", each), 2)) for each in (low, high))
+            places = [place for lane in range(lanes) for place in (lane, 2 * lanes + lane)]
+            joined = tirx.Shuffle([low, high], [tirx.const(place, "int32") for place in places])
+            return tirx.reinterpret(call.ty.dtype, joined)
         places = [place for lane in range(lanes) for place in (lane, lanes + lane)]
         return tirx.reinterpret(call.ty.dtype, tirx.Shuffle([low, high], [tirx.const(place, "int32") for place in places]))
     wide = call.ty.dtype

@@ -102,18 +102,16 @@ class IntegerSum:
         return found[0]
 
     def _places(self) -> tuple[Var, int]:
-        """Find the axis of places, and the dimension of the data it moves along."""
+        """Find the axis of places, one of extent 1 if there is none, and the dimension of the data it moves along."""
         for dimension, index in reversed(list(enumerate(self.indices))):
             for var, extent in self.axes.items():
                 if var in self.summed or extent == 1 or not uses(index, var) or uses(self.weight, var):
                     continue
                 if sum(uses(each, var) for each in self.indices) == 1:
                     return var, dimension
-        return self._single_place()
-
-    def _single_place(self) -> tuple[Var, int]:
-        """Raise Unknown: there is no axis of places."""
-        raise Unknown("no axis moves the data alone")
+        single = Var("single", "int64")
+        self.axes[single] = 1
+        return single, 0
 
     def _walk(self) -> tuple[Var | None, int, int]:
         """Return the tap along the places, if any, the stride, and the step of the tap."""
@@ -121,6 +119,8 @@ class IntegerSum:
         moved = [var for var in self.axes if uses(index, var) and not var.same_as(self.x)]
         if len(moved) > 1 or any(var not in self.summed for var in moved):
             raise Unknown("places depend on several axes")
+        if self.axes[self.x] == 1:
+            return None, 1, 1
         linear = sym.detect_linear_equation(index, [self.x, *moved])
         if not linear or not all(isinstance(each, IntImm) for each in linear) or int(linear[-1]):
             raise Unknown("places are not by stride and step")

@@ -61,6 +61,8 @@ class _Dots(IntegerSum):
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable)
+        if self.axes[self.x] == 1:
+            raise Unknown("a single place: no line to widen")
         self.width = next((width for width in _WIDTHS if self.axes[self.f] % width == 0), 0)
         if not self.width:
             raise Unknown("the filters are no whole vectors")

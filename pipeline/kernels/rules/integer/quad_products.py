@@ -40,8 +40,6 @@ from .integer_sum import IntegerSum
 _SERIAL, _VECTORIZED = 0, 2
 #: widths of a block of filters, places of a tile; lanes of vectors of filters, and of places
 _WIDTHS, _ROWS, _LANES, _PLACES = (32, 24, 16, 8), (8, 4, 3, 2, 1), 8, 4
-#: vector registers for other values than sums
-_OPERANDS = 8
 #: bytes of the line buffer: preferred, at most
 _LINES, _MOST_LINES = 2048, 3072
 #: channels that are neighbours in memory are read by so many
@@ -67,7 +65,8 @@ class _Quads(IntegerSum):
         self.c, self.inner = self._channels()
         self.others = [var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c)]
         at = next(place for place, index in enumerate(self.indices) if self.c.same_as(index))
-        last = len(self.indices) - 1
+        extents = [int(extent) for extent in self.data.source.ty.shape]
+        last = max(place for place, extent in enumerate(extents) if extent > 1)
         self.dense = at == last and self.axes[self.c] % _CHUNK == 0
         if not self.dense and self.along != last:
             raise Unknown("neither channels nor places are neighbours")
@@ -77,7 +76,7 @@ class _Quads(IntegerSum):
         self.chunk = _CHUNK if self.dense else 4
         self.quads = ceil(self.axes[self.c] / 4)
         self.rows_last, self.bytes = self._stores()
-        self.width, self.rows = self._tiles(machine.registers * machine.lanes // 4 - _OPERANDS)
+        self.width, self.rows = self._tiles(machine.registers * machine.lanes // (16 if self.dense else 8))
         extents = tuple(map(int, self.weight.source.ty.shape))
         self.repack = RepackQuads(self.number, self.filters, self.width, self.inner, self.chunk, self.zero, extents)
         self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
@@ -135,7 +134,7 @@ class _Quads(IntegerSum):
         return bool(along), str(value.ty.dtype) in ("int8", "uint8")
 
     def _tiles(self, registers: int) -> tuple[int, int]:
-        """Choose filters and places of a tile with the fewest instructions."""
+        """Choose filters and places of a tile with the fewest instructions; sums take half of the registers at most."""
         places, terms = self.axes[self.x], self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c))
 
         def cost(width: int, rows: int) -> float:
@@ -388,7 +387,7 @@ class _Quads(IntegerSum):
         body: list[Stmt] = []
         for tap in range(taps):
             body += self._loaded(outer, loops, number, start, offset, tap, rows)
-            body += [product(tap, step, row, first) for step in range(steps) for row in range(rows) for first in groups]
+            body += [product(tap, step, row, first) for step in range(steps) for first in groups for row in range(rows)]
         inner = sequence(body)
         for var, loop in reversed({self.c: number, **loops}.items()):
             extent = self.quads // steps if var.same_as(self.c) else self.axes[var]
