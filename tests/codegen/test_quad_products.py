@@ -25,8 +25,8 @@ def kernel(lanes):
     values = te.placeholder((4,), "int8", "values")
 
     def each(i):
-        halves = [neighbours(weights[half, 2 * i], weights[half, 2 * i + 1]) for half in (0, 1)]
-        x = [couple(values[2 * half], values[2 * half + 1]) for half in (0, 1)]
+        halves = [neighbours(*(weights[half, 2 * i + n].asobject() for n in (0, 1))) for half in (0, 1)]
+        x = [couple(*(values[2 * half + n].asobject() for n in (0, 1))) for half in (0, 1)]
         return quads(total[i], (halves[0], halves[1]), (x[0], x[1]))
 
     schedule = Schedule(IRModule({"main": te.create_prim_func([total, weights, values, te.compute((COUNT,), each, "result")])}))
@@ -58,8 +58,9 @@ def test_neon_has_an_instruction_for_each_step(target, names):
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_bytes_of_couples_are_the_bytes(lanes):
     source = te.placeholder((4,), "int8", "source")
-    word = te.compute((1,), lambda i: couple(couple(source[0], source[1]), couple(source[2], source[3])), "word")
-    result = te.compute((4,), lambda i: byte(word[0], i.astype("int32"), "int8"), "result")
+    pair = [source[n].asobject() for n in range(4)]
+    word = te.compute((1,), lambda i: couple(couple(*pair[:2]), couple(*pair[2:])), "word")
+    result = te.compute((4,), lambda i: byte(word[0].asobject(), i.astype("int32"), "int8"), "result")
     schedule = Schedule(IRModule({"main": te.create_prim_func([source, result])}))
     if lanes > 1:
         schedule.vectorize(schedule.get_loops("result")[0])

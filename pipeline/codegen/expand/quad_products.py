@@ -17,8 +17,8 @@ from tvm.tirx import Broadcast, PrimFunc, Ramp
 
 from ...tir.quads import BYTE, COUPLE, NEIGHBOURS, QUADS
 
-#: neighbours of eight int16 added up in four int32, by architecture; then lanes of one such step
-_INTRINSICS = {"aarch64": "llvm.aarch64.neon.saddlp", "arm": "llvm.arm.neon.vpaddls"}
+#: neighbours of eight int16 added up in four int32, on Arm added to others at once; lanes of one such step
+_INTRINSICS = {"aarch64": "llvm.aarch64.neon.saddlp", "arm": "llvm.arm.neon.vpadals"}
 _LANES = 4
 
 
@@ -94,10 +94,10 @@ def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, intrinsic: str |
         return total + products[0] + products[1] - products[2] - products[3]
     parts = []
     for first in range(0, lanes, _LANES):
-        low, high = (_products(w, v, first) for w, v in ((one, x), (other, y)))
-        parts.append(_neighbour_sums(low - high, intrinsic))
-    joined = parts[0] if len(parts) == 1 else tirx.Shuffle(parts, [tirx.const(lane, "int32") for lane in range(lanes)])
-    return total + joined
+        low, high = (_products(w, v, first, intrinsic) for w, v in ((one, x), (other, y)))
+        own = total if lanes == _LANES else tirx.Shuffle([total], [tirx.const(first + lane, "int32") for lane in range(_LANES)])
+        parts.append(_with_neighbours(own, low - high, intrinsic))
+    return parts[0] if len(parts) == 1 else tirx.Shuffle(parts, [tirx.const(lane, "int32") for lane in range(lanes)])
 
 
 def _bytes_product(weight: Expr, value: Expr, shift: int) -> Expr:
@@ -110,7 +110,7 @@ def _bytes_product(weight: Expr, value: Expr, shift: int) -> Expr:
     return byte(weight) * byte(value)
 
 
-def _products(weights: Expr, values: Expr, first: int) -> Expr:
+def _products(weights: Expr, values: Expr, first: int, intrinsic: str | None) -> Expr:
     """Multiply the bytes of four lanes, in int16."""
     count = 2 * _LANES
 
@@ -122,12 +122,18 @@ def _products(weights: Expr, values: Expr, first: int) -> Expr:
             return whole
         return tirx.Shuffle([whole], [tirx.const(2 * first + place, "int32") for place in range(count)])
 
-    return bytes_of(weights).astype(f"int16x{count}") * bytes_of(values).astype(f"int16x{count}")
+    wide = f"int16x{count}"
+    if intrinsic == _INTRINSICS["arm"]:
+        return tirx.call_llvm_pure_intrin(wide, "llvm.arm.neon.vmulls.v8i16", bytes_of(weights), bytes_of(values))
+    return bytes_of(weights).astype(wide) * bytes_of(values).astype(wide)
 
 
-def _neighbour_sums(products: Expr, intrinsic: str | None) -> Expr:
+def _with_neighbours(total: Expr, products: Expr, intrinsic: str | None) -> Expr:
+    """Add neighbours of eight int16 to four int32."""
     wide = f"int32x{_LANES}"
+    if intrinsic == _INTRINSICS["arm"]:
+        return tirx.call_llvm_pure_intrin(wide, f"{intrinsic}.v4i32.v8i16", total, products)
     if intrinsic is not None:
-        return tirx.call_llvm_pure_intrin(wide, f"{intrinsic}.v4i32.v8i16", products)
+        return total + tirx.call_llvm_pure_intrin(wide, f"{intrinsic}.v4i32.v8i16", products)
     even, odd = (tirx.Shuffle([products], [tirx.const(place, "int32") for place in range(first, 2 * _LANES, 2)]) for first in (0, 1))
-    return even.astype(wide) + odd.astype(wide)
+    return total + even.astype(wide) + odd.astype(wide)
