@@ -13,35 +13,34 @@ from math import prod
 
 import numpy as np
 
+from .repack import Repack
+
 #: filters side by side, and bytes of their quads
 _EIGHT, _QUADS = 8, 32
 
 
 @dataclass(frozen=True)
-class RepackQuads:
-    """Repack parameter `parameter` of shape `extents` by filters along `dimension`, `width` a block, and quads along `inner`.
+class RepackQuads(Repack):
+    """Repack parameter `parameter` of shape `extents` by filters along `dimension`, `width` a block, and quads along `channels`.
 
     Of values x, sums are of x - `zero`. The complements of the second half of a chunk are multiplied (see tir/quads.py).
     """
 
-    parameter: int
-    dimension: int
-    width: int
-    inner: int
-    chunk: int
-    zero: int
-    extents: tuple[int, ...]
+    channels: int = 0
+    chunk: int = 4
+    zero: int = 0
+    extents: tuple[int, ...] = ()
 
     def index_map(self, *indices):
         """Return the new indices of an element."""
         shape = self.extents
-        f, c = indices[self.dimension], indices[self.inner]
-        quads = self._padded(self.extents[self.inner]) // 4
+        f, c = indices[self.dimension], indices[self.channels]
+        quads = self._padded(self.extents[self.channels]) // 4
         half = self.chunk // 2
         quad = c // self.chunk * (self.chunk // 4) + c % half // 2
         linear = 0
         for place, index in enumerate(indices):
-            if place not in (self.dimension, self.inner):
+            if place not in (self.dimension, self.channels):
                 linear = linear * shape[place] + index
         linear = linear * quads + quad
         lane = f % self.width
@@ -56,12 +55,12 @@ class RepackQuads:
     @property
     def starts(self) -> int:
         """Return the place of the starts in a block."""
-        rest = prod(extent for place, extent in enumerate(self.extents) if place not in (self.dimension, self.inner))
-        return rest * self._padded(self.extents[self.inner]) * self.width
+        rest = prod(extent for place, extent in enumerate(self.extents) if place not in (self.dimension, self.channels))
+        return rest * self._padded(self.extents[self.channels]) * self.width
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         """Repack int8 weights; returns int8."""
-        moved = np.moveaxis(array, (self.dimension, self.inner), (0, -1))
+        moved = np.moveaxis(array, (self.dimension, self.channels), (0, -1))
         filters, *rest, depth = moved.shape
         missing = self._padded(depth) - depth
         moved = np.pad(moved.reshape(filters, prod(rest), depth), ((0, 0), (0, 0), (0, missing)))

@@ -12,7 +12,7 @@ SHAPES = {"filters first": ((16, 7, 3), 0, 1), "filters last": ((3, 32, 24), 2, 
 
 def repack(name, width, chunk=4, zero=0):
     shape, dimension, inner = SHAPES[name]
-    return RepackQuads(1, dimension, width, inner, chunk, zero, shape)
+    return RepackQuads(1, dimension, width, channels=inner, chunk=chunk, zero=zero, extents=shape)
 
 
 @pytest.mark.parametrize("chunk", [4, 16])
@@ -31,7 +31,7 @@ def test_every_element_has_a_place_of_its_own(name, chunk):
 def test_with_starts_sums_are_of_values_less_their_zero_point(zero, chunk, seed):
     random = np.random.default_rng(seed)
     weight, x = (random.integers(-128, 128, shape).astype(np.int64) for shape in ((8, 32), (32,)))
-    packed = RepackQuads(0, 0, 8, 1, chunk, zero, (8, 32)).apply(weight.astype(np.int8))
+    packed = RepackQuads(0, 0, 8, channels=1, chunk=chunk, zero=zero, extents=(8, 32)).apply(weight.astype(np.int8))
     starts = packed[0, -32:].view("<i4")
     second = np.arange(32) % chunk >= chunk // 2
     multiplied = (weight[:, ~second] * x[~second]).sum(1) - (weight[:, second] * ~x[second]).sum(1)

@@ -57,7 +57,9 @@ class _Quads(QuadLines):
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable, machine)
         extents = tuple(map(int, self.weight.source.ty.shape))
-        self.repack = RepackQuads(self.number, self.filters, self.width, self.inner, self.chunk, self.zero, extents)
+        self.repack = RepackQuads(
+            self.number, self.filters, self.width, channels=self.inner, chunk=self.chunk, zero=self.zero, extents=extents
+        )
         self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
         self.acc = buffer_of("acc", [self.rows, self.width], "int32")
         self.values = buffer_of("values", [2, ceil(self.rows / PLACES) * PLACES, self.steps], "int16")
