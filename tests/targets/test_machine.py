@@ -12,8 +12,8 @@ from passfit.targets import Machine, get_target
     ("name", "machine"),
     [
         ("x86-64", Machine(8, 16, pairs=True)),
-        ("rpi4", Machine(8, 16, by_element=True)),
-        ("beaglebone", Machine(4, 16, by_element=True)),
+        ("rpi4", Machine(8, 16, by_element=True, quads=True)),
+        ("beaglebone", Machine(4, 16, by_element=True, quads=True)),
         ("visionfive2", Machine(1, 20)),
         ("bpi-f3", Machine(32, 8, by_element=True, joined=4)),
     ],

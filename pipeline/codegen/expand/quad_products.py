@@ -95,9 +95,22 @@ def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, intrinsic: str |
     parts = []
     for first in range(0, lanes, _LANES):
         low, high = (_products(w, v, first, intrinsic) for w, v in ((one, x), (other, y)))
-        own = total if lanes == _LANES else tirx.Shuffle([total], [tirx.const(first + lane, "int32") for lane in range(_LANES)])
-        parts.append(_with_neighbours(own, low - high, intrinsic))
-    return parts[0] if len(parts) == 1 else tirx.Shuffle(parts, [tirx.const(lane, "int32") for lane in range(lanes)])
+        parts.append((_part(total, first), low - high))
+    if intrinsic == _INTRINSICS["arm"]:  # adds to its first operand
+        wide = f"int32x{_LANES}"
+        return _joined([tirx.call_llvm_pure_intrin(wide, f"{intrinsic}.v4i32.v8i16", *each) for each in parts])
+    return total + _joined([_neighbour_sums(products, intrinsic) for _, products in parts])
+
+
+def _part(total: Expr, first: int) -> Expr:
+    if total.ty.dtype.lanes == _LANES:
+        return total
+    return tirx.Shuffle([total], [tirx.const(first + lane, "int32") for lane in range(_LANES)])
+
+
+def _joined(parts: list[Expr]) -> Expr:
+    lanes = [tirx.const(lane, "int32") for lane in range(_LANES * len(parts))]
+    return parts[0] if len(parts) == 1 else tirx.Shuffle(parts, lanes)
 
 
 def _bytes_product(weight: Expr, value: Expr, shift: int) -> Expr:
@@ -128,12 +141,10 @@ def _products(weights: Expr, values: Expr, first: int, intrinsic: str | None) ->
     return bytes_of(weights).astype(wide) * bytes_of(values).astype(wide)
 
 
-def _with_neighbours(total: Expr, products: Expr, intrinsic: str | None) -> Expr:
-    """Add neighbours of eight int16 to four int32."""
+def _neighbour_sums(products: Expr, intrinsic: str | None) -> Expr:
+    """Add up neighbours of eight int16 in four int32."""
     wide = f"int32x{_LANES}"
-    if intrinsic == _INTRINSICS["arm"]:
-        return tirx.call_llvm_pure_intrin(wide, f"{intrinsic}.v4i32.v8i16", total, products)
     if intrinsic is not None:
-        return total + tirx.call_llvm_pure_intrin(wide, f"{intrinsic}.v4i32.v8i16", products)
+        return tirx.call_llvm_pure_intrin(wide, f"{intrinsic}.v4i32.v8i16", products)
     even, odd = (tirx.Shuffle([products], [tirx.const(place, "int32") for place in range(first, 2 * _LANES, 2)]) for first in (0, 1))
-    return total + even.astype(wide) + odd.astype(wide)
+    return even.astype(wide) + odd.astype(wide)
