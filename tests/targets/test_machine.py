@@ -24,7 +24,8 @@ def test_vectors_are_those_llvm_may_use(name, machine):
 
 def test_a_target_with_threads_is_the_same_device():
     one, four = get_target("rpi4"), get_target("rpi4").with_threads(4)
-    assert one.machine == Machine(by_element=True) and four.machine == Machine(threads=4, by_element=True)
+    assert one.machine == Machine(by_element=True, quads=True)
+    assert four.machine == Machine(threads=4, by_element=True, quads=True)
     assert one.with_threads(1) == one and one.machine.thread_bytes == 0
     assert four.machine.thread_bytes == 3 * 16384
     assert four.tvm_config() == one.tvm_config()
