@@ -26,7 +26,8 @@ class Machine:
     `by_element` says that a vector is multiplied by an element of another, or by a scalar, as NEON and RISC-V do: a
     scalar needs no vector of its own. `joined` registers form one such vector if the processor joins them itself, so
     that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster. `pairs` says that one instruction adds up
-    the products of two pairs of int16 in each lane, as AVX2's vpmaddwd.
+    the products of two pairs of int16 in each lane, as AVX2's vpmaddwd. `quads` says that products of eight bytes are
+    summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp.
     """
 
     lanes: int = 8
@@ -36,6 +37,7 @@ class Machine:
     joined: int = 1
     compact: bool = False
     pairs: bool = False
+    quads: bool = False
 
     def registers_of(self, lanes: int) -> int:
         """Count the vectors of `lanes` lanes at hand.
@@ -70,8 +72,8 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
         bits = riscv_vector_bits(features)
         return Machine(_JOINED * bits // 32, 32 // _JOINED, by_element=True, joined=_JOINED) if bits else _SCALAR
     if architecture == "arm":
-        return Machine(lanes=4, registers=16, by_element=True) if "+neon" in features else _SCALAR
-    return Machine(by_element=architecture == "aarch64")
+        return Machine(lanes=4, registers=16, by_element=True, quads=True) if "+neon" in features else _SCALAR
+    return Machine(by_element=architecture == "aarch64", quads=architecture == "aarch64")
 
 
 def riscv_vector_bits(features: tuple[str, ...]) -> int:

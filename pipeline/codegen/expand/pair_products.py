@@ -2,7 +2,7 @@
 
     PAIRS(w0, w1, x) = w0 · (low half of x) + w1 · (high half of x)        w0, w1: int8; halves of x, an int32: int16
 
-A schedule rule writes it (kernels/rules/dot_product.py) for a machine with `pairs`; TVM vectorises it over lanes.
+A schedule rule writes it (kernels/rules/integer/pair_products.py) for a machine with `pairs`; TVM vectorises it over lanes.
 """
 
 from __future__ import annotations

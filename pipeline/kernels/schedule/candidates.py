@@ -19,9 +19,10 @@ from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.axes.block_transposes import block_transposes
-from ..rules.dot_product import dot_products
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
+from ..rules.integer.pair_products import pair_products
+from ..rules.integer.quad_products import quad_products
 from ..rules.marked.jam_loops import jam_loops
 from ..rules.marked.vector_loops import vector_loops
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
@@ -35,7 +36,7 @@ from ..weights.repack import Repack
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first with a small workspace wins
-RULES: tuple[Rule, ...] = (vector_sums_of_one_operand, sliding_windows, dot_products, register_tiles, vector_sums)
+RULES: tuple[Rule, ...] = (vector_sums_of_one_operand, sliding_windows, pair_products, quad_products, register_tiles, vector_sums)
 _SCHEDULED = "passfit.scheduled"
 
 

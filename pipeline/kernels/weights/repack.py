@@ -125,7 +125,7 @@ def repack_by_number(
         return program, tuple(arrays)
     packed = [chosen[n].apply(array) if n in chosen else array for n, array in enumerate(arrays)]
     weights = tuple(
-        replace(weight, digest=hashlib.sha256(packed[n].tobytes()).hexdigest()) if n in chosen else weight
+        replace(weight, nbytes=packed[n].nbytes, digest=hashlib.sha256(packed[n].tobytes()).hexdigest()) if n in chosen else weight
         for n, weight in enumerate(program.weights)
     )
     tensors = tuple(

@@ -15,7 +15,7 @@ from tvm import te
 
 from passfit.frontend.relax.integer.quantity import Quantity
 from passfit.frontend.relax.integer.sums import Requantisation, Sum, Window, convolution, product
-from passfit.kernels.rules.dot_product import dot_products
+from passfit.kernels.rules.integer.pair_products import pair_products
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.targets import get_target
 from passfit.tir.workspace import workspace_bytes
@@ -42,7 +42,7 @@ def matmul(m, k, n):
 
 
 def scheduled(kernel, machine=MACHINE):
-    return list(dot_products(kernel, frozenset({1}), machine))
+    return list(pair_products(kernel, frozenset({1}), machine))
 
 
 @settings(max_examples=10)

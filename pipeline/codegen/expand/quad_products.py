@@ -1,0 +1,150 @@
+"""Write the sums of four products of bytes (tir/quads.py) by NEON's instructions.
+
+    smull  v.8h, w01, x01       products of two channels for four filters, int16
+    smlsl  v.8h, w23, x23       less those of two others
+    sadalp total.4s, v.8h       neighbours added up in int32
+
+16 products in three instructions (XNNPACK, the kernels c2s4 "mlal"; here with any int8, see tir/quads.py). Written as
+vectors that LLVM knows: on other targets the same numbers come out.
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, Expr, TensorLoad
+from tvm.tirx import Broadcast, PrimFunc, Ramp
+
+from ...tir.quads import BYTE, COUPLE, NEIGHBOURS, QUADS
+
+#: neighbours of eight int16 added up in four int32, on Arm added to others at once; lanes of one such step
+_INTRINSICS = {"aarch64": "llvm.aarch64.neon.saddlp", "arm": "llvm.arm.neon.vpadals"}
+_LANES = 4
+
+
+def with_quad_products(kernel: PrimFunc) -> PrimFunc:
+    """Expand the operators of tir/quads.py in a lowered, vectorised kernel, by its attribute `target`."""
+    found: list[Call] = []
+    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in _WRITERS else None))
+    if not found:
+        return kernel
+    triple = str(kernel.attrs["target"].attrs.get("mtriple", ""))
+    intrinsic = next((each for name, each in _INTRINSICS.items() if triple.startswith(name)), None)
+
+    def expanded(call: Call) -> Expr:
+        name = _name(call)
+        if name == QUADS:
+            return _sum(*call.args, intrinsic=intrinsic)
+        return _WRITERS[name](call) if name in _WRITERS else call
+
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
+
+
+def _name(call: Call) -> str:
+    return getattr(call.op, "name", "")
+
+
+def _couple(call: Call) -> Expr:
+    low, high = call.args
+    lanes, bits = low.ty.dtype.lanes, low.ty.dtype.bits
+    if lanes > 1:
+        if lanes == _LANES and bits == 8:  # LLVM knows no vectors of four bytes
+            low, high = (tirx.reinterpret("int8x8", Broadcast(tirx.reinterpret("int32", each), 2)) for each in (low, high))
+            places = [place for lane in range(lanes) for place in (lane, 2 * lanes + lane)]
+            joined = tirx.Shuffle([low, high], [tirx.const(place, "int32") for place in places])
+            return tirx.reinterpret(call.ty.dtype, joined)
+        places = [place for lane in range(lanes) for place in (lane, lanes + lane)]
+        return tirx.reinterpret(call.ty.dtype, tirx.Shuffle([low, high], [tirx.const(place, "int32") for place in places]))
+    wide = call.ty.dtype
+    mask, shift = tirx.const((1 << bits) - 1, wide), tirx.const(bits, wide)
+    return tirx.bitwise_or(tirx.bitwise_and(low.astype(wide), mask), tirx.shift_left(high.astype(wide), shift))
+
+
+def _neighbours(call: Call) -> Expr:
+    first, lanes = call.args[0], call.ty.dtype.lanes
+    assert isinstance(first, TensorLoad)
+    start = first.indices[-1]
+    if lanes > 1:
+        assert isinstance(start, Ramp) and int(start.stride) == len(call.args), "neighbours leave gaps"
+        start = start.base
+    indices = [*first.indices[:-1], Ramp(start, tirx.const(1, start.ty.dtype), lanes * len(call.args))]
+    return tirx.reinterpret(call.ty.dtype, tirx.BufferLoad(first.source, indices))
+
+
+def _byte(call: Call) -> Expr:
+    word, place = call.args
+    lanes = call.ty.dtype.lanes
+    if lanes == 4 and isinstance(word, Broadcast) and isinstance(place, Ramp) and int(place.base) == 0:
+        return tirx.reinterpret(call.ty.dtype, word.value)
+    shift = place.astype("int32" if lanes == 1 else f"int32x{lanes}") * 8
+    return tirx.shift_right(word, shift).astype(call.ty.dtype)
+
+
+def _never(call: Call) -> Expr:
+    raise AssertionError(call)
+
+
+_WRITERS = {QUADS: _never, COUPLE: _couple, NEIGHBOURS: _neighbours, BYTE: _byte}
+
+
+def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, intrinsic: str | None) -> Expr:
+    lanes = total.ty.dtype.lanes
+    if lanes % _LANES:
+        products = [_bytes_product(w, v, shift) for w, v in ((one, x), (other, y)) for shift in (0, 8)]
+        return total + products[0] + products[1] - products[2] - products[3]
+    parts = []
+    for first in range(0, lanes, _LANES):
+        low, high = (_products(w, v, first, intrinsic) for w, v in ((one, x), (other, y)))
+        parts.append((_part(total, first), low - high))
+    if intrinsic == _INTRINSICS["arm"]:  # adds to its first operand
+        wide = f"int32x{_LANES}"
+        return _joined([tirx.call_llvm_pure_intrin(wide, f"{intrinsic}.v4i32.v8i16", *each) for each in parts])
+    return total + _joined([_neighbour_sums(products, intrinsic) for _, products in parts])
+
+
+def _part(total: Expr, first: int) -> Expr:
+    if total.ty.dtype.lanes == _LANES:
+        return total
+    return tirx.Shuffle([total], [tirx.const(first + lane, "int32") for lane in range(_LANES)])
+
+
+def _joined(parts: list[Expr]) -> Expr:
+    lanes = [tirx.const(lane, "int32") for lane in range(_LANES * len(parts))]
+    return parts[0] if len(parts) == 1 else tirx.Shuffle(parts, lanes)
+
+
+def _bytes_product(weight: Expr, value: Expr, shift: int) -> Expr:
+    def byte(each: Expr) -> Expr:
+        lanes = each.ty.dtype.lanes
+        dtype = "int32" if lanes == 1 else f"int32x{lanes}"
+        wide = each.astype(dtype)
+        return tirx.shift_right(tirx.shift_left(wide, tirx.const(24 - shift, dtype)), tirx.const(24, dtype))
+
+    return byte(weight) * byte(value)
+
+
+def _products(weights: Expr, values: Expr, first: int, intrinsic: str | None) -> Expr:
+    """Multiply the bytes of four lanes, in int16."""
+    count = 2 * _LANES
+
+    def bytes_of(each: Expr) -> Expr:
+        if isinstance(each, Broadcast):
+            return tirx.reinterpret(f"int8x{count}", Broadcast(each.value, _LANES))
+        whole = tirx.reinterpret(f"int8x{2 * each.ty.dtype.lanes}", each)
+        if each.ty.dtype.lanes == _LANES:
+            return whole
+        return tirx.Shuffle([whole], [tirx.const(2 * first + place, "int32") for place in range(count)])
+
+    wide = f"int16x{count}"
+    if intrinsic == _INTRINSICS["arm"]:
+        return tirx.call_llvm_pure_intrin(wide, "llvm.arm.neon.vmulls.v8i16", bytes_of(weights), bytes_of(values))
+    return bytes_of(weights).astype(wide) * bytes_of(values).astype(wide)
+
+
+def _neighbour_sums(products: Expr, intrinsic: str | None) -> Expr:
+    """Add up neighbours of eight int16 in four int32."""
+    wide = f"int32x{_LANES}"
+    if intrinsic is not None:
+        return tirx.call_llvm_pure_intrin(wide, f"{intrinsic}.v4i32.v8i16", products)
+    even, odd = (tirx.Shuffle([products], [tirx.const(place, "int32") for place in range(first, 2 * _LANES, 2)]) for first in (0, 1))
+    return even.astype(wide) + odd.astype(wide)

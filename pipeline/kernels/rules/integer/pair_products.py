@@ -1,0 +1,190 @@
+"""Schedule integer products of weights by pairs: numbers widened in a line buffer for all filters, sums in registers.
+
+    for … rows of the result, bands of places along them:
+        lines[c, i, place] = x of channels 2 c and 2 c + 1 less its zero point, two int16, or the padding
+        for blocks of filters, tiles of places:
+            acc[places, filters] = 0
+            for c, i (and j unrolled):
+                acc[p, 0:8] += pairs(weight[2 c, i, j, 0:8], weight[2 c + 1, i, j, 0:8], lines[c, i, p · stride + j])
+            result[tile] = epilogue(acc)
+
+Weights are repacked, filters last. Sums of integers are exact in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from math import prod
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Expr, TensorLoad, Var
+from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
+
+from ....targets import Machine
+from ....tir.expressions import is_choice, replaced
+from ....tir.index_grid import Unknown
+from ....tir.inlining import inlined
+from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
+from ....tir.pairs import pairs
+from ....tir.workspace import held_bytes
+from ...weights.repack import Repack
+from ..line_buffer import loop_of
+from ..rule import RuleResult
+from ..tile_size import divisors
+from .integer_sum import IntegerSum
+
+_SERIAL, _VECTORIZED = 0, 2
+#: candidate widths of a block of filters; lanes of its vectors
+_WIDTHS, _LANES = (16, 8), 8
+#: registers for other values than sums
+_OPERANDS = 4
+#: bytes of the line buffer at most
+_LINES = 3072
+#: most tiles of a band
+_MOST_TILES = 64
+
+
+def pair_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the schedule of an integer product of weights: a Rule."""
+    if machine.compact or not machine.pairs:
+        return
+    with suppress(Unknown):
+        found = _Dots(inlined(kernel), repackable, machine)
+        made = found.kernel()
+        yield RuleResult(made, (found.repack,), workspace=held_bytes(made))
+
+
+class _Dots(IntegerSum):
+    """Build the kernel; `c` is the longest summed axis in pairs. Raises Unknown for other forms."""
+
+    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
+        super().__init__(kernel, repackable)
+        if self.axes[self.x] == 1:
+            raise Unknown("a single place: no line to widen")
+        self.width = next((width for width in _WIDTHS if self.axes[self.f] % width == 0), 0)
+        if not self.width:
+            raise Unknown("the filters are no whole vectors")
+        self.repack = Repack(self.number, self.filters, self.width)
+        shape = self.repack.shape(tuple(map(int, self.weight.source.ty.shape)))
+        self.packed = buffer_of(self.weight.source.name, shape, str(self.weight.source.ty.dtype))
+        even = [var for var in self.pairable() if self.axes[var] % 2 == 0]
+        if not even:
+            raise Unknown("no summed axis in pairs")
+        self.c = max(even, key=lambda var: self.axes[var])
+        self.others = [self.c, *(var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c))]
+        most = max(1, (machine.registers_of(_LANES) - _OPERANDS) * _LANES // self.width)
+        self.rows = self._rows(most)
+        self.tiles = max(n for n in divisors(self.axes[self.x] // self.rows, _MOST_TILES) if self._bytes(n * self.rows) <= _LINES)
+        span = self.span(self.tiles * self.rows)
+        extents = [self.axes[self.c] // 2, *(self.axes[var] for var in self.others[1:])]
+        self.lines = buffer_of("lines", [*extents, span], "int32")
+        self.acc = buffer_of("acc", [self.rows, self.width], "int32")
+
+    def kernel(self) -> PrimFunc:
+        whole, rest = divmod(self.axes[self.x], self.rows)
+        loops = self.outer()
+        band = Var("band", "int64")
+        parts = [loop_of(band, whole // self.tiles, self._band(loops, band * (self.tiles * self.rows), self.tiles, self.rows))]
+        if rest:
+            parts.append(self._band(loops, int64(whole * self.rows), 1, rest))
+        stmt = sequence(parts)
+        for var, loop in reversed(loops.items()):
+            stmt = stmt if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, stmt)
+        params = [self.packed if n == self.repack.parameter else each for n, each in enumerate(self.original.params)]
+        return kernel_of(params, [stmt], [self.lines, self.acc], self.original.attrs)
+
+    def _rows(self, most: int) -> int:
+        """Return the places of a tile: at most `most`, as many in each tile, with lines that fit."""
+        extent = self.axes[self.x]
+        for rows in range(min(most, extent), 0, -1):
+            even = -(-extent // -(-extent // rows))
+            if self._bytes(even) <= _LINES:
+                return even
+        raise Unknown("a tile's lines are too long")
+
+    def _bytes(self, places: int) -> int:
+        return 2 * prod(self.axes[var] for var in self.others) * self.span(places)
+
+    def _loops(self, body: Stmt, loops: dict[Var, Var]) -> Stmt:
+        """Build the loops over the summed axes, `c` in pairs."""
+        for var, loop in reversed(loops.items()):
+            body = For(loop, int64(0), int64(self.axes[var] // (2 if var.same_as(self.c) else 1)), _SERIAL, body)
+        return body
+
+    def _band(self, outer: dict[Var, Expr], start: Expr, tiles: int, rows: int) -> Stmt:
+        """Fill the lines of a band from place `start` on, then compute its tiles of `rows` places."""
+        block, tile = Var("block", "int64"), Var("tile", "int64")
+        made = loop_of(tile, tiles, self._tile(outer, start, tile, block, rows))
+        blocks = For(block, int64(0), int64(self.axes[self.f] // self.width), _SERIAL, made)
+        return sequence([self._filled(outer, start, self.span(tiles * rows)), blocks])
+
+    def _filled(self, outer: dict[Var, Expr], start: Expr, count: int) -> Stmt:
+        place = Var("place", "int64")
+        loops = {var: Var(var.name, "int64") for var in self.others}
+        low, high = (self._at(outer, loops, start, place, number) for number in (0, 1))
+        pair = tirx.bitwise_or(
+            tirx.bitwise_and(low.astype("int32"), tirx.const(0xFFFF, "int32")),
+            tirx.shift_left(high.astype("int32"), tirx.const(16, "int32")),
+        )
+        stmt: Stmt = BufferStore(self.lines, pair, [*loops.values(), place])
+        return self._loops(For(place, int64(0), int64(count), _SERIAL, stmt), loops)
+
+    def _at(self, outer: dict[Var, Expr], loops: dict[Var, Var], start: Expr, place: Expr, number: int) -> Expr:
+        """Return the data of channel 2 c + `number` of a place of a band, in int16."""
+        taps = {} if self.tap is None else {self.tap: int64(0)}
+        values = {**outer, **loops, **taps, self.x: int64(0), self.c: loops[self.c] * 2 + number}
+        indices = [replaced(index, values) for index in self.indices]
+        indices[self.along] = indices[self.along] + start * self.stride + place
+        return self._element(indices, values)
+
+    def _element(self, indices: Sequence[Expr], values: dict[Var, Expr]) -> Expr:
+        """Return the data less its zero point at `indices`, or the padding."""
+        padding = self.padding
+        if padding is None or not self.data.source.same_as(padding.body.buffer):
+            load = tirx.BufferLoad(self.data.source, indices)
+            value = tvm_ffi.structural_map(self.value, (TensorLoad, lambda each: load))
+            return replaced(value, values)
+        axes = [axis.var for axis in padding.iter_vars]
+        plain = all(one.same_as(other) for one, other in zip(axes, padding.body.indices)) and len(axes) == len(indices)
+        if not plain or not is_choice(padding.body.value) or not self.value.same_as(self.data):
+            raise Unknown("the padding is no select at its own axes")
+        return replaced(padding.body.value, dict(zip(axes, indices)))
+
+    def _tile(self, outer: dict[Var, Expr], start: Expr, tile: Expr, block: Expr, rows: int) -> Stmt:
+        lines, acc = self.lines, self.acc
+        taps = self.axes[self.tap] if self.tap is not None else 1
+        loops = {var: Var(var.name, "int64") for var in self.others}
+        groups = range(0, self.width, _LANES)
+
+        def each(made) -> list[Stmt]:
+            found = []
+            for row in range(rows):
+                for first in groups:
+                    lane = Var("lane", "int64")
+                    found.append(For(lane, int64(0), int64(_LANES), _VECTORIZED, made(row, lane + first)))
+            return found
+
+        def zero(row: int, lane: Expr) -> Stmt:
+            return BufferStore(acc, tirx.const(0, "int32"), [int64(row), lane])
+
+        def product(tap: int, row: int, lane: Expr) -> Stmt:
+            taps = {} if self.tap is None else {self.tap: int64(tap)}
+            weights = []
+            for number in (0, 1):
+                values = {**outer, **loops, **taps, self.c: loops[self.c] * 2 + number}
+                rest = [replaced(each, values) for n, each in enumerate(self.weight.indices) if n != self.repack.dimension]
+                weights.append(tirx.BufferLoad(self.packed, [block, *rest, lane]))
+            at = (tile * rows + row) * self.stride + tap * self.step
+            halves = tirx.BufferLoad(lines, [*loops.values(), at])
+            sum_ = tirx.BufferLoad(acc, [int64(row), lane])
+            return BufferStore(acc, sum_ + pairs(weights[0], weights[1], halves), [int64(row), lane])
+
+        def stored(row: int, lane: Expr) -> Stmt:
+            own = {**outer, self.x: start + tile * rows + row, self.f: block * self.width + lane}
+            sum_ = tirx.BufferLoad(acc, [int64(row), lane])
+            return BufferStore(*self.result(sum_, own))
+
+        body = sequence([stmt for tap in range(taps) for stmt in each(lambda row, lane, tap=tap: product(tap, row, lane))])
+        return sequence([*each(zero), self._loops(body, loops), *each(stored)])

@@ -1,0 +1,125 @@
+"""Match sums of integer products that can be taken by four, and choose the shape of their tiles: see quad_products.py."""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+from tvm import sym, tirx
+from tvm.ir import Expr, TensorLoad, Var
+from tvm.tirx import IntImm, PrimFunc
+
+from ....tir.expressions import is_choice, uses
+from ....tir.index_grid import Unknown
+from ....tir.loop_nests import int64
+from .integer_sum import IntegerSum
+
+#: channels that are neighbours in memory are read by so many; places side by side of a tile
+CHUNK, PLACES = 16, 4
+#: widths of a block of filters, and places of a tile
+_WIDTHS, _ROWS = (32, 24, 16, 8), (8, 4, 3, 2, 1)
+
+
+class QuadForm(IntegerSum):
+    """Read the form of a sum: `c` is the summed axis in fours, `dense` if its channels are neighbours in memory.
+
+    `direct` says that tiles read the data themselves: nothing is padded, and there are no strides and taps. `steps` is
+    the number of quads read at once, `chunk` the channels of these. Raises Unknown for other forms.
+    """
+
+    def __init__(self, kernel: PrimFunc, repackable: frozenset[int]):
+        super().__init__(kernel, repackable)
+        self._read_data()
+        self.c, self.inner = self._channels()
+        self.others = [var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c)]
+        at = next(place for place, index in enumerate(self.indices) if self.c.same_as(index))
+        extents = [int(extent) for extent in self.data.source.ty.shape]
+        last = max(place for place, extent in enumerate(extents) if extent > 1)
+        self.dense = at == last and self.axes[self.c] % CHUNK == 0
+        if not self.dense and self.along != last:
+            raise Unknown("neither channels nor places are neighbours")
+        self.direct = self.border is None and self.tap is None and self.stride == 1 and self.axes[self.c] % 4 == 0
+        if self.dense and not self.direct:
+            raise Unknown("channels last, with taps or padding")
+        self.chunk = CHUNK if self.dense else 4
+        self.quads = ceil(self.axes[self.c] / 4)
+        self.rows_last, self.bytes = self._stores()
+        self.steps = CHUNK // 4 if self.dense else 1
+
+    def _read_data(self) -> None:
+        """Read the data's load `raw`, its zero point `zero` in int8, and the `border` of its padding, a choice."""
+        value, self.border = self.value, None
+        padding = self.padding
+        if padding is not None and self.data.source.same_as(padding.body.buffer):
+            axes = [axis.var for axis in padding.iter_vars]
+            plain = all(one.same_as(other) for one, other in zip(axes, padding.body.indices)) and len(axes) == len(self.indices)
+            if not plain or not is_choice(padding.body.value) or not self.value.same_as(self.data):
+                raise Unknown("the padding is no select at its own axes")
+            self.border, value, nothing = padding.body.value.args
+            if not isinstance(nothing, IntImm) or int(nothing):
+                raise Unknown("the padding is not zero")
+        self.zero, value = _less(value)
+        if not isinstance(value, tirx.Cast) or not isinstance(value.value, TensorLoad):
+            raise Unknown("the data is no number less its zero point")
+        self.raw = value.value
+        self.dtype = str(self.raw.ty.dtype)
+        if self.dtype not in ("int8", "uint8") or str(self.weight.source.ty.dtype) != "int8":
+            raise Unknown("the factors are no bytes")
+        self.zero -= 128 if self.dtype == "uint8" else 0
+
+    def _channels(self) -> tuple[Var, int]:
+        """Find the summed axis to take by four, and the weight's dimension it moves along."""
+        for index in self.weight.indices:
+            if not isinstance(index, IntImm) and index not in self.axes:
+                raise Unknown("the weight is not indexed by axes")
+        fit = [var for var in self.pairable() if self.axes[var] > 2]
+        if not fit:
+            raise Unknown("no summed axis in fours")
+        c = max(fit, key=lambda var: self.axes[var])
+        return c, next(place for place, index in enumerate(self.weight.indices) if c.same_as(index))
+
+    def _stores(self) -> tuple[bool, bool]:
+        """Tell whether neighbouring places are neighbours in the result, and whether it holds bytes."""
+        x, f = Var("x", "int64"), Var("f", "int64")
+        own = {var: int64(0) for var in self.axes} | {self.x: x, self.f: f}
+        _, value, indices = self.result(tirx.const(0, "int32"), own)
+        linear = sym.detect_linear_equation(indices[-1], [x])
+        along = linear and isinstance(linear[0], IntImm) and int(linear[0]) == 1 and not uses(indices[-1], f)
+        return bool(along), str(value.ty.dtype) in ("int8", "uint8")
+
+    def tile_shape(self, registers: int) -> tuple[int, int]:
+        """Choose filters and places of a tile with the fewest instructions; sums take half of the registers at most."""
+        places, terms = self.axes[self.x], self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c))
+
+        def cost(width: int, rows: int) -> float:
+            if self.dense:
+                read = 3 * rows / 4
+            elif self.direct:
+                read = 7 * rows / 4 if rows % PLACES == 0 else 8 * rows
+            else:
+                read = 2 * ceil(rows / PLACES)
+            stored = 3 * rows * width if self.rows_last and (rows % PLACES or not self.bytes) else rows * width
+            return terms * (rows * width * 3 / 4 + width / 8 + read + 2 * rows + 3) + 2 * stored
+
+        def total(width: int, rows: int) -> float:
+            whole, rest = divmod(places, rows)
+            return (whole * cost(width, rows) + (cost(width, rest) if rest else 0)) / width
+
+        found = [
+            (total(width, rows), width, rows)
+            for width in _WIDTHS if self.axes[self.f] % width == 0
+            for rows in _ROWS if rows <= places and rows * width // 4 <= registers
+        ]  # fmt: skip
+        if not found:
+            raise Unknown("the filters are no whole vectors")
+        return min(found)[1:]
+
+
+def _less(value: Expr) -> tuple[int, Expr]:
+    """Return the number taken from an expression, and the expression."""
+    if isinstance(value, tirx.Sub) and isinstance(value.b, IntImm):
+        return int(value.b), value.a
+    if isinstance(value, tirx.Add) and isinstance(value.b, IntImm):
+        return -int(value.b), value.a
+    return 0, value
+
+

@@ -1,0 +1,37 @@
+"""Declare the operators for sums of four products of bytes; codegen/expand/quad_products.py writes them for a target."""
+
+from tvm.ir import Call, Expr, Op, PrimType, register_op_attr
+
+QUADS, COUPLE, NEIGHBOURS, BYTE = "passfit.quads", "passfit.couple", "passfit.neighbours", "passfit.byte"
+for _name in (QUADS, COUPLE, NEIGHBOURS, BYTE):
+    register_op_attr(_name, "TVectorizable", True)
+    register_op_attr(_name, "TCallEffectKind", 1)
+#: the integer of two of them
+_TWICE = {"int8": "int16", "uint8": "int16", "int16": "int32"}
+
+
+def quads(total: Expr, weights: tuple[Expr, Expr], values: tuple[Expr, Expr]) -> Call:
+    """Return total + w0 · x0 + w1 · x1 - w2 · x2 - w3 · x3, an int32.
+
+    `weights` and `values` are two int16 each, of two int8, the first in the low byte. On some targets an int16 holds
+    w0 · x0 - w2 · x2: it is from -32512 to 32640, while a sum of two products would reach 32768.
+    """
+    return Call(Op.get(QUADS), [total, *weights, *values], ret_ty=PrimType("int32"))
+
+
+def couple(low: Expr, high: Expr) -> Call:
+    """Return two integers of one dtype side by side in one of twice the size."""
+    return Call(Op.get(COUPLE), [low, high], ret_ty=PrimType(_TWICE[str(low.ty.dtype)]))
+
+
+def neighbours(*loads: Expr) -> Call:
+    """Return two or four loads of bytes, neighbours in memory, as one integer.
+
+    In a vectorised loop the bytes have to fill the vector without gaps.
+    """
+    return Call(Op.get(NEIGHBOURS), [*loads], ret_ty=PrimType({2: "int16", 4: "int32"}[len(loads)]))
+
+
+def byte(word: Expr, place: Expr, dtype: str) -> Call:
+    """Return byte `place` of an int32, the lowest first, as `dtype`."""
+    return Call(Op.get(BYTE), [word, place], ret_ty=PrimType(dtype))

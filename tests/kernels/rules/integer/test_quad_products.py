@@ -1,0 +1,108 @@
+"""Integer products by four: the sums of the kernel as TVM made it, of any bytes, within a small workspace.
+
+Whole layers on emulated targets are in tests/nodes/test_integer_nodes.py.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+import tvm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tvm import te
+
+from passfit.codegen.objects import build_module
+from passfit.frontend.relax.integer.quantity import Quantity
+from passfit.frontend.relax.integer.sums import Requantisation, Sum, Window, convolution, product
+from passfit.kernels.rules.integer.quad_products import quad_products
+from passfit.kernels.schedule.candidates import RULE_WORKSPACE
+from passfit.targets import get_target
+from passfit.tir.workspace import workspace_bytes
+
+pytestmark = pytest.mark.tvm
+MACHINE = get_target("rpi4").machine
+#: sums as they are, and bytes of sums small enough not to be all saturated
+FORMS = {"sums": None, "bytes": Requantisation(Quantity(0.0004), Quantity(-5), "int8")}
+
+
+def conv(channels, filters, size, taps, stride=1, pad=0, zero=3, dtype="int8", to="bytes"):
+    x = te.placeholder((1, channels, *size), dtype, "x")
+    w = te.placeholder((filters, channels, taps, taps), "int8", "w")
+    window = Window((stride, stride), (1, 1), (pad, pad), (pad, pad))
+    form = Sum((Quantity(zero), Quantity(0)), FORMS[to])
+    return te.create_prim_func([x, w, convolution(x, w, form=form, window=window)], index_dtype_override="int64")
+
+
+def matmul(m, k, n, zero=3, to="bytes"):
+    a, b = te.placeholder((m, k), "int8", "a"), te.placeholder((k, n), "int8", "b")
+    form = Sum((Quantity(zero), Quantity(0)), FORMS[to])
+    return te.create_prim_func([a, b, product(a, b, form=form)], index_dtype_override="int64")
+
+
+def scheduled(kernel, machine=MACHINE):
+    return list(quad_products(kernel, frozenset({1}), machine))
+
+
+def outputs(kernel, operands):
+    shape, dtype = [int(each) for each in kernel.params[2].ty.shape], str(kernel.params[2].ty.dtype)
+    result = tvm.runtime.tensor(np.zeros(shape, dtype))
+    build_module({"f": kernel}, {"kind": "llvm"})["f"](*map(tvm.runtime.tensor, operands), result)
+    return result.numpy()
+
+
+def assert_same(kernel, seed=0):
+    """Compare a schedule with the kernel, on bytes of which many are the least: their products are the largest."""
+    (found,) = scheduled(kernel)
+    assert workspace_bytes(found.kernel) <= found.workspace <= RULE_WORKSPACE
+    random = np.random.default_rng(seed)
+    operands = []
+    for param in kernel.params[:2]:
+        info, shape = np.iinfo(str(param.ty.dtype)), [int(each) for each in param.ty.shape]
+        values = random.integers(info.min, info.max, shape, info.dtype, endpoint=True)
+        operands.append(np.where(random.random(shape) < 0.3, info.min, values).astype(info.dtype))
+    packed = [operands[0], found.repacks[0].apply(operands[1])]
+    np.testing.assert_array_equal(outputs(found.kernel, packed), outputs(kernel, operands))
+
+
+@settings(max_examples=12)
+@given(
+    st.sampled_from([3, 4, 7, 16]), st.sampled_from([8, 16, 24]), st.tuples(st.integers(5, 9), st.integers(5, 40)),
+    st.sampled_from([1, 3]), st.integers(1, 2), st.integers(0, 1), st.sampled_from([-128, 0, 3]), st.sampled_from(sorted(FORMS)),
+)  # fmt: skip
+def test_convolutions_are_the_same(channels, filters, size, taps, stride, pad, zero, to):
+    assert_same(conv(channels, filters, size, taps, stride, pad, zero, to=to))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [matmul(1, 32, 40), matmul(7, 48, 8), matmul(4, 16, 32, -128), conv(8, 8, (5, 9), 3, 1, 1, 200, "uint8"), conv(64, 16, (3, 60), 3, 1, 1)],
+    ids=["one row", "rows", "zero", "unsigned", "bands"],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_other_operands_are_the_same(kernel, seed):
+    assert_same(kernel, seed)
+
+
+def test_tiles_without_padding_read_the_data_themselves():
+    found = scheduled(conv(16, 16, (6, 6), 1))
+    assert found and "lines" not in found[0].kernel.script()
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [conv(2, 16, (9, 9), 3), conv(8, 5, (9, 9), 1), matmul(4, 33, 16), matmul(4, 32, 12), conv(256, 16, (6, 6), 5)],
+    ids=["few channels", "few filters", "odd sums", "odd columns", "long lines"],
+)
+def test_other_forms_are_left_to_other_rules(kernel):
+    assert scheduled(kernel) == []
+
+
+def test_a_machine_without_quads_or_for_short_code_has_none():
+    assert scheduled(matmul(4, 32, 16))
+    assert scheduled(matmul(4, 32, 16), replace(MACHINE, quads=False)) == []
+    assert scheduled(matmul(4, 32, 16), replace(MACHINE, compact=True)) == []
+    assert get_target("beaglebone").machine.quads and not get_target("bpi-f3").machine.quads
