@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd, prod
 
-from tvm.ir import Var
+from tvm.ir import Expr, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
 
@@ -57,11 +58,11 @@ def _transposed(block: SBlock) -> tuple[int, int] | None:
     store, axes = block.body, [axis.var for axis in block.iter_vars]
     if not isinstance(store, BufferStore) or block.init is not None or has_condition(store.value):
         return None
-    last = _place(axes, store.indices[-1])
+    last = _last(axes, store.indices)
     if last is None:
         return None
     for load in loads(store.value):
-        along, shape = _place(axes, load.indices[-1]), [int(extent) for extent in load.source.ty.shape]
+        along, shape = _last(axes, load.indices), [int(extent) for extent in load.source.ty.shape]
         steps = [prod(shape[n + 1 :]) for n, index in enumerate(load.indices[:-1]) if axes[last].same_as(index)]
         if along in (None, last) or len(steps) != 1:
             continue
@@ -71,5 +72,6 @@ def _transposed(block: SBlock) -> tuple[int, int] | None:
     return None
 
 
-def _place(axes: list[Var], index: object) -> int | None:
-    return next((number for number, axis in enumerate(axes) if axis.same_as(index)), None)
+def _last(axes: list[Var], indices: Sequence[Expr]) -> int | None:
+    """Find the axis of the last dimension; a scalar has none."""
+    return next((number for number, axis in enumerate(axes) if indices and axis.same_as(indices[-1])), None)

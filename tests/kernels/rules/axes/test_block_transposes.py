@@ -41,3 +41,12 @@ def test_blocks_hold_the_same_elements(shape, order):
 def test_small_prime_and_contiguous_ones_stay(shape, order):
     (kernel,) = _program(shape, order).kernels.values()
     assert block_transposes(flatten_axes(kernel)) is None
+
+
+@pytest.mark.parametrize("shapes", [[(512, 512), ()], [(), ()]])
+def test_a_scalar_has_no_line(shapes):
+    program = lowered(shapes, relax.op.add)
+    (kernel,) = program.kernels.values()
+    assert block_transposes(flatten_axes(kernel)) is None
+    inputs = random_inputs(program)
+    np.testing.assert_allclose(run(schedule_program(program)[0], inputs)[0], inputs[0] + inputs[1], rtol=1e-5)
