@@ -20,7 +20,7 @@ from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of, kernel_of, nests_in
 from ...tir.memoise import memoise_by_structure
 from ..lower.lower import Lowered
-from .row_window import RowDependence
+from ...tir.row_window import RowDependence
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from ..schedule.tuned import ScheduleRequest
 from ..weights.read_repacked import read_repacked
 from ..weights.repack import Repack, free_weights, repack_by_number
 from .partial_sum import partial_sum
-from .row_window import row_window
+from ...tir.row_window import row_window
 
 _SERIAL, _SPATIAL = 0, 0
 

@@ -8,7 +8,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
-from passfit.kernels.rewrite.row_window import MOST_ROWS, row_window, rows_of
+from passfit.tir.row_window import MOST_ROWS, row_window, rows_of
 from passfit.tir.index_grid import Unknown
 
 from ...profiles import examples

@@ -43,7 +43,7 @@ class GroupModel:
 
     `moved` and `workspace` are in bytes; `arithmetic` counts operations if nothing is done again, `redone` those that
     are, beyond what each kernel repeats alone; `untiled` counts iterations of reductions that lose their fast schedule,
-    which the schedule of the group tells, not this model.
+    which the schedule of the group tells, not this model, as it tells the bytes read `again` by windows of rows.
     """
 
     moved: int
@@ -53,14 +53,19 @@ class GroupModel:
     workspace: int
     in_place: frozenset[int]
     calls: int = 1
+    again: int = 0
+    staged: bool = False
 
     @property
     def time(self) -> float:
-        return self.moved + OPERATION * self.redone + UNTILED * self.untiled + CALL * self.calls
+        return self.moved + self.again + OPERATION * self.redone + UNTILED * self.untiled + CALL * self.calls
 
 
-def model_of(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
-    """Model a group, its last value the result; None if its kernels may not be fused."""
+def model_of(calls: KernelCalls, group: frozenset[int], held: int = 0) -> GroupModel | None:
+    """Model a group, its last value the result; None if its kernels may not be fused.
+
+    Its reductions may run in stages that hold `held` bytes between them: nothing is done again then.
+    """
     if len(group) == 1:
         return _alone(calls, next(iter(group)))
     if len(group) > MOST_MEMBERS or any(calls.kernels[each] is None for each in group):
@@ -68,12 +73,33 @@ def model_of(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
     fused = _Fused(calls, group)
     alone = [_Fused(calls, frozenset({each})) for each in sorted(group)]
     redone = fused.operations - sum(each.operations for each in alone)
+    between = _between(calls, group, held)
+    if redone > 0 and between is not None:
+        return GroupModel(fused.moved, sum(each.arithmetic for each in alone), 0, 0, between, frozenset(), staged=True)
     for producer, mapping in fused.edges():
         if redone > 0 and fusion_of(producer, mapping) is Fusion.NEVER:
             return None
     return GroupModel(
         fused.moved, sum(each.arithmetic for each in alone), max(redone, 0), 0, fused.workspace, fused.in_place
     )
+
+
+def _between(calls: KernelCalls, group: frozenset[int], held: int) -> int | None:
+    """Return the bytes between the stages of a group, `held` at most; None if it has one stage, or none that may be cut."""
+    summing = [each for each in sorted(group) if any(block.reduces for block in _accesses(calls, each).blocks)]
+    sizes = [calls.nbytes[each] for each in summing[:-1]]
+    if not held or not sizes:
+        return None
+    if sum(sizes) <= held:
+        return sum(sizes)
+    rows = [calls.nbytes[each] // max(_accesses(calls, each).result.extents, default=1) for each in summing[:-1]]
+    return held if sum(rows) <= held else None
+
+
+def _accesses(calls: KernelCalls, value: int) -> KernelAccesses:
+    kernel = calls.kernels[value]
+    assert kernel is not None
+    return kernel
 
 
 def _alone(calls: KernelCalls, value: int) -> GroupModel:
