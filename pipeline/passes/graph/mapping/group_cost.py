@@ -85,15 +85,28 @@ def model_of(calls: KernelCalls, group: frozenset[int], held: int = 0) -> GroupM
 
 
 def _between(calls: KernelCalls, group: frozenset[int], held: int) -> int | None:
-    """Return the bytes between the stages of a group, `held` at most; None if it has one stage, or none that may be cut."""
-    summing = [each for each in sorted(group) if any(block.reduces for block in _accesses(calls, each).blocks)]
-    sizes = [calls.nbytes[each] for each in summing[:-1]]
-    if not held or not sizes:
+    """Return the bytes between the stages of a group, `held` at most; None if it has one stage, or needs more."""
+    summing = [each for each in sorted(group) if any(block.reduces for block in _accesses(calls, each).blocks)][:-1]
+    if not held or not summing:
         return None
-    if sum(sizes) <= held:
-        return sum(sizes)
-    rows = [calls.nbytes[each] // max(_accesses(calls, each).result.extents, default=1) for each in summing[:-1]]
-    return held if sum(rows) <= held else None
+    least = whole = sum(calls.nbytes[each] for each in summing)
+    for axis, extent in enumerate(_accesses(calls, max(group)).result.extents):
+        if whole > held and extent > 1:
+            rows = _rows_along(calls, group, axis)
+            least = min(least, sum(calls.nbytes[each] // (extent if each in rows else 1) for each in summing))
+    return min(whole, held) if least <= held else None
+
+
+def _rows_along(calls: KernelCalls, group: frozenset[int], axis: int) -> frozenset[int]:
+    """Return the values of a group of which a row of the result, along its `axis`, needs one row alone."""
+    axes = {max(group): axis}
+    whole: set[int] = set()
+    for value in sorted(group, reverse=True):
+        for operand, read in enumerate(calls.reads[value] or ()):
+            row = None if value in whole else _accesses(calls, value).row_of(operand, axes[value])
+            if read in group and (row is None or axes.setdefault(read, row) != row):
+                whole.add(read)
+    return group - whole
 
 
 def _accesses(calls: KernelCalls, value: int) -> KernelAccesses:

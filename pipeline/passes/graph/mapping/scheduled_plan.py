@@ -72,14 +72,15 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         model = (whole if any(flaw.whole for flaw in found) else modelled)(group)
         if model is None or (len(group) > 1 and model.redone > redo * model.arithmetic):
             return None
-        if final and group not in sound and _is_unusual(called, group):
+        if final and group not in (seen if held else sound) and _is_unusual(called, group):
             return GroupCost(math.inf, sys.maxsize)  # on the way to a group that stands, no group of its own
         for flaw in found:
             untiled, workspace = max(model.untiled, flaw.untiled), max(model.workspace, flaw.workspace)
             model = replace(model, untiled=untiled, workspace=workspace, again=max(model.again, flaw.again))
-        return GroupCost(model.time, model.workspace, model.in_place)
+        # two kernels that run stages must not compute one value each for themselves
+        return GroupCost(model.time + (model.arithmetic if held else 0), model.workspace, model.in_place)
 
-    for left in reversed(range(ROUNDS)):
+    for left in reversed(range(2 * ROUNDS if held else ROUNDS)):
         final = left == 0
         plan = best_plan(called.values, cost, by_peak=by_peak, others=(by_rules,))
         found = [group_of(called.values, plan.exist, each) for each in sorted(plan.exist)]
