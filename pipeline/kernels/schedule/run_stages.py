@@ -26,7 +26,7 @@ from ...program import DTYPE_BYTES
 from ...tir.expressions import replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS
-from ...tir.loop_nests import all_of, int64, kernel_of, resized, sequence, simplified
+from ...tir.loop_nests import all_of, int64, kernel_of, reshaped, resized, sequence, simplified
 from ...tir.row_window import row_window, rows_of
 from ..rules.rule import Speed
 from ..weights.repack import Repack
@@ -151,7 +151,9 @@ class _Runner:
         for stage in stages[:-1]:
             value = stage.result
             axis = windows.axes.get(value)
-            self.places[value] = resized(value, axis or 0, windows.count if axis is not None else int(value.ty.shape[0]))
+            elements = math.prod(int(each) for each in value.ty.shape)
+            self.places[value] = reshaped(value, [elements if axis is None else elements // windows.extent * windows.count])
+        self.between = {stage.result for stage in stages[:-1]}
         self.own: list[Var] = [self.places[stage.result] for stage in stages[:-1]]
         self.repacks: list[Repack] = []
         self.speed = Speed.FAST
@@ -199,22 +201,31 @@ class _Runner:
         shift = len(kernel.params) - len(values)
         free = frozenset(number + shift for number, value in enumerate(values) if value in self.free)
         found = self.schedule(kernel, free, fixed)
+        cut = {repack.parameter for repack in found.repacks if not self._repacks_in_windows(repack, values[repack.parameter - shift])}
+        if cut:
+            found = self.schedule(kernel, free - cut, fixed)
         self.speed = max(self.speed, found.speed)
         scheduled = s_tir.renew_defs(found.kernel)
         params = list(scheduled.params)
+        held = dict(zip(params[shift:], values))
+        #: dimension and step of the rows of each value
+        rows = {each: (axis, 1) for each, axis in self.windows.axes.items()} if stage.result in self.windows.axes else {}
         for repack in found.repacks:
             value = values[repack.parameter - shift]
             self.repacks.append(replace(repack, parameter=self.params[value]))
-            self.places[value] = params[repack.parameter]
-        held = {param: value for param, value in zip(params[shift:], values)}
-        rows = self.windows.axes if stage.result in self.windows.axes else {}
+            shape = repack.shape(tuple(int(extent) for extent in value.ty.shape))
+            self.places[value] = reshaped(params[repack.parameter], shape)
+            if value in rows:
+                rows[value] = _row_of_repacked(repack, rows[value][0])
 
         def placed(param: Var, indices: Sequence[Expr]) -> tuple[Var, list[Expr]]:
             value = held[param]
             place, moved = self.places[value], list(indices)
-            axis = rows.get(value)
+            if value in self.between:
+                return place, [_flat(param, moved)]
+            axis, step = rows.get(value, (None, 1))
             if axis is not None and int(param.ty.shape[axis]) < int(place.ty.shape[axis]):
-                moved[axis] = moved[axis] + self.first
+                moved[axis] = moved[axis] + (tirx.floordiv(self.first, int64(step)) if step > 1 else self.first)
             return place, moved
 
         def load(each: TensorLoad) -> TensorLoad:
@@ -235,6 +246,29 @@ class _Runner:
         self.own += list(body.block.alloc_buffers)
         inner = tvm_ffi.structural_map(body.block.body, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
         return replaced(inner, {params[0]: self.first}) if shift else inner
+
+
+    def _repacks_in_windows(self, repack: Repack, value: Var) -> bool:
+        """Tell whether windows of rows start at blocks of a repacked weight."""
+        axis = self.windows.axes.get(value)
+        if axis is None:
+            return True
+        return not repack.inner and (repack.dimension != axis or self.windows.count % repack.width == 0)
+
+
+def _flat(buffer: Var, indices: Sequence[Expr]) -> Expr:
+    """Return the place of an element in memory: an index may run past the end of its line, of which TVM would cut a buffer."""
+    found: Expr = int64(0)
+    for extent, index in zip(buffer.ty.shape, indices):
+        found = found * int64(int(extent)) + index
+    return found
+
+
+def _row_of_repacked(repack: Repack, axis: int) -> tuple[int, int]:
+    """Return the dimension of a repacked weight that `axis` became, and the rows that one step of it holds."""
+    if axis == repack.dimension:
+        return 0, repack.width
+    return (axis + 1 if axis < repack.dimension else axis), 1
 
 
 def _from_row(body: Stmt, narrow: dict[Var, Var], axes: dict[Var, int], first: Var) -> Stmt:
