@@ -11,14 +11,16 @@ Rows of a value between two stages are computed once: each row of the result nee
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlockRealize
-from tvm.tirx import BufferStore, For, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 
 from ...memory import ALIGNMENT
 from ...memory.liveness import aligned
@@ -26,8 +28,9 @@ from ...program import DTYPE_BYTES
 from ...tir.expressions import replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS
-from ...tir.loop_nests import all_of, int64, kernel_of, reshaped, resized, sequence, simplified
+from ...tir.loop_nests import all_of, blocks_of, int64, kernel_of, nest_of, nests_in, reshaped, resized, sequence, simplified
 from ...tir.row_window import row_window, rows_of
+from ..rules.flatten_axes import flatten_axes
 from ..rules.rule import Speed
 from ..weights.repack import Repack
 from .divide_stages import Stage, divide_stages
@@ -182,7 +185,7 @@ class _Runner:
     def _rows(self, stage: Stage) -> Stmt:
         """Schedule and bind a stage for `count` rows from `first` on."""
         axes, count = self.windows.axes, self.windows.count
-        made = row_window(stage.kernel, axes[stage.result], count)
+        made = _with_unit_axes(row_window(stage.kernel, axes[stage.result], count))
         number, *operands, result = made.params
         values = [*stage.operands, stage.result]
         narrow = {
@@ -200,6 +203,7 @@ class _Runner:
         """Schedule the kernel of a stage, bind its parameters to `values`, and take over its own buffers."""
         shift = len(kernel.params) - len(values)
         free = frozenset(number + shift for number, value in enumerate(values) if value in self.free)
+        fixed = fixed or not self._keeps_lines(kernel, free, values)
         found = self.schedule(kernel, free, fixed)
         cut = {repack.parameter for repack in found.repacks if not self._repacks_in_windows(repack, values[repack.parameter - shift])}
         if cut:
@@ -248,6 +252,16 @@ class _Runner:
         return replaced(inner, {params[0]: self.first}) if shift else inner
 
 
+    def _keeps_lines(self, kernel: PrimFunc, free: frozenset[int], values: Sequence[Var]) -> bool:
+        """Tell whether fused axes stay within the windows: rows of the whole value lie further apart."""
+        flat = flatten_axes(kernel, free)
+        for param, made, value in zip(kernel.params, flat.params, values):
+            axis = None if value in self.between else self.windows.axes.get(value)
+            shape, fused = [int(each) for each in param.ty.shape], [int(each) for each in made.ty.shape]
+            if axis is not None and math.prod(shape[:axis]) not in accumulate(fused, operator.mul, initial=1):
+                return False
+        return True
+
     def _repacks_in_windows(self, repack: Repack, value: Var) -> bool:
         """Tell whether windows of rows start at blocks of a repacked weight."""
         axis = self.windows.axes.get(value)
@@ -269,6 +283,18 @@ def _row_of_repacked(repack: Repack, axis: int) -> tuple[int, int]:
     if axis == repack.dimension:
         return 0, repack.width
     return (axis + 1 if axis < repack.dimension else axis), 1
+
+
+def _with_unit_axes(kernel: PrimFunc) -> PrimFunc:
+    """Index elements by axes of one value too, where a window has a constant: rules match padding by its axes."""
+    nests, blocks = nests_in(kernel), blocks_of(kernel)
+    for number, block in enumerate(blocks):
+        store, axes = block.body, list(block.iter_vars)
+        if block.init is None and len(axes) == len(store.indices):
+            at = [axis.var if int(axis.dom.extent) == 1 and isinstance(index, IntImm) else index for axis, index in zip(axes, store.indices)]
+            nests[number] = nest_of(axes, block.name_hint, BufferStore(store.buffer, store.value, at))
+    own = [block.body.buffer for block in blocks[:-1]]
+    return kernel_of(kernel.params, nests, own, kernel.attrs)
 
 
 def _from_row(body: Stmt, narrow: dict[Var, Var], axes: dict[Var, int], first: Var) -> Stmt:
