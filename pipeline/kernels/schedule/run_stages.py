@@ -28,7 +28,18 @@ from ...program import DTYPE_BYTES
 from ...tir.expressions import replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS
-from ...tir.loop_nests import all_of, blocks_of, int64, kernel_of, nest_of, nests_in, reshaped, resized, sequence, simplified
+from ...tir.loop_nests import (
+    all_of,
+    blocks_of,
+    int64,
+    kernel_of,
+    nest_of,
+    nests_in,
+    reshaped,
+    resized,
+    sequence,
+    simplified,
+)
 from ...tir.row_window import row_window, rows_of
 from ..rules.flatten_axes import flatten_axes
 from ..rules.rule import Speed
