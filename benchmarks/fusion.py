@@ -4,7 +4,8 @@
     .venv/bin/python benchmarks/fusion.py --model vgg16 --no-times
 
 All three start from the same graph, batch norms folded. Operators are kernel calls before fusion, kernels those the
-library runs. Times are of one thread: the programs take turns ROUNDS times, each for SECONDS (TVM's default code once), and of
+library runs: the same operators are counted for all. A kernel by mapping types may run several reductions, each in its
+own loops, with at most HELD bytes between them; `ram` is arena and workspace, which these bytes are part of. Times are of one thread: the programs take turns ROUNDS times, each for SECONDS (TVM's default code once), and of
 each the fastest run counts. Every output is compared with ONNX Runtime's.
 """
 
@@ -41,7 +42,9 @@ from passfit.verify.runner import link
 
 MODELS = ("vgg16", "efficientnet_b0", "mobilenet_v1", "yolov4-tiny")
 GRAPH = ("fold-batchnorm-to-conv2d", "decompose-ops-for-inference", "legalize", "fold-constant")
-TVM, RULES, MAPPING = "tvm-default", "fuse-operators", "fuse-by-mapping{objective=latency}"
+#: bytes a kernel may hold between its reductions: what fits beside its operands into a second-level cache
+HELD = 65536
+TVM, RULES, MAPPING = "tvm-default", "fuse-operators", f"fuse-by-mapping{{objective=latency,held={HELD}}}"
 TARGET = get_target("x86-64")
 ROUNDS, SECONDS, REPEATS = 5, 0.5, 40
 #: largest difference from ONNX Runtime, by the spread of its output
@@ -50,11 +53,12 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class Row:
-    """Figures of a model: operators before fusion; per way kernels, milliseconds (empty if not timed), largest error."""
+    """Figures of a model: operators before fusion; per way kernels, bytes of ram, milliseconds (empty if not timed); largest error."""
 
     model: str
     operators: int
     kernels: dict[str, int]
+    ram: dict[str, int]
     ms: dict[str, float]
     error: float
 
@@ -97,12 +101,14 @@ def measure(model: str, *, times: bool) -> Row:
     expected = Reference(imported.onnx)(inputs)
     ms: dict[str, float] = {}
     errors = []
+    ram: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="passfit-") as scratch:
         linked = {}
         for number, (way, (lowered, workspace)) in enumerate(made.items()):
             folder = Path(scratch) / str(number)
             folder.mkdir()
             plan = checked_plan(lowered.program, TARGET)
+            ram[way] = plan.arena + workspace
             linked[way] = link(build_library("m", lowered, plan, workspace, TARGET, folder), lowered.program, TARGET, folder)
             _, (outputs,) = linked[way].run([inputs], 1, 0.0)
             found = zip(outputs.values() if isinstance(outputs, dict) else outputs, expected.values() if isinstance(expected, dict) else expected)
@@ -115,7 +121,7 @@ def measure(model: str, *, times: bool) -> Row:
                 ms[way] = min(ms.get(way, math.inf), report["min_ns"] / 1e6)
     if max(errors) > TOLERANCE:
         raise SystemExit(f"{model}: an output is {max(errors):.1e} of its spread from ONNX Runtime's.")
-    return Row(model, operators, kernels, ms, max(errors))
+    return Row(model, operators, kernels, ram, ms, max(errors))
 
 
 def table(rows: list[Row], origin: Iterable[str]) -> str:
@@ -127,20 +133,25 @@ def table(rows: list[Row], origin: Iterable[str]) -> str:
         "",
         "Operators per kernel; milliseconds a run of one thread; in brackets how many times faster than the column to its left.",
         "",
-        "| model | operators | kernels by rules | by mapping | operators per kernel, ÷ rules | tvm-default | by rules | by mapping | ÷ tvm-default | error |",
-        "| --- |" + " ---: |" * 9,
+        "| model | operators | kernels by rules | by mapping | operators per kernel, ÷ rules | ram by rules | by mapping | tvm-default | by rules | by mapping | ÷ tvm-default | error |",
+        "| --- |" + " ---: |" * 11,
     ]
     for row in rows:
         lines.append(
             f"| {row.model} | {row.operators} | {row.kernels[RULES]} | {row.kernels[MAPPING]} "
-            f"| {row.ratio(MAPPING):.2f} ({_share(row):.2f}×) | {_times(row)} | {row.error:.0e} |"
+            f"| {row.ratio(MAPPING):.2f} ({_share(row):.2f}×) "
+            f"| {_kib(row.ram[RULES])} | {_kib(row.ram[MAPPING])} | {_times(row)} | {row.error:.0e} |"
         )
     shares = [_share(row) for row in rows]
     timed = [row for row in rows if row.ms]
     gains = [_mean([row.ms[one] / row.ms[other] for row in timed]) for one, other in ((TVM, RULES), (RULES, MAPPING), (TVM, MAPPING))] if timed else None
     cells = f"| | {gains[0]} | {gains[1]} | {gains[2]}" if gains else "| | | | "
-    lines.append(f"| **geometric mean** | | | | {_mean(shares)} {cells} | |")
+    lines.append(f"| **geometric mean** | | | | {_mean(shares)} | | {_mean([row.ram[MAPPING] / row.ram[RULES] for row in rows])} {cells} | |")
     return "\n".join(lines) + "\n"
+
+
+def _kib(size: int) -> str:
+    return f"{size / 1024:.0f} KiB"
 
 
 def _share(row: Row) -> float:

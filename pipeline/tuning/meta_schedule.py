@@ -19,11 +19,11 @@ from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
 from tvm.s_tir.schedule import Schedule
 from tvm.tirx import FloatImm, IntImm
 
-from ..kernels.rewrite.row_window import takes_a_row
 from ..kernels.schedule.candidates import Schedule as Scheduled
 from ..kernels.schedule.tuned import ScheduleRequest
 from ..targets import Target
 from ..tir.inlining import REFUSALS, attempt, root_blocks
+from ..tir.row_window import takes_a_row
 from .measure.timed import TimingHarness
 
 #: candidates per update of the cost model; population to choose them from

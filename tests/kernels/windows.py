@@ -10,8 +10,8 @@ import tvm
 from passfit.codegen.objects import build_module
 from passfit.kernels.lower.lower import Lowered
 from passfit.kernels.rewrite.partial_sum import partial_sum, sums_over
-from passfit.kernels.rewrite.row_window import row_window, rows_of
 from passfit.program import Rows
+from passfit.tir.row_window import row_window, rows_of
 
 from .programs import HOST
 

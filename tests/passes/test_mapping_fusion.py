@@ -13,7 +13,7 @@ from .. import strategies  # noqa: F401  (the settings of hypothesis)
 from ..profiles import examples
 
 pytestmark = pytest.mark.tvm
-SPECS = ("fuse-by-mapping", "fuse-by-mapping{objective=latency}", "fuse-by-mapping{objective=latency,redo=0}")
+SPECS = ("fuse-by-mapping", "fuse-by-mapping{objective=latency}", "fuse-by-mapping{objective=latency,redo=0}", "fuse-by-mapping{objective=latency,held=2048}")
 STEPS = (
     "relu", "exp", "double", "bias", "transpose", "flip", "slice", "pad", "concat", "reshape", "take", "tile", "softmax",
     "own softmax", "layer norm", "instance norm", "mean", "max pool", "conv", "depthwise", "matmul", "residual", "gate",

@@ -151,8 +151,8 @@ def test_an_operand_in_place_is_one_to_one_or_keeps_its_order(name: str):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_kernel_with_rows_splits_along_their_axis(name: str):
-    from passfit.kernels.rewrite.row_window import rows_of
     from passfit.tir.mapping_types import accesses_of
+    from passfit.tir.row_window import rows_of
 
     shapes, body, _ = _cases()[name]
     kernel = kernel_of(shapes, body)

@@ -20,7 +20,7 @@ from ...tir.expressions import loads, replaced
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
 from ...tir.loop_nests import axis_like, blocks_of, kernel_of, nest_of, simple
-from .row_window import Nest, RowDependence, Span
+from ...tir.row_window import Nest, RowDependence, Span
 
 _SPATIAL, _REDUCE = 0, 2
 

@@ -19,8 +19,8 @@ from ...tir.expressions import loads
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of, kernel_of, nests_in
 from ...tir.memoise import memoise_by_structure
+from ...tir.row_window import RowDependence
 from ..lower.lower import Lowered
-from .row_window import RowDependence
 
 
 @dataclass(frozen=True)

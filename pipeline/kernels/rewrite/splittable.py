@@ -7,9 +7,9 @@ from tvm.tirx import PrimFunc
 from ...program import Splits
 from ...tir.loop_nests import iterations
 from ...tir.memoise import memoise_by_structure
+from ...tir.row_window import rows_of
 from ..lower.lower import Lowered
 from .partial_sum import sums_over
-from .row_window import rows_of
 
 
 def splits_of(lowered: Lowered) -> dict[str, Splits]:

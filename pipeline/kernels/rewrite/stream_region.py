@@ -24,13 +24,13 @@ from tvm.tirx import BufferStore, For, IfThenElse, IterVar, PrimFunc, Stmt
 from ...memory.streaming.region import Region, Stage, merge_region
 from ...program import Step
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nest_of, sequence
+from ...tir.row_window import row_window
 from ..lower.lower import Lowered
 from ..schedule.candidates import RULE_WORKSPACE, as_it_is, is_scheduled, schedules
 from ..schedule.tuned import ScheduleRequest
 from ..weights.read_repacked import read_repacked
 from ..weights.repack import Repack, free_weights, repack_by_number
 from .partial_sum import partial_sum
-from .row_window import row_window
 
 _SERIAL, _SPATIAL = 0, 0
 

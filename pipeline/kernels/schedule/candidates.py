@@ -32,6 +32,8 @@ from ..rules.split_by_range import split_by_range
 from ..rules.tile_reduction import register_tiles
 from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
 from ..weights.repack import Repack
+from .divide_stages import HELD, held_bytes_of
+from .run_stages import StageSchedule, run_stages
 
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
@@ -45,7 +47,7 @@ class Schedule:
     """A scheduled kernel with its needs.
 
     `workspace` is in bytes, `repacks` are the weight layouts it reads, `threads` is how many run it, `speed` that of
-    its reductions, if it has any.
+    its reductions, if it has any. If it is `staged`, windows of rows read `again` so many bytes of operands.
     """
 
     kernel: PrimFunc
@@ -53,6 +55,8 @@ class Schedule:
     repacks: tuple[Repack, ...] = ()
     threads: int = 1
     speed: Speed = Speed.LOOPS
+    staged: bool = False
+    again: int = 0
 
     @cached_property
     def sharing(self) -> Sharing:
@@ -172,8 +176,24 @@ def _serial(
         yield Schedule(with_shapes_of(ranges, flat, flat), 0)
         return
     flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
-    for schedule in _fastest_first(flat, repackable, machine):
-        yield replace(schedule, kernel=with_shapes_of(kernel, flat, schedule.kernel))
+    found = (replace(each, kernel=with_shapes_of(kernel, flat, each.kernel)) for each in _fastest_first(flat, repackable, machine))
+    if held_bytes_of(kernel):
+        first = next(found)
+        yield from (each for each in _staged(kernel, repackable, machine) if each.speed <= first.speed and first.speed > Speed.FAST)
+        yield first
+    yield from found
+
+
+def _staged(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
+    """Yield the schedule that runs the stages of `kernel` one after another, each by its own rule."""
+    alone = replace(machine, threads=1)
+
+    def stage(kernel: PrimFunc, free: frozenset[int], fixed_shapes: bool) -> StageSchedule:
+        found = schedules(kernel, free, alone, fixed_shapes).within(RULE_WORKSPACE, RULE_WORKSPACE)
+        return StageSchedule(found.kernel, found.repacks, found.speed)
+
+    for found in run_stages(kernel.without_attr(HELD), repackable, held_bytes_of(kernel), stage):
+        yield Schedule(found.kernel, workspace_bytes(found.kernel), found.repacks, speed=found.speed, staged=True, again=found.again)
 
 
 def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:

@@ -8,8 +8,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
-from passfit.kernels.rewrite.row_window import MOST_ROWS, row_window, rows_of
 from passfit.tir.index_grid import Unknown
+from passfit.tir.row_window import MOST_ROWS, row_window, rows_of
 
 from ...profiles import examples
 from ..programs import lowered, weight

@@ -43,7 +43,7 @@ class GroupModel:
 
     `moved` and `workspace` are in bytes; `arithmetic` counts operations if nothing is done again, `redone` those that
     are, beyond what each kernel repeats alone; `untiled` counts iterations of reductions that lose their fast schedule,
-    which the schedule of the group tells, not this model.
+    which the schedule of the group tells, not this model, as it tells the bytes read `again` by windows of rows.
     """
 
     moved: int
@@ -53,14 +53,19 @@ class GroupModel:
     workspace: int
     in_place: frozenset[int]
     calls: int = 1
+    again: int = 0
+    staged: bool = False
 
     @property
     def time(self) -> float:
-        return self.moved + OPERATION * self.redone + UNTILED * self.untiled + CALL * self.calls
+        return self.moved + self.again + OPERATION * self.redone + UNTILED * self.untiled + CALL * self.calls
 
 
-def model_of(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
-    """Model a group, its last value the result; None if its kernels may not be fused."""
+def model_of(calls: KernelCalls, group: frozenset[int], held: int = 0) -> GroupModel | None:
+    """Model a group, its last value the result; None if its kernels may not be fused.
+
+    Its reductions may run in stages that hold `held` bytes between them: nothing is done again then.
+    """
     if len(group) == 1:
         return _alone(calls, next(iter(group)))
     if len(group) > MOST_MEMBERS or any(calls.kernels[each] is None for each in group):
@@ -68,12 +73,46 @@ def model_of(calls: KernelCalls, group: frozenset[int]) -> GroupModel | None:
     fused = _Fused(calls, group)
     alone = [_Fused(calls, frozenset({each})) for each in sorted(group)]
     redone = fused.operations - sum(each.operations for each in alone)
+    between = _between(calls, group, held)
+    if redone > 0 and between is not None:
+        return GroupModel(fused.moved, sum(each.arithmetic for each in alone), 0, 0, between, frozenset(), staged=True)
     for producer, mapping in fused.edges():
         if redone > 0 and fusion_of(producer, mapping) is Fusion.NEVER:
             return None
     return GroupModel(
         fused.moved, sum(each.arithmetic for each in alone), max(redone, 0), 0, fused.workspace, fused.in_place
     )
+
+
+def _between(calls: KernelCalls, group: frozenset[int], held: int) -> int | None:
+    """Return the bytes between the stages of a group, `held` at most; None if it has one stage, or needs more."""
+    summing = [each for each in sorted(group) if any(block.reduces for block in _accesses(calls, each).blocks)][:-1]
+    if not held or not summing:
+        return None
+    least = whole = sum(calls.nbytes[each] for each in summing)
+    for axis, extent in enumerate(_accesses(calls, max(group)).result.extents):
+        if whole > held and extent > 1:
+            rows = _rows_along(calls, group, axis)
+            least = min(least, sum(calls.nbytes[each] // (extent if each in rows else 1) for each in summing))
+    return min(whole, held) if least <= held else None
+
+
+def _rows_along(calls: KernelCalls, group: frozenset[int], axis: int) -> frozenset[int]:
+    """Return the values of a group of which a row of the result, along its `axis`, needs one row alone."""
+    axes = {max(group): axis}
+    whole: set[int] = set()
+    for value in sorted(group, reverse=True):
+        for operand, read in enumerate(calls.reads[value] or ()):
+            row = None if value in whole else _accesses(calls, value).row_of(operand, axes[value])
+            if read in group and (row is None or axes.setdefault(read, row) != row):
+                whole.add(read)
+    return group - whole
+
+
+def _accesses(calls: KernelCalls, value: int) -> KernelAccesses:
+    kernel = calls.kernels[value]
+    assert kernel is not None
+    return kernel
 
 
 def _alone(calls: KernelCalls, value: int) -> GroupModel:

@@ -16,6 +16,7 @@ from tvm.tirx import PrimFunc
 
 from ....kernels.rules.rule import Speed
 from ....kernels.schedule.candidates import Schedule, schedules
+from ....kernels.schedule.divide_stages import mark_held
 from ....program.mapping import MappingType
 from ....targets import Machine
 from ....tir.inlining import REFUSALS
@@ -34,10 +35,15 @@ _SLOWER = {Speed.LANES: 1 / 24, Speed.LOOPS: 1.0}
 
 @dataclass(frozen=True)
 class _Flaw:
-    """Needs of a scheduled group beyond the model's, which every group of the same culprits shares."""
+    """Needs of a scheduled group beyond the model's, which every group of the same culprits shares.
+
+    A `whole` one does not run in stages.
+    """
 
     workspace: int
     untiled: int
+    again: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,9 +54,13 @@ class _Scheduled:
     constants: frozenset[int]
 
 
-def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, redo: float) -> Plan:
-    """Find the plan of least peak, or of least time, in which a group does at most `redo` of its arithmetic again."""
-    modelled = lru_cache(None)(lambda group: model_of(called.calls, group))
+def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, redo: float, held: int = 0) -> Plan:
+    """Find the plan of least peak, or of least time, in which a group does at most `redo` of its arithmetic again.
+
+    Groups may hold `held` bytes between their reductions.
+    """
+    whole = lru_cache(None)(lambda group: model_of(called.calls, group))
+    modelled = lru_cache(None)(lambda group: model_of(called.calls, group, held))
     flaws: dict[frozenset[int], _Flaw] = {}
     sound: set[frozenset[int]] = set()
     seen: set[frozenset[int]] = set()
@@ -58,19 +68,19 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
     final = False
 
     def cost(group: frozenset[int]) -> GroupCost | None:
-        model = modelled(group)
+        found = [flaw for culprits, flaw in flaws.items() if culprits <= group]
+        model = (whole if any(flaw.whole for flaw in found) else modelled)(group)
         if model is None or (len(group) > 1 and model.redone > redo * model.arithmetic):
             return None
-        if final and group not in sound and _is_unusual(called, group):
+        if final and group not in (seen if held else sound) and _is_unusual(called, group):
             return GroupCost(math.inf, sys.maxsize)  # on the way to a group that stands, no group of its own
-        for culprits, flaw in flaws.items():
-            if culprits <= group:
-                model = replace(
-                    model, untiled=max(model.untiled, flaw.untiled), workspace=max(model.workspace, flaw.workspace)
-                )
-        return GroupCost(model.time, model.workspace, model.in_place)
+        for flaw in found:
+            untiled, workspace = max(model.untiled, flaw.untiled), max(model.workspace, flaw.workspace)
+            model = replace(model, untiled=untiled, workspace=workspace, again=max(model.again, flaw.again))
+        # two kernels that run stages must not compute one value each for themselves
+        return GroupCost(model.time + (model.arithmetic if held else 0), model.workspace, model.in_place)
 
-    for left in reversed(range(ROUNDS)):
+    for left in reversed(range(2 * ROUNDS if held else ROUNDS)):
         final = left == 0
         plan = best_plan(called.values, cost, by_peak=by_peak, others=(by_rules,))
         found = [group_of(called.values, plan.exist, each) for each in sorted(plan.exist)]
@@ -78,7 +88,7 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         if not doubtful:
             break
         seen.update(doubtful)
-        for group, fused in _fused(module, called, plan.exist, doubtful):
+        for group, fused in _fused(module, called, plan.exist, doubtful, held):
             flaw = _flaw(module, called, group, fused, modelled(group))
             if flaw is None:
                 sound.add(group)
@@ -131,11 +141,11 @@ def _culprits(called: CalledKernels, group: frozenset[int]) -> frozenset[int]:
 
 
 def _fused(
-    module: IRModule, called: CalledKernels, exist: frozenset[int], groups: list[frozenset[int]]
+    module: IRModule, called: CalledKernels, exist: frozenset[int], groups: list[frozenset[int]], held: int
 ) -> list[tuple[frozenset[int], _Scheduled]]:
     """Fuse the groups; return each with its kernel."""
     grouped = write_groups(module, called, exist)
-    fused = relax.transform.FuseTIR()(grouped)
+    fused = mark_held(relax.transform.FuseTIR()(grouped), grouped, held)
     calls = {binding.var: binding.value for block in grouped["main"].body.blocks for binding in block.bindings}
     found = []
     for group in groups:
@@ -152,15 +162,16 @@ def _flaw(
     try:
         schedule = _fastest(fused.kernel, fused.constants)
     except REFUSALS:
-        return _Flaw(sys.maxsize, 0)  # TVM cannot lower it
+        return _Flaw(sys.maxsize, 0, 0, True)  # TVM cannot lower it
     workspace = schedule.workspace if schedule.workspace > _MACHINE.register_bytes * schedule.threads else 0
     untiled = 0
     if schedule.speed > Speed.FAST:
         slowed = sum(_iterations(called, each) for each in group if _speed_alone(module, called, each) < schedule.speed)
         untiled = round(slowed * _SLOWER[schedule.speed])
-    if workspace <= model.workspace and untiled <= model.untiled:
+    whole = model.staged and not schedule.staged
+    if workspace <= model.workspace and untiled <= model.untiled and schedule.again <= model.again and not whole:
         return None
-    return _Flaw(workspace, untiled)
+    return _Flaw(workspace, untiled, schedule.again, whole)
 
 
 def _iterations(called: CalledKernels, value: int) -> int:

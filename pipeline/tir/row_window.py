@@ -19,11 +19,11 @@ from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IntImm, PrimFunc, Stmt
 
-from ...program import Follows, Rows
-from ...tir.expressions import loads, uses
-from ...tir.index_grid import RoughGrid, Unknown
-from ...tir.inlining import inlined
-from ...tir.loop_nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple, simplified
+from ..program import Follows, Rows
+from .expressions import loads, uses
+from .index_grid import RoughGrid, Unknown
+from .inlining import inlined
+from .loop_nests import analyzer_of, axis_like, blocks_of, kernel_of, nest_of, resized, simple, simplified
 
 _SPATIAL = 0
 #: largest number of rows: each is analysed by itself
