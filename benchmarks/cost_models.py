@@ -32,7 +32,7 @@ from passfit.search.evaluate.code_estimate import CodeEstimate
 from passfit.support.text_files import json_lines, write_text
 from passfit.targets import Target, get_target
 from passfit.targets.cycles import core_of, kernel_cycles
-from passfit.tir.operation_counts import kernel_work
+from passfit.tir.counts.operation_counts import kernel_work
 
 MODELS = ("mtcnn-rnet", "mtcnn-onet", "wake-alexa", "wake-embedding", "vad", "ocr-cls")
 SEQUENCE = (*TVM_DEFAULT, "share", "order")

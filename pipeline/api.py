@@ -1,7 +1,4 @@
-"""Run one step each: import, profile, learn, optimize, compile, tune. Each writes small, deterministic files.
-
-TVM, which takes a second to import, is imported late: bad input fails first.
-"""
+"""Run one step each, and write small, deterministic files. TVM is imported late, so that bad input fails first."""
 
 from __future__ import annotations
 

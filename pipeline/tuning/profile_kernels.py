@@ -79,7 +79,7 @@ def check_native(target: Target) -> None:
 
 
 def _row(lowered: Lowered, number: int, ns: int, peak: Peak) -> dict[str, Any]:
-    from ..tir.operation_counts import kernel_work
+    from ..tir.counts.operation_counts import kernel_work
 
     step = lowered.program.steps[number]
     work = kernel_work(lowered.kernels[step.kernel], _BY_ELEMENT)

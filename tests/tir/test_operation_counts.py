@@ -10,7 +10,7 @@ from tvm.script import tirx as T
 
 from passfit.targets import Machine
 from passfit.targets.cycles import KernelWork
-from passfit.tir.operation_counts import kernel_work
+from passfit.tir.counts.operation_counts import kernel_work
 
 pytestmark = pytest.mark.tvm
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import tvm_ffi
@@ -22,9 +22,6 @@ from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 
-from ...memory import ALIGNMENT
-from ...memory.liveness import aligned
-from ...program import DTYPE_BYTES
 from ...tir.expressions import replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS
@@ -40,11 +37,12 @@ from ...tir.loop_nests import (
     sequence,
     simplified,
 )
-from ...tir.row_window import row_window, rows_of
+from ...tir.row_window import row_window
 from ..rules.flatten_axes import flatten_axes
 from ..rules.rule import Speed
 from ..weights.repack import Repack
 from .divide_stages import Stage, divide_stages
+from .row_windows import RowWindows, row_windows, value_bytes
 
 _SERIAL = 0
 
@@ -75,86 +73,22 @@ class StageSchedule:
 ScheduleStage = Callable[[PrimFunc, frozenset[int], bool], StageSchedule]
 
 
-@dataclass(frozen=True)
-class _Windows:
-    """Rows of a kernel's values along an axis each; `count` at a time, `extent` together.
-
-    Values not in `axes` are computed whole; of operands in `partly`, each window reads its part.
-    """
-
-    axes: dict[Var, int] = field(default_factory=dict)
-    partly: frozenset[Var] = frozenset()
-    count: int = 1
-    extent: int = 1
-
-
 def run_stages(kernel: PrimFunc, repackable: frozenset[int], held: int, schedule: ScheduleStage) -> Iterator[StagedKernel]:
     """Yield `kernel` in stages that hold at most `held` bytes between them, nothing if it has one stage or cannot."""
     try:
         stages = divide_stages(kernel)
-        windows = _windows(stages, held) if len(stages) > 1 else None
+        windows = row_windows(stages, held) if len(stages) > 1 else None
         if windows is not None:
             yield _Runner(kernel, stages, windows, repackable, schedule).run()
     except (Unknown, *REFUSALS):
         return
 
 
-def _windows(stages: Sequence[Stage], held: int) -> _Windows | None:
-    """Find the rows to compute at a time: all if they may be held, else as many as the best axis allows."""
-    between = [stage.result for stage in stages[:-1]]
-    if sum(map(_nbytes, between)) <= held:
-        return _Windows()
-    found = []
-    for axis in range(len(stages[-1].result.ty.shape)):
-        windows = _rows_along(stages, axis)
-        if windows is None:
-            continue
-        rows = [each for each in between if each in windows.axes]
-        whole = sum(_nbytes(each) for each in between if each not in windows.axes)
-        counts = (n for n in range(windows.extent - 1, 0, -1) if windows.extent % n == 0)
-        fitting = (n for n in counts if whole + sum(_nbytes(each, n, windows.extent) for each in rows) <= held)
-        if rows and (count := next(fitting, None)) is not None:
-            found.append(replace(windows, count=count))
-    return min(found, key=lambda each: each.extent // each.count, default=None)
-
-
-def _rows_along(stages: Sequence[Stage], axis: int) -> _Windows | None:
-    """Follow the rows of the result to all values they are computed from, one row from one; None if they do not."""
-    result = stages[-1].result
-    extent = int(result.ty.shape[axis])
-    axes: dict[Var, int] = {result: axis}
-    whole: set[Var] = set()
-    partly: set[Var] = set()
-    computed = {stage.result for stage in stages}
-    for stage in reversed(stages):
-        if stage.result in whole or stage.result not in axes:
-            whole.update(stage.operands)
-            continue
-        rows = rows_of(stage.kernel, axes[stage.result])
-        if rows is None:
-            return None
-        follows = dict(rows.operands)
-        for number, operand in enumerate(stage.operands):
-            found = follows.get(number)
-            partly.update([operand] if found is not None else [])
-            same = found is not None and found.low == tuple(range(extent)) and found.high == tuple(range(1, extent + 1))
-            if found is not None and same and axes.setdefault(operand, found.axis) == found.axis:
-                continue
-            whole.add(operand)
-    kept = {value: at for value, at in axes.items() if value not in whole and int(value.ty.shape[at]) == extent}
-    return _Windows(kept, frozenset(partly), 1, extent) if all(each in kept or each in whole for each in computed) else None
-
-
-def _nbytes(buffer: Var, count: int = 1, extent: int = 1) -> int:
-    size = math.prod(int(each) for each in buffer.ty.shape) * DTYPE_BYTES[str(buffer.ty.dtype)]
-    return aligned(size // extent * count, ALIGNMENT)
-
-
 class _Runner:
     """Build the kernel; `places` maps the values of the divided kernel to its buffers."""
 
     def __init__(
-        self, kernel: PrimFunc, stages: Sequence[Stage], windows: _Windows, repackable: frozenset[int], schedule: ScheduleStage
+        self, kernel: PrimFunc, stages: Sequence[Stage], windows: RowWindows, repackable: frozenset[int], schedule: ScheduleStage
     ):
         self.kernel, self.stages, self.windows, self.schedule = kernel, stages, windows, schedule
         self.params = {param: number for number, param in enumerate(kernel.params)}
@@ -179,7 +113,7 @@ class _Runner:
         for stage in self.stages:
             if stage.result in self.windows.axes:
                 inside.append(self._rows(stage))
-                again += (windows - 1) * sum(_nbytes(each) for each in stage.operands if each not in self.windows.partly)
+                again += (windows - 1) * sum(value_bytes(each) for each in stage.operands if each not in self.windows.partly)
             else:
                 before.append(self._whole(stage))
         if inside:

@@ -11,7 +11,7 @@ from ...passes.sequence.failures import failure_of
 from ...passes.sequence.sequence import specs_of
 from ...targets import Target
 from ...targets.cycles import core_of, program_cycles
-from ...tir.operation_counts import kernel_work
+from ...tir.counts.operation_counts import kernel_work
 from .code_estimate import CodeEstimate
 from .evaluation import Evaluation
 from .scoring import Arrangement, Scorer, Specs, WorkerTask

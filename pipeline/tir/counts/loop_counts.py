@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tvm.ir import Var
 
-from ..targets import Machine
+from ...targets import Machine
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = range(4)
 #: instructions of the end of an iteration: increment and branch, half of them unrolled away

@@ -20,10 +20,11 @@ from tvm.ir import Expr, PrimType, TensorLoad, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import Add, BufferStore, For, IfThenElse, IntImm, Mul, PrimFunc, SeqStmt, Stmt, Sub
 
-from ..targets import Machine
-from ..targets.cycles import KernelWork, StatementWork
-from .expressions import loads, operations_of, parts
-from .index_grid import Grid, Unknown
+from ...targets import Machine
+from ...targets.cycles import KernelWork, StatementWork
+from ..expressions import loads, operations_of, parts
+from ..index_grid import Grid, Unknown
+from ..memoise import memoise_by_structure
 from .loop_counts import (
     UNROLLED,
     VECTORIZED,
@@ -35,7 +36,6 @@ from .loop_counts import (
     loop_ends,
     vectorized_by_llvm,
 )
-from .memoise import memoise_by_structure
 
 #: iterations over which a condition is evaluated; it is taken to hold beyond
 _CONDITIONS = 1 << 12

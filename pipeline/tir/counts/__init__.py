@@ -1,0 +1,1 @@
+"""Count the instructions of scheduled kernels: `operation_counts.kernel_work`."""
