@@ -7,7 +7,6 @@ dependent stages: all after an upgrade of TVM, one target's after a change of it
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +17,7 @@ from passfit.artifacts.origin import search_inputs, search_settings, verify_reco
 from passfit.params.params import Params, check_targets, declared
 from passfit.scaffold import check_models
 from passfit.stages._common import OUT, run_stage, target_of, write_json
+from passfit.support.digests import folders_digest
 from passfit.targets.catalogue import load_catalogue
 
 #: packages whose versions affect the results of stages
@@ -51,17 +51,8 @@ def write_settings(params: Params, model: str, name: str) -> None:
 def source_digest() -> str:
     """Return the sha256 of passfit's own files: an edited checkout of the same version is another compiler."""
     # keyed by module: stages lie outside of the package's folder in a checkout, inside of it in an installed wheel
-    files = {}
-    for package in (passfit, passfit.stages):
-        for root in map(Path, package.__path__):
-            for file in root.rglob("*"):
-                if file.is_file() and "__pycache__" not in file.parts and not file.name.startswith("."):
-                    files[f"{package.__name__.replace('.', '/')}/{file.relative_to(root).as_posix()}"] = file
-    digest = hashlib.sha256()
-    for name in sorted(files):
-        digest.update(f"{name}\n".encode())
-        digest.update(hashlib.sha256(files[name].read_bytes()).digest())
-    return digest.hexdigest()
+    packages = {package.__name__.replace(".", "/"): Path(package.__path__[0]) for package in (passfit, passfit.stages)}
+    return folders_digest(packages)
 
 
 if __name__ == "__main__":

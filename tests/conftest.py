@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,14 @@ from . import profiles
 from .skips import is_expected
 
 profiles.register()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give a run a result store of its own, which its workers share: a store of the user's could hide a fault."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.TemporaryDirectory(prefix="passfit-store-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["PASSFIT_STORE"] = folder.name
 
 
 def _cost(item: pytest.Item) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 OriginRecord = dict[str, object]
@@ -16,6 +18,26 @@ def digest_of(file: Path) -> str:
         while part := opened.read(1 << 20):
             digest.update(part)
     return digest.hexdigest()
+
+
+def folders_digest(folders: Mapping[str, Path]) -> str:
+    """Return the sha256 of all files below some folders, each under a name of its own; hidden files do not count."""
+    files = {}
+    for name, root in folders.items():
+        for file in root.rglob("*"):
+            if file.is_file() and "__pycache__" not in file.parts and not file.name.startswith("."):
+                files[f"{name}/{file.relative_to(root).as_posix()}"] = file
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(f"{name}\n".encode())
+        digest.update(hashlib.sha256(files[name].read_bytes()).digest())
+    return digest.hexdigest()
+
+
+@cache
+def source_files_digest() -> str:
+    """Return the sha256 of the files of this package."""
+    return folders_digest({"passfit": Path(__file__).parents[1]})
 
 
 def json_values(record: OriginRecord) -> OriginRecord:

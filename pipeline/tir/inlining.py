@@ -65,6 +65,12 @@ def inline_producers(schedule: Schedule, keep_padding_of_reductions: bool = Fals
     for block in intermediate_blocks(schedule, result_names(schedule)):
         if keep_padding_of_reductions and pads_for_reduction(schedule, block):
             continue
+        inline(schedule, block)
+
+
+def inline(schedule: Schedule, block: SBlockRV) -> None:
+    """Inline a block if TVM can. A reduction never is, and TVM takes as long to say so as to inline another block."""
+    if not is_reduction(schedule, block):
         attempt(schedule.compute_inline, block)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 import tvm_ffi
 from tvm.tirx import IntImm, PrimFunc
@@ -13,7 +14,13 @@ def structural_key(kernel: PrimFunc, *others: object) -> str:
 
     TVM's hash alone collides for many kernels that differ in extents or offsets only, so the key adds their integers.
     """
+    parts = (*_parts(kernel), *others)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+@lru_cache(1 << 12)
+def _parts(kernel: PrimFunc) -> tuple[int, list[int]]:
+    """Return TVM's hash and all integers of a kernel, in order."""
     numbers: list[int] = []
     tvm_ffi.structural_walk(kernel, (IntImm, lambda each: numbers.append(each.value)))
-    parts = (tvm_ffi.structural_hash(kernel), numbers, *others)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+    return tvm_ffi.structural_hash(kernel), numbers

@@ -12,9 +12,9 @@ from ..lower.lower import Lowered
 from .partial_sum import sums_over
 
 
-def splits_of(lowered: Lowered) -> dict[str, Splits]:
-    """Find the row windows and partial sums of each kernel of the program."""
-    steps = {step.kernel: step for step in lowered.program.steps}
+def splits_of(lowered: Lowered, among: slice = slice(None)) -> dict[str, Splits]:
+    """Find the row windows and partial sums of each kernel of the program, or of the steps `among` these numbers."""
+    steps = {step.kernel: step for step in lowered.program.steps[among]}
     return {name: _splits(lowered.kernels[name], len(step.writes)) for name, step in steps.items()}
 
 

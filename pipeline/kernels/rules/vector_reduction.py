@@ -25,7 +25,7 @@ from ...targets import Machine
 from ...tir.expressions import is_contiguous, is_costly, loads, replaced, uses
 from ...tir.inlining import (
     REFUSALS,
-    attempt,
+    inline,
     intermediate_blocks,
     is_reduction,
     name_of,
@@ -84,7 +84,7 @@ def _schedule(
     name = None if costly is None else name_of(schedule, costly)
     for block in intermediate_blocks(schedule, result_names(schedule)):
         if name_of(schedule, block) != name:
-            attempt(schedule.compute_inline, block)
+            inline(schedule, block)
     reductions = [block for block in root_blocks(schedule) if is_reduction(schedule, block)]
     partials: dict[str, tuple[SBlockRV, SBlockRV]] = {}
     for total in reductions:

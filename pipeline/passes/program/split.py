@@ -42,10 +42,11 @@ class SplitPass(LoweredPass):
         from ...kernels.rewrite.splittable import splits_of
         from ...kernels.rewrite.stream_region import stream_region
 
-        return stream_region(lowered, self.region(lowered.program, splits_of(lowered)))
+        splits = splits_of(lowered, slice(self.first, self.last + 1))
+        return stream_region(lowered, self.region(lowered.program, splits))
 
     def region(self, program: Program, splits: Mapping[str, Splits]) -> Region:
-        """Select the steps to run as one; `splits` tell how each kernel splits. Raises SequenceError."""
+        """Select the steps to run as one; `splits` tell how each of their kernels splits. Raises SequenceError."""
         raise NotImplementedError
 
     def _region(self, program: Program, splits: Mapping[str, Splits], axis: int, group: int, in_place: int) -> Region:

@@ -48,12 +48,12 @@ class FuseByMapping(FusionPass):
         """Group the calls of each future kernel into a function; `FuseTIR` makes it a kernel."""
         from ..bound_groups import bounded_groups
         from .kernel_calls import read_calls, write_groups
-        from .scheduled_plan import scheduled_plan
+        from .stored_plan import existing_values
 
         called = read_calls(module)
         if called is None:
             return module
-        exist = scheduled_plan(module, called, by_peak=self.objective == "ram", redo=self.redo / 100, held=self.held).exist
+        exist = existing_values(module, called, by_peak=self.objective == "ram", redo=self.redo / 100, held=self.held)
         if exist >= called.bindings.keys():
             return module
         return bounded_groups(write_groups(module, called, exist))

@@ -1,0 +1,100 @@
+"""Keep small results of pure functions between processes, in one file per version of the code.
+
+    <root>/<digest>.jsonl        ["plan 1f3a…", [3, 5, 8], "<check>"]        one line a result
+
+It only saves time: a lost, damaged or missing line is computed again, to the same value. Every line is appended by one
+write, so processes may share the file; a line without a matching check is passed over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .digests import source_files_digest
+
+#: most bytes of a file: nothing is added beyond. And files kept: of the latest versions of the code
+MOST_BYTES, KEPT = 16 << 20, 3
+_PACKAGES = ("apache-tvm", "apache-tvm-ffi")
+
+
+class ResultStore:
+    """Hold JSON values by key; without a path, in this process alone."""
+
+    def __init__(self, path: Path | None):
+        self._path = path
+        self._known: dict[str, Any] = {}
+        self._read = 0
+
+    def get_or_make(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return the value of `key`; `make` computes it if no process has kept it."""
+        if key not in self._known:
+            self._load()
+        if key not in self._known:
+            self._known[key] = make()
+            self._append(key)
+        return self._known[key]
+
+    def _load(self) -> None:
+        """Read the lines appended since the last call."""
+        if self._path is None:
+            return
+        with suppress(OSError), self._path.open("rb") as file:
+            file.seek(self._read)
+            lines, end, _ = file.read().rpartition(b"\n")
+            self._read += len(lines) + len(end)
+            self._known |= dict(filter(None, map(_entry, lines.splitlines())))
+
+    def _append(self, key: str) -> None:
+        if self._path is None:
+            return
+        line = json.dumps([key, self._known[key], _check(key, self._known[key])])
+        with suppress(OSError):
+            if not self._path.exists():
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                _sweep(self._path.parent)
+            with self._path.open("ab", buffering=0) as file:
+                if file.tell() < MOST_BYTES:
+                    file.write(f"\n{line}\n".encode())  # the first end closes a line that a killed process left open
+
+
+@cache
+def shared_store() -> ResultStore:
+    """Return the store in `$PASSFIT_STORE`, else in `~/.cache/passfit/store`; the value `off` keeps nothing on disk."""
+    chosen = os.environ.get("PASSFIT_STORE")
+    if chosen == "off":
+        return ResultStore(None)
+    try:
+        root = Path(chosen) if chosen else Path.home() / ".cache" / "passfit" / "store"
+    except RuntimeError:  # no home
+        return ResultStore(None)
+    versions = ",".join(map(importlib.metadata.version, _PACKAGES))
+    digest = hashlib.sha256(f"{source_files_digest()} {versions}".encode()).hexdigest()
+    return ResultStore(root / f"{digest[:32]}.jsonl")
+
+
+def _entry(line: bytes) -> tuple[str, Any] | None:
+    """Read a line; None for an empty or a damaged one."""
+    try:
+        key, value, check = json.loads(line)
+    except (ValueError, TypeError):
+        return None
+    return (key, value) if isinstance(key, str) and check == _check(key, value) else None
+
+
+def _check(key: str, value: Any) -> str:
+    return hashlib.sha256(json.dumps([key, value]).encode()).hexdigest()[:16]
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the files of older versions, before a new one is made."""
+    files = sorted(folder.glob("*.jsonl"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for file in files[KEPT - 1 :]:
+        file.unlink(missing_ok=True)

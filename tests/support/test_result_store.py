@@ -1,0 +1,89 @@
+"""A store gives back what it was given, to any process, and never anything else."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from passfit.support import result_store
+from passfit.support.result_store import ResultStore, shared_store
+
+
+def never() -> object:
+    raise AssertionError("made again")
+
+
+def test_a_result_is_made_once_for_all_stores_of_a_file(tmp_path: Path) -> None:
+    one, other = ResultStore(tmp_path / "deep" / "a.jsonl"), ResultStore(tmp_path / "deep" / "a.jsonl")
+    assert one.get_or_make("plan 1", lambda: [3, 5]) == [3, 5]
+    assert other.get_or_make("plan 1", never) == [3, 5]
+    assert other.get_or_make("plan 2", lambda: None) is None
+    assert one.get_or_make("plan 2", never) is None
+
+
+def test_damaged_lines_are_made_again_and_the_others_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    for number in range(3):
+        ResultStore(path).get_or_make(f"plan {number}", lambda number=number: [number])
+    kept, changed, cut = filter(None, path.read_text().splitlines())
+    path.write_text(f"{kept}\n{changed.replace('[1]', '[7]')}\n17\n[]\n\xff\n{cut[:-9]}")  # killed while writing the last
+    store = ResultStore(path)
+    assert store.get_or_make("plan 0", never) == [0]
+    assert store.get_or_make("plan 1", lambda: [1]) == [1]
+    assert store.get_or_make("plan 2", lambda: [2]) == [2]
+    assert [ResultStore(path).get_or_make(f"plan {number}", never) for number in range(3)] == [[0], [1], [2]]
+
+
+def test_processes_may_write_at_once(tmp_path: Path) -> None:
+    path, children = tmp_path / "a.jsonl", []
+    for child in range(4):
+        children.append(os.fork())
+        if children[-1] == 0:
+            store = ResultStore(path)
+            for number in range(200):
+                store.get_or_make(f"{child} {number}", lambda child=child, number=number: [child, number] * 20)
+            os._exit(0)
+    for child in children:
+        assert os.waitpid(child, 0)[1] == 0
+    store = ResultStore(path)
+    for child in range(4):
+        for number in range(200):
+            assert store.get_or_make(f"{child} {number}", never) == [child, number] * 20
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    store = ResultStore(tmp_path / "file" / "a.jsonl")
+    assert store.get_or_make("plan", lambda: [1]) == [1]
+    assert store.get_or_make("plan", never) == [1]
+
+
+def test_a_full_file_grows_no_more(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "a.jsonl"
+    monkeypatch.setattr(result_store, "MOST_BYTES", 1000)
+    store = ResultStore(path)
+    for number in range(200):
+        store.get_or_make(str(number), lambda number=number: number)
+    assert 900 < path.stat().st_size < 1100
+    assert ResultStore(path).get_or_make("199", lambda: "again") == "again"
+
+
+def test_files_of_old_versions_go(tmp_path: Path) -> None:
+    for number in range(6):
+        ResultStore(tmp_path / f"{number}.jsonl").get_or_make("plan", lambda: 1)
+        os.utime(tmp_path / f"{number}.jsonl", (number, number))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["3.jsonl", "4.jsonl", "5.jsonl"]
+
+
+def test_the_folder_is_named_by_the_environment(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PASSFIT_STORE", str(tmp_path))
+    shared_store.cache_clear()
+    shared_store().get_or_make("plan", lambda: 1)
+    (file,) = tmp_path.iterdir()
+    assert json.loads(file.read_text())[:2] == ["plan", 1]
+    monkeypatch.setenv("PASSFIT_STORE", "off")
+    shared_store.cache_clear()
+    shared_store().get_or_make("another", lambda: 1)
+    assert "another" not in file.read_text()
+    shared_store.cache_clear()
