@@ -33,7 +33,7 @@ class Transformer(Network):
         return self._weight(title, what, np.asarray(value, kind))
 
     def linear(self, x: str, units: int) -> str:
-        """A fully connected layer with bias on every token."""
+        """Add a fully connected layer with bias on every token."""
         title, shape = self._title("MatMul"), self.shapes[x]
         weights = self._normal(title, (shape[-1], units), self._deviation(x, shape[-1]))
         product = self._node("MatMul", [x, weights], (*shape[:-1], units), 1.0, title)
@@ -130,7 +130,7 @@ class Transformer(Network):
         return self._node("Gather", [x, index], shape[:axis] + shape[axis + 1 :], self._mean_square[x], title, axis=axis)
 
     def finished(self, outputs: dict[str, str]) -> onnx.ModelProto:
-        """The network with results by the names of its outputs."""
+        """Build the network with results by the names of its outputs."""
         for name, result in outputs.items():
             self._nodes.append(helper.make_node("Identity", [result], [name], name=f"/{name}"))
         given = [helper.make_tensor_value_info(name, kind, self.shapes[name]) for name, kind in self._kinds.items()]
@@ -142,7 +142,7 @@ class Transformer(Network):
 
 
 def encoder(layers: int = 4, width: int = 128, tokens: int = 128, heads: int = 4, words: int = 1000) -> onnx.ModelProto:
-    """Every token's features from token ids and a mask; the norms come last and are decomposed, as by opset 11."""
+    """Encode token ids and a mask into features of every token; the norms come last and are decomposed, as by opset 11."""
     net = Transformer("encoder")
     ids = net.input("input_ids", (1, tokens), TensorProto.INT64)
     mask = net.input("attention_mask", (1, tokens))
@@ -160,7 +160,7 @@ def encoder(layers: int = 4, width: int = 128, tokens: int = 128, heads: int = 4
 
 
 def decoder_step(layers: int = 4, width: int = 128, past: int = 127, heads: int = 4, words: int = 1000) -> onnx.ModelProto:
-    """Scores of the next token from the last one's id and the keys and values of all tokens before."""
+    """Score the next token from the last one's id and the cached keys and values."""
     net = Transformer("decoder_step")
     ids = net.input("input_ids", (1, 1), TensorProto.INT64)
     kept = (1, heads, past, width // heads)

@@ -60,7 +60,7 @@ def profile_dir(model: str) -> Path:
 
 
 def read_result(repo: Path, model: str, target: str) -> FootprintReport | None:
-    """The compiled result of `model` on `target`, or None where there is none. Errors: see `parse_result`."""
+    """Return the compiled result of `model` on `target`; None if there is none. Errors: see `parse_result`."""
     place = compile_dir(model, target) / "footprint.json"
     try:
         text = (repo / place).read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def read_result(repo: Path, model: str, target: str) -> FootprintReport | None:
 
 
 def parse_result(text: str, place: str, model: str, target: str) -> FootprintReport:
-    """The content of a footprint.json; `place` is how messages call it.
+    """Return the content of a footprint.json; `place` is how messages call it.
 
     Raises ConfigError when it is not JSON, lacks a field (as one written by an older passfit does), holds one of the
     wrong type, or is about another model or target.

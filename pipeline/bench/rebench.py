@@ -116,7 +116,7 @@ def rebench(
     check: bool = True,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Comparison:
-    """Every graph of `folder`, by name; one that cannot be compared is told with the reason. Raises ModelError where there
+    """Compare the strategies on every graph of `folder`, by name; one that cannot be compared is told with the reason. Raises ModelError where there
     is none."""
     from ..passes.sequence.failures import failure_of
 

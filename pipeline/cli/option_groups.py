@@ -50,7 +50,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Hold what is said of models beside their source."""
+    """Hold the options of a model beside its source."""
 
     shape: ShapeOption = None
     fix: Annotated[list[str] | None, typer.Option("--fix", help="freeze an input to a constant: INPUT=VALUE; repeatable")] = None

@@ -87,7 +87,7 @@ def _declared_at(repo: Path, revision: str) -> tuple[set[str], set[str]]:
 
 
 def _result_at(repo: Path, revision: str, model: str, target: str) -> FootprintReport | None:
-    """Return what git holds at `revision`: the copy made for it, or the result itself in a repo that commits `out/`."""
+    """Return the result git holds at `revision`: the copy made for it, or the result itself in a repo that commits `out/`."""
     for path in (kept_footprint(model, target), compile_dir(model, target) / "footprint.json"):
         # ./ makes the path relative to this folder, which may lie below the top of the git repository
         text = _git(repo, "show", f"{revision}:./{path.as_posix()}")

@@ -59,7 +59,7 @@ def _measured(report: FootprintReport) -> str:
 
 
 def _quantised(report: FootprintReport) -> Iterator[str]:
-    """Yield the dtypes of a quantised model, and its memory beside that of its float twin."""
+    """Yield the dtypes of a quantised model, and memory beside its float twin."""
     found = report.quantised
     if found is None:
         return

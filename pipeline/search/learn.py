@@ -31,7 +31,7 @@ SECONDS = 600.0
 def learn_models(
     models: Iterable[ImportedModel], target: Target, known: tuple[ModelRecord, ...], evaluations: int, progress: Progress
 ) -> tuple[ModelRecord, ...]:
-    """Return the known records and those of `models`, which replace earlier ones; see `learn_model`."""
+    """Add the records of `models` to the known ones, in place of earlier ones; see `learn_model`."""
     for each in models:
         workers = workers_of(each, target, SearchSettings())
         record = learn_model(each, target, workers, evaluations, lambda done: progress("learning", done, evaluations))

@@ -48,7 +48,7 @@ class Machine:
 
     @property
     def register_bytes(self) -> int:
-        """Return the bytes of all registers at hand for a tile, as far as kernels need no workspace for them."""
+        """Return the bytes of registers for a tile that need no workspace."""
         return min(self.lanes * self.registers * _FLOAT, _STACK)
 
     @property

@@ -11,7 +11,7 @@ _TWICE = {"int8": "int16", "uint8": "int16", "int16": "int32"}
 
 
 def quads(total: Expr, weights: tuple[Expr, Expr], values: tuple[Expr, Expr]) -> Call:
-    """Return total + w0 · x0 + w1 · x1 - w2 · x2 - w3 · x3, an int32.
+    """Add four products: total + w0·x0 + w1·x1 - w2·x2 - w3·x3, an int32.
 
     `weights` and `values` are two int16 each, of two int8, the first in the low byte. On some targets an int16 holds
     w0 · x0 - w2 · x2: it is from -32512 to 32640, while a sum of two products would reach 32768.

@@ -60,7 +60,7 @@ def rapl_counters(root: Path | None = None) -> tuple[tuple[Counter, ...], str]:
 def energy_of(
     counters: Sequence[Counter], readings: Sequence[Sequence[int]], runs: int, nanoseconds: int, why_none: str = ""
 ) -> Energy:
-    """Compute the energy of one of `runs` from the readings before and after, in the order of the counters.
+    """Compute the energy of one of `runs` from the counters before and after.
 
     `why_none` is the reason of `rapl_counters` for having none.
     """

@@ -1,4 +1,4 @@
-"""Write `PAIRS`, the sum of two products, as one instruction where a target has it.
+"""Write `PAIRS`, the sum of two products, as one instruction if the target has it.
 
     PAIRS(w0, w1, x) = w0 · (low half of x) + w1 · (high half of x)        w0, w1: int8; halves of x, an int32: int16
 

@@ -1,4 +1,4 @@
-"""Rewrite an LSTM, GRU or RNN of one step into plain operators, which fuse and split like all others.
+"""Rewrite an LSTM, GRU or RNN of one step into plain operators.
 
     x ──MatMul W──► gates ─► cell ──► h, c          Y = h
 

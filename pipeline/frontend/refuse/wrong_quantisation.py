@@ -33,7 +33,7 @@ class _Operand:
 
 
 def refuse_wrong_quantisation(model: onnx.ModelProto) -> None:
-    """Refuse the first scale, zero point, axis or sum that is wrong as far as constants and types tell: raise ModelError."""
+    """Refuse the first wrong scale, zero point, axis or sum, by constants and types: raise ModelError."""
     graph = KnownValues.of(model)
     for node in all_nodes(model.graph):
         if node.domain not in ("", "ai.onnx"):

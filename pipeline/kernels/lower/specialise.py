@@ -89,7 +89,7 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
 
 
 def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var]) -> PrimFunc:
-    """Replace each load of an in-place operand of a streaming region by a load of the result, at the same byte."""
+    """Load an in-place operand of a streaming region from its byte in the result."""
 
     def replaced(load: TensorLoad) -> TensorLoad:
         for read, result in results.items():

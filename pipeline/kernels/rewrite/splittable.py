@@ -13,7 +13,7 @@ from .partial_sum import sums_over
 
 
 def splits_of(lowered: Lowered, among: slice = slice(None)) -> dict[str, Splits]:
-    """Find the row windows and partial sums of each kernel of the program, or of the steps `among` these numbers."""
+    """Find the row windows and partial sums of all kernels, or of the steps `among`."""
     steps = {step.kernel: step for step in lowered.program.steps[among]}
     return {name: _splits(lowered.kernels[name], len(step.writes)) for name, step in steps.items()}
 

@@ -257,7 +257,7 @@ def _without_padding(store: BufferStore) -> tuple[BufferStore, list[Expr]]:
 
 
 def _inside(factor: Expr) -> Expr:
-    """Return a factor where it is no padding."""
+    """Return a factor without its padding."""
     if isinstance(factor, tirx.Cast):
         return tirx.Cast(factor.ty.dtype, _inside(factor.value))
     return factor.args[1] if is_choice(factor) else factor

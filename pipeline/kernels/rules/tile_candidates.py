@@ -171,7 +171,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
 
 
 def _conditions(operand: Expr) -> list[Expr]:
-    """Return the conditions of a factor that is 0 where they do not hold."""
+    """Return the conditions without which a factor is 0."""
     factor = unconverted(operand)
     return conjuncts(factor.args[0]) if is_choice(factor) else []
 
@@ -189,7 +189,7 @@ def _is_partial(operand: Expr, lane: Var, reduced: Reduced) -> bool:
 
 
 def _is_far(operand: Expr, lane: Var) -> bool:
-    """Tell whether steps through a contiguous weight leave a page, so that each meets the same lines of a cache."""
+    """Tell whether each step through a contiguous weight leaves a page."""
     if not isinstance(operand, TensorLoad) or not lane.same_as(operand.indices[-1]) or len(operand.indices) < 2:
         return False
     return int(operand.source.ty.shape[-1]) * 4 >= _PAGE
@@ -227,7 +227,7 @@ def _packed_width(operand: Expr, lane: Var) -> int | None:
 
 
 def _repacked_load(operand: Expr, lane: Var, repackable: tuple[Var, ...]) -> tuple[TensorLoad, int] | None:
-    """Return the load of a repackable weight in `operand`, and the position of `lane` among its indices, or None."""
+    """Return the repackable weight in `operand`, and the index `lane` is; else None."""
     load = _moved_by(operand, lane)
     if load is None or not any(load.source.same_as(each) for each in repackable):
         return None

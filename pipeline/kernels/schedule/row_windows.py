@@ -1,4 +1,4 @@
-"""Find the rows of a fused kernel's values to compute at a time, within a limit of bytes held between its stages."""
+"""Find the rows that stages of a fused kernel compute at a time, within bytes."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ ScheduleStage = Callable[[PrimFunc, frozenset[int], bool], StageSchedule]
 
 
 def run_stages(kernel: PrimFunc, repackable: frozenset[int], held: int, schedule: ScheduleStage) -> Iterator[StagedKernel]:
-    """Yield `kernel` in stages that hold at most `held` bytes between them, nothing if it has one stage or cannot."""
+    """Yield `kernel` in several stages with at most `held` bytes between them, if possible."""
     try:
         stages = divide_stages(kernel)
         windows = row_windows(stages, held) if len(stages) > 1 else None
@@ -224,14 +224,14 @@ def _flat(buffer: Var, indices: Sequence[Expr]) -> Expr:
 
 
 def _row_of_repacked(repack: Repack, axis: int) -> tuple[int, int]:
-    """Return the dimension of a repacked weight that `axis` became, and the rows that one step of it holds."""
+    """Return the dimension `axis` became in a repacked weight, and rows per step."""
     if axis == repack.dimension:
         return 0, repack.width
     return (axis + 1 if axis < repack.dimension else axis), 1
 
 
 def _with_unit_axes(kernel: PrimFunc) -> PrimFunc:
-    """Index elements by axes of one value too, where a window has a constant: rules match padding by its axes."""
+    """Index elements by axes of extent 1 too, in place of a window's constants: rules match padding by its axes."""
     nests, blocks = nests_in(kernel), blocks_of(kernel)
     for number, block in enumerate(blocks):
         store, axes = block.body, list(block.iter_vars)

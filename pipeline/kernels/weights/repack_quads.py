@@ -1,4 +1,4 @@
-"""Repack integer weights for sums of four products, with what their zero points add up to.
+"""Repack integer weights for sums of four products, with the sums of zero points.
 
     weight[f, …, c, …] ─► per `width` filters: … quads of c: eight filters: two int8 of each, then the two others
                           and the starts of their sums, int32

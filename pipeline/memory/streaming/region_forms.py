@@ -57,7 +57,7 @@ class KnownForms:
         return known[1]
 
     def keep(self, form: int, found: RegionBytes | None, in_place: bool) -> None:
-        """Keep what was measured; `in_place` says whether that includes results in place of operands."""
+        """Keep a measurement; `in_place` says whether that includes results in place of operands."""
         self.rings[form] = None if found is None else found.rings
         if in_place:
             self.in_place[form] = None if found is None else found.in_place
@@ -107,7 +107,7 @@ class RegionForms:
         return self._known.number((form, inside))
 
     def _alone(self, number: int, step: Step) -> int:
-        """Number what a step is by itself: its splits, tensors, and which of them nobody needs after it."""
+        """Number the kind of a step: its splits, tensors, and which of them nobody needs after it."""
         tensors, buffers = self._program.tensors, self._program.buffers
         places: dict[tuple[str, int], int] = {}
         accesses: list[tuple[object, ...]] = []

@@ -1,4 +1,4 @@
-"""Estimate the memory of a quantised model beside its float twin, both by TVM's default sequence in passfit's plan."""
+"""Estimate the memory of a quantised model and its float twin, by TVM's default sequence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count the executions of an access or a sum among the loops around it, hoisted and vectorized as LLVM does.
+"""Count the executions of accesses and sums in loops, hoisted and vectorized as by LLVM.
 
 Strides are elements per iteration of each loop, outermost first; None where an access moves by no constant.
 `vectors` holds each loop's extent, in vectors for the vectorized one.

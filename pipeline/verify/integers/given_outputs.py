@@ -44,7 +44,7 @@ _MOVES = ("Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Un
 
 @dataclass(frozen=True)
 class GivenOutputs:
-    """Rows of the outputs of a model as given, by case and name, each of shape (rows, last axis).
+    """Hold rows of a given model's outputs, by case and name: (rows, last axis).
 
     `inputs` are those of each case, `units` the value of one unit of an output: 1 for integers, the scale of a
     dequantised float; None for other floats.

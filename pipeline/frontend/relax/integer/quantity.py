@@ -73,7 +73,7 @@ def _narrowed(value: np.ndarray) -> np.ndarray:
 
 
 def shaped(builder: relax.BlockBuilder, value: relax.Expr, shape: Sequence[int]) -> relax.Expr:
-    """Reshape `value` to what broadcasts to `shape`. Raises ValueError if its numbers do not fit."""
+    """Reshape `value` so that it broadcasts to `shape`. Raises ValueError if its numbers do not fit."""
     value = builder.normalize(value)
     wanted = _fitting(extents(value), shape)
     return value if extents(value) == wanted else builder.emit(relax.op.reshape(value, wanted))

@@ -1,4 +1,4 @@
-"""Walk transposed operands in blocks, so that each line of a cache is used up while it is there.
+"""Walk transposed operands in blocks that use up each line of a cache.
 
     for i, j: y[i, j] = x[j, i]                                        512 lines of x for each line of y
 
@@ -51,7 +51,7 @@ def block_transposes(kernel: PrimFunc) -> PrimFunc | None:
 
 
 def _transposed(block: SBlock) -> tuple[int, int] | None:
-    """Find the axis an operand runs along in memory, and that of the result.
+    """Find the axes along which an operand and the result run in memory.
 
     None if they are one, or the nearest cache holds the lines of the operand that meet a line of the result.
     """

@@ -1,4 +1,4 @@
-"""Let the last vector of a reduction overlap the one before it, so that its extent need not divide by the lanes.
+"""Overlap the last two vectors of a reduction whose extent the lanes do not divide.
 
     m = max x[k], k in 0…197                       197 = 12 · 16 + 5: no vector of 16 lanes divides it
 

@@ -1,4 +1,4 @@
-"""Let the last vector of an axis overlap the one before it, so that extents need not divide by the lanes.
+"""Overlap the last two vectors of an axis whose extent the lanes do not divide.
 
     for n in 0…197: y[n] = Σ a[k] · b[k, n]         197 = 24 · 8 + 5: no vector of 8 lanes divides it
 

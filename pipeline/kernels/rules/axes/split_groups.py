@@ -1,4 +1,4 @@
-"""Give groups of filters, and phases of a transposed convolution, an axis of their own, so that they form tiles.
+"""Give groups of filters, and phases of a transposed convolution, an axis for tiles.
 
     y[f] += x[f / 8 · 4 + c] · w[f, c]                 f moves both operands: nothing stays in registers
 
@@ -105,7 +105,7 @@ def split_groups(kernel: PrimFunc, lanes: int = 1) -> Grouped | None:
 
 
 def _grouped_axis(block: SBlock, lanes: int) -> tuple[Var, int, int, int] | None:
-    """Find the buffer and dimension a reduction writes by group, the filters of a group, more than one, and the offset.
+    """Find a dimension written by group: its buffer and number, filters of a group, offset.
 
     Only the last dimension may be split unevenly.
     """

@@ -57,7 +57,7 @@ def of_vectors(condition: Expr, lanes: Mapping[Var, int]) -> Expr:
 
 
 def _is_aligned(pair: FloorDiv | LT, lane: Var, extent: int) -> bool:
-    """Tell whether the result of a division or a comparison is that of lane 0 for all lanes."""
+    """Tell whether all lanes of a division or comparison equal lane 0."""
     step = sym.detect_linear_equation(pair.a, [lane])
     if not step or not isinstance(step[0], IntImm) or int(step[0]) != 1:
         return False

@@ -102,7 +102,7 @@ class IntegerSum:
         return found[0]
 
     def _places(self) -> tuple[Var, int]:
-        """Find the axis of places, one of extent 1 if there is none, and the dimension of the data it moves along."""
+        """Find the axis of places, maybe of extent 1, and its dimension of the data."""
         for dimension, index in reversed(list(enumerate(self.indices))):
             for var, extent in self.axes.items():
                 if var in self.summed or extent == 1 or not uses(index, var) or uses(self.weight, var):
@@ -133,7 +133,7 @@ class IntegerSum:
         return tap, stride, step
 
     def _check_epilogue(self) -> None:
-        """Map the axes of the epilogue to those of the sum, in `epilogue`."""
+        """Map the axes of the epilogue to axes of the sum, in `epilogue`."""
         written = simple(self.total, self.total.body.indices)
         self.epilogue: dict[Var, Expr] = {}
         if self.last is None:

@@ -46,7 +46,7 @@ class QuadForm(IntegerSum):
         self.steps = CHUNK // 4 if self.dense else 1
 
     def _read_data(self) -> None:
-        """Read the data's load `raw`, its zero point `zero` in int8, and the `border` of its padding, a choice."""
+        """Read the data's load `raw`, zero point `zero` (int8), and padding's `border`."""
         value, self.border = self.value, None
         padding = self.padding
         if padding is not None and self.data.source.same_as(padding.body.buffer):

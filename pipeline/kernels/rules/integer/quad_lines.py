@@ -1,4 +1,4 @@
-"""Fill the line buffer of a band of places with couples of channels, as bytes in memory or as padding: see quad_products.py."""
+"""Fill the line buffer of a band of places with couples of channels: see quad_products.py."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ class _Quads(QuadLines):
     def _loaded(
         self, outer: dict[Var, Expr], loops: dict[Var, Var], number: Expr, start: Expr, offset: Expr, tap: int, rows: int
     ) -> list[Stmt]:
-        """Read the values of a tile for one step of its sums, or four where channels are neighbours."""
+        """Read the values of a tile for one step of its sums, or four."""
         parts: list[Stmt] = []
         for half in (0, 1):
             if self.dense:

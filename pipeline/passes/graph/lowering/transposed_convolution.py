@@ -43,7 +43,7 @@ class _Axis:
         return tirx.floormod(at + self.before, self.stride) + step * self.stride
 
     def inside(self, at: Expr, step: Expr) -> list[Expr]:
-        """Return the conditions for the input to exist, if there are any, also for results up to a whole stride."""
+        """Return the conditions for the input to exist, for results up to a whole stride."""
         place, found = self.place(at, step), []
         whole = self.result + -self.result % self.stride
         if self.before // self.stride < (self.steps - 1) * self.dilation:

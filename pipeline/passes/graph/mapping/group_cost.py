@@ -75,7 +75,7 @@ def _between(calls: KernelCalls, group: frozenset[int], held: int) -> int | None
 
 
 def _rows_along(calls: KernelCalls, group: frozenset[int], axis: int) -> frozenset[int]:
-    """Return the values of a group of which a row of the result, along its `axis`, needs one row alone."""
+    """Return the values of which a row of the result, along `axis`, needs one row."""
     axes = {max(group): axis}
     whole: set[int] = set()
     for value in sorted(group, reverse=True):

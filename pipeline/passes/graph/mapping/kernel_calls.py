@@ -1,4 +1,4 @@
-"""Read the kernel calls of a Relax function as values of a fusion plan, and write them back in groups."""
+"""Read kernel calls as values of a fusion plan, and write them back in groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plan the fusion of a module, and correct the model of groups by their schedules until the plan stands.
+"""Plan the fusion of a module; correct the model by schedules until it stands.
 
     plan ─► groups with an unusual product ─► fused and scheduled ─► slower or larger than modelled? ─► plan again
 """
@@ -55,7 +55,7 @@ class _Scheduled:
 
 
 def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, redo: float, held: int = 0) -> Plan:
-    """Find the plan of least peak, or of least time, in which a group does at most `redo` of its arithmetic again.
+    """Find the plan of least peak or time, with at most `redo` of arithmetic again.
 
     Groups may hold `held` bytes between their reductions.
     """

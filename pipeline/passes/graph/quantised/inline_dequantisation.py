@@ -100,7 +100,7 @@ def _elements(buffer: Var) -> int:
 
 
 def _simplified(kernel: PrimFunc, reader: PrimFunc) -> PrimFunc:
-    """Inline what a fused kernel computes first; keep the reader's pattern if results may be fused into it.
+    """Inline the first blocks of a fused kernel; keep the reader's pattern if results may be fused into it.
 
     FuseOps finds that pattern only where operands are read as they are.
     """
@@ -112,7 +112,7 @@ def _simplified(kernel: PrimFunc, reader: PrimFunc) -> PrimFunc:
 
 @relax.expr_functor.mutator
 class _Inliner(relax.PyExprMutator):
-    """Replace calls of readers by calls of functions of them and what they read."""
+    """Replace calls of readers by functions of them and their operands."""
 
     def __init__(self, module: IRModule, repeated: Mapping[Var, relax.VarBinding]):
         super().__init__(module)

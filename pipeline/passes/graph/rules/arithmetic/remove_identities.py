@@ -48,7 +48,7 @@ _TRANSPOSE = "relax.permute_dims"
 
 
 class RemoveIdentities(Rule):
-    """Replace a call by its operand where both are equal."""
+    """Replace a call by its operand if both are equal."""
 
     name = "remove-identities"
     summary = "drop operators that return their operand: x + 0, x · 1, casts, reshapes and slices to the same"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PartialConvolutions(Rule):
-    """Cut convolutions by the parts of what they read; `sums=0` only those whose groups keep the parts apart."""
+    """Cut convolutions by the parts of their operand; `sums=0` only those whose groups keep the parts apart."""
 
     name = "partial-convolutions"
     summary = "compute a convolution over concatenated channels as the sum, or concatenation, of partial ones"
