@@ -124,6 +124,6 @@ def test_a_small_network_is_compiled_timed_and_tabled(main_tables, save_tiny_cnn
 
     model = Model("tiny", str(save_tiny_cnn(tmp_path / "tiny.onnx")))
     row = json.loads(json.dumps(main_tables.measure(model, 600)))
-    assert "failed" not in row and set(row["latency"]) == {"shipped", "imported", "passfit"}
+    assert "failed" not in row and set(row["latency"]) - {"wide"} == {"shipped", "imported", "passfit"}
     for table in main_tables.TABLES.values():
         assert "| tiny | failed" not in table({model: row}, [])

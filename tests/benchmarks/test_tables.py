@@ -54,10 +54,18 @@ def test_latency_is_beside_the_faster_session_of_onnx_runtime(rows):
     from tables import latency
 
     text = latency(rows, [])
-    assert cells(text, "a ")[1:] == ["2.000", "1.000", "0.50", "2.00"]
+    assert cells(text, "a ")[1:] == ["2.000", "1.000", "0.50", "–", "–", "2.00"]
     assert cells(text, "b ")[3] == "2.00"
     assert cells(text, "**geometric mean, all** (2)")[3] == "**1.00**"
     assert "| d | failed: the library \\| crashed |" in text
+
+
+def test_latency_of_the_widest_vectors_is_beside_the_targets(rows):
+    from tables import latency
+
+    model = next(iter(rows))
+    rows[model]["latency"]["wide"] = [0.75, 0.5]
+    assert cells(latency(rows, []), "a ")[3:6] == ["0.50", "0.500", "0.25"]
 
 
 def test_compile_time(rows):
