@@ -225,3 +225,27 @@ def test_other_dtypes_and_ranks_keep_their_results(spec: str, graph: tuple[tuple
     together, _ = schedule_program(lowered([shape], body, ("legalize", spec)))
     (found,) = run(together, inputs)
     np.testing.assert_allclose(found, expected, rtol=2e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_rows_of_a_product_are_not_computed_with_all_between_them(spec: str):
+    """Count the arithmetic of a spectrum: real and imaginary rows lie 33 apart, and a loop over both spans all between."""
+    from tvm import relax
+
+    from passfit.kernels.lower.schedule_program import schedule_program
+    from passfit.targets import Machine
+    from passfit.tir.counts.operation_counts import kernel_work
+
+    from ..kernels.programs import lowered, weight
+
+    op, emit = relax.op, lambda value: relax.BlockBuilder.current().emit(value)
+
+    def power(x):
+        y = emit(op.nn.conv1d(x, weight(66, 1, 16), strides=4))
+        squares = [op.multiply(each, each) for first in (0, 33) for each in [emit(op.strided_slice(y, [1], [first], [first + 33]))]]
+        return op.sqrt(op.add(*squares))
+
+    program, _ = schedule_program(lowered([(1, 1, 64)], power, ("legalize", spec)))
+    kernels = [program.kernels[step.kernel] for step in program.program.steps]
+    done = sum(each.arithmetic for kernel in kernels for each in kernel_work(kernel, Machine(lanes=1)).statements)
+    assert done < 4 * 13 * 66 * 16

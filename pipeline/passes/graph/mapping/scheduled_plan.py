@@ -19,6 +19,7 @@ from ....kernels.schedule.candidates import Schedule, schedules
 from ....kernels.schedule.divide_stages import mark_held
 from ....program.mapping import MappingType
 from ....targets import Machine
+from ....tir.counts.operation_counts import kernel_work
 from ....tir.inlining import REFUSALS
 from ..fuse_operators import FuseOperators
 from ..fusion_barriers import groups, is_kernel_call
@@ -29,6 +30,10 @@ from .kernel_calls import CalledKernels, write_groups
 #: plans at most; in the last one, no group is taken that was not scheduled, or was worse than modelled
 ROUNDS = 6
 _MACHINE = Machine()
+#: machine on which an operation on one element is an instruction
+_BY_ELEMENT = Machine(lanes=1)
+#: ratio to the modelled arithmetic from which that of a schedule counts; up to 2.1 for layer norms, which count otherwise
+_UNMODELLED = 4
 #: share of `UNTILED` an iteration takes longer than by its own rule
 _SLOWER = {Speed.LANES: 1 / 24, Speed.LOOPS: 1.0}
 
@@ -37,11 +42,13 @@ _SLOWER = {Speed.LANES: 1 / 24, Speed.LOOPS: 1.0}
 class _Flaw:
     """Needs of a scheduled group beyond the model's, which every group of the same culprits shares.
 
-    A `whole` one does not run in stages.
+    A `whole` one does not run in stages. `redone` counts arithmetic beyond the model's: a loop may compute all between
+    two rows to get both.
     """
 
     workspace: int
     untiled: int
+    redone: int = 0
     again: int = 0
     whole: bool = False
 
@@ -70,13 +77,14 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
     def cost(group: frozenset[int]) -> GroupCost | None:
         found = [flaw for culprits, flaw in flaws.items() if culprits <= group]
         model = (whole if any(flaw.whole for flaw in found) else modelled)(group)
-        if model is None or (len(group) > 1 and model.redone > redo * model.arithmetic):
+        redone = 0 if model is None else max([model.redone, *(flaw.redone for flaw in found)])
+        if model is None or (len(group) > 1 and redone > redo * model.arithmetic):
             return None
         if final and group not in (seen if held else sound) and _is_unusual(called, group):
             return GroupCost(math.inf, sys.maxsize)  # on the way to a group that stands, no group of its own
         for flaw in found:
             untiled, workspace = max(model.untiled, flaw.untiled), max(model.workspace, flaw.workspace)
-            model = replace(model, untiled=untiled, workspace=workspace, again=max(model.again, flaw.again))
+            model = replace(model, untiled=untiled, workspace=workspace, again=max(model.again, flaw.again), redone=redone)
         # two kernels that run stages must not compute one value each for themselves
         return GroupCost(model.time + (model.arithmetic if held else 0), model.workspace, model.in_place)
 
@@ -162,16 +170,19 @@ def _flaw(
     try:
         schedule = _fastest(fused.kernel, fused.constants)
     except REFUSALS:
-        return _Flaw(sys.maxsize, 0, 0, True)  # TVM cannot lower it
+        return _Flaw(sys.maxsize, 0, whole=True)  # TVM cannot lower it
     workspace = schedule.workspace if schedule.workspace > _MACHINE.register_bytes * schedule.threads else 0
     untiled = 0
     if schedule.speed > Speed.FAST:
         slowed = sum(_iterations(called, each) for each in group if _speed_alone(module, called, each) < schedule.speed)
         untiled = round(slowed * _SLOWER[schedule.speed])
     whole = model.staged and not schedule.staged
-    if workspace <= model.workspace and untiled <= model.untiled and schedule.again <= model.again and not whole:
+    done = round(sum(each.arithmetic for each in kernel_work(schedule.kernel, _BY_ELEMENT).statements))
+    redone = done - model.arithmetic if done > _UNMODELLED * (model.arithmetic + model.redone) else 0
+    modelled = workspace <= model.workspace and untiled <= model.untiled and schedule.again <= model.again
+    if modelled and not redone and not whole:
         return None
-    return _Flaw(workspace, untiled, schedule.again, whole)
+    return _Flaw(workspace, untiled, redone, schedule.again, whole)
 
 
 def _iterations(called: CalledKernels, value: int) -> int:
