@@ -177,7 +177,8 @@ def _flaw(
         slowed = sum(_iterations(called, each) for each in group if _speed_alone(module, called, each) < schedule.speed)
         untiled = round(slowed * _SLOWER[schedule.speed])
     whole = model.staged and not schedule.staged
-    done = round(sum(each.arithmetic for each in kernel_work(schedule.kernel, _BY_ELEMENT).statements))
+    # of sums alone: LLVM hoists other values out of the loops that they do not depend on, as the gate of a plane
+    done = round(sum(each.arithmetic for each in kernel_work(schedule.kernel, _BY_ELEMENT).statements if each.steps > 1))
     redone = done - model.arithmetic if done > _UNMODELLED * (model.arithmetic + model.redone) else 0
     modelled = workspace <= model.workspace and untiled <= model.untiled and schedule.again <= model.again
     if modelled and not redone and not whole:
