@@ -249,3 +249,25 @@ def test_rows_of_a_product_are_not_computed_with_all_between_them(spec: str):
     kernels = [program.kernels[step.kernel] for step in program.program.steps]
     done = sum(each.arithmetic for kernel in kernels for each in kernel_work(kernel, Machine(lanes=1)).statements)
     assert done < 4 * 13 * 66 * 16
+
+
+def test_a_product_keeps_its_tiles_before_a_reduction_over_its_plane():
+    """Fuse no convolution with the maximum over its plane: its loops took 80 times as long to save 1 MiB."""
+    from tvm import relax
+
+    from passfit.kernels.lower.schedule_program import schedule_program
+    from passfit.kernels.rules.rule import Speed
+    from passfit.kernels.schedule.candidates import schedules
+    from passfit.targets import Machine
+
+    from ..kernels.programs import lowered, weight
+
+    def body(x):
+        op, emit = relax.op, lambda value: relax.BlockBuilder.current().emit(value)
+        y = emit(op.nn.conv2d(x, weight(64, 32, 5, 1)))
+        return op.max(emit(op.multiply(y, op.tanh(y))), [2, 3])
+
+    graph = lowered([(1, 32, 132, 1)], body, ("legalize", "fuse-by-mapping"))
+    products = [kernel for name, kernel in graph.kernels.items() if "conv2d" in name]
+    assert all(next(iter(schedules(kernel, frozenset({1}), Machine()).candidates())).speed is Speed.FAST for kernel in products)
+    schedule_program(graph)

@@ -24,7 +24,7 @@ from ....tir.inlining import REFUSALS
 from ..fuse_operators import FuseOperators
 from ..fusion_barriers import groups, is_kernel_call
 from .fusion_plan import GroupCost, Plan, best_plan, group_of
-from .group_cost import GroupModel, model_of
+from .group_cost import OPERATION, UNTILED, GroupModel, model_of
 from .kernel_calls import CalledKernels, write_groups
 
 #: plans at most; in the last one, no group is taken that was not scheduled, or was worse than modelled
@@ -72,6 +72,8 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
     sound: set[frozenset[int]] = set()
     seen: set[frozenset[int]] = set()
     by_rules = existing_by_rules(module, called)
+    alone = (modelled(frozenset([each])) for each in range(len(called.values.reads)) if called.calls.kernels[each])
+    arithmetic = sum(each.arithmetic for each in alone if each is not None)
     final = False
 
     def cost(group: frozenset[int]) -> GroupCost | None:
@@ -85,6 +87,8 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         for flaw in found:
             untiled, workspace = max(model.untiled, flaw.untiled), max(model.workspace, flaw.workspace)
             model = replace(model, untiled=untiled, workspace=workspace, again=max(model.again, flaw.again), redone=redone)
+        if len(group) > 1 and UNTILED * model.untiled > OPERATION * arithmetic:
+            return None  # its slow loops take longer than all kernels together: no memory is worth that
         # two kernels that run stages must not compute one value each for themselves
         return GroupCost(model.time + (model.arithmetic if held else 0), model.workspace, model.in_place)
 
