@@ -186,5 +186,17 @@ class BatchNormalization(OpRun):
         return ((x - mean.reshape(per_channel)) * factor.reshape(per_channel) + bias.reshape(per_channel),)
 
 
+class GatherElements(OpRun):
+    """Elements at indices along an axis; ONNX's evaluator takes no negative axis."""
+
+    op_domain = ""
+
+    def _run(self, data, indices, axis=None):
+        axis = (axis or 0) % data.ndim
+        within = tuple(slice(None) if each == axis else slice(extent) for each, extent in enumerate(indices.shape))
+        wrapped = np.where(indices < 0, indices + data.shape[axis], indices)
+        return (np.take_along_axis(data[within], wrapped, axis),)
+
+
 #: replacements for the evaluator's own operators
-OPERATORS = (Conv, ConvTranspose, MaxPool, AveragePool, BatchNormalization)
+OPERATORS = (Conv, ConvTranspose, MaxPool, AveragePool, BatchNormalization, GatherElements)

@@ -66,13 +66,19 @@ class DoubleReference:
                     raise NoDouble(f"{node.op_type}: {_reason(error)}") from error
                 for name, value in zip(node.output, made):
                     if isinstance(value, np.ndarray) and _narrow(value.dtype):
-                        raise NoDouble(f"{node.op_type} is evaluated in {value.dtype}")
+                        if any(_is_float(results[each]) for each in node.input):
+                            raise NoDouble(f"{node.op_type} is evaluated in {value.dtype}")
+                        value = _wide(value)  # made of integers, as the zeros of ConstantOfShape
                     results[name] = value.astype(self._narrow[name]).astype(np.float64) if name in self._narrow else value
                 for name in node.input:
                     readers[name] -= 1
                     if name and not readers[name] and name not in outputs:
                         results[name] = None
         return {name: np.asarray(results[name]) for name in evaluator.output_names}
+
+
+def _is_float(value: np.ndarray | None) -> bool:
+    return isinstance(value, np.ndarray) and (value.dtype.kind == "f" or value.dtype == ml_dtypes.bfloat16)
 
 
 def _narrow(dtype: np.dtype) -> bool:

@@ -101,6 +101,25 @@ def test_casts_and_constants_are_doubles_and_integers_stay():
     assert DoubleReference(index)({"x": x})["y"].dtype == np.int64
 
 
+@pytest.mark.parametrize("axis, picked", [(-1, (2, 3)), (0, (4, 3)), (1, (1, 2))])
+def test_elements_are_gathered_as_by_onnx_runtime(axis, picked):
+    indices = np.random.default_rng(1).integers(-2, 2, picked)
+    nodes = [
+        helper.make_node("Constant", [], ["indices"], value=numpy_helper.from_array(indices)),
+        helper.make_node("GatherElements", ["x", "indices"], ["y"], axis=axis),
+    ]
+    agrees(model_of_one(nodes, (2, 3)), (2, 3))
+
+
+def test_zeros_made_of_integers_are_doubles():
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+        helper.make_node("Add", ["x", "zeros"], ["y"]),
+    ]
+    agrees(model_of_one(nodes, (2, 3)), (2, 3))
+
+
 def test_a_rounded_evaluation_is_within_rounding_of_the_plain_one():
     nodes = [helper.make_node("Exp", ["x"], ["e"]), helper.make_node("Sqrt", ["e"], ["y"])]
     model, x = model_of_one(nodes, (1, 64)), np.random.default_rng(0).normal(0, 1, (1, 64)).astype(np.float32)
