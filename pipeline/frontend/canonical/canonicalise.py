@@ -36,6 +36,7 @@ from .control_flow.if_branches import select_branches
 from .control_flow.unroll_loops import has_loops, unroll_loops
 from .empty_tensors import without_empty_tensors
 from .fold_constants import fold, sort_nodes
+from .fourier import state_sides
 from .opset import expand_functions, lower_opset, raise_opset
 from .read_onnx import read_model
 from .recurrent import canonical_recurrent
@@ -73,6 +74,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_wrong_quantisation(model)  # inference would say less
     refuse_large_tensors(model)  # as declared: inference multiplies sizes
     refuse_long_ranges(model)
+    state_sides(model)
     model = infer_shapes(model)
     refuse_large_tensors(model)
     model = raise_opset(_without_subgraphs(fold(model)))

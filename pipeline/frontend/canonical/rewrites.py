@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .fourier import discrete_fourier, short_time_fourier
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .shapes import static_shape, value_types
 
@@ -25,6 +26,7 @@ class Context:
 
     types: dict[str, onnx.TypeProto]
     constants: dict[str, onnx.TensorProto]
+    opset: int
 
     def constant(self, name: str) -> np.ndarray | None:
         """Return the value of an initializer, else None."""
@@ -45,7 +47,8 @@ class Context:
 
 def context_of(model: onnx.ModelProto) -> Context:
     """Return the types and constants of a model with inferred shapes."""
-    return Context(value_types(model.graph), {tensor.name: tensor for tensor in model.graph.initializer})
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    return Context(value_types(model.graph), constants, model.opset_import[0].version)
 
 
 Rule = Callable[["onnx.NodeProto", dict[str, Any], Context, NodeBuilder], None]
@@ -242,6 +245,7 @@ def _reduce_truth(node: onnx.NodeProto, attributes: dict[str, Any], context: Con
 
 _RULES: dict[str, Rule] = {
     "ConvTranspose": _conv_transpose,
+    "DFT": discrete_fourier,
     "IsInf": _isinf,
     "LpNormalization": _lp_normalization,
     "Mean": _mean,
@@ -250,6 +254,7 @@ _RULES: dict[str, Rule] = {
     "ReduceMax": _reduce_truth,
     "ReduceMin": _reduce_truth,
     "Resize": _resize,
+    "STFT": short_time_fourier,
     "Softplus": _softplus,
     "Sum": _sum,
 }

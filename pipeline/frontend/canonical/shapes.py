@@ -20,24 +20,33 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Declared result shapes are forgotten. Raises ModelError with ONNX's own words if a node contradicts its inputs.
     """
-    from onnx import shape_inference
-
     fresh = _without_values(model)
     del fresh.graph.value_info[:]
     given = {value.name for value in fresh.graph.input}
     for value in fresh.graph.output:
         if value.name not in given and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
-    try:
-        found = shape_inference.infer_shapes(fresh, check_type=True, strict_mode=True, data_prop=True)
-    except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
-        said = " ".join(str(error).replace("[ShapeInferenceError]", "").split())
-        raise ModelError(f"The shapes of the model do not agree: {said}.", "Check the shapes given.") from error
+    found = _inferred(fresh)
     types = {value.name: value.type for value in found.graph.output if value.type.tensor_type.HasField("shape")}
     for value in found.graph.output:  # of two outputs of one name, ONNX types one
         if value.name in types:
             value.type.CopyFrom(types[value.name])
     return _typed(model, found)
+
+
+def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Infer types, with the values of shapes if possible: ONNX takes some float vectors for shapes, and fails."""
+    from onnx import shape_inference
+
+    failures = (shape_inference.InferenceError, RuntimeError, ValueError)
+    try:
+        return shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except failures as error:
+        try:
+            return shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        except failures:
+            said = " ".join(str(error).replace("[ShapeInferenceError]", "").split())
+            raise ModelError(f"The shapes of the model do not agree: {said}.", "Check the shapes given.") from error
 
 
 def infer_what_is_open(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,0 +1,106 @@
+"""Replace STFT and DFT by products with constant sines and cosines, which split and fuse like all others.
+
+    STFT   a convolution over time whose filters are the windowed waves of each frequency
+    DFT    a matrix product along the axis
+
+The sums are direct: n² multiply-adds for n samples, and as many weights. Longer transforms than `_MOST` stay, and are
+refused as operators that cannot be compiled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .node_builder import NodeBuilder
+
+if TYPE_CHECKING:
+    import onnx
+
+    from .rewrites import Context
+
+#: weights of a transform at most
+_MOST = 1 << 22
+
+
+def state_sides(model: onnx.ModelProto) -> None:
+    """Write the default of `onesided` into STFT nodes, in place: ONNX's inference takes 0 for it."""
+    from onnx import helper
+
+    for node in model.graph.node:
+        if node.op_type == "STFT" and not any(each.name == "onesided" for each in node.attribute):
+            node.attribute.append(helper.make_attribute("onesided", 1))
+
+
+def short_time_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace STFT by a strided convolution: (batch, samples[, 1 or 2]) to (batch, frames, frequencies, 2)."""
+    signal, step, window, length = [*node.input, "", ""][:4]
+    shape, stride, weights = context.shape(signal), context.constant(step), context.constant(window)
+    size = context.constant(length)
+    if shape is None or stride is None or (window and weights is None) or (length and size is None):
+        return
+    samples = int(size.item()) if size is not None else len(weights) if weights is not None else 0
+    parts = shape[2] if len(shape) == 3 else 1
+    dtype = context.dtype(signal)
+    waves = _waves(samples, samples, parts, bool(attributes.get("onesided", 1)), False)
+    if waves is None or samples > shape[1] or (weights is not None and len(weights) != samples):
+        return
+    if weights is not None:
+        waves = waves * weights.astype(np.float64).reshape(-1, 1, 1)
+    filters = build.constant(waves.transpose(2, 1, 0).astype(dtype))
+    if parts == 1:
+        lines = build.node("Reshape", signal, build.integers(shape[0], 1, shape[1]))
+    else:
+        lines = build.node("Transpose", signal, perm=[0, 2, 1])
+    spectra = build.node("Conv", lines, filters, strides=[int(stride.item())])
+    frames = (shape[1] - samples) // int(stride.item()) + 1
+    turned = build.node("Transpose", spectra, perm=[0, 2, 1])
+    build.node("Reshape", turned, build.integers(shape[0], frames, waves.shape[2] // 2, 2), result=node.output[0])
+
+
+def discrete_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace DFT by a matrix product: (…, samples, …, 1 or 2) to (…, frequencies, …, 2)."""
+    signal, length, along = [*node.input, "", ""][:3]
+    shape, size, axes = context.shape(signal), context.constant(length), context.constant(along)
+    if shape is None or len(shape) < 2 or (length and size is None) or (along and axes is None):
+        return
+    rank = len(shape)
+    # up to opset 19 an attribute with the default 1, then an operand with the default -2
+    axis = int(axes.item() if axes is not None else attributes.get("axis", -2 if context.opset >= 20 else 1)) % rank
+    onesided, inverse = bool(attributes.get("onesided", 0)), bool(attributes.get("inverse", 0))
+    if axis == rank - 1 or (onesided and inverse) or shape[-1] not in (1, 2):
+        return
+    samples = int(size.item()) if size is not None else shape[axis]
+    waves = _waves(samples, shape[axis], shape[-1], onesided, inverse)
+    if waves is None:
+        return
+    order = [*(each for each in range(rank - 1) if each != axis), axis, rank - 1]
+    outer = [shape[each] for each in order[:-2]]
+    count = waves.shape[2] // 2
+    moved = signal if order == sorted(order) else build.node("Transpose", signal, perm=order)
+    flat = build.node("Reshape", moved, build.integers(*outer, shape[axis] * shape[-1]))
+    matrix = build.constant(waves.reshape(-1, waves.shape[2]).astype(context.dtype(signal)))
+    spectrum = build.node("MatMul", flat, matrix)
+    if order == sorted(order):
+        build.node("Reshape", spectrum, build.integers(*outer, count, 2), result=node.output[0])
+        return
+    parted = build.node("Reshape", spectrum, build.integers(*outer, count, 2))
+    build.node("Transpose", parted, result=node.output[0], perm=[order.index(each) for each in range(rank)])
+
+
+def _waves(samples: int, given: int, parts: int, onesided: bool, inverse: bool) -> np.ndarray | None:
+    """Return the waves of a transform over `samples`, of which `given` are there: (given, parts, 2 × frequencies).
+
+    The real and imaginary part of a frequency lie side by side. Samples beyond the transform meet zeros. Returns None
+    for a transform of none, or with too many weights.
+    """
+    frequencies = samples // 2 + 1 if onesided else samples
+    if samples < 1 or given * parts * 2 * frequencies > _MOST:
+        return None
+    turns = np.outer(np.arange(given), np.arange(frequencies)) % samples
+    angles = (2 if inverse else -2) * np.pi * turns / samples
+    waves = np.exp(1j * angles) / (samples if inverse else 1)
+    waves[samples:] = 0
+    columns = [np.stack([wave.real, wave.imag], axis=-1) for wave in (waves, 1j * waves)[:parts]]
+    return np.stack(columns, axis=1).reshape(given, parts, 2 * frequencies)
