@@ -1,0 +1,66 @@
+"""Choose channels last for results of integers, on machines that multiply neighbours along channels.
+
+Kernels change with their operands: a result keeps its layout if one of them cannot read or write the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from ...memory.streaming.region import Region
+from ...tir.index_grid import Unknown
+from ..lower.lower import Lowered
+from .channels_last import CHANNELS, channels_last, movable_results, own_weights, with_channels_last
+
+_DTYPES = ("int8", "uint8")
+
+
+def integers_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
+    """Store the results of `steps` that are integers, by number, with channels last where all kernels allow it."""
+    if not lowered.machine.pairs:
+        return lowered
+    chosen = _chosen(lowered, steps)
+    return channels_last(lowered, chosen) if chosen else lowered
+
+
+def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
+    """Do so for a region of rows; axes of its stages follow."""
+    if region.replacement is not None or any(stage.axis <= CHANNELS for stage in region.stages):
+        return lowered, region
+    moved = integers_last(lowered, {stage.step for stage in region.stages})
+    changed = {n for n, (one, other) in enumerate(zip(lowered.program.tensors, moved.program.tensors)) if one.shape != other.shape}
+    stages = []
+    for stage in region.stages:
+        step = lowered.program.steps[stage.step]
+        tensor = step.writes[0] if stage.operand is None else step.reads[stage.operand]
+        stages.append(replace(stage, axis=stage.axis - 1) if tensor in changed else stage)
+    return moved, replace(region, stages=tuple(stages))
+
+
+def _chosen(lowered: Lowered, steps: Collection[int]) -> set[int]:
+    """Leave out, until all are possible, the results of a kernel that cannot be rewritten."""
+    program = lowered.program
+    writers = {tensor: step for tensor, step in movable_results(program).items() if step in steps}
+    chosen = {tensor: step for tensor, step in writers.items() if program.tensors[tensor].dtype in _DTYPES}
+    own = own_weights(program)
+    known: dict[tuple[str, frozenset[int]], bool] = {}
+    again = True
+    while again:
+        again = False
+        for step in program.steps:
+            tensors = (*step.reads, *step.writes)
+            places = frozenset(n for n, tensor in enumerate(tensors) if tensor in chosen)
+            if places and not known.setdefault((step.kernel, places), _possible(lowered, step.kernel, places, own[step.kernel])):
+                again = True
+                for place in places:
+                    chosen.pop(tensors[place], None)
+    return set(chosen.values())
+
+
+def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:
+    try:
+        with_channels_last(lowered.kernels[kernel], places, weights)
+    except Unknown:
+        return False
+    return True
