@@ -104,7 +104,7 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
     used = {step.kernel for step in found}
     kernels = {name: kernel for name, kernel in sorted(kernels.items()) if name in used}
     program, weights = repack_by_number(replace(program, steps=tuple(found), tensors=tensors), lowered.weights, repacks)
-    return replace(lowered, program=program, kernels=kernels, weights=weights)
+    return replace(lowered, program=program, kernels=kernels, weights=weights, last=lowered.last | chosen)
 
 
 def own_weights(program: Program) -> dict[str, frozenset[int]]:

@@ -42,7 +42,7 @@ def _chosen(lowered: Lowered, steps: Collection[int]) -> set[int]:
     """Leave out, until all are possible, the results of a kernel that cannot be rewritten."""
     program = lowered.program
     writers = {tensor: step for tensor, step in movable_results(program).items() if step in steps}
-    chosen = {tensor: step for tensor, step in writers.items() if program.tensors[tensor].dtype in _DTYPES}
+    chosen = {tensor: step for tensor, step in writers.items() if program.tensors[tensor].dtype in _DTYPES and tensor not in lowered.last}
     own = own_weights(program)
     known: dict[tuple[str, frozenset[int]], bool] = {}
     again = True

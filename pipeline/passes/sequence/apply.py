@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ...kernels.lower.lower import Lowered
 from ...kernels.lower.schedule_program import schedule_program
+from ...kernels.rewrite.integers_last import integers_last
 from ..base import Level, LoweredPass, Pass
 
 
@@ -24,6 +25,20 @@ def apply_program_passes(
         if not isinstance(each, LoweredPass):
             continue
         if workspace is None and Level.LOWERED not in each.levels:
-            lowered, workspace = scheduled(lowered)
+            lowered, workspace = _in_best_layout(lowered, scheduled)
         lowered = each.apply(lowered)
-    return (lowered, workspace) if workspace is not None else scheduled(lowered)
+    return (lowered, workspace) if workspace is not None else _in_best_layout(lowered, scheduled)
+
+
+def _in_best_layout(lowered: Lowered, scheduled: Callable[[Lowered], tuple[Lowered, int]]) -> tuple[Lowered, int]:
+    """Schedule the kernels with integers channels last, if that costs no memory."""
+    plain, workspace = scheduled(lowered)
+    last = integers_last(lowered, range(len(lowered.program.steps)))
+    if last is lowered:
+        return plain, workspace
+    moved, needed = scheduled(last)
+    shared = all(
+        set(one.in_place) <= set(other.in_place) and set(one.copies) <= set(other.copies)
+        for one, other in zip(plain.program.steps, moved.program.steps, strict=True)
+    )
+    return (moved, needed) if shared and needed <= workspace else (plain, workspace)

@@ -24,7 +24,7 @@ from ....targets import Machine
 from ....tir.expressions import replaced, uses
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
-from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
+from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence, simple
 from ....tir.pairs import pairs
 from ....tir.quads import couple
 from ....tir.workspace import held_bytes
@@ -75,6 +75,7 @@ class _Channels(PaddedData):
         for number in sorted(repackable):
             with suppress(Unknown):
                 weight, value = super()._factors(frozenset({number}))
+                weight = tirx.BufferLoad(weight.source, simple(self.total, weight.indices))
                 if len([var for var in self.axes if var not in self.summed and self.axes[var] > 1 and uses(weight, var)]) == 1:
                     return weight, value
         raise Unknown("no weight for each channel")
@@ -182,5 +183,5 @@ class _Channels(PaddedData):
         return self._vector(BufferStore(*self.result(total, own)), lane)
 
     def _weight(self, row: dict[Var, Expr], tap: int, outer: dict[Var, Expr], channel: Expr) -> Expr:
-        values = {**outer, **row, **({} if self.tap is None else {self.tap: int64(tap)}), self.f: channel}
+        values = {**self.units, **outer, **row, **({} if self.tap is None else {self.tap: int64(tap)}), self.f: channel}
         return tirx.BufferLoad(self.weight.source, [replaced(index, values) for index in self.weight.indices])

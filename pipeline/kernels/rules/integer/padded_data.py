@@ -29,6 +29,8 @@ class PaddedData(IntegerSum):
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int]):
         super().__init__(kernel, repackable)
+        #: values of summed axes of extent 1
+        self.units: dict[Var, Expr] = {var: int64(0) for var in self.summed if self.axes[var] == 1}
         self._read_padding()
 
     def _read_padding(self) -> None:
@@ -60,7 +62,7 @@ class PaddedData(IntegerSum):
         if self.padding is not None:
             return replaced(self.inside, self._values(indices))
         load = tirx.BufferLoad(self.data.source, indices)
-        return replaced(tvm_ffi.structural_map(self.inside, (TensorLoad, lambda each: load)), dict(values))
+        return replaced(tvm_ffi.structural_map(self.inside, (TensorLoad, lambda each: load)), {**self.units, **values})
 
     def row_inside(self, values: Mapping[Var, Expr]) -> Expr | None:
         """Return the condition for a row not to be padding, None if all are inside."""
@@ -113,7 +115,7 @@ class PaddedData(IntegerSum):
 
     def _at(self, values: Mapping[Var, Expr], column: Expr) -> list[Expr]:
         """Return the indices of a value of the data, or of its padded form."""
-        own = {**values, self.x: int64(0), **({} if self.tap is None else {self.tap: int64(0)})}
+        own = {**self.units, **values, self.x: int64(0), **({} if self.tap is None else {self.tap: int64(0)})}
         indices = [replaced(index, own) for index in self.indices]
         indices[self.along] = indices[self.along] + column
         return indices

@@ -1,7 +1,7 @@
 """Schedule integer products of weights by pairs along runs: values that lie side by side in memory, widened once.
 
     for … rows of the result, bands of places along them:
-        lines[i, column · C + c] = x less its zero point, int16, or the padding
+        lines[i, column · C + c] = x less its zero point, int16, or the padding    (pairs if all start at even places)
         for blocks of filters, tiles of places:
             acc[places, filters] = 0
             for i, pairs r of a run (taps along the line, and the channels of each):
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from math import prod
 
 from tvm import tirx
@@ -27,7 +28,7 @@ from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
 from ....tir.pairs import pairs
-from ....tir.quads import neighbours
+from ....tir.quads import couple, neighbours
 from ....tir.workspace import held_bytes
 from ...weights.repack_pairs import RepackPairs
 from ..line_buffer import loop_of
@@ -41,7 +42,7 @@ _VECTORS, _OPERANDS = (4, 3, 2, 1), 4
 #: bytes of the line buffer at most
 _LINES = 3072
 #: most tiles of a band, and most pairs of an unrolled step
-_MOST_TILES, _UNROLLED = 64, 4
+_MOST_TILES, _UNROLLED = 64, 2
 
 
 def run_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -71,6 +72,9 @@ class _Runs(PaddedData):
         self.others = [var for var in self.summed if all(not var.same_as(each) for each in in_run) and self.axes[var] > 1]
         #: summed axes of the lines, besides the run and a tap with gaps
         self.rows = [var for var in self.others if not var.same_as(self.tap)]
+        gap = self.step * self.channels if any(var.same_as(self.tap) for var in self.others) else 0
+        #: whether all pairs read start at even values: lines are pairs then, and share memory with other sums
+        self.even = self.stride * self.channels % 2 == 0 and gap % 2 == 0
         self.lanes = next((lanes for lanes in (machine.lanes, 8) if self.axes[self.f] % lanes == 0), 0)
         if not self.lanes:
             raise Unknown("the filters are no whole vectors")
@@ -84,7 +88,7 @@ class _Runs(PaddedData):
         )
         if self._bytes(self.high) > _LINES:
             raise Unknown("a tile's lines are too long")
-        self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "int16")
+        self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "int32" if self.even else "int16")
         self.acc = buffer_of("acc", [self.high, self.width], "int32")
 
     def _channels(self) -> Var | None:
@@ -136,10 +140,14 @@ class _Runs(PaddedData):
 
     def _extents(self, places: int) -> list[int]:
         """Return the extents of the lines for so many places."""
-        return [*(self.axes[var] for var in self.rows), self.span(places) * self.channels + self.run % 2]
+        values = self._values_of(self.span(places))
+        return [*(self.axes[var] for var in self.rows), -(-values // 2) if self.even else values]
+
+    def _values_of(self, columns: int) -> int:
+        return columns * self.channels + self.run % 2
 
     def _bytes(self, places: int) -> int:
-        return 2 * prod(self._extents(places))
+        return (4 if self.even else 2) * prod(self._extents(places))
 
     def kernel(self) -> PrimFunc:
         outer = self.outer()
@@ -161,19 +169,32 @@ class _Runs(PaddedData):
     def _filled(self, outer: dict[Var, Expr], start: Expr, span: int, inside: tuple[int, int]) -> Stmt:
         rows = {var: Var(var.name, "int64") for var in self.rows}
         first, end = (each * self.channels for each in inside)
+        nothing = tirx.const(0, "int16")
 
-        def copied(at: Expr) -> BufferStore:
+        def value(at: Expr) -> Expr:
             channel = {} if self.c is None else {self.c: tirx.floormod(at, self.channels)}
             column = at if self.c is None else tirx.floordiv(at, self.channels)
-            return BufferStore(self.lines, self.element({**outer, **rows, **channel}, start * self.stride + column), [*rows.values(), at])
+            return self.element({**outer, **rows, **channel}, start * self.stride + column)
 
-        def nothing(at: Expr) -> BufferStore:
-            return BufferStore(self.lines, tirx.const(0, "int16"), [*rows.values(), at])
+        def stored(at: Expr, empty: bool = False) -> BufferStore:
+            return BufferStore(self.lines, nothing if empty else value(at), [*rows.values(), at])
 
-        whole = span * self.channels + self.run % 2
-        edges = [stmt for low, high in ((0, first), (end, whole)) for stmt in in_vectors(low, high, 16, nothing)]
-        condition = self.row_inside({**outer, **rows})
-        body = guarded(condition, in_vectors(first, end, 16, copied), in_vectors(first, end, 16, nothing))
+        def paired(at: Expr, empty: tuple[bool, bool] = (False, False)) -> BufferStore:
+            values = [nothing if each else value(at * 2 + n) for n, each in enumerate(empty)]
+            return BufferStore(self.lines, couple(*values), [*rows.values(), at])
+
+        whole = self._values_of(span)
+        if self.even:
+            low, high = -(-first // 2), max(end // 2, -(-first // 2))
+            filled = in_vectors(low, high, 8, paired)
+            filled += [paired(int64(low - 1), (True, False))] if first % 2 and first < end else []
+            filled += [paired(int64(high), (False, True))] if end % 2 and first < end else []
+            first, end, whole = first // 2, -(-end // 2), -(-whole // 2)
+            nothings, lanes = partial(paired, empty=(True, True)), 8
+        else:
+            filled, nothings, lanes = in_vectors(first, end, 16, stored), partial(stored, empty=True), 16
+        edges = [stmt for low, high in ((0, first), (end, whole)) for stmt in in_vectors(low, high, lanes, nothings)]
+        body = guarded(self.row_inside({**outer, **rows}), filled, in_vectors(first, end, lanes, nothings))
         body = sequence([*edges, body])
         for var, loop in reversed(rows.items()):
             body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
@@ -198,15 +219,18 @@ class _Runs(PaddedData):
 
         rest: Expr = int64(0)
         for place in self.repack.rest:
-            rest = rest * self.repack.extents[place] + replaced(self.weight.indices[place], {**outer, **loops})
+            rest = rest * self.repack.extents[place] + replaced(self.weight.indices[place], {**self.units, **outer, **loops})
         gap = loops[self.tap] * self.step if self.tap is not None and self.tap in loops else int64(0)
         lines = [loops[var] for var in self.rows]
 
         def product(number: int, row: int, lane: Expr) -> Stmt:
             pair = step * unrolled + number
             weights = neighbours(*(tirx.BufferLoad(self.packed, [block, rest * steps + pair, lane * 2 + n]) for n in (0, 1)))
-            at = ((offset + row) * self.stride + gap) * self.channels + pair * 2
-            halves = neighbours(*(tirx.BufferLoad(self.lines, [*lines, at + n]) for n in (0, 1)))
+            at = ((offset + row) * self.stride + gap) * self.channels
+            if self.even:
+                halves: Expr = tirx.BufferLoad(self.lines, [*lines, tirx.floordiv(at, 2) + pair])
+            else:
+                halves = neighbours(*(tirx.BufferLoad(self.lines, [*lines, at + (pair * 2 + n)]) for n in (0, 1)))
             sum_ = tirx.BufferLoad(self.acc, [int64(row), lane])
             return BufferStore(self.acc, sum_ + pairs(weights, halves), [int64(row), lane])
 
