@@ -10,17 +10,21 @@ from dataclasses import replace
 
 from ...memory.streaming.region import Region
 from ...tir.index_grid import Unknown
+from ...tir.loop_nests import blocks_of
 from ..lower.lower import Lowered
 from .channels_last import CHANNELS, channels_last, movable_results, own_weights, with_channels_last
 
 _DTYPES = ("int8", "uint8")
 
 
-def integers_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
-    """Store the results of `steps` that are integers, by number, with channels last where all kernels allow it."""
+def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int] = ()) -> Lowered:
+    """Store the results of `steps` that are integers, by number, with channels last where all kernels allow it.
+
+    The tensors `kept` stay as they are.
+    """
     if not lowered.machine.pairs:
         return lowered
-    chosen = _chosen(lowered, steps)
+    chosen = _chosen(lowered, steps, lowered.last | set(kept))
     return channels_last(lowered, chosen) if chosen else lowered
 
 
@@ -38,11 +42,11 @@ def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered
     return moved, replace(region, stages=tuple(stages))
 
 
-def _chosen(lowered: Lowered, steps: Collection[int]) -> set[int]:
+def _chosen(lowered: Lowered, steps: Collection[int], kept: Collection[int]) -> set[int]:
     """Leave out, until all are possible, the results of a kernel that cannot be rewritten."""
     program = lowered.program
     writers = {tensor: step for tensor, step in movable_results(program).items() if step in steps}
-    chosen = {tensor: step for tensor, step in writers.items() if program.tensors[tensor].dtype in _DTYPES and tensor not in lowered.last}
+    chosen = {tensor: step for tensor, step in writers.items() if program.tensors[tensor].dtype in _DTYPES and tensor not in kept}
     own = own_weights(program)
     known: dict[tuple[str, frozenset[int]], bool] = {}
     again = True
@@ -59,7 +63,10 @@ def _chosen(lowered: Lowered, steps: Collection[int]) -> set[int]:
 
 
 def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:
+    """Tell whether a kernel may be rewritten: sums of floats keep their order, by which machines without it add too."""
     try:
+        if any(block.init is not None and "float" in str(block.body.value.ty.dtype) for block in blocks_of(lowered.kernels[kernel])):
+            return False
         with_channels_last(lowered.kernels[kernel], places, weights)
     except Unknown:
         return False

@@ -31,14 +31,22 @@ def apply_program_passes(
 
 
 def _in_best_layout(lowered: Lowered, scheduled: Callable[[Lowered], tuple[Lowered, int]]) -> tuple[Lowered, int]:
-    """Schedule the kernels with integers channels last, if that costs no memory."""
+    """Schedule the kernels with integers channels last, if that costs no memory: results that would share less keep theirs."""
     plain, workspace = scheduled(lowered)
-    last = integers_last(lowered, range(len(lowered.program.steps)))
-    if last is lowered:
-        return plain, workspace
-    moved, needed = scheduled(last)
-    shared = all(
-        set(one.in_place) <= set(other.in_place) and set(one.copies) <= set(other.copies)
-        for one, other in zip(plain.program.steps, moved.program.steps, strict=True)
-    )
-    return (moved, needed) if shared and needed <= workspace else (plain, workspace)
+    kept: set[int] = set()
+    while True:
+        last = integers_last(lowered, range(len(lowered.program.steps)), kept)
+        if last is lowered:
+            return plain, workspace
+        moved, needed = scheduled(last)
+        less = {
+            tensor
+            for one, other in zip(plain.program.steps, moved.program.steps, strict=True)
+            for each in {*one.in_place, *one.copies} - {*other.in_place, *other.copies}
+            for tensor in (one.reads[each.read], one.writes[each.write])
+        }
+        if not less:
+            return (moved, needed) if needed <= workspace else (plain, workspace)
+        if less <= kept:
+            return plain, workspace
+        kept |= less

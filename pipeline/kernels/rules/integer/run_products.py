@@ -39,8 +39,8 @@ from .padded_data import PaddedData, guarded, in_vectors
 _SERIAL, _VECTORIZED = 0, 2
 #: candidate vectors of a block of filters; registers for other values than sums
 _VECTORS, _OPERANDS = (4, 3, 2, 1), 4
-#: bytes of the line buffer at most
-_LINES = 3072
+#: bytes of the line buffer: preferred, at most
+_LINES, _MOST_LINES = 1536, 3072
 #: most tiles of a band, and most pairs of an unrolled step
 _MOST_TILES, _UNROLLED = 64, 2
 
@@ -67,8 +67,8 @@ class _Runs(PaddedData):
         in_run = [self.tap] if self.tap is not None and self.step == 1 else []
         in_run += [self.c] if self.c is not None else []
         self.run = prod(self.axes[var] for var in in_run)
-        if self.run == 1:
-            raise Unknown("no run of values")
+        if self.run == 1 or (self.run % 2 and any(self.axes[var] % 2 == 0 for var in self.pairable())):
+            raise Unknown("no run of pairs")
         self.others = [var for var in self.summed if all(not var.same_as(each) for each in in_run) and self.axes[var] > 1]
         #: summed axes of the lines, besides the run and a tap with gaps
         self.rows = [var for var in self.others if not var.same_as(self.tap)]
@@ -86,8 +86,6 @@ class _Runs(PaddedData):
         self.tiles = max(
             n for n in divisors(self.axes[self.x] // self.high, _MOST_TILES) if self._bytes(n * self.high) <= _LINES or n == 1
         )
-        if self._bytes(self.high) > _LINES:
-            raise Unknown("a tile's lines are too long")
         self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "int32" if self.even else "int16")
         self.acc = buffer_of("acc", [self.high, self.width], "int32")
 
@@ -131,7 +129,7 @@ class _Runs(PaddedData):
                 whole, rest = divmod(places, high)
                 costs = [2 * rows * vectors + 2 * vectors + rows + 1 for rows in [high] * min(whole, 1) + [rest] * (rest > 0)]
                 total = (whole * costs[0] + (costs[1] if rest else 0)) / vectors
-                if self._bytes(high) <= _LINES:
+                if self._bytes(high) <= _MOST_LINES:
                     found.append((total, -high, vectors * self.lanes))
         if not found:
             raise Unknown("a tile's lines are too long")
