@@ -27,7 +27,7 @@ def kernel(lanes):
     one, other = (te.placeholder((COUNT,), "int8", name) for name in ("one", "other"))
     halves = te.placeholder((COUNT,), "int32", "halves")
     start = te.placeholder((COUNT,), "int32", "start")
-    result = te.compute((COUNT,), lambda i: start[i] + pairs(couple(one[i], other[i]), halves[i]), "result")
+    result = te.compute((COUNT,), lambda i: start[i] + pairs(couple(one(i), other(i)), halves[i]), "result")
     schedule = Schedule(IRModule({"main": te.create_prim_func([one, other, halves, start, result])}))
     if lanes > 1:
         schedule.vectorize(schedule.split(schedule.get_loops("result")[0], [None, lanes])[1])

@@ -33,7 +33,8 @@ def with_pair_products(kernel: PrimFunc) -> PrimFunc:
     def expanded(call: Call) -> Expr:
         if not _is_pairs(call):
             return call
-        return _product(*call.args, known)
+        weights, halves = call.args
+        return _product(weights, halves, known)
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
 
