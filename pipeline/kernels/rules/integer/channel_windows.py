@@ -82,9 +82,9 @@ class _Channels(PaddedData):
 
     def _filters(self) -> tuple[Var, int]:
         for place, index in enumerate(self.weight.indices):
-            if isinstance(index, Var) and index in self.axes and index not in self.summed and self.axes[index] > 1:
-                if uses(self.value, index):
-                    return index, place
+            spatial = isinstance(index, Var) and index in self.axes and index not in self.summed
+            if spatial and self.axes[index] > 1 and uses(self.value, index):
+                return index, place
         raise Unknown("no axis moves both factors")
 
     def _side_by_side(self) -> bool:
