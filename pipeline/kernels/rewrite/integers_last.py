@@ -8,13 +8,24 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from tvm.tirx import PrimFunc
+
 from ...memory.streaming.region import Region
+from ...targets import Machine
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of
 from ..lower.lower import Lowered
+from ..rules.flatten_axes import flatten_axes
+from ..rules.integer.channel_windows import channel_windows
+from ..rules.integer.quad_products import quad_products
+from ..rules.integer.run_products import run_products
+from ..rules.rule import Rule
+from ..rules.sliding_window import sliding_windows
 from .channels_last import CHANNELS, channels_last, movable_results, own_weights, with_channels_last
 
 _DTYPES = ("int8", "uint8")
+#: rules for products of integers
+_PRODUCTS: tuple[Rule, ...] = (channel_windows, run_products, quad_products)
 
 
 def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int] = ()) -> Lowered:
@@ -22,7 +33,7 @@ def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int
 
     The tensors `kept` stay as they are.
     """
-    if not lowered.machine.pairs:
+    if not (lowered.machine.pairs or lowered.machine.quads):
         return lowered
     chosen = _chosen(lowered, steps, lowered.last | set(kept))
     return channels_last(lowered, chosen) if chosen else lowered
@@ -55,7 +66,9 @@ def _chosen(lowered: Lowered, steps: Collection[int], kept: Collection[int]) -> 
         for step in program.steps:
             tensors = (*step.reads, *step.writes)
             places = frozenset(n for n, tensor in enumerate(tensors) if tensor in chosen)
-            if places and not known.setdefault((step.kernel, places), _possible(lowered, step.kernel, places, own[step.kernel])):
+            if places and (step.kernel, places) not in known:
+                known[step.kernel, places] = _possible(lowered, step.kernel, places, own[step.kernel])
+            if places and not known[step.kernel, places]:
                 again = True
                 for place in places:
                     chosen.pop(tensors[place], None)
@@ -63,11 +76,23 @@ def _chosen(lowered: Lowered, steps: Collection[int], kept: Collection[int]) -> 
 
 
 def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:
-    """Tell whether a kernel may be rewritten: sums of floats keep their order, by which machines without it add too."""
+    """Tell whether a kernel may be rewritten, and is no slower then by the rules for it.
+
+    Sums of floats keep their order, by which machines that keep planes add too.
+    """
+    plain = lowered.kernels[kernel]
     try:
-        if any(block.init is not None and "float" in str(block.body.value.ty.dtype) for block in blocks_of(lowered.kernels[kernel])):
-            return False
-        with_channels_last(lowered.kernels[kernel], places, weights)
+        moved, repacks = with_channels_last(plain, places, weights)
+        sums = [str(block.body.value.ty.dtype) for block in blocks_of(plain) if block.init is not None]
     except Unknown:
         return False
-    return True
+    if any("float" in each for each in sums):
+        return False
+    free = weights - {each.parameter for each in repacks}
+    return not sums or any(_matches(rule, moved, free, lowered.machine) for rule in _PRODUCTS) or not any(
+        _matches(rule, plain, weights, lowered.machine) for rule in (*_PRODUCTS, sliding_windows)
+    )
+
+
+def _matches(rule: Rule, kernel: PrimFunc, weights: frozenset[int], machine: Machine) -> bool:
+    return next(rule(flatten_axes(kernel, weights), weights, machine), None) is not None

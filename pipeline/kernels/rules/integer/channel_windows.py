@@ -6,12 +6,12 @@
             for places of the band:
                 result[place, 0:8] = epilogue(Σ pairs(weight[i, j, 0:8], weight[i + 1, j, 0:8], lines[i / 2, place · stride + j]))
 
-Machines without `pairs` have a line of int16 for each row instead. The last block of channels overlaps the one before.
+Machines without `pairs` read the data in place of lines. The last block of channels overlaps the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import product as combinations
 from math import prod
@@ -35,6 +35,8 @@ from .padded_data import PaddedData
 _SERIAL, _VECTORIZED = 0, 2
 #: bytes of the line buffer, and products of a result, which are unrolled
 _LINES, _MOST_TAPS = 1024, 64
+#: windows at the edges of a line, which are unrolled
+_MOST_EDGES = 4
 
 
 def channel_windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -64,11 +66,13 @@ class _Channels(PaddedData):
             raise Unknown("the window has one tap, or too many to unroll")
         self.pairs = machine.pairs
         #: rows of the window of each line
-        self.joined = [self.rows[n : n + 2] for n in range(0, len(self.rows), 2)] if self.pairs else [[row] for row in self.rows]
+        self.joined = [self.rows[n : n + 2] for n in range(0, len(self.rows), 2)]
         places = self.axes[self.x]
         most = max((n for n in range(1, places + 1) if self._bytes(n) <= _LINES), default=1)
         self.size = -(-places // -(-places // most))
-        self.lines = buffer_of("lines", self._extents(self.size), "int32" if self.pairs else "int16")
+        self.lines = buffer_of("lines", self._extents(self.size), "int32")
+        if not self.pairs and places - len(self._whole_windows()) > _MOST_EDGES:
+            raise Unknown("the padding is wider than a few windows")
 
     def _factors(self, repackable: frozenset[int]) -> tuple[TensorLoad, Expr]:
         """Return the load of the weight, moved by one axis of the result, and the other factor in int16."""
@@ -111,14 +115,61 @@ class _Channels(PaddedData):
         return [len(self.joined), self.span(places), self.lanes]
 
     def _bytes(self, places: int) -> int:
-        return (4 if self.pairs else 2) * prod(self._extents(places))
+        return 4 * prod(self._extents(places))
 
     def kernel(self) -> PrimFunc:
         outer = self.outer()
-        stmt = sequence(self.bands(self.size, lambda start, count, inside: self._band(outer, start, count, inside)))
+        if self.pairs:
+            stmt = sequence(self.bands(self.size, lambda start, count, inside: self._band(outer, start, count, inside)))
+        else:
+            stmt = self._blocks(lambda channel: self._direct(outer, channel))
         for var, loop in reversed(outer.items()):
             stmt = stmt if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, stmt)
-        return kernel_of(self.original.params, [stmt], [self.lines], self.original.attrs)
+        return kernel_of(self.original.params, [stmt], [self.lines] if self.pairs else [], self.original.attrs)
+
+    def _blocks(self, computed: Callable[[Expr], Stmt]) -> Stmt:
+        """Loop over blocks of channels: the last one overlaps."""
+        whole, rest = divmod(self.axes[self.f], self.lanes)
+        block = Var("block", "int64")
+        parts = [loop_of(block, whole, computed(block * self.lanes))]
+        return sequence([*parts, computed(int64(self.axes[self.f] - self.lanes))] if rest else parts)
+
+    def _whole_windows(self) -> range:
+        """Return the places whose windows have no column of padding."""
+        low, high = self.columns()
+        reach = (self.taps - 1) * self.step
+        found = [p for p in range(self.axes[self.x]) if low <= p * self.stride and p * self.stride + reach < high]
+        return range(found[0], found[-1] + 1) if found else range(0)
+
+    def _direct(self, outer: dict[Var, Expr], channel: Expr) -> Stmt:
+        """Compute a block of channels from the data itself, without the products of padding: rows are checked where one is missing."""
+        whole, inside = self._whole_windows(), self.columns()
+        conditions = [self.row_inside({**outer, self.f: channel, **row}) for row in self.rows]
+        present = [each for each in conditions if each is not None]
+
+        def stored(place: Expr, taps: Sequence[int], checked: bool) -> Stmt:
+            lane = Var("lane", "int64")
+            total: Expr = tirx.const(0, "int32")
+            for row, condition in zip(self.rows, conditions):
+                for tap in taps:
+                    value = self.element({**outer, **row, self.f: channel + lane}, place * self.stride + tap * self.step)
+                    if checked and condition is not None:
+                        value = tirx.if_then_else(condition, value, tirx.const(0, "int16"))
+                    total = total + value.astype("int32") * self._weight(row, tap, outer, channel + lane).astype("int16").astype("int32")
+            own = {**outer, self.x: place, self.f: channel + lane}
+            return self._vector(BufferStore(*self.result(total, own)), lane)
+
+        def line(checked: bool) -> Stmt:
+            parts = []
+            for edge in range(self.axes[self.x]):
+                if edge not in whole:
+                    columns = [edge * self.stride + tap * self.step for tap in range(self.taps)]
+                    parts.append(stored(int64(edge), [tap for tap, at in enumerate(columns) if inside[0] <= at < inside[1]], checked))
+            place = Var("place", "int64")
+            loops = [loop_of(place, len(whole), stored(place + whole.start, range(self.taps), checked))] if whole else []
+            return sequence([*parts, *loops])
+
+        return IfThenElse(tirx.all(*present), line(False), line(True)) if present else line(False)
 
     def _band(self, outer: dict[Var, Expr], start: Expr, count: int, inside: tuple[int, int]) -> Stmt:
         """Compute a band of `count` places, by blocks of channels."""
@@ -128,10 +179,7 @@ class _Channels(PaddedData):
             place = Var("place", "int64")
             return sequence([*filled, loop_of(place, count, self._stored(outer, start, place, channel))])
 
-        whole, rest = divmod(self.axes[self.f], self.lanes)
-        block = Var("block", "int64")
-        parts = [loop_of(block, whole, computed(block * self.lanes))]
-        return sequence([*parts, computed(int64(self.axes[self.f] - self.lanes))] if rest else parts)
+        return self._blocks(computed)
 
     def _vector(self, made: BufferStore, lane: Var) -> Stmt:
         return For(lane, int64(0), int64(self.lanes), _VECTORIZED, made)
@@ -150,8 +198,8 @@ class _Channels(PaddedData):
                 value: Expr = nothing if empty else self.element({**values, **row, self.f: channel + lane}, start * self.stride + at)
                 condition = conditions[self.rows.index(row)]
                 found.append(tirx.if_then_else(condition, value, nothing) if checked and condition is not None and not empty else value)
-            whole = found[0] if not self.pairs else couple(found[0], found[1] if len(found) > 1 else nothing)
-            return self._vector(BufferStore(self.lines, whole, [int64(number), at, lane]), lane)
+            both = couple(found[0], found[1] if len(found) > 1 else nothing)
+            return self._vector(BufferStore(self.lines, both, [int64(number), at, lane]), lane)
 
         def columns(first: int, end: int, checked: bool = False, empty: bool = False) -> list[Stmt]:
             at = Var("column", "int64")
@@ -174,10 +222,7 @@ class _Channels(PaddedData):
                 at = place * self.stride + tap * self.step
                 line = tirx.BufferLoad(self.lines, [int64(number), at, lane])
                 weights = [self._weight(row, tap, outer, channel + lane) for row in rows]
-                if self.pairs:
-                    term = pairs(couple(weights[0], weights[1] if len(rows) > 1 else tirx.const(0, "int8")), line)
-                else:
-                    term = line.astype("int32") * weights[0].astype("int16").astype("int32")
+                term = pairs(couple(weights[0], weights[1] if len(rows) > 1 else tirx.const(0, "int8")), line)
                 total = term if not number and not tap else total + term
         own = {**outer, self.x: start + place, self.f: channel + lane}
         return self._vector(BufferStore(*self.result(total, own)), lane)
