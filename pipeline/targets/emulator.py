@@ -20,6 +20,8 @@ _LEVEL_FLAGS = (
     ("x86-64-v3", ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave")),
     ("x86-64-v4", ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
 )
+#: LLVM's features that Linux spells in another way
+_FLAGS = {"avx512vnni": "avx512_vnni"}
 #: "CPU part" of Arm Ltd. (implementer 0x41) → LLVM's cpu name
 _ARM_PARTS = {"0xd03": "cortex-a53", "0xd08": "cortex-a72", "0xd07": "cortex-a57", "0xd0b": "cortex-a76"}
 
@@ -85,7 +87,8 @@ def _x86_flags(target: Target) -> frozenset[str] | None:
     for level, flags in _LEVEL_FLAGS:
         needed.update(flags)
         if level == target.cpu:
-            needed.update(word[1:].replace(".", "_") for word in target.features if word.startswith("+"))
+            words = (word[1:] for word in target.features if word.startswith("+"))
+            needed.update(_FLAGS.get(word, word.replace(".", "_")) for word in words)
             return frozenset(needed)
     return None
 

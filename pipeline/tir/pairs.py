@@ -1,4 +1,4 @@
-"""Declare the operator for the sum of two products; codegen/pair_products.py writes it for a target."""
+"""Declare the operator for the sum of two products; codegen/expand/pair_products.py writes it for a target."""
 
 from tvm.ir import Call, Expr, Op, PrimType, register_op_attr
 
@@ -7,6 +7,6 @@ register_op_attr(PAIRS, "TVectorizable", True)
 register_op_attr(PAIRS, "TCallEffectKind", 1)
 
 
-def pairs(one: Expr, other: Expr, halves: Expr) -> Call:
-    """Return one · low half + other · high half of `halves`, an int32 of two int16."""
-    return Call(Op.get(PAIRS), [one, other, halves], ret_ty=PrimType("int32"))
+def pairs(weights: Expr, halves: Expr) -> Call:
+    """Return w0 · low half + w1 · high half of `halves`, an int32 of two int16; `weights` are two int8 in an int16."""
+    return Call(Op.get(PAIRS), [weights, halves], ret_ty=PrimType("int32"))

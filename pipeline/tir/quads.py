@@ -25,11 +25,11 @@ def couple(low: Expr, high: Expr) -> Call:
 
 
 def neighbours(*loads: Expr) -> Call:
-    """Return two or four loads of bytes, neighbours in memory, as one integer.
+    """Return two or four loads, neighbours in memory, as one integer.
 
     In a vectorised loop the bytes have to fill the vector without gaps.
     """
-    return Call(Op.get(NEIGHBOURS), [*loads], ret_ty=PrimType({2: "int16", 4: "int32"}[len(loads)]))
+    return Call(Op.get(NEIGHBOURS), [*loads], ret_ty=PrimType(f"int{loads[0].ty.dtype.bits * len(loads)}"))
 
 
 def byte(word: Expr, place: Expr, dtype: str) -> Call:

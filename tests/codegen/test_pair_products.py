@@ -13,6 +13,7 @@ from tvm.s_tir.schedule import Schedule
 from passfit.codegen.objects import build_module
 from passfit.targets import get_target, how_to_run
 from passfit.tir.pairs import pairs
+from passfit.tir.quads import couple
 
 TARGET = get_target("x86-64")
 pytestmark = [
@@ -25,15 +26,18 @@ COUNT = 64
 def kernel(lanes):
     one, other = (te.placeholder((COUNT,), "int8", name) for name in ("one", "other"))
     halves = te.placeholder((COUNT,), "int32", "halves")
-    result = te.compute((COUNT,), lambda i: pairs(one[i], other[i], halves[i]), "result")
-    schedule = Schedule(IRModule({"main": te.create_prim_func([one, other, halves, result])}))
+    start = te.placeholder((COUNT,), "int32", "start")
+    result = te.compute((COUNT,), lambda i: start[i] + pairs(couple(one(i), other(i)), halves[i]), "result")
+    schedule = Schedule(IRModule({"main": te.create_prim_func([one, other, halves, start, result])}))
     if lanes > 1:
         schedule.vectorize(schedule.split(schedule.get_loops("result")[0], [None, lanes])[1])
     return schedule.mod["main"]
 
 
 @pytest.mark.parametrize("lanes", [1, 8, 16])
-@pytest.mark.parametrize("machine", [TARGET, get_target("x86-64-v4"), None], ids=["AVX2", "AVX-512", "neither"])
+@pytest.mark.parametrize(
+    "machine", [TARGET, get_target("x86-64-v4"), get_target("x86-64-vnni"), None], ids=["AVX2", "AVX-512", "VNNI", "neither"]
+)
 def test_it_adds_up_two_products(lanes, machine):
     if machine is not None and not how_to_run(machine).native:
         pytest.skip(how_to_run(machine).how)
@@ -44,8 +48,9 @@ def test_it_adds_up_two_products(lanes, machine):
     halves = (low.astype(np.int32) & 0xFFFF) | (high.astype(np.int32) << 16)
     result = tvm.runtime.tensor(np.zeros(COUNT, "int32"))
     compiled = build_module({"f": kernel(lanes)}, {"kind": "llvm"} if machine is None else machine.llvm_config())
-    compiled["f"](*map(tvm.runtime.tensor, (one, other, halves)), result)
-    expected = one.astype(np.int32) * low + other.astype(np.int32) * high
+    start = random.integers(-1000, 1000, COUNT, np.int32)
+    compiled["f"](*map(tvm.runtime.tensor, (one, other, halves, start)), result)
+    expected = start + one.astype(np.int32) * low + other.astype(np.int32) * high
     np.testing.assert_array_equal(result.numpy(), expected)
     if machine is not None and lanes == machine.machine.lanes:
-        assert "vpmaddwd" in compiled.inspect_source("asm")
+        assert ("vpdpwssd" if "+avx512vnni" in machine.features else "vpmaddwd") in compiled.inspect_source("asm")

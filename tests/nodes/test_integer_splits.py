@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from passfit.errors import SequenceError
-from passfit.targets import how_to_run
+from passfit.targets import Machine, how_to_run
 
 from ..frontend.onnx_nodes import NodeCase
 from ..models import model_of, save
@@ -67,7 +67,8 @@ def _specs() -> list[tuple[str, ...]]:
     return found
 
 
-def test_memory_actions_change_no_byte(tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", [Machine(), HOST.machine], ids=["planes", "channels last"])
+def test_memory_actions_change_no_byte(machine: Machine, tmp_path: Path) -> None:
     from passfit.frontend.canonical.canonicalise import import_model
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.passes.sequence.replay import replay
@@ -81,7 +82,7 @@ def test_memory_actions_change_no_byte(tmp_path: Path) -> None:
     lowered, workspace = [], 0
     for specs in _specs():
         try:
-            part, needed = replay(Sequence.parse((*KERNELS, *specs, *END)), module, model, "split")
+            part, needed = replay(Sequence.parse((*KERNELS, *specs, *END)), module, model, "split", machine)
         except SequenceError:  # these steps do not stream
             continue
         lowered.append((replace(case, name="".join(specs)), part))

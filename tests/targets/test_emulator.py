@@ -35,6 +35,7 @@ def test_a_feature_beyond_the_level_counts(host):
     host("x86_64", BASE + V3)
     assert not how_to_run(replace(get_target("x86-64"), features=("+avx512f",))).native
     assert how_to_run(replace(get_target("x86-64"), features=("+avx2", "-fma"))).native
+    assert not how_to_run(replace(get_target("x86-64"), features=("+avx512vnni",))).native
 
 
 def test_an_arm_host_runs_its_own_cores_only(host):

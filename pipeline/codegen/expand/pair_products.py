@@ -1,8 +1,8 @@
 """Write `PAIRS`, the sum of two products, as one instruction if the target has it.
 
-    PAIRS(w0, w1, x) = w0 · (low half of x) + w1 · (high half of x)        w0, w1: int8; halves of x, an int32: int16
+    PAIRS(w, x) = w0 · (low half of x) + w1 · (high half of x)      w0, w1: two int8 in an int16; halves of x, an int32: int16
 
-A schedule rule writes it (kernels/rules/integer/pair_products.py) for a machine with `pairs`; TVM vectorises it over lanes.
+A schedule rule writes it (kernels/rules/integer) for a machine with `pairs`; TVM vectorises it over lanes.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def with_pair_products(kernel: PrimFunc) -> PrimFunc:
     def expanded(call: Call) -> Expr:
         if not _is_pairs(call):
             return call
-        one, other, halves = call.args
-        return _product(one, other, halves, known)
+        weights, halves = call.args
+        return _product(weights, halves, known)
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
 
@@ -43,14 +43,14 @@ def _is_pairs(call: Call) -> bool:
     return getattr(call.op, "name", "") == PAIRS
 
 
-def _product(one: Expr, other: Expr, halves: Expr, known: Mapping[int, str]) -> Expr:
+def _product(weights: Expr, halves: Expr, known: Mapping[int, str]) -> Expr:
     """Return one instruction for vectors of as many lanes as a `known` one has, else two products."""
-    lanes = one.ty.dtype.lanes
+    lanes = weights.ty.dtype.lanes
     if lanes in known:
-        places = [place for lane in range(lanes) for place in (lane, lanes + lane)]
-        weights = tirx.Shuffle([one, other], [tirx.const(place, "int32") for place in places])
-        pairs = tirx.reinterpret(f"int16x{2 * lanes}", halves)
-        return tirx.call_llvm_pure_intrin(f"int32x{lanes}", known[lanes], pairs, weights.astype(f"int16x{2 * lanes}"))
-    wide = "int32" if lanes == 1 else f"int32x{lanes}"
-    low = halves.astype(wide.replace("32", "16")).astype(wide)
-    return low * one.astype(wide) + tirx.shift_right(halves, tirx.const(16, wide)) * other.astype(wide)
+        pairs = f"int16x{2 * lanes}"
+        wide = tirx.reinterpret(f"int8x{2 * lanes}", weights).astype(pairs)
+        return tirx.call_llvm_pure_intrin(f"int32x{lanes}", known[lanes], tirx.reinterpret(pairs, halves), wide)
+    dtype = "int32" if lanes == 1 else f"int32x{lanes}"
+    short, byte = dtype.replace("32", "16"), dtype.replace("32", "8")
+    low = halves.astype(short).astype(dtype) * weights.astype(byte).astype(dtype)
+    return low + tirx.shift_right(halves, tirx.const(16, dtype)) * tirx.shift_right(weights, tirx.const(8, short)).astype(dtype)

@@ -11,7 +11,7 @@ vectors that LLVM knows: on other targets the same numbers come out.
 from __future__ import annotations
 
 import tvm_ffi
-from tvm import tirx
+from tvm import sym, tirx
 from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
@@ -48,6 +48,9 @@ def _couple(call: Call) -> Expr:
     low, high = call.args
     lanes, bits = low.ty.dtype.lanes, low.ty.dtype.bits
     if lanes > 1:
+        joined = _in_one_vector(low, high)
+        if joined is not None:
+            return tirx.reinterpret(call.ty.dtype, joined)
         if lanes == _LANES and bits == 8:  # LLVM knows no vectors of four bytes
             low, high = (tirx.reinterpret("int8x8", Broadcast(tirx.reinterpret("int32", each), 2)) for each in (low, high))
             places = [place for lane in range(lanes) for place in (lane, 2 * lanes + lane)]
@@ -58,6 +61,27 @@ def _couple(call: Call) -> Expr:
     wide = call.ty.dtype
     mask, shift = tirx.const((1 << bits) - 1, wide), tirx.const(bits, wide)
     return tirx.bitwise_or(tirx.bitwise_and(low.astype(wide), mask), tirx.shift_left(high.astype(wide), shift))
+
+
+def _in_one_vector(low: Expr, high: Expr) -> Expr | None:
+    """Return the values of every second element and of those between as one expression, None if they differ otherwise."""
+    if isinstance(low, TensorLoad) and isinstance(high, TensorLoad) and low.source.same_as(high.source):
+        one, other = low.indices[-1], high.indices[-1]
+        if not isinstance(one, Ramp) or not isinstance(other, Ramp) or int(one.stride) != 2 or int(other.stride) != 2:
+            return None
+        if not tvm_ffi.structural_equal(sym.Analyzer().simplify(other.base - one.base), tirx.const(1, one.base.ty.dtype)):
+            return None
+        return tirx.BufferLoad(low.source, [*low.indices[:-1], Ramp(one.base, one.stride // 2, 2 * int(one.lanes))])
+    if isinstance(low, Broadcast) and isinstance(high, Broadcast) and tvm_ffi.structural_equal(low, high):
+        return Broadcast(low.value, 2 * int(low.lanes))
+    if isinstance(low, tirx.Cast) and isinstance(high, tirx.Cast):
+        value = _in_one_vector(low.value, high.value)
+        return None if value is None else value.astype(f"{str(low.ty.dtype).partition('x')[0]}x{value.ty.dtype.lanes}")
+    for kind in (tirx.Add, tirx.Sub):
+        if isinstance(low, kind) and isinstance(high, kind):
+            one, other = _in_one_vector(low.a, high.a), _in_one_vector(low.b, high.b)
+            return None if one is None or other is None else kind(one, other)
+    return None
 
 
 def _neighbours(call: Call) -> Expr:

@@ -29,7 +29,7 @@ class Lowered:
 
     `kernels` are TIR functions by name; `weights` are arrays in the order of Program.weights. `layouts` are repacks, by
     weight number, that unscheduled kernels do not read yet. `machine` is the one kernels are scheduled for; `tuning`
-    holds schedules known to beat the rules' choice.
+    holds schedules known to beat the rules' choice. `last` are the tensors stored with channels last.
     """
 
     program: Program
@@ -38,6 +38,7 @@ class Lowered:
     layouts: Mapping[int, Repack] = field(default_factory=dict)
     machine: Machine = Machine()
     tuning: Tuning = Tuning()
+    last: frozenset[int] = frozenset()
 
 
 def to_destination_passing(module: IRModule) -> IRModule:

@@ -30,14 +30,14 @@ from ..schedule.candidates import is_scheduled
 from ..weights.read_repacked import read_repacked
 from ..weights.repack import Repack, repack_by_number, repackable_parameters
 
-_CHANNELS = 1
+CHANNELS = 1
 _AGAIN = "Run `passfit tune` again."
 _Item = TypeVar("_Item")
 
 
 def move_channels_last(items: Sequence[_Item]) -> list[_Item]:
     """Move the channel axis's item to the end of a list."""
-    return [*items[:_CHANNELS], *items[_CHANNELS + 1 :], items[_CHANNELS]]
+    return [*items[:CHANNELS], *items[CHANNELS + 1 :], items[CHANNELS]]
 
 
 def movable_results(program: Program) -> dict[int, int]:
@@ -104,7 +104,7 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
     used = {step.kernel for step in found}
     kernels = {name: kernel for name, kernel in sorted(kernels.items()) if name in used}
     program, weights = repack_by_number(replace(program, steps=tuple(found), tensors=tensors), lowered.weights, repacks)
-    return replace(lowered, program=program, kernels=kernels, weights=weights)
+    return replace(lowered, program=program, kernels=kernels, weights=weights, last=lowered.last | chosen)
 
 
 def own_weights(program: Program) -> dict[str, frozenset[int]]:
@@ -138,7 +138,7 @@ def with_channels_last(
     for block in blocks:
         buffer = block.body.buffer
         if buffer not in made:
-            if _follows(block, kernel.params[-1], moved) and len(buffer.ty.shape) > _CHANNELS + 1:
+            if _follows(block, kernel.params[-1], moved) and len(buffer.ty.shape) > CHANNELS + 1:
                 moved[buffer] = True
             made[buffer] = _moved(buffer) if buffer in moved else buffer
             own.append(made[buffer])
@@ -149,9 +149,9 @@ def with_channels_last(
 def _of_each_channel(kernel: PrimFunc, block: SBlock, weights: frozenset[int]) -> Iterator[Repack]:
     """Yield channels-last repacks for a reduction whose operands all depend on the channel."""
     written = list(block.body.indices)
-    if block.init is None or len(written) <= _CHANNELS + 1:
+    if block.init is None or len(written) <= CHANNELS + 1:
         return
-    channel = written[_CHANNELS]
+    channel = written[CHANNELS]
     terms = [load for load in loads(block.body.value) if not load.source.same_as(block.body.buffer)]
     if not isinstance(channel, Var) or not all(any(uses(index, channel) for index in load.indices) for load in terms):
         return
@@ -165,8 +165,8 @@ def _of_each_channel(kernel: PrimFunc, block: SBlock, weights: frozenset[int]) -
 
 def _differs(shape: Sequence[int]) -> bool:
     """Tell whether channels last is another order in memory."""
-    others = [extent for extent in shape[_CHANNELS + 1 :] if extent > 1]
-    return len(shape) > _CHANNELS + 1 and shape[_CHANNELS] > 1 and bool(others)
+    others = [extent for extent in shape[CHANNELS + 1 :] if extent > 1]
+    return len(shape) > CHANNELS + 1 and shape[CHANNELS] > 1 and bool(others)
 
 
 def _follows(block: SBlock, result: Var, moved: dict[Var, bool]) -> bool:

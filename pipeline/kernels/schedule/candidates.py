@@ -21,8 +21,10 @@ from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
+from ..rules.integer.channel_windows import channel_windows
 from ..rules.integer.pair_products import pair_products
 from ..rules.integer.quad_products import quad_products
+from ..rules.integer.run_products import run_products
 from ..rules.marked.jam_loops import jam_loops
 from ..rules.marked.vector_loops import vector_loops
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
@@ -38,7 +40,9 @@ from .run_stages import StageSchedule, run_stages
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first with a small workspace wins
-RULES: tuple[Rule, ...] = (vector_sums_of_one_operand, sliding_windows, pair_products, quad_products, register_tiles, vector_sums)
+RULES: tuple[Rule, ...] = (
+    vector_sums_of_one_operand, sliding_windows, channel_windows, run_products, pair_products, quad_products, register_tiles, vector_sums,
+)  # fmt: skip
 _SCHEDULED = "passfit.scheduled"
 
 

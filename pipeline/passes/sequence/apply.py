@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ...kernels.lower.lower import Lowered
 from ...kernels.lower.schedule_program import schedule_program
+from ...kernels.rewrite.integers_last import integers_last
 from ..base import Level, LoweredPass, Pass
 
 
@@ -24,6 +25,28 @@ def apply_program_passes(
         if not isinstance(each, LoweredPass):
             continue
         if workspace is None and Level.LOWERED not in each.levels:
-            lowered, workspace = scheduled(lowered)
+            lowered, workspace = _in_best_layout(lowered, scheduled)
         lowered = each.apply(lowered)
-    return (lowered, workspace) if workspace is not None else scheduled(lowered)
+    return (lowered, workspace) if workspace is not None else _in_best_layout(lowered, scheduled)
+
+
+def _in_best_layout(lowered: Lowered, scheduled: Callable[[Lowered], tuple[Lowered, int]]) -> tuple[Lowered, int]:
+    """Schedule the kernels with integers channels last, if that costs no memory: results that would share less keep theirs."""
+    plain, workspace = scheduled(lowered)
+    kept: set[int] = set()
+    while True:
+        last = integers_last(lowered, range(len(lowered.program.steps)), kept)
+        if last is lowered:
+            return plain, workspace
+        moved, needed = scheduled(last)
+        less = {
+            tensor
+            for one, other in zip(plain.program.steps, moved.program.steps, strict=True)
+            for each in {*one.in_place, *one.copies} - {*other.in_place, *other.copies}
+            for tensor in (one.reads[each.read], one.writes[each.write])
+        }
+        if not less:
+            return (moved, needed) if needed <= workspace else (plain, workspace)
+        if less <= kept:
+            return plain, workspace
+        kept |= less

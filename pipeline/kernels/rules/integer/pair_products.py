@@ -28,6 +28,7 @@ from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
 from ....tir.pairs import pairs
+from ....tir.quads import couple
 from ....tir.workspace import held_bytes
 from ...weights.repack import Repack
 from ..line_buffer import loop_of
@@ -179,7 +180,7 @@ class _Dots(IntegerSum):
             at = (tile * rows + row) * self.stride + tap * self.step
             halves = tirx.BufferLoad(lines, [*loops.values(), at])
             sum_ = tirx.BufferLoad(acc, [int64(row), lane])
-            return BufferStore(acc, sum_ + pairs(weights[0], weights[1], halves), [int64(row), lane])
+            return BufferStore(acc, sum_ + pairs(couple(weights[0], weights[1]), halves), [int64(row), lane])
 
         def stored(row: int, lane: Expr) -> Stmt:
             own = {**outer, self.x: start + tile * rows + row, self.f: block * self.width + lane}

@@ -1,0 +1,98 @@
+"""Choose channels last for results of integers, on machines that multiply neighbours along channels.
+
+Kernels change with their operands: a result keeps its layout if one of them cannot read or write the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from tvm.tirx import PrimFunc
+
+from ...memory.streaming.region import Region
+from ...targets import Machine
+from ...tir.index_grid import Unknown
+from ...tir.loop_nests import blocks_of
+from ..lower.lower import Lowered
+from ..rules.flatten_axes import flatten_axes
+from ..rules.integer.channel_windows import channel_windows
+from ..rules.integer.quad_products import quad_products
+from ..rules.integer.run_products import run_products
+from ..rules.rule import Rule
+from ..rules.sliding_window import sliding_windows
+from .channels_last import CHANNELS, channels_last, movable_results, own_weights, with_channels_last
+
+_DTYPES = ("int8", "uint8")
+#: rules for products of integers
+_PRODUCTS: tuple[Rule, ...] = (channel_windows, run_products, quad_products)
+
+
+def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int] = ()) -> Lowered:
+    """Store the results of `steps` that are integers, by number, with channels last where all kernels allow it.
+
+    The tensors `kept` stay as they are.
+    """
+    if not (lowered.machine.pairs or lowered.machine.quads):
+        return lowered
+    chosen = _chosen(lowered, steps, lowered.last | set(kept))
+    return channels_last(lowered, chosen) if chosen else lowered
+
+
+def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
+    """Do so for a region of rows; axes of its stages follow."""
+    if region.replacement is not None or any(stage.axis <= CHANNELS for stage in region.stages):
+        return lowered, region
+    moved = integers_last(lowered, {stage.step for stage in region.stages})
+    changed = {n for n, (one, other) in enumerate(zip(lowered.program.tensors, moved.program.tensors)) if one.shape != other.shape}
+    stages = []
+    for stage in region.stages:
+        step = lowered.program.steps[stage.step]
+        tensor = step.writes[0] if stage.operand is None else step.reads[stage.operand]
+        stages.append(replace(stage, axis=stage.axis - 1) if tensor in changed else stage)
+    return moved, replace(region, stages=tuple(stages))
+
+
+def _chosen(lowered: Lowered, steps: Collection[int], kept: Collection[int]) -> set[int]:
+    """Leave out, until all are possible, the results of a kernel that cannot be rewritten."""
+    program = lowered.program
+    writers = {tensor: step for tensor, step in movable_results(program).items() if step in steps}
+    chosen = {tensor: step for tensor, step in writers.items() if program.tensors[tensor].dtype in _DTYPES and tensor not in kept}
+    own = own_weights(program)
+    known: dict[tuple[str, frozenset[int]], bool] = {}
+    again = True
+    while again:
+        again = False
+        for step in program.steps:
+            tensors = (*step.reads, *step.writes)
+            places = frozenset(n for n, tensor in enumerate(tensors) if tensor in chosen)
+            if places and (step.kernel, places) not in known:
+                known[step.kernel, places] = _possible(lowered, step.kernel, places, own[step.kernel])
+            if places and not known[step.kernel, places]:
+                again = True
+                for place in places:
+                    chosen.pop(tensors[place], None)
+    return set(chosen.values())
+
+
+def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:
+    """Tell whether a kernel may be rewritten, and is no slower then by the rules for it.
+
+    Sums of floats keep their order, by which machines that keep planes add too.
+    """
+    plain = lowered.kernels[kernel]
+    try:
+        moved, repacks = with_channels_last(plain, places, weights)
+        sums = [str(block.body.value.ty.dtype) for block in blocks_of(plain) if block.init is not None]
+    except Unknown:
+        return False
+    if any("float" in each for each in sums):
+        return False
+    free = weights - {each.parameter for each in repacks}
+    return not sums or any(_matches(rule, moved, free, lowered.machine) for rule in _PRODUCTS) or not any(
+        _matches(rule, plain, weights, lowered.machine) for rule in (*_PRODUCTS, sliding_windows)
+    )
+
+
+def _matches(rule: Rule, kernel: PrimFunc, weights: frozenset[int], machine: Machine) -> bool:
+    return next(rule(flatten_axes(kernel, weights), weights, machine), None) is not None

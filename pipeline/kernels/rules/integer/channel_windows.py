@@ -1,0 +1,232 @@
+"""Schedule depthwise sums of integer products with channels side by side: rows widened in a line buffer, sums in registers.
+
+    for … rows of the result, bands of places along them:
+        for blocks of channels:
+            lines[i / 2, column, 0:8] = rows i and i + 1 of x less its zero point, two int16, or the padding
+            for places of the band:
+                result[place, 0:8] = epilogue(Σ pairs(weight[i, j, 0:8], weight[i + 1, j, 0:8], lines[i / 2, place · stride + j]))
+
+Machines without `pairs` read the data in place of lines. The last block of channels overlaps the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import product as combinations
+from math import prod
+
+from tvm import sym, tirx
+from tvm.ir import Expr, TensorLoad, Var
+from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, Stmt
+
+from ....targets import Machine
+from ....tir.expressions import replaced, uses
+from ....tir.index_grid import Unknown
+from ....tir.inlining import inlined
+from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence, simple
+from ....tir.pairs import pairs
+from ....tir.quads import couple
+from ....tir.workspace import held_bytes
+from ..line_buffer import loop_of
+from ..rule import RuleResult
+from .padded_data import PaddedData
+
+_SERIAL, _VECTORIZED = 0, 2
+#: bytes of the line buffer, and products of a result, which are unrolled
+_LINES, _MOST_TAPS = 1024, 64
+#: windows at the edges of a line, which are unrolled
+_MOST_EDGES = 4
+
+
+def channel_windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the schedule of a depthwise sum with channels last: a Rule."""
+    if machine.compact or machine.lanes == 1:
+        return
+    with suppress(Unknown):
+        made = _Channels(inlined(kernel), machine).kernel()
+        yield RuleResult(made, workspace=held_bytes(made))
+
+
+class _Channels(PaddedData):
+    """Build the kernel; `f` is the axis of channels. Raises Unknown for other forms."""
+
+    def __init__(self, kernel: PrimFunc, machine: Machine):
+        super().__init__(kernel, frozenset(range(len(kernel.params) - 1)))
+        self.lanes = max((lanes for lanes in (4, 8, machine.lanes) if lanes <= min(machine.lanes, self.axes[self.f])), default=0)
+        if not self.lanes or not self._side_by_side():
+            raise Unknown("channels are no whole vectors side by side")
+        others = [var for var in self.summed if not var.same_as(self.tap) and self.axes[var] > 1]
+        #: values of the summed axes but the tap, for each row of the window
+        self.rows = [
+            {var: int64(value) for var, value in zip(others, values)} for values in combinations(*(range(self.axes[var]) for var in others))
+        ]
+        self.taps = 1 if self.tap is None else self.axes[self.tap]
+        if not 1 < self.taps * len(self.rows) <= _MOST_TAPS:
+            raise Unknown("the window has one tap, or too many to unroll")
+        self.pairs = machine.pairs
+        #: rows of the window of each line
+        self.joined = [self.rows[n : n + 2] for n in range(0, len(self.rows), 2)]
+        places = self.axes[self.x]
+        most = max((n for n in range(1, places + 1) if self._bytes(n) <= _LINES), default=1)
+        self.size = -(-places // -(-places // most))
+        self.lines = buffer_of("lines", self._extents(self.size), "int32")
+        if not self.pairs and places - len(self._whole_windows()) > _MOST_EDGES:
+            raise Unknown("the padding is wider than a few windows")
+
+    def _factors(self, repackable: frozenset[int]) -> tuple[TensorLoad, Expr]:
+        """Return the load of the weight, moved by one axis of the result, and the other factor in int16."""
+        for number in sorted(repackable):
+            with suppress(Unknown):
+                weight, value = super()._factors(frozenset({number}))
+                weight = tirx.BufferLoad(weight.source, simple(self.total, weight.indices))
+                if len([var for var in self.axes if var not in self.summed and self.axes[var] > 1 and uses(weight, var)]) == 1:
+                    return weight, value
+        raise Unknown("no weight for each channel")
+
+    def _filters(self) -> tuple[Var, int]:
+        for place, index in enumerate(self.weight.indices):
+            spatial = isinstance(index, Var) and index in self.axes and index not in self.summed
+            if spatial and self.axes[index] > 1 and uses(self.value, index):
+                return index, place
+        raise Unknown("no axis moves both factors")
+
+    def _side_by_side(self) -> bool:
+        """Tell whether channels are neighbours in the data, the weight and the result."""
+        f = Var("f", "int64")
+        own = {var: int64(0) for var in self.axes} | {self.f: f}
+        _, _, indices = self.result(tirx.const(0, "int32"), own)
+        raw, weight = self.raw(), self.weight
+        found = [(weight.source, weight.indices, self.f), (raw.source, raw.indices, self.f), (self.result_buffer, indices, f)]
+        return all(self._walks(buffer, index, var) for buffer, index, var in found)
+
+    @property
+    def result_buffer(self) -> Var:
+        return self.original.params[-1]
+
+    def _walks(self, buffer: Var, indices: list[Expr], var: Var) -> bool:
+        last = max(place for place, extent in enumerate(buffer.ty.shape) if int(extent) > 1)
+        if any(uses(index, var) for place, index in enumerate(indices) if place != last):
+            return False
+        linear = sym.detect_linear_equation(indices[last], [var])
+        return bool(linear) and isinstance(linear[0], IntImm) and int(linear[0]) == 1
+
+    def _extents(self, places: int) -> list[int]:
+        return [len(self.joined), self.span(places), self.lanes]
+
+    def _bytes(self, places: int) -> int:
+        return 4 * prod(self._extents(places))
+
+    def kernel(self) -> PrimFunc:
+        outer = self.outer()
+        if self.pairs:
+            stmt = sequence(self.bands(self.size, lambda start, count, inside: self._band(outer, start, count, inside)))
+        else:
+            stmt = self._blocks(lambda channel: self._direct(outer, channel))
+        for var, loop in reversed(outer.items()):
+            stmt = stmt if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, stmt)
+        return kernel_of(self.original.params, [stmt], [self.lines] if self.pairs else [], self.original.attrs)
+
+    def _blocks(self, computed: Callable[[Expr], Stmt]) -> Stmt:
+        """Loop over blocks of channels: the last one overlaps."""
+        whole, rest = divmod(self.axes[self.f], self.lanes)
+        block = Var("block", "int64")
+        parts = [loop_of(block, whole, computed(block * self.lanes))]
+        return sequence([*parts, computed(int64(self.axes[self.f] - self.lanes))] if rest else parts)
+
+    def _whole_windows(self) -> range:
+        """Return the places whose windows have no column of padding."""
+        low, high = self.columns()
+        reach = (self.taps - 1) * self.step
+        found = [p for p in range(self.axes[self.x]) if low <= p * self.stride and p * self.stride + reach < high]
+        return range(found[0], found[-1] + 1) if found else range(0)
+
+    def _direct(self, outer: dict[Var, Expr], channel: Expr) -> Stmt:
+        """Compute a block of channels from the data itself, without the products of padding: rows are checked where one is missing."""
+        whole, inside = self._whole_windows(), self.columns()
+        conditions = [self.row_inside({**outer, self.f: channel, **row}) for row in self.rows]
+        present = [each for each in conditions if each is not None]
+
+        def stored(place: Expr, taps: Sequence[int], checked: bool) -> Stmt:
+            lane = Var("lane", "int64")
+            total: Expr = tirx.const(0, "int32")
+            for row, condition in zip(self.rows, conditions):
+                for tap in taps:
+                    value = self.element({**outer, **row, self.f: channel + lane}, place * self.stride + tap * self.step)
+                    if checked and condition is not None:
+                        value = tirx.if_then_else(condition, value, tirx.const(0, "int16"))
+                    total = total + value.astype("int32") * self._weight(row, tap, outer, channel + lane).astype("int16").astype("int32")
+            own = {**outer, self.x: place, self.f: channel + lane}
+            return self._vector(BufferStore(*self.result(total, own)), lane)
+
+        def line(checked: bool) -> Stmt:
+            parts = []
+            for edge in range(self.axes[self.x]):
+                if edge not in whole:
+                    columns = [edge * self.stride + tap * self.step for tap in range(self.taps)]
+                    parts.append(stored(int64(edge), [tap for tap, at in enumerate(columns) if inside[0] <= at < inside[1]], checked))
+            place = Var("place", "int64")
+            loops = [loop_of(place, len(whole), stored(place + whole.start, range(self.taps), checked))] if whole else []
+            return sequence([*parts, *loops])
+
+        return IfThenElse(tirx.all(*present), line(False), line(True)) if present else line(False)
+
+    def _band(self, outer: dict[Var, Expr], start: Expr, count: int, inside: tuple[int, int]) -> Stmt:
+        """Compute a band of `count` places, by blocks of channels."""
+
+        def computed(channel: Expr) -> Stmt:
+            filled = self._filled({**outer, self.f: channel}, start, self.span(count), inside)
+            place = Var("place", "int64")
+            return sequence([*filled, loop_of(place, count, self._stored(outer, start, place, channel))])
+
+        return self._blocks(computed)
+
+    def _vector(self, made: BufferStore, lane: Var) -> Stmt:
+        return For(lane, int64(0), int64(self.lanes), _VECTORIZED, made)
+
+    def _filled(self, values: dict[Var, Expr], start: Expr, span: int, inside: tuple[int, int]) -> list[Stmt]:
+        """Fill the lines of a block of channels: `values` are those of the axes, of its first channel."""
+        channel = values[self.f]
+        conditions = [self.row_inside({**values, **row}) for row in self.rows]
+        present = [each for each in conditions if each is not None]
+        nothing = tirx.const(0, "int16")
+
+        def column(number: int, at: Expr, checked: bool, empty: bool) -> Stmt:
+            lane = Var("lane", "int64")
+            found = []
+            for row in self.joined[number]:
+                value: Expr = nothing if empty else self.element({**values, **row, self.f: channel + lane}, start * self.stride + at)
+                condition = conditions[self.rows.index(row)]
+                found.append(tirx.if_then_else(condition, value, nothing) if checked and condition is not None and not empty else value)
+            both = couple(found[0], found[1] if len(found) > 1 else nothing)
+            return self._vector(BufferStore(self.lines, both, [int64(number), at, lane]), lane)
+
+        def columns(first: int, end: int, checked: bool = False, empty: bool = False) -> list[Stmt]:
+            at = Var("column", "int64")
+            made = sequence([column(number, at + first, checked, empty) for number in range(len(self.joined))])
+            return [loop_of(at, end - first, made)] if first < end else []
+
+        edges = [*columns(0, inside[0], empty=True), *columns(inside[1], span, empty=True)]
+        if not present:
+            return [*edges, *columns(*inside)]
+        if inside[0] >= inside[1]:
+            return edges
+        return [*edges, IfThenElse(tirx.all(*present), sequence(columns(*inside)), sequence(columns(*inside, checked=True)))]
+
+    def _stored(self, outer: dict[Var, Expr], start: Expr, place: Expr, channel: Expr) -> Stmt:
+        """Store the results of a block of channels at a place."""
+        lane = Var("lane", "int64")
+        total: Expr = tirx.const(0, "int32")
+        for number, rows in enumerate(self.joined):
+            for tap in range(self.taps):
+                at = place * self.stride + tap * self.step
+                line = tirx.BufferLoad(self.lines, [int64(number), at, lane])
+                weights = [self._weight(row, tap, outer, channel + lane) for row in rows]
+                term = pairs(couple(weights[0], weights[1] if len(rows) > 1 else tirx.const(0, "int8")), line)
+                total = term if not number and not tap else total + term
+        own = {**outer, self.x: start + place, self.f: channel + lane}
+        return self._vector(BufferStore(*self.result(total, own)), lane)
+
+    def _weight(self, row: dict[Var, Expr], tap: int, outer: dict[Var, Expr], channel: Expr) -> Expr:
+        values = {**self.units, **outer, **row, **({} if self.tap is None else {self.tap: int64(tap)}), self.f: channel}
+        return tirx.BufferLoad(self.weight.source, [replaced(index, values) for index in self.weight.indices])

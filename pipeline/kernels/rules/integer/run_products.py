@@ -1,0 +1,243 @@
+"""Schedule integer products of weights by pairs along runs: values that lie side by side in memory, widened once.
+
+    for … rows of the result, bands of places along them:
+        lines[i, column · C + c] = x less its zero point, int16, or the padding    (pairs if all start at even places)
+        for blocks of filters, tiles of places:
+            acc[places, filters] = 0
+            for i, pairs r of a run (taps along the line, and the channels of each):
+                acc[p, 0:8] += pairs(weight[i, r, 0:8], lines[i, p · stride · C + 2 r], lines[… + 1])
+            result[tile] = epilogue(acc)
+
+A run of taps and channels may be odd: its last weight is 0 then. Sums of integers are exact in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from math import prod
+
+from tvm import tirx
+from tvm.ir import Expr, Var
+from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
+
+from ....targets import Machine
+from ....tir.expressions import replaced, uses
+from ....tir.index_grid import Unknown
+from ....tir.inlining import inlined
+from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
+from ....tir.pairs import pairs
+from ....tir.quads import couple, neighbours
+from ....tir.workspace import held_bytes
+from ...weights.repack_pairs import RepackPairs
+from ..line_buffer import loop_of
+from ..rule import RuleResult
+from ..tile_size import divisors
+from .padded_data import PaddedData, guarded, in_vectors
+
+_SERIAL, _VECTORIZED = 0, 2
+#: candidate vectors of a block of filters; registers for other values than sums
+_VECTORS, _OPERANDS = (4, 3, 2, 1), 4
+#: bytes of the line buffer: preferred, at most
+_LINES, _MOST_LINES = 1536, 3072
+#: most tiles of a band, and most pairs of an unrolled step
+_MOST_TILES, _UNROLLED = 64, 2
+
+
+def run_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the schedule of an integer product of weights: a Rule."""
+    if machine.compact or not machine.pairs:
+        return
+    with suppress(Unknown):
+        found = _Runs(inlined(kernel), repackable, machine)
+        made = found.kernel()
+        yield RuleResult(made, (found.repack,), workspace=held_bytes(made))
+
+
+class _Runs(PaddedData):
+    """Build the kernel; `c` is the axis of channels, if they are side by side. Raises Unknown for other forms."""
+
+    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
+        super().__init__(kernel, repackable)
+        if self.axes[self.x] == 1:
+            raise Unknown("a single place: no line to widen")
+        self.c = self._channels()
+        self.channels = 1 if self.c is None else self.axes[self.c]
+        in_run = [self.tap] if self.tap is not None and self.step == 1 else []
+        in_run += [self.c] if self.c is not None else []
+        self.run = prod(self.axes[var] for var in in_run)
+        if self.run == 1 or (self.run % 2 and any(self.axes[var] % 2 == 0 for var in self.pairable())):
+            raise Unknown("no run of pairs")
+        self.others = [var for var in self.summed if all(not var.same_as(each) for each in in_run) and self.axes[var] > 1]
+        #: summed axes of the lines, besides the run and a tap with gaps
+        self.rows = [var for var in self.others if not var.same_as(self.tap)]
+        gap = self.step * self.channels if any(var.same_as(self.tap) for var in self.others) else 0
+        #: whether all pairs read start at even values: lines are pairs then, and share memory with other sums
+        self.even = self.stride * self.channels % 2 == 0 and gap % 2 == 0
+        self.lanes = next((lanes for lanes in (machine.lanes, 8) if self.axes[self.f] % lanes == 0), 0)
+        if not self.lanes:
+            raise Unknown("the filters are no whole vectors")
+        self.repack = self._repacked(in_run)
+        self.high, self.width = self._tile_shape(machine)
+        self.repack = self._repacked(in_run)
+        extents = self.repack.shape(self.repack.extents)
+        self.packed = buffer_of(self.weight.source.name, extents, str(self.weight.source.ty.dtype))
+        self.tiles = max(
+            n for n in divisors(self.axes[self.x] // self.high, _MOST_TILES) if self._bytes(n * self.high) <= _LINES or n == 1
+        )
+        self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "int32" if self.even else "int16")
+        self.acc = buffer_of("acc", [self.high, self.width], "int32")
+
+    def _channels(self) -> Var | None:
+        """Find the summed axis of values side by side in memory, None if columns are."""
+        raw = self.raw()
+        places = [place for place, extent in enumerate(raw.source.ty.shape) if int(extent) > 1]
+        last = raw.indices[places[-1]]
+        found = next((var for var in self.pairable() if var.same_as(last)), None)
+        if found is None:
+            if not uses(last, self.x):
+                raise Unknown("neither channels nor columns are neighbours")
+            return None
+        before = raw.indices[places[-2]] if len(places) > 1 else None
+        if self.axes[found] != int(raw.source.ty.shape[places[-1]]) or before is None or not uses(before, self.x):
+            raise Unknown("pixels are not neighbours")
+        return found
+
+    def _repacked(self, in_run: list[Var]) -> RepackPairs:
+        """Return the layout of the weight."""
+        indices = list(self.weight.indices)
+        known = [var for var in self.summed if self.axes[var] > 1]
+        places = {var: [place for place, index in enumerate(indices) if index.same_as(var)] for var in known}
+        if any(len(found) != 1 for found in places.values()):
+            raise Unknown("the weight is not indexed by axes")
+        if any(uses(index, var) and not index.same_as(var) for index in indices for var in self.axes):
+            raise Unknown("the weight is not indexed by axes")
+        run = tuple(places[var][0] for var in in_run if self.axes[var] > 1)
+        extents = tuple(int(extent) for extent in self.weight.source.ty.shape)
+        return RepackPairs(self.number, self.filters, getattr(self, "width", self.lanes), run=run, extents=extents)
+
+    def _tile_shape(self, machine: Machine) -> tuple[int, int]:
+        """Choose places and filters of a tile with the fewest instructions."""
+        registers = machine.registers_of(self.lanes) - _OPERANDS
+        places, found = self.axes[self.x], []
+        for vectors in _VECTORS:
+            if self.axes[self.f] % (vectors * self.lanes):
+                continue
+            most = min(registers // vectors, places)
+            for high in {most, -(-places // -(-places // most))}:
+                whole, rest = divmod(places, high)
+                costs = [2 * rows * vectors + 2 * vectors + rows + 1 for rows in [high] * min(whole, 1) + [rest] * (rest > 0)]
+                total = (whole * costs[0] + (costs[1] if rest else 0)) / vectors
+                if self._bytes(high) <= _MOST_LINES:
+                    found.append((total, -high, vectors * self.lanes))
+        if not found:
+            raise Unknown("a tile's lines are too long")
+        _, high, width = min(found)
+        return -high, width
+
+    def _extents(self, places: int) -> list[int]:
+        """Return the extents of the lines for so many places."""
+        values = self._values_of(self.span(places))
+        return [*(self.axes[var] for var in self.rows), -(-values // 2) if self.even else values]
+
+    def _values_of(self, columns: int) -> int:
+        return columns * self.channels + self.run % 2
+
+    def _bytes(self, places: int) -> int:
+        return (4 if self.even else 2) * prod(self._extents(places))
+
+    def kernel(self) -> PrimFunc:
+        outer = self.outer()
+        stmt = sequence(self.bands(self.tiles * self.high, lambda start, count, inside: self._band(outer, start, count, inside)))
+        for var, loop in reversed(outer.items()):
+            stmt = stmt if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, stmt)
+        params = [self.packed if n == self.number else each for n, each in enumerate(self.original.params)]
+        return kernel_of(params, [stmt], [self.lines, self.acc], self.original.attrs)
+
+    def _band(self, outer: dict[Var, Expr], start: Expr, count: int, inside: tuple[int, int]) -> Stmt:
+        """Fill the lines of a band of `count` places, then compute its tiles."""
+        block, tile = Var("block", "int64"), Var("tile", "int64")
+        whole, rest = divmod(count, self.high)
+        tiles = [loop_of(tile, whole, self._tile(outer, start, tile * self.high, block, self.high))] if whole else []
+        tiles += [self._tile(outer, start, int64(whole * self.high), block, rest)] if rest else []
+        computed = loop_of(block, self.axes[self.f] // self.width, sequence(tiles))
+        return sequence([self._filled(outer, start, self.span(count), inside), computed])
+
+    def _filled(self, outer: dict[Var, Expr], start: Expr, span: int, inside: tuple[int, int]) -> Stmt:
+        rows = {var: Var(var.name, "int64") for var in self.rows}
+        first, end = (each * self.channels for each in inside)
+        nothing = tirx.const(0, "int16")
+
+        def value(at: Expr) -> Expr:
+            channel = {} if self.c is None else {self.c: tirx.floormod(at, self.channels)}
+            column = at if self.c is None else tirx.floordiv(at, self.channels)
+            return self.element({**outer, **rows, **channel}, start * self.stride + column)
+
+        def stored(at: Expr, empty: bool = False) -> BufferStore:
+            return BufferStore(self.lines, nothing if empty else value(at), [*rows.values(), at])
+
+        def paired(at: Expr, empty: tuple[bool, bool] = (False, False)) -> BufferStore:
+            values = [nothing if each else value(at * 2 + n) for n, each in enumerate(empty)]
+            return BufferStore(self.lines, couple(*values), [*rows.values(), at])
+
+        whole = self._values_of(span)
+        if self.even:
+            low, high = -(-first // 2), max(end // 2, -(-first // 2))
+            filled = in_vectors(low, high, 8, paired)
+            filled += [paired(int64(low - 1), (True, False))] if first % 2 and first < end else []
+            filled += [paired(int64(high), (False, True))] if end % 2 and first < end else []
+            first, end, whole = first // 2, -(-end // 2), -(-whole // 2)
+            nothings, lanes = partial(paired, empty=(True, True)), 8
+        else:
+            filled, nothings, lanes = in_vectors(first, end, 16, stored), partial(stored, empty=True), 16
+        edges = [stmt for low, high in ((0, first), (end, whole)) for stmt in in_vectors(low, high, lanes, nothings)]
+        body = guarded(self.row_inside({**outer, **rows}), filled, in_vectors(first, end, lanes, nothings))
+        body = sequence([*edges, body])
+        for var, loop in reversed(rows.items()):
+            body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
+        return body
+
+    def _tile(self, outer: dict[Var, Expr], start: Expr, offset: Expr, block: Expr, rows: int) -> Stmt:
+        groups = range(0, self.width, self.lanes)
+        loops = {var: Var(var.name, "int64") for var in self.others}
+        step, steps = Var("step", "int64"), self.repack.pairs
+        unrolled = max(n for n in range(1, _UNROLLED + 1) if steps % n == 0)
+
+        def each(made: Callable[[int, Expr], Stmt]) -> list[Stmt]:
+            found = []
+            for row in range(rows):
+                for first in groups:
+                    lane = Var("lane", "int64")
+                    found.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, made(row, lane + first)))
+            return found
+
+        def zero(row: int, lane: Expr) -> Stmt:
+            return BufferStore(self.acc, tirx.const(0, "int32"), [int64(row), lane])
+
+        rest: Expr = int64(0)
+        for place in self.repack.rest:
+            rest = rest * self.repack.extents[place] + replaced(self.weight.indices[place], {**self.units, **outer, **loops})
+        gap = loops[self.tap] * self.step if self.tap is not None and self.tap in loops else int64(0)
+        lines = [loops[var] for var in self.rows]
+
+        def product(number: int, row: int, lane: Expr) -> Stmt:
+            pair = step * unrolled + number
+            weights = neighbours(*(tirx.BufferLoad(self.packed, [block, rest * steps + pair, lane * 2 + n]) for n in (0, 1)))
+            at = ((offset + row) * self.stride + gap) * self.channels
+            if self.even:
+                halves: Expr = tirx.BufferLoad(self.lines, [*lines, tirx.floordiv(at, 2) + pair])
+            else:
+                halves = neighbours(*(tirx.BufferLoad(self.lines, [*lines, at + (pair * 2 + n)]) for n in (0, 1)))
+            sum_ = tirx.BufferLoad(self.acc, [int64(row), lane])
+            return BufferStore(self.acc, sum_ + pairs(weights, halves), [int64(row), lane])
+
+        def stored(row: int, lane: Expr) -> Stmt:
+            own = {**outer, self.x: start + offset + row, self.f: block * self.width + lane}
+            return BufferStore(*self.result(tirx.BufferLoad(self.acc, [int64(row), lane]), own))
+
+        body = sequence([stmt for number in range(unrolled) for stmt in each(lambda row, lane, number=number: product(number, row, lane))])
+        body = loop_of(step, steps // unrolled, body)
+        for var, loop in reversed(loops.items()):
+            body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
+        return sequence([*each(zero), body, *each(stored)])

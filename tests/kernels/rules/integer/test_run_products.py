@@ -1,0 +1,73 @@
+"""Integer products along runs equal the exact arithmetic: channels last, few channels, odd runs, windows of rows."""
+
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("tvm")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from passfit.kernels.rules.integer.run_products import run_products
+from passfit.targets import get_target
+
+from .channels import MACHINES, assert_exact, conv, row_of
+
+pytestmark = pytest.mark.tvm
+PAIRS, WIDE = MACHINES
+
+
+def scheduled(kernel, machine=PAIRS):
+    number = next(n for n, param in enumerate(kernel.params) if "w" in param.name)
+    return list(run_products(kernel, frozenset({number}), machine))
+
+
+@settings(max_examples=25)
+@given(
+    st.sampled_from([1, 2, 3, 5, 8, 16]), st.sampled_from([8, 16, 24, 32]), st.tuples(st.integers(4, 8), st.integers(4, 40)),
+    st.tuples(st.integers(1, 4), st.integers(1, 4)), st.tuples(st.integers(1, 2), st.integers(1, 3)),
+    st.tuples(st.integers(1, 2), st.integers(1, 2)), st.tuples(*[st.integers(0, 2)] * 4),
+    st.sampled_from([(-128, "int8"), (0, "int8"), (3, "int8"), (131, "uint8")]), st.sampled_from(MACHINES), st.integers(0, 9),
+    st.sampled_from([(0, 4), (4,), (0,)]),
+)  # fmt: skip
+def test_convolutions_are_exact(channels, filters, size, taps, strides, dilations, pads, zero, machine, seed, last):
+    reach = [(tap - 1) * dilation + 1 for tap, dilation in zip(taps, dilations)]
+    pads = tuple(min(pad, extent - 1) for pad, extent in zip(pads, reach * 2))
+    if not all(extent + pads[n] + pads[n + 2] >= reach[n] for n, extent in enumerate(size)):
+        return
+    kernel = conv(
+        channels, filters, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1], last=last
+    )
+    found = scheduled(kernel, machine)
+    if found:
+        assert_exact(kernel, found, seed)
+    else:
+        assert size[1] < 12 or 0 not in last or channels == 1 or channels % 2 or dilations[1] > 1
+
+
+@settings(max_examples=8)
+@given(
+    st.sampled_from([1, 3, 16]), st.integers(5, 30), st.sampled_from([(3, 3), (10, 4)]), st.integers(1, 2), st.integers(0, 1),
+    st.sampled_from(MACHINES),
+)  # fmt: skip
+def test_rows_at_a_time_are_exact(channels, width, taps, stride, pad, machine):
+    kernel = row_of(conv(channels, 16, (12, width), taps, strides=(stride, stride), pads=(pad,) * 4, zero=-7))
+    last = (12 + 2 * pad - taps[0]) // stride
+    assert_exact(kernel, scheduled(kernel, machine), rows=(0, 1, last))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [conv(8, 5, (9, 9), (1, 1)), conv(8, 8, (9, 9), (3, 3), last=()), conv(256, 16, (6, 6), (5, 5)), conv(1, 8, (9, 9), (1, 1))],
+    ids=["few filters", "planes of pairs", "long lines", "one value"],
+)
+def test_other_forms_are_left_to_other_rules(kernel):
+    assert scheduled(kernel) == []
+
+
+def test_a_machine_without_pairs_or_for_short_code_has_none():
+    kernel = conv(8, 16, (9, 9), (3, 3))
+    assert scheduled(kernel)
+    assert scheduled(kernel, replace(PAIRS, compact=True)) == []
+    assert scheduled(kernel, get_target("rpi4").machine) == []

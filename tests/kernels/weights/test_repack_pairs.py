@@ -1,0 +1,30 @@
+"""Weights repacked for sums of two: every element has one place, an odd run ends with a zero."""
+
+import numpy as np
+import pytest
+
+from passfit.kernels.weights.repack_pairs import RepackPairs
+
+#: shape, dimension of the filters, dimensions of a run
+FORMS = {
+    "channels": ((16, 6, 3, 3), 0, (1,)), "taps and channels": ((8, 3, 2, 3), 0, (3, 1)), "taps": ((8, 1, 10, 4), 0, (3,)),
+    "filters last": ((5, 24), 1, (0,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_element_has_a_place_of_its_own(name):
+    shape, dimension, run = FORMS[name]
+    array = np.random.default_rng(0).integers(1, 128, shape).astype(np.int8)
+    found = RepackPairs(1, dimension, 8, run=run, extents=shape)
+    places = np.stack([np.broadcast_to(each, shape).ravel() for each in found.index_map(*np.indices(shape))])
+    packed = found.apply(array)
+    assert packed.shape == found.shape(shape) and packed.flags.c_contiguous
+    np.testing.assert_array_equal(packed[tuple(places)], array.ravel())
+    assert len(set(map(tuple, places.T))) == array.size == np.count_nonzero(packed)
+
+
+def test_neighbours_of_a_run_are_side_by_side():
+    array = np.arange(16 * 4, dtype=np.int8).reshape(16, 4)
+    packed = RepackPairs(0, 0, 8, run=(1,), extents=(16, 4)).apply(array)
+    np.testing.assert_array_equal(packed[1, 1, 4:6], array[10, 2:])
