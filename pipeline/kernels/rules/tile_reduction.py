@@ -30,7 +30,7 @@ from .axes.split_groups import split_groups
 from .loop_peeling import has_skippable_padding, peel_loops, skips_products
 from .rule import RuleResult, Speed
 from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
-from .tile_roles import Parts, Place, parts_of
+from .tile_roles import Parts, parts_of
 from .vector_reduction import vector_sums
 
 
@@ -164,7 +164,7 @@ def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, co
         padding = []
     repacks = _repack(schedule, kernel, parts.reduction, tiling)
     _accumulate_along_lanes(schedule, parts.reduction, tiling)
-    inside = _tile_consumer(schedule, parts.consumer, tiling, parts.places)
+    inside = _tile_consumer(schedule, parts, tiling)
     _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
     return Tiled(peel_loops(tiled) if peeled else tiled, tiling.tile.lanes, repacks)
@@ -191,8 +191,13 @@ def _accumulate_along_lanes(schedule: Schedule, reduction: SBlockRV, tiling: Til
     schedule.transform_layout(reduction, ("write", 0), lanes_last)
 
 
-def _tile_consumer(schedule: Schedule, consumer: SBlockRV, tiling: Tiling, places: dict[int, Place]) -> LoopRV:
-    """Split the consumer's loops into tiles; return the innermost loop around a tile."""
+def _tile_consumer(schedule: Schedule, parts: Parts, tiling: Tiling) -> LoopRV:
+    """Split the consumer's loops into tiles; return the innermost loop around a tile.
+
+    Windows of a pooling are unrolled as the rest of a tile: LLVM leaves accumulators that a loop indexes in memory,
+    and stores one after each multiply-add.
+    """
+    consumer, places = parts.consumer, parts.places
     loops = schedule.get_loops(consumer)
     axes = schedule.get(consumer).iter_vars
     tile = tiling.tile
@@ -218,7 +223,7 @@ def _tile_consumer(schedule: Schedule, consumer: SBlockRV, tiling: Tiling, place
     ]
     if all(int(schedule.get(loop).extent) == 1 for loop in repeating):
         schedule.reorder(*outside, *repeating, *summing, *rows, groups, lanes)
-        _into_registers(schedule, rows, groups, lanes)
+        _into_registers(schedule, rows if parts.reduced.machine.compact else [*summing, *rows], groups, lanes)
     else:  # each element of the tile is used many times: those loops stay innermost, for LLVM to vectorize
         schedule.reorder(*outside, *summing, *rows, groups, lanes, *repeating)
     if summing:

@@ -34,6 +34,7 @@ from ...tir.inlining import (
     root_blocks,
     scheduled_kernel,
 )
+from .axes.jam_sums import jam_sums
 from .axes.overlap_sums import overlap_sums
 from .fuse_loops import compute_at_consumer, iteration_values
 from .rule import RuleResult, Speed
@@ -43,8 +44,10 @@ LANES = (16, 8, 4)
 _REDUCE = 2
 
 
-def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int] = LANES) -> PrimFunc | None:
+def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int] = LANES, machine: Machine | None = None) -> PrimFunc | None:
     """Vectorize the reductions of `kernel`; None if the rule does not match or TVM refuses a step.
+
+    With a `machine`, rows that share an operand are summed side by side where its registers hold them.
 
     With `one_operand`, only reductions of a single tensor each, which no other rule does better. Of `lanes`, the candidate
     lane counts, the first that divides the extent is taken.
@@ -56,7 +59,7 @@ def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int
             costly = _value_in_result(schedule) if in_result else None
             if in_result and costly is None:
                 continue
-            found = _schedule(schedule, form, one_operand, lanes, costly)
+            found = _schedule(schedule, form, one_operand, lanes, costly, machine)
         except REFUSALS:
             continue
         if found is not None:
@@ -64,9 +67,9 @@ def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int
     return None
 
 
-def vector_sums(kernel: PrimFunc, _repackable: frozenset[int], _machine: Machine) -> Iterator[RuleResult]:
+def vector_sums(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
     """Yield the vectorized reduction of `kernel`: a Rule."""
-    along = vector_reduction(kernel, one_operand=False)
+    along = vector_reduction(kernel, one_operand=False, machine=machine)
     if along is not None:
         yield RuleResult(along, speed=Speed.LANES)
 
@@ -79,7 +82,7 @@ def vector_sums_of_one_operand(kernel: PrimFunc, _repackable: frozenset[int], _m
 
 
 def _schedule(
-    schedule: Schedule, kernel: PrimFunc, one_operand: bool, lanes: Sequence[int], costly: SBlockRV | None
+    schedule: Schedule, kernel: PrimFunc, one_operand: bool, lanes: Sequence[int], costly: SBlockRV | None, machine: Machine | None
 ) -> PrimFunc | None:
     name = None if costly is None else name_of(schedule, costly)
     for block in intermediate_blocks(schedule, result_names(schedule)):
@@ -100,6 +103,8 @@ def _schedule(
         partials[name_of(schedule, partial)] = partial, total
     if not partials:
         return None
+    if machine is not None and len(partials) == 1 and jam_sums(schedule, *next(iter(partials.values())), machine):
+        return scheduled_kernel(schedule, kernel)
     for block in reversed(intermediate_blocks(schedule, result_names(schedule))):
         if name_of(schedule, block) in partials:
             _place_partial(schedule, *partials[name_of(schedule, block)])

@@ -1,5 +1,7 @@
 """Compare tiled kernels with TVM's kernels, in every shape, within a small workspace."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from passfit.codegen.llvm_pipelines import RAW
+from passfit.codegen.objects import build_module
 from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.kernels.rules.tile_reduction import tile_reduction
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.program.check import first_problem
+from passfit.targets import get_target
 from passfit.tir.workspace import workspace_bytes
 
 from ...profiles import examples
@@ -180,6 +185,22 @@ def test_a_convolution_in_its_loops():
     assert "pad_temp" not in script
     order = [script.index(word) for word in ("] = T.float32(0.0)", "] * param_0[", "compute_intermediate[")]
     assert order == sorted(order)
+
+
+def test_accumulators_of_a_pooled_convolution_stay_in_registers():
+    """Store nothing after a multiply-add: LLVM kept accumulators on the stack where a loop over windows read them."""
+
+    def body(x):
+        convolved = relax.op.nn.conv2d(x, weight(64, 32, 3, 3), padding=1)
+        return relax.op.nn.max_pool2d(relax.op.nn.silu(convolved), (2, 2), (2, 2))
+
+    program = lowered([(1, 32, 20, 40)], body, ("legalize", "fold-constant", "fuse-operators{over=pooling}"))
+    _agrees(program)
+    scheduled, _ = schedule_program(program)
+    assembly = build_module(scheduled.kernels, get_target("x86-64-v4").llvm_config(), RAW).inspect_source("asm")
+    after = [second for first, second in pairwise(assembly.splitlines()) if "vfmadd231ps" in first]
+    assert after
+    assert not [line for line in after if "vmov" in line and line.endswith("(%rsp)")]
 
 
 def test_what_does_not_match_is_left_alone():
