@@ -15,7 +15,7 @@ from tvm import tirx
 from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
-from ...tir.quads import BYTE, COUPLE, NEIGHBOURS, QUADS
+from ...tir.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
 
 #: neighbours of eight int16 added up in four int32, on Arm added to others at once; lanes of one such step
 _INTRINSICS = {"aarch64": "llvm.aarch64.neon.saddlp", "arm": "llvm.arm.neon.vpadals"}
@@ -80,11 +80,24 @@ def _byte(call: Call) -> Expr:
     return tirx.shift_right(word, shift).astype(call.ty.dtype)
 
 
+def _picked(call: Call) -> Expr:
+    _, count, *rest = (each.value if isinstance(each, Broadcast) else each for each in call.args)
+    words, places = rest[: int(count)], [int(each) for each in rest[int(count) :]]
+    words += [words[0]] * (2 - len(words) if len(words) < 3 else -len(words) % 4)  # whole registers
+    if len(words) == 2:  # two registers: a zip needs no joined one
+        one, other = (tirx.reinterpret("int8x8", Broadcast(each, 2)) for each in words)
+        moved = [place if place < 4 else place + 4 for place in places]
+        return tirx.reinterpret(call.ty.dtype, tirx.Shuffle([one, other], [tirx.const(each, "int32") for each in moved]))
+    joined = tirx.Shuffle(words, [tirx.const(n, "int32") for n in range(len(words))])
+    found = tirx.Shuffle([tirx.reinterpret(f"int8x{4 * len(words)}", joined)], [tirx.const(each, "int32") for each in places])
+    return tirx.reinterpret(call.ty.dtype, found)
+
+
 def _never(call: Call) -> Expr:
     raise AssertionError(call)
 
 
-_WRITERS = {QUADS: _never, COUPLE: _couple, NEIGHBOURS: _neighbours, BYTE: _byte}
+_WRITERS = {QUADS: _never, DOTS: _never, COUPLE: _couple, NEIGHBOURS: _neighbours, BYTE: _byte, PICKED: _picked}
 
 
 def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, intrinsic: str | None) -> Expr:
@@ -138,6 +151,8 @@ def _products(weights: Expr, values: Expr, first: int, intrinsic: str | None) ->
     wide = f"int16x{count}"
     if intrinsic == _INTRINSICS["arm"]:
         return tirx.call_llvm_pure_intrin(wide, "llvm.arm.neon.vmulls.v8i16", bytes_of(weights), bytes_of(values))
+    if intrinsic is not None:
+        return tirx.call_llvm_pure_intrin(wide, "llvm.aarch64.neon.smull.v8i16", bytes_of(weights), bytes_of(values))
     return bytes_of(weights).astype(wide) * bytes_of(values).astype(wide)
 
 
