@@ -85,7 +85,7 @@ class QuadForm(IntegerSum):
         places, terms = self.axes[self.x], self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c))
 
         def cost(width: int, rows: int) -> float:
-            read = 3 * rows / 4 if self.dense else 7 * ceil(rows / PLACES)
+            read = 3 * rows / 4 if self.dense else 9 * ceil(rows / PLACES) if rows >= PLACES else 20
             alone = (rows % PLACES if self.bytes else rows) if self.rows_last else 0
             stored = (rows + 2 * alone) * width
             return terms * (rows * width * 3 / 4 + width / 8 + read + 2 * rows + 3) + 2 * stored

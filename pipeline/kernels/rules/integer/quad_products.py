@@ -39,8 +39,6 @@ _SERIAL, _VECTORIZED = 0, 2
 _LANES = 8
 #: of 32 registers, those for sums
 _SUMS = 5
-#: most tiles with padding by themselves
-_MOST_ALONE = 4
 
 
 def quad_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -86,20 +84,14 @@ class _Quads(QuadWindows):
         return kernel_of(params, [stmt], own, self.original.attrs)
 
     def _tiles(self, outer: dict[Var, Expr], block: Expr) -> list[Stmt]:
-        """Build the tiles of a row: those with padded columns by themselves, the others in a loop."""
+        """Build the tiles of a row."""
         whole, rest = divmod(self.axes[self.x], self.rows)
-        inner = [n for n in range(whole) if self.dense or self.is_inside(n * self.rows, self.rows)]
-        first, end = (inner[0], inner[-1] + 1) if inner else (whole, whole)
-        if first + whole - end > _MOST_ALONE:
-            raise Unknown("the padding is wider than a tile")
-        parts = [self._tile(outer, int64(n * self.rows), block, self.rows) for n in range(first)]
-        if first < end:
-            tile = Var("tile", "int64")
-            parts.append(loop_of(tile, end - first, self._tile(outer, (tile + first) * self.rows, block, self.rows)))
-        parts += [self._tile(outer, int64(n * self.rows), block, self.rows) for n in range(end, whole)]
-        return [*parts, self._tile(outer, int64(whole * self.rows), block, rest)] if rest else parts
+        tile = Var("tile", "int64")
+        starts = range(0, whole * self.rows, self.rows)
+        parts = [loop_of(tile, whole, self._tile(outer, tile * self.rows, starts, block, self.rows))]
+        return [*parts, self._tile(outer, int64(starts.stop), range(starts.stop, starts.stop + 1), block, rest)] if rest else parts
 
-    def _tile(self, outer: dict[Var, Expr], start: Expr, block: Expr, rows: int) -> Stmt:
+    def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, block: Expr, rows: int) -> Stmt:
         groups = range(0, self.width, _LANES)
         loops = {var: Var(var.name, "int64") for var in self.others}
 
@@ -134,7 +126,7 @@ class _Quads(QuadWindows):
             return vector(made)
 
         def summed(number: Expr, channels: int) -> Stmt:
-            tile = Tile(outer, loops, number, start, rows)
+            tile = Tile(outer, loops, number, start, starts, rows)
             tap = Var("tap", "int64")
             filled = self._neighbours(tile) if self.dense else self.loaded(tile, tap, self.taps, channels, self.values)
             products = [product(number, tap, step, row, first) for step in range(self.steps) for first in groups for row in range(rows)]

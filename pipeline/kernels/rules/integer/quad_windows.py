@@ -28,12 +28,13 @@ _WORD = 4
 
 @dataclass(frozen=True)
 class Tile:
-    """Places of a tile: `rows` from `start` on, with the loop variables around. `number` is its quad."""
+    """Places of a tile: `rows` from `start` on, with the loop variables around. `number` is its quad, `starts` what `start` may be."""
 
     outer: dict[Var, Expr]
     loops: dict[Var, Expr]
     number: Expr
     start: Expr
+    starts: range
     rows: int
 
 
@@ -104,10 +105,6 @@ class QuadWindows(QuadForm):
         by_channel = [each for each in found if any(uses(each, var) for var in channels)]
         return [each for each in found if not any(each.same_as(other) for other in by_channel)], by_channel
 
-    def is_inside(self, start: int, rows: int) -> bool:
-        """Tell whether no column of a tile is padding."""
-        return self.low <= start * self.stride and start * self.stride + self.span(rows) <= self.high
-
     def loaded(self, tile: Tile, tap: Var, taps: int, channels: int, values: Var) -> list[Stmt]:
         """Read the values of a tile for a tap, and `channels` of four channels."""
 
@@ -120,26 +117,21 @@ class QuadWindows(QuadForm):
                     parts.append(For(lane, int64(0), int64(PLACES), _VECTORIZED, store))
             return sequence(parts)
 
-        plain = [number for number in range(taps) if self._is_plain(tile, number)]
-        moved = replace(tile, start=tile.start * self.stride + tap * self.step)
-        there = stored(partial(self._value, moved, channels, (0, (tile.rows - 1) * self.stride + 1))) if plain else None
-        for number in range(taps):
-            if number not in plain:
-                before = int(tile.start) * self.stride + number * self.step
-                moved = replace(tile, start=int64(before))
-                alone = stored(partial(self._value, moved, channels, (self.low - before, self.high - before)))
-                there = alone if there is None else IfThenElse(tap == number, alone, there)
+        first = tile.start * self.stride + tap * self.step
+        across = (tile.rows - 1) * self.stride + 1
+        columns = sorted({start * self.stride + number * self.step for start in tile.starts for number in range(taps)})
+        there: Stmt | None = None
+        for column in (each for each in columns if not self.low <= each <= self.high - across):
+            alone = stored(partial(self._value, replace(tile, start=int64(column)), channels, (self.low - column, self.high - column)))
+            there = alone if there is None else IfThenElse(first == column, alone, there)
+        if any(self.low <= each <= self.high - across for each in columns):
+            plain = stored(partial(self._value, replace(tile, start=first), channels, (0, across)))
+            inside = tirx.all(first >= self.low, first <= self.high - across)
+            there = plain if there is None else IfThenElse(inside, plain, there)
         assert there is not None
         if not self.by_row:
             return [there]
         return [IfThenElse(self._inside(self.by_row, tile, int64(0)), there, stored(lambda half, first, lane: self._nothing(half)))]
-
-    def _is_plain(self, tile: Tile, tap: int) -> bool:
-        """Tell whether a tap of a tile reads no padded columns."""
-        if not isinstance(tile.start, IntImm):
-            return True
-        first = int(tile.start) * self.stride + tap * self.step
-        return self.low <= first and first + (tile.rows - 1) * self.stride < self.high
 
     def _value(self, tile: Tile, channels: int, inside: tuple[int, int], half: int, first: int, lane: Expr) -> Expr:
         """Return the value of a lane: `start` of the tile is its first column, those `inside` count from there."""
