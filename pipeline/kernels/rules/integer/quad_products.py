@@ -93,6 +93,7 @@ class _Quads(QuadWindows):
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, block: Expr, rows: int) -> Stmt:
         groups = range(0, self.width, _LANES)
+        lanes = _LANES if self.dense else _LANES // 2  # else LLVM loads 16 bytes and extracts their halves
         loops = {var: Var(var.name, "int64") for var in self.others}
 
         def vector(made: Callable[[Expr], Stmt], lanes: int = _LANES) -> Stmt:
@@ -112,7 +113,7 @@ class _Quads(QuadWindows):
             for place, index in enumerate(self.weight.indices):
                 if place not in (self.filters, self.inner):
                     linear = linear * self.repack.extents[place] + replaced(index, values)
-            at = (linear * self.quads + (number * self.steps + step)) * (4 * self.width) + first * 4
+            at = (linear * self.quads + (number * self.steps + step)) * (4 * self.width) + first // _LANES * (4 * _LANES) + first % _LANES * 2
 
             def made(lane: Expr) -> Stmt:
                 halves = [
@@ -123,13 +124,13 @@ class _Quads(QuadWindows):
                 sum_ = tirx.BufferLoad(self.acc, [int64(row), lane + first])
                 return BufferStore(self.acc, quads(sum_, (halves[0], halves[1]), (x[0], x[1])), [int64(row), lane + first])
 
-            return vector(made)
+            return vector(made, lanes)
 
         def summed(number: Expr, channels: int) -> Stmt:
             tile = Tile(outer, loops, number, start, starts, rows)
             tap = Var("tap", "int64")
             filled = self._neighbours(tile) if self.dense else self.loaded(tile, tap, self.taps, channels, self.values)
-            products = [product(number, tap, step, row, first) for step in range(self.steps) for first in groups for row in range(rows)]
+            products = [product(number, tap, step, row, first) for step in range(self.steps) for first in range(0, self.width, lanes) for row in range(rows)]
             # a loop: unrolled, LLVM would keep the products of all taps, and spill
             inner = loop_of(tap, self.taps, sequence([*filled, *products]))
             for var, loop in reversed(loops.items()):
