@@ -17,7 +17,7 @@ from .integer_sum import IntegerSum
 #: channels that are neighbours in memory are read by so many; places side by side of a tile
 CHUNK, PLACES = 16, 4
 #: widths of a block of filters, and places of a tile
-_WIDTHS, _ROWS = (32, 24, 16, 8), (8, 6, 5, 4, 3, 2, 1)
+_WIDTHS, _ROWS, _DENSE_ROWS = (32, 24, 16, 8), (8, 4, 3, 2, 1), (8, 6, 5, 4, 3, 2, 1)
 
 
 class QuadForm(IntegerSum):
@@ -84,8 +84,10 @@ class QuadForm(IntegerSum):
         """Choose filters and places of a tile with the fewest instructions; sums take so many registers at most."""
         places, terms = self.axes[self.x], self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c))
 
+        around = 8 if self.border is not None or self.tap is not None else 0  # branches and loops
+
         def cost(width: int, rows: int) -> float:
-            read = 3 * rows / 4 if self.dense else 9 * ceil(rows / PLACES) if rows >= PLACES else 20
+            read = 3 * rows / 4 if self.dense else 8 * ceil(rows / PLACES) + around
             alone = (rows % PLACES if self.bytes else rows) if self.rows_last else 0
             stored = (rows + 2 * alone) * width
             return terms * (rows * width * 3 / 4 + width / 8 + read + 2 * rows + 3) + 2 * stored
@@ -97,7 +99,7 @@ class QuadForm(IntegerSum):
         found = [
             (total(width, rows), width, rows)
             for width in _WIDTHS if self.axes[self.f] % width == 0
-            for rows in _ROWS if rows <= places and rows * width // 4 <= registers
+            for rows in (_DENSE_ROWS if self.dense else _ROWS) if rows <= places and rows * width // 4 <= registers
         ]  # fmt: skip
         if not found:
             raise Unknown("the filters are no whole vectors")

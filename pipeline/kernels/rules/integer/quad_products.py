@@ -37,7 +37,7 @@ from .quad_windows import QuadWindows, Tile, vectors_of
 _SERIAL, _VECTORIZED = 0, 2
 #: lanes of vectors of filters
 _LANES = 8
-#: of 32 registers, those for sums
+#: of eight registers, those for sums: one less if values are read by words
 _SUMS = 5
 
 
@@ -58,7 +58,7 @@ class _Quads(QuadWindows):
         super().__init__(kernel, repackable)
         if not self.dense:
             self.read_memory()
-        self.width, self.rows = self.tile_shape(machine.registers * machine.lanes * _SUMS // 32)
+        self.width, self.rows = self.tile_shape(machine.registers * machine.lanes * (_SUMS if self.dense else _SUMS - 1) // 32)
         extents = tuple(map(int, self.weight.source.ty.shape))
         self.repack = RepackQuads(
             self.number, self.filters, self.width, channels=self.inner, chunk=self.chunk, zero=self.zero, extents=extents

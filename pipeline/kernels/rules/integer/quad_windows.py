@@ -124,10 +124,12 @@ class QuadWindows(QuadForm):
         for column in (each for each in columns if not self.low <= each <= self.high - across):
             alone = stored(partial(self._value, replace(tile, start=int64(column)), channels, (self.low - column, self.high - column)))
             there = alone if there is None else IfThenElse(first == column, alone, there)
-        if any(self.low <= each <= self.high - across for each in columns):
-            plain = stored(partial(self._value, replace(tile, start=first), channels, (0, across)))
+        plain = [each for each in columns if self.low <= each <= self.high - across]
+        if plain:
+            readable = self.low - plain[0], self.high - plain[-1]
+            whole = stored(partial(self._value, replace(tile, start=first), channels, readable))
             inside = tirx.all(first >= self.low, first <= self.high - across)
-            there = plain if there is None else IfThenElse(inside, plain, there)
+            there = whole if there is None else IfThenElse(inside, whole, there)
         assert there is not None
         if not self.by_row:
             return [there]
