@@ -35,6 +35,8 @@ def with_quad_products(kernel: PrimFunc) -> PrimFunc:
         name = _name(call)
         if name == QUADS:
             return _sum(*call.args, intrinsic=intrinsic)
+        if name == DOTS:
+            return _dots(*call.args, native=triple.startswith("aarch64"))
         return _WRITERS[name](call) if name in _WRITERS else call
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
@@ -115,9 +117,24 @@ def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, intrinsic: str |
     return total + _joined([_neighbour_sums(products, intrinsic) for _, products in parts])
 
 
+def _dots(total: Expr, weights: Expr, values: Expr, native: bool) -> Expr:
+    """Add four products of bytes to each int32, by sdot if `native`."""
+    lanes = total.ty.dtype.lanes
+    if not native or lanes % _LANES:
+        products = [_bytes_product(weights, values, shift) for shift in (0, 8, 16, 24)]
+        return total + products[0] + products[1] + products[2] + products[3]
+    parts = []
+    for first in range(0, lanes, _LANES):
+        factors = [tirx.reinterpret("int8x16", _part(each, first)) for each in (weights, values)]
+        parts.append(tirx.call_llvm_pure_intrin(f"int32x{_LANES}", "llvm.aarch64.neon.sdot.v4i32.v16i8", _part(total, first), *factors))
+    return _joined(parts)
+
+
 def _part(total: Expr, first: int) -> Expr:
     if total.ty.dtype.lanes == _LANES:
         return total
+    if isinstance(total, Broadcast):
+        return Broadcast(total.value, _LANES)
     return tirx.Shuffle([total], [tirx.const(first + lane, "int32") for lane in range(_LANES)])
 
 

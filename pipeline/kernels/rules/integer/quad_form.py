@@ -80,7 +80,7 @@ class QuadForm(IntegerSum):
         along = linear and isinstance(linear[0], IntImm) and int(linear[0]) == 1 and not uses(indices[-1], f)
         return bool(along), str(value.ty.dtype) in ("int8", "uint8")
 
-    def tile_shape(self, registers: int) -> tuple[int, int]:
+    def tile_shape(self, registers: int, dots: bool) -> tuple[int, int]:
         """Choose filters and places of a tile with the fewest instructions; sums take so many registers at most."""
         places, terms = self.axes[self.x], self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c))
 
@@ -90,7 +90,8 @@ class QuadForm(IntegerSum):
             read = 3 * rows / 4 if self.dense else 8 * ceil(rows / PLACES) + around
             alone = (rows % PLACES if self.bytes else rows) if self.rows_last else 0
             stored = (rows + 2 * alone) * width
-            return terms * (rows * width * 3 / 4 + width / 8 + read + 2 * rows + 3) + 2 * stored
+            multiplied = rows * width / 4 if dots else rows * width * 3 / 4 + 2 * rows
+            return terms * (multiplied + width / 8 + read + 3) + 2 * stored
 
         def total(width: int, rows: int) -> float:
             whole, rest = divmod(places, rows)

@@ -26,7 +26,7 @@ from ....tir.expressions import replaced
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
-from ....tir.quads import byte, couple, neighbours, quads
+from ....tir.quads import byte, couple, dots, neighbours, quads
 from ....tir.workspace import held_bytes
 from ...weights.repack_quads import RepackQuads
 from ..line_buffer import loop_of
@@ -58,16 +58,18 @@ class _Quads(QuadWindows):
         super().__init__(kernel, repackable)
         if not self.dense:
             self.read_memory()
-        self.width, self.rows = self.tile_shape(machine.registers * machine.lanes * (_SUMS if self.dense else _SUMS - 1) // 32)
+        self.halves = 1 if machine.dots else 2
+        sums = _SUMS if self.dense or machine.dots else _SUMS - 1
+        self.width, self.rows = self.tile_shape(machine.registers * machine.lanes * sums // 32, machine.dots)
         extents = tuple(map(int, self.weight.source.ty.shape))
         self.repack = RepackQuads(
-            self.number, self.filters, self.width, channels=self.inner, chunk=self.chunk, zero=self.zero, extents=extents
+            self.number, self.filters, self.width, channels=self.inner, chunk=self.chunk, zero=self.zero, extents=extents, dots=machine.dots
         )
         self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
         self.acc = buffer_of("acc", [self.rows, self.width], "int32")
         places = [self.rows, self.steps] if self.dense else [len(vectors_of(self.rows)), PLACES]
         self.taps = 1 if self.tap is None else self.axes[self.tap]
-        self.values = buffer_of("values", [self.halves, *places], "int16")
+        self.values = buffer_of("values", [self.halves, *places], f"int{32 // self.halves}")
         self.word = buffer_of("word", [_LANES], "int32")
 
     def kernel(self) -> PrimFunc:
@@ -93,7 +95,7 @@ class _Quads(QuadWindows):
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, block: Expr, rows: int) -> Stmt:
         groups = range(0, self.width, _LANES)
-        lanes = _LANES if self.dense else _LANES // 2  # else LLVM loads 16 bytes and extracts their halves
+        lanes = _LANES if self.dense or self.halves == 1 else _LANES // 2  # else LLVM loads 16 bytes and extracts their halves
         loops = {var: Var(var.name, "int64") for var in self.others}
 
         def vector(made: Callable[[Expr], Stmt], lanes: int = _LANES) -> Stmt:
@@ -113,16 +115,19 @@ class _Quads(QuadWindows):
             for place, index in enumerate(self.weight.indices):
                 if place not in (self.filters, self.inner):
                     linear = linear * self.repack.extents[place] + replaced(index, values)
-            at = (linear * self.quads + (number * self.steps + step)) * (4 * self.width) + first // _LANES * (4 * _LANES) + first % _LANES * 2
+            size = 4 // self.halves
+            at = (linear * self.quads + (number * self.steps + step)) * (4 * self.width)
+            at = at + first // _LANES * (4 * _LANES) + first % _LANES * size
 
             def made(lane: Expr) -> Stmt:
-                halves = [
-                    neighbours(*(tirx.BufferLoad(self.packed, [block, lane * 2 + (at + 16 * half + n)]) for n in (0, 1)))
-                    for half in (0, 1)
+                weights = [
+                    neighbours(*(tirx.BufferLoad(self.packed, [block, lane * size + (at + 16 * half + n)]) for n in range(size)))
+                    for half in range(self.halves)
                 ]
-                x = [tirx.BufferLoad(self.values, [int64(half), *self._place(row, rows, step)]) for half in (0, 1)]
+                x = [tirx.BufferLoad(self.values, [int64(half), *self._place(row, rows, step)]) for half in range(self.halves)]
                 sum_ = tirx.BufferLoad(self.acc, [int64(row), lane + first])
-                return BufferStore(self.acc, quads(sum_, (halves[0], halves[1]), (x[0], x[1])), [int64(row), lane + first])
+                total = dots(sum_, weights[0], x[0]) if self.halves == 1 else quads(sum_, (weights[0], weights[1]), (x[0], x[1]))
+                return BufferStore(self.acc, total, [int64(row), lane + first])
 
             return vector(made, lanes)
 
@@ -160,8 +165,9 @@ class _Quads(QuadWindows):
         for half in range(self.halves):
             for row in range(tile.rows):
                 lane = Var("lane", "int64")
-                channel = tile.number * CHUNK + half * (CHUNK // 2) + lane * 2
-                indices = [self._raw_at(tile.outer, tile.loops, channel + n, tile.start + row) for n in (0, 1)]
+                size = 4 // self.halves
+                channel = tile.number * CHUNK + half * (CHUNK // 2) + lane * size
+                indices = [self._raw_at(tile.outer, tile.loops, channel + n, tile.start + row) for n in range(size)]
                 at = [tirx.BufferLoad(self.raw.source, each) for each in indices]
                 store = BufferStore(self.values, neighbours(*at) ^ self.mask(half), [int64(half), int64(row), lane])
                 parts.append(For(lane, int64(0), int64(CHUNK // 4), _VECTORIZED, store))
