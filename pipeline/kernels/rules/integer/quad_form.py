@@ -31,7 +31,7 @@ class QuadForm(IntegerSum):
         self._read_data()
         self.c, self.inner = self._channels()
         self.others = [var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c)]
-        at = next(place for place, index in enumerate(self.indices) if self.c.same_as(index))
+        at = next((place for place, index in enumerate(self.indices) if self.c.same_as(index)), None)
         extents = [int(extent) for extent in self.data.source.ty.shape]
         last = max(place for place, extent in enumerate(extents) if extent > 1)
         plain = self.border is None and self.tap is None and self.stride == 1
@@ -65,10 +65,12 @@ class QuadForm(IntegerSum):
         for index in self.weight.indices:
             if not isinstance(index, IntImm) and index not in self.axes:
                 raise Unknown("the weight is not indexed by axes")
-        fit = [var for var in self.pairable() if self.axes[var] > 2]
+        moved = [var for var in self.summed if not var.same_as(self.tap) and any(uses(index, var) for index in self.indices)]
+        fit = [var for var in moved if self.axes[var] > 2]
         if not fit:
             raise Unknown("no summed axis in fours")
-        c = max(fit, key=lambda var: self.axes[var])
+        # the least padding to fours, then the longest: rows of a window, if there are one or two channels
+        c = min(fit, key=lambda var: (ceil(self.axes[var] / 4) / self.axes[var], -self.axes[var]))
         return c, next(place for place, index in enumerate(self.weight.indices) if c.same_as(index))
 
     def _stores(self) -> tuple[bool, bool]:

@@ -56,9 +56,9 @@ class _Quads(QuadWindows):
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable)
+        self.halves = 1 if machine.dots else 2
         if not self.dense:
             self.read_memory()
-        self.halves = 1 if machine.dots else 2
         sums = _SUMS if self.dense or machine.dots else _SUMS - 1
         self.width, self.rows = self.tile_shape(machine.registers * machine.lanes * sums // 32, machine.dots)
         extents = tuple(map(int, self.weight.source.ty.shape))

@@ -70,8 +70,8 @@ class QuadWindows(QuadForm):
             raise Unknown("neighbours may be rows of a ring buffer")
         self.low, self.high = self._columns()
         self.by_row, self.by_channel = self._conditions()
-        if self.by_channel and self.adjacent:
-            raise Unknown("padding along neighbouring channels")
+        if self.by_channel and (self.adjacent or self.halves > 1):
+            raise Unknown("padding along channels: the conditions cost more than is gained, unless a product is a dot product")
 
     def _columns(self) -> tuple[int, int]:
         """Return the first and the end of the columns that are not padding."""
