@@ -86,9 +86,10 @@ class QuadForm(IntegerSum):
         """Choose filters and places of a tile with the fewest instructions; sums take so many registers at most."""
         places, terms = self.axes[self.x], self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c))
 
-        around = 8 if self.border is not None or self.tap is not None else 0  # branches and loops
+        windows = self.border is not None or self.tap is not None
 
         def cost(width: int, rows: int) -> float:
+            around = (8 if rows >= PLACES else 16) if windows else 0  # branches, loops, words of fewer bytes
             read = 3 * rows / 4 if self.dense else 8 * ceil(rows / PLACES) + around
             alone = (rows % PLACES if self.bytes else rows) if self.rows_last else 0
             stored = (rows + 2 * alone) * width

@@ -66,11 +66,12 @@ class _Quads(QuadWindows):
             self.number, self.filters, self.width, channels=self.inner, chunk=self.chunk, zero=self.zero, extents=extents, dots=machine.dots
         )
         self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
-        self.acc = buffer_of("acc", [self.rows, self.width], "int32")
+        # unsigned: TVM joins buffers of one dtype, and another stage's, at indices of loops, would keep these in memory
+        self.acc = buffer_of("acc", [self.rows, self.width], "uint32")
         places = [self.rows, self.steps] if self.dense else [len(vectors_of(self.rows)), PLACES]
         self.taps = 1 if self.tap is None else self.axes[self.tap]
-        self.values = buffer_of("values", [self.halves, *places], f"int{32 // self.halves}")
-        self.word = buffer_of("word", [_LANES], "int32")
+        self.values = buffer_of("values", [self.halves, *places], f"uint{32 // self.halves}")
+        self.word = buffer_of("word", [_LANES], "uint32")
 
     def kernel(self) -> PrimFunc:
         outer = self.outer()
@@ -105,7 +106,7 @@ class _Quads(QuadWindows):
         def zero(row: int, first: int) -> Stmt:
             def made(lane: Expr) -> Stmt:
                 at = [tirx.BufferLoad(self.packed, [block, (lane + first) * 4 + (self.repack.starts + n)]) for n in range(4)]
-                return BufferStore(self.acc, neighbours(*at), [int64(row), lane + first])
+                return BufferStore(self.acc, neighbours(*at).astype("uint32"), [int64(row), lane + first])
 
             return vector(made)
 
@@ -124,10 +125,11 @@ class _Quads(QuadWindows):
                     neighbours(*(tirx.BufferLoad(self.packed, [block, lane * size + (at + 16 * half + n)]) for n in range(size)))
                     for half in range(self.halves)
                 ]
-                x = [tirx.BufferLoad(self.values, [int64(half), *self._place(row, rows, step)]) for half in range(self.halves)]
-                sum_ = tirx.BufferLoad(self.acc, [int64(row), lane + first])
+                held = [tirx.BufferLoad(self.values, [int64(half), *self._place(row, rows, step)]) for half in range(self.halves)]
+                x = [each.astype(f"int{8 * size}") for each in held]
+                sum_ = tirx.BufferLoad(self.acc, [int64(row), lane + first]).astype("int32")
                 total = dots(sum_, weights[0], x[0]) if self.halves == 1 else quads(sum_, (weights[0], weights[1]), (x[0], x[1]))
-                return BufferStore(self.acc, total, [int64(row), lane + first])
+                return BufferStore(self.acc, total.astype("uint32"), [int64(row), lane + first])
 
             return vector(made, lanes)
 
@@ -169,7 +171,8 @@ class _Quads(QuadWindows):
                 channel = tile.number * CHUNK + half * (CHUNK // 2) + lane * size
                 indices = [self._raw_at(tile.outer, tile.loops, channel + n, tile.start + row) for n in range(size)]
                 at = [tirx.BufferLoad(self.raw.source, each) for each in indices]
-                store = BufferStore(self.values, neighbours(*at) ^ self.mask(half), [int64(half), int64(row), lane])
+                value = (neighbours(*at) ^ self.mask(half)).astype(f"uint{8 * size}")
+                store = BufferStore(self.values, value, [int64(half), int64(row), lane])
                 parts.append(For(lane, int64(0), int64(CHUNK // 4), _VECTORIZED, store))
         return parts
 
@@ -179,7 +182,7 @@ class _Quads(QuadWindows):
 
         def result(row: Expr, of_row: int, lane: Expr, filter_: Expr) -> tuple[Var, Expr, list[Expr]]:
             own = {**outer, self.x: start + row, self.f: block * self.width + filter_}
-            return self.result(tirx.BufferLoad(self.acc, [int64(of_row), lane]), own)
+            return self.result(tirx.BufferLoad(self.acc, [int64(of_row), lane]).astype("int32"), own)
 
         parts: list[Stmt] = []
         whole = rows // PLACES * PLACES if side_by_side else 0
@@ -191,11 +194,11 @@ class _Quads(QuadWindows):
                     parts.append(For(lane, int64(0), int64(_LANES), _VECTORIZED, store))
                     continue
                 four = [result(int64(row + n), row + n, lane + first, lane + first)[1] for n in range(PLACES)]
-                word = BufferStore(self.word, couple(couple(four[0], four[1]), couple(four[2], four[3])), [lane])
-                parts.append(For(lane, int64(0), int64(_LANES), _VECTORIZED, word))
+                word = couple(couple(four[0], four[1]), couple(four[2], four[3])).astype("uint32")
+                parts.append(For(lane, int64(0), int64(_LANES), _VECTORIZED, BufferStore(self.word, word, [lane])))
                 for filter_ in range(_LANES):
                     place = Var("place", "int64")
                     buffer, value, indices = result(place + row, row, int64(0), int64(first + filter_))
-                    taken = byte(tirx.BufferLoad(self.word, [int64(filter_)]), place.astype("int32"), str(value.ty.dtype))
+                    taken = byte(tirx.BufferLoad(self.word, [int64(filter_)]).astype("int32"), place.astype("int32"), str(value.ty.dtype))
                     parts.append(For(place, int64(0), int64(PLACES), _VECTORIZED, BufferStore(buffer, taken, indices)))
         return parts

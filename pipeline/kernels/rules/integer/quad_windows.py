@@ -113,7 +113,7 @@ class QuadWindows(QuadForm):
             for half in range(self.halves):
                 for vector, first in enumerate(vectors_of(tile.rows)):
                     lane = Var("lane", "int64")
-                    store = BufferStore(values, value(half, first, lane), [int64(half), int64(vector), lane])
+                    store = BufferStore(values, _unsigned(value(half, first, lane)), [int64(half), int64(vector), lane])
                     parts.append(For(lane, int64(0), int64(PLACES), _VECTORIZED, store))
             return sequence(parts)
 
@@ -233,3 +233,11 @@ def _covering(asked: Sequence[tuple[int, int]], low: int, end: int) -> list[tupl
 
 def _signed(bits: int, size: int) -> int:
     return bits - (1 << size) if bits >> (size - 1) else bits
+
+
+def _unsigned(value: Expr) -> Expr:
+    """Return the same bits as an unsigned integer."""
+    dtype = f"u{value.ty.dtype}"
+    if isinstance(value, IntImm):
+        return tirx.const(int(value) % (1 << value.ty.dtype.bits), dtype)
+    return tirx.reinterpret(dtype, value)

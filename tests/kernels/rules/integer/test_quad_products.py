@@ -25,7 +25,7 @@ from passfit.tir.row_window import row_window
 from passfit.tir.workspace import workspace_bytes
 
 pytestmark = pytest.mark.tvm
-MACHINE = get_target("rpi4").machine
+MACHINE, DOTS = get_target("rpi4").machine, get_target("rpi5").machine
 #: sums as they are, and bytes of sums small enough not to be all saturated
 FORMS = {"sums": None, "bytes": Requantisation(Quantity(0.0004), Quantity(-5), "int8")}
 
@@ -55,9 +55,9 @@ def outputs(kernel, operands):
     return result.numpy()
 
 
-def assert_same(kernel, seed=0):
+def assert_same(kernel, seed=0, machine=MACHINE):
     """Compare a schedule with the kernel, on bytes of which many are the least: their products are the largest."""
-    (found,) = scheduled(kernel)
+    (found,) = scheduled(kernel, machine)
     assert workspace_bytes(found.kernel) <= found.workspace <= RULE_WORKSPACE
     random = np.random.default_rng(seed)
     operands = []
@@ -82,6 +82,8 @@ def test_convolutions_are_the_same(channels, filters, size, taps, stride, pad, q
     places = size[1] + 2 * pad - dilation * (taps - 1) > stride
     if scheduled(kernel) or (channels > 2 and places):
         assert_same(kernel)
+    if scheduled(kernel, DOTS):
+        assert_same(kernel, machine=DOTS)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +91,15 @@ def test_convolutions_are_the_same(channels, filters, size, taps, stride, pad, q
     [matmul(1, 32, 40), matmul(7, 48, 8), matmul(4, 16, 32, -128), conv(8, 8, (5, 9), 3, 1, 1, 200, "uint8"), conv(64, 16, (3, 60), 3, 1, 1)],
     ids=["one row", "rows", "zero", "unsigned", "bands"],
 )
-@pytest.mark.parametrize("seed", [0, 1])
-def test_other_operands_are_the_same(kernel, seed):
-    assert_same(kernel, seed)
+@pytest.mark.parametrize("machine", [MACHINE, DOTS], ids=["quads", "dots"])
+def test_other_operands_are_the_same(kernel, machine):
+    assert_same(kernel, 1, machine)
+
+
+def test_rows_of_one_channel_are_summed_by_dot_products_alone():
+    kernel = conv(1, 16, (9, 9), 3, 2, 1)
+    assert scheduled(kernel) == []
+    assert_same(kernel, machine=DOTS)
 
 
 @pytest.mark.parametrize("kernel", [conv(16, 16, (6, 6), 1), conv(256, 16, (6, 6), 5, 2, 2)], ids=["plain", "padded"])
