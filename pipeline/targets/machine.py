@@ -27,7 +27,8 @@ class Machine:
     scalar needs no vector of its own. `joined` registers form one such vector if the processor joins them itself, so
     that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster. `pairs` says that one instruction adds up
     the products of two pairs of int16 in each lane, as AVX2's vpmaddwd. `quads` says that products of eight bytes are
-    summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp.
+    summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp; `dots` that one instruction adds up four
+    products of bytes in each int32, as sdot.
     """
 
     lanes: int = 8
@@ -38,6 +39,7 @@ class Machine:
     compact: bool = False
     pairs: bool = False
     quads: bool = False
+    dots: bool = False
 
     def registers_of(self, lanes: int) -> int:
         """Count the vectors of `lanes` lanes at hand.
@@ -73,7 +75,9 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
         return Machine(_JOINED * bits // 32, 32 // _JOINED, by_element=True, joined=_JOINED) if bits else _SCALAR
     if architecture == "arm":
         return Machine(lanes=4, registers=16, by_element=True, quads=True) if "+neon" in features else _SCALAR
-    return Machine(by_element=architecture == "aarch64", quads=architecture == "aarch64")
+    if architecture == "aarch64":
+        return Machine(by_element=True, quads=True, dots="+dotprod" in features)
+    return Machine()
 
 
 def riscv_vector_bits(features: tuple[str, ...]) -> int:

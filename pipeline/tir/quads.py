@@ -1,9 +1,13 @@
 """Declare the operators for sums of four products of bytes; codegen/expand/quad_products.py writes them for a target."""
 
-from tvm.ir import Call, Expr, Op, PrimType, register_op_attr
+from collections.abc import Sequence
 
-QUADS, COUPLE, NEIGHBOURS, BYTE = "passfit.quads", "passfit.couple", "passfit.neighbours", "passfit.byte"
-for _name in (QUADS, COUPLE, NEIGHBOURS, BYTE):
+from tvm.ir import Call, Expr, Op, PrimType, register_op_attr
+from tvm.tirx import const
+
+QUADS, COUPLE, NEIGHBOURS = "passfit.quads", "passfit.couple", "passfit.neighbours"
+BYTE, PICKED, DOTS = "passfit.byte", "passfit.picked", "passfit.dots"
+for _name in (QUADS, COUPLE, NEIGHBOURS, BYTE, PICKED, DOTS):
     register_op_attr(_name, "TVectorizable", True)
     register_op_attr(_name, "TCallEffectKind", 1)
 #: the integer of two of them
@@ -17,6 +21,17 @@ def quads(total: Expr, weights: tuple[Expr, Expr], values: tuple[Expr, Expr]) ->
     w0 · x0 - w2 · x2: it is from -32512 to 32640, while a sum of two products would reach 32768.
     """
     return Call(Op.get(QUADS), [total, *weights, *values], ret_ty=PrimType("int32"))
+
+
+def dots(total: Expr, weights: Expr, values: Expr) -> Call:
+    """Add the products of four int8 each: both factors are int32 of four bytes."""
+    return Call(Op.get(DOTS), [total, weights, values], ret_ty=PrimType("int32"))
+
+
+def picked(lane: Expr, words: Sequence[Expr], places: Sequence[int], dtype: str) -> Call:
+    """Return an integer of bytes of int32 `words`, by their places: in a vectorised loop of four, the next ones per lane."""
+    numbers = [const(each, "int32") for each in (len(words), *places)]
+    return Call(Op.get(PICKED), [lane, *numbers[:1], *words, *numbers[1:]], ret_ty=PrimType(dtype))
 
 
 def couple(low: Expr, high: Expr) -> Call:

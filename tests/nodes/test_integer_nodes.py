@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 #: AArch64, ARMv7, RISC-V with and without vectors
-EMULATED = ("rpi4", "beaglebone", "visionfive2", "bpi-f3")
+EMULATED = ("rpi4", "rpi5", "beaglebone", "visionfive2", "bpi-f3")
 #: name: x's shape, w's shape, attributes
 CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "1-d": ((2, 6, 23), (5, 6, 3), {"pads": [1, 1], "strides": [2]}),

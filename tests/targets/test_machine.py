@@ -15,6 +15,7 @@ from passfit.targets import Machine, get_target
         ("x86-64-v4", Machine(16, 16, pairs=True)),
         ("x86-64-vnni", Machine(16, 16, pairs=True)),
         ("rpi4", Machine(8, 16, by_element=True, quads=True)),
+        ("rpi5", Machine(8, 16, by_element=True, quads=True, dots=True)),
         ("beaglebone", Machine(4, 16, by_element=True, quads=True)),
         ("visionfive2", Machine(1, 20)),
         ("bpi-f3", Machine(32, 8, by_element=True, joined=4)),

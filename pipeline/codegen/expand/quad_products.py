@@ -15,7 +15,7 @@ from tvm import sym, tirx
 from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
-from ...tir.quads import BYTE, COUPLE, NEIGHBOURS, QUADS
+from ...tir.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
 
 #: neighbours of eight int16 added up in four int32, on Arm added to others at once; lanes of one such step
 _INTRINSICS = {"aarch64": "llvm.aarch64.neon.saddlp", "arm": "llvm.arm.neon.vpadals"}
@@ -35,6 +35,8 @@ def with_quad_products(kernel: PrimFunc) -> PrimFunc:
         name = _name(call)
         if name == QUADS:
             return _sum(*call.args, intrinsic=intrinsic)
+        if name == DOTS:
+            return _dots(*call.args, native=triple.startswith("aarch64"))
         return _WRITERS[name](call) if name in _WRITERS else call
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
@@ -104,11 +106,24 @@ def _byte(call: Call) -> Expr:
     return tirx.shift_right(word, shift).astype(call.ty.dtype)
 
 
+def _picked(call: Call) -> Expr:
+    _, count, *rest = (each.value if isinstance(each, Broadcast) else each for each in call.args)
+    words, places = rest[: int(count)], [int(each) for each in rest[int(count) :]]
+    words += [words[0]] * (2 - len(words) if len(words) < 3 else -len(words) % 4)  # whole registers
+    if len(words) == 2:  # two registers: a zip needs no joined one
+        one, other = (tirx.reinterpret("int8x8", Broadcast(each, 2)) for each in words)
+        moved = [place if place < 4 else place + 4 for place in places]
+        return tirx.reinterpret(call.ty.dtype, tirx.Shuffle([one, other], [tirx.const(each, "int32") for each in moved]))
+    joined = tirx.Shuffle(words, [tirx.const(n, "int32") for n in range(len(words))])
+    found = tirx.Shuffle([tirx.reinterpret(f"int8x{4 * len(words)}", joined)], [tirx.const(each, "int32") for each in places])
+    return tirx.reinterpret(call.ty.dtype, found)
+
+
 def _never(call: Call) -> Expr:
     raise AssertionError(call)
 
 
-_WRITERS = {QUADS: _never, COUPLE: _couple, NEIGHBOURS: _neighbours, BYTE: _byte}
+_WRITERS = {QUADS: _never, DOTS: _never, COUPLE: _couple, NEIGHBOURS: _neighbours, BYTE: _byte, PICKED: _picked}
 
 
 def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, intrinsic: str | None) -> Expr:
@@ -126,9 +141,24 @@ def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, intrinsic: str |
     return total + _joined([_neighbour_sums(products, intrinsic) for _, products in parts])
 
 
+def _dots(total: Expr, weights: Expr, values: Expr, native: bool) -> Expr:
+    """Add four products of bytes to each int32, by sdot if `native`."""
+    lanes = total.ty.dtype.lanes
+    if not native or lanes % _LANES:
+        products = [_bytes_product(weights, values, shift) for shift in (0, 8, 16, 24)]
+        return total + products[0] + products[1] + products[2] + products[3]
+    parts = []
+    for first in range(0, lanes, _LANES):
+        factors = [tirx.reinterpret("int8x16", _part(each, first)) for each in (weights, values)]
+        parts.append(tirx.call_llvm_pure_intrin(f"int32x{_LANES}", "llvm.aarch64.neon.sdot.v4i32.v16i8", _part(total, first), *factors))
+    return _joined(parts)
+
+
 def _part(total: Expr, first: int) -> Expr:
     if total.ty.dtype.lanes == _LANES:
         return total
+    if isinstance(total, Broadcast):
+        return Broadcast(total.value, _LANES)
     return tirx.Shuffle([total], [tirx.const(first + lane, "int32") for lane in range(_LANES)])
 
 
@@ -162,6 +192,8 @@ def _products(weights: Expr, values: Expr, first: int, intrinsic: str | None) ->
     wide = f"int16x{count}"
     if intrinsic == _INTRINSICS["arm"]:
         return tirx.call_llvm_pure_intrin(wide, "llvm.arm.neon.vmulls.v8i16", bytes_of(weights), bytes_of(values))
+    if intrinsic is not None:
+        return tirx.call_llvm_pure_intrin(wide, "llvm.aarch64.neon.smull.v8i16", bytes_of(weights), bytes_of(values))
     return bytes_of(weights).astype(wide) * bytes_of(values).astype(wide)
 
 

@@ -4,6 +4,7 @@
                           and the starts of their sums, int32
 
 A quad joins the values c, c + 1 with c + `chunk` / 2, + 1: of a chunk, the first half is added, the second subtracted.
+For dot products, a quad is four neighbours, all added.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ class RepackQuads(Repack):
     chunk: int = 4
     zero: int = 0
     extents: tuple[int, ...] = ()
+    dots: bool = False
 
     def index_map(self, *indices):
         """Return the new indices of an element."""
         shape = self.extents
         f, c = indices[self.dimension], indices[self.channels]
         quads = self._padded(self.extents[self.channels]) // 4
+        if self.dots:
+            return self._place_of_dot(f, c, indices)
         half = self.chunk // 2
         quad = c // self.chunk * (self.chunk // 4) + c % half // 2
         linear = 0
@@ -46,6 +50,16 @@ class RepackQuads(Repack):
         lane = f % self.width
         at = (linear * (self.width // _EIGHT) + lane // _EIGHT) * _QUADS
         return [f // self.width, at + c % self.chunk // half * (_QUADS // 2) + lane % _EIGHT * 2 + c % 2]
+
+    def _place_of_dot(self, f, c, indices):
+        linear = 0
+        for place, index in enumerate(indices):
+            if place not in (self.dimension, self.channels):
+                linear = linear * self.extents[place] + index
+        linear = linear * (self._padded(self.extents[self.channels]) // 4) + c // 4
+        lane = f % self.width
+        at = (linear * (self.width // _EIGHT) + lane // _EIGHT) * _QUADS
+        return [f // self.width, at + lane % _EIGHT * 4 + c % 4]
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""
@@ -65,10 +79,16 @@ class RepackQuads(Repack):
         missing = self._padded(depth) - depth
         moved = np.pad(moved.reshape(filters, prod(rest), depth), ((0, 0), (0, 0), (0, missing)))
         wide = moved.astype(np.int64).reshape(filters, -1, 2, self.chunk // 2)
-        starts = -(wide.sum((1, 2, 3)) * self.zero + wide[:, :, 1].sum((1, 2)))
+        starts = -wide.sum((1, 2, 3)) * self.zero
+        if not self.dots:
+            starts -= wide[:, :, 1].sum((1, 2))
         # filters as blocks, eights, lanes; depth as chunks, halves, quads, pairs
-        split = moved.reshape(-1, self.width // _EIGHT, _EIGHT, moved[0].size // self.chunk, 2, self.chunk // 4, 2)
-        packed = split.transpose(0, 3, 5, 1, 4, 2, 6).reshape(filters // self.width, -1)
+        blocks = (-1, self.width // _EIGHT, _EIGHT)
+        if self.dots:
+            split = moved.reshape(*blocks, moved[0].size // 4, 4).transpose(0, 3, 1, 2, 4)
+        else:
+            split = moved.reshape(*blocks, moved[0].size // self.chunk, 2, self.chunk // 4, 2).transpose(0, 3, 5, 1, 4, 2, 6)
+        packed = split.reshape(filters // self.width, -1)
         ends = starts.astype(np.int32).astype("<i4").reshape(-1, self.width).view(np.int8)
         return np.ascontiguousarray(np.concatenate([packed, ends], axis=1))
 

@@ -10,16 +10,17 @@ from passfit.kernels.weights.repack_quads import RepackQuads
 SHAPES = {"filters first": ((16, 7, 3), 0, 1), "filters last": ((3, 32, 24), 2, 1)}
 
 
-def repack(name, width, chunk=4, zero=0):
+def repack(name, width, chunk=4, zero=0, dots=False):
     shape, dimension, inner = SHAPES[name]
-    return RepackQuads(1, dimension, width, channels=inner, chunk=chunk, zero=zero, extents=shape)
+    return RepackQuads(1, dimension, width, channels=inner, chunk=chunk, zero=zero, extents=shape, dots=dots)
 
 
+@pytest.mark.parametrize("dots", [False, True], ids=["quads", "dots"])
 @pytest.mark.parametrize("chunk", [4, 16])
 @pytest.mark.parametrize("name", SHAPES)
-def test_every_element_has_a_place_of_its_own(name, chunk):
+def test_every_element_has_a_place_of_its_own(name, chunk, dots):
     array = np.random.default_rng(0).integers(-128, 128, SHAPES[name][0]).astype(np.int8)
-    found = repack(name, 8, chunk)
+    found = repack(name, 8, chunk, dots=dots)
     block, place = (np.broadcast_to(each, array.shape) for each in found.index_map(*np.indices(array.shape)))
     packed = found.apply(array)
     assert packed.shape == found.shape(array.shape)

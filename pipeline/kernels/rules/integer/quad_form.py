@@ -6,6 +6,7 @@ from math import ceil, prod
 
 from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
+from tvm.s_tir import SBlock
 from tvm.tirx import IntImm, PrimFunc
 
 from ....tir.expressions import is_choice, uses
@@ -16,14 +17,13 @@ from .integer_sum import IntegerSum
 #: channels that are neighbours in memory are read by so many; places side by side of a tile
 CHUNK, PLACES = 16, 4
 #: widths of a block of filters, and places of a tile
-_WIDTHS, _ROWS = (32, 24, 16, 8), (8, 4, 3, 2, 1)
+_WIDTHS, _ROWS, _DENSE_ROWS = (32, 24, 16, 8), (8, 4, 3, 2, 1), (8, 6, 5, 4, 3, 2, 1)
 
 
 class QuadForm(IntegerSum):
     """Read the form of a sum: `c` is the summed axis in fours, `dense` if its channels are neighbours in memory.
 
-    `direct` says that tiles read the data themselves: nothing is padded, and there are no strides and taps. `steps` is
-    the number of quads read at once, `chunk` the channels of these. Raises Unknown for other forms.
+    `steps` is the number of quads read at once, `chunk` the channels of these. Raises Unknown for other forms.
     """
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int]):
@@ -31,15 +31,11 @@ class QuadForm(IntegerSum):
         self._read_data()
         self.c, self.inner = self._channels()
         self.others = [var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c)]
-        at = next(place for place, index in enumerate(self.indices) if self.c.same_as(index))
+        at = next((place for place, index in enumerate(self.indices) if self.c.same_as(index)), None)
         extents = [int(extent) for extent in self.data.source.ty.shape]
         last = max(place for place, extent in enumerate(extents) if extent > 1)
-        self.dense = at == last and self.axes[self.c] % CHUNK == 0
-        if not self.dense and self.along != last:
-            raise Unknown("neither channels nor places are neighbours")
-        self.direct = self.border is None and self.tap is None and self.stride == 1 and self.axes[self.c] % 4 == 0
-        if self.dense and not self.direct:
-            raise Unknown("channels last, with taps or padding")
+        plain = self.border is None and self.tap is None and self.stride == 1
+        self.dense = plain and at == last and self.axes[self.c] % CHUNK == 0
         self.chunk = CHUNK if self.dense else 4
         self.quads = ceil(self.axes[self.c] / 4)
         self.rows_last, self.bytes = self._stores()
@@ -50,9 +46,7 @@ class QuadForm(IntegerSum):
         value, self.border = self.value, None
         padding = self.padding
         if padding is not None and self.data.source.same_as(padding.body.buffer):
-            axes = [axis.var for axis in padding.iter_vars]
-            plain = all(one.same_as(other) for one, other in zip(axes, padding.body.indices)) and len(axes) == len(self.indices)
-            if not plain or not is_choice(padding.body.value) or not self.value.same_as(self.data):
+            if not _plain(padding) or not is_choice(padding.body.value) or not self.value.same_as(self.data):
                 raise Unknown("the padding is no select at its own axes")
             self.border, value, nothing = padding.body.value.args
             if not isinstance(nothing, IntImm) or int(nothing):
@@ -71,10 +65,12 @@ class QuadForm(IntegerSum):
         for index in self.weight.indices:
             if not isinstance(index, IntImm) and index not in self.axes:
                 raise Unknown("the weight is not indexed by axes")
-        fit = [var for var in self.pairable() if self.axes[var] > 2]
+        moved = [var for var in self.summed if not var.same_as(self.tap) and any(uses(index, var) for index in self.indices)]
+        fit = [var for var in moved if self.axes[var] > 2]
         if not fit:
             raise Unknown("no summed axis in fours")
-        c = max(fit, key=lambda var: self.axes[var])
+        # the least padding to fours, then the longest: rows of a window, if there are one or two channels
+        c = min(fit, key=lambda var: (ceil(self.axes[var] / 4) / self.axes[var], -self.axes[var]))
         return c, next(place for place, index in enumerate(self.weight.indices) if c.same_as(index))
 
     def _stores(self) -> tuple[bool, bool]:
@@ -86,19 +82,19 @@ class QuadForm(IntegerSum):
         along = linear and isinstance(linear[0], IntImm) and int(linear[0]) == 1 and not uses(indices[-1], f)
         return bool(along), str(value.ty.dtype) in ("int8", "uint8")
 
-    def tile_shape(self, registers: int) -> tuple[int, int]:
-        """Choose filters and places of a tile with the fewest instructions; sums take half of the registers at most."""
+    def tile_shape(self, registers: int, dots: bool) -> tuple[int, int]:
+        """Choose filters and places of a tile with the fewest instructions; sums take so many registers at most."""
         places, terms = self.axes[self.x], self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c))
 
+        windows = self.border is not None or self.tap is not None
+
         def cost(width: int, rows: int) -> float:
-            if self.dense:
-                read = 3 * rows / 4
-            elif self.direct:
-                read = 7 * rows / 4 if rows % PLACES == 0 else 8 * rows
-            else:
-                read = 2 * ceil(rows / PLACES)
-            stored = 3 * rows * width if self.rows_last and (rows % PLACES or not self.bytes) else rows * width
-            return terms * (rows * width * 3 / 4 + width / 8 + read + 2 * rows + 3) + 2 * stored
+            around = (8 if rows >= PLACES else 16) if windows else 0  # branches, loops, words of fewer bytes
+            read = 3 * rows / 4 if self.dense else 8 * ceil(rows / PLACES) + around
+            alone = (rows % PLACES if self.bytes else rows) if self.rows_last else 0
+            stored = (rows + 2 * alone) * width
+            multiplied = rows * width / 4 if dots else rows * width * 3 / 4 + 2 * rows
+            return terms * (multiplied + width / 8 + read + 3) + 2 * stored
 
         def total(width: int, rows: int) -> float:
             whole, rest = divmod(places, rows)
@@ -107,11 +103,19 @@ class QuadForm(IntegerSum):
         found = [
             (total(width, rows), width, rows)
             for width in _WIDTHS if self.axes[self.f] % width == 0
-            for rows in _ROWS if rows <= places and rows * width // 4 <= registers
+            for rows in (_DENSE_ROWS if self.dense else _ROWS) if rows <= places and rows * width // 4 <= registers
         ]  # fmt: skip
         if not found:
             raise Unknown("the filters are no whole vectors")
         return min(found)[1:]
+
+
+def _plain(padding: SBlock) -> bool:
+    """Tell whether a block stores at its own axes; windows of rows write 0 for one of extent 1."""
+    axes, indices = padding.iter_vars, padding.body.indices
+    return len(axes) == len(indices) and all(
+        index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm)) for axis, index in zip(axes, indices)
+    )
 
 
 def _less(value: Expr) -> tuple[int, Expr]:
@@ -121,5 +125,3 @@ def _less(value: Expr) -> tuple[int, Expr]:
     if isinstance(value, tirx.Add) and isinstance(value.b, IntImm):
         return -int(value.b), value.a
     return 0, value
-
-

@@ -1,23 +1,21 @@
 """Schedule integer products of weights by four: products of bytes in int16, pairs of them in int32.
 
-    for … rows of the result, bands of places along them:
-        lines[q, i, half, place] = channels 4 q (+ 2) and the next, two bytes, or the padding        if there is any
-        for blocks of filters, tiles of places:
-            acc[places, filters] = start of the filters
-            for q, i (and j unrolled):
-                acc[p, 0:8] += quads(weight[q, i, j, 0:8], lines[q, i, p · stride + j])
-            result[tile] = epilogue(acc)
+    for … rows of the result, blocks of filters, tiles of places:
+        acc[places, filters] = start of the filters
+        for q, i (and j unrolled):
+            values[half, p] = channels 4 q (+ 2) and the next of each place, two bytes, or the padding
+            acc[p, 0:8] += quads(weight[q, i, j, 0:8], values[p])
+        result[tile] = epilogue(acc)
 
 Values are as they are in memory, or the padding: their zero point. Weights are repacked with what it adds up to. The
 second half of four values is complemented, and subtracted: so two products fit into int16. Sums of integers are exact
-in any order. Without padding, strides and taps, tiles read the data: there is no workspace then.
+in any order. Sums and values stay in registers: there is no other workspace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from math import ceil
 
 from tvm import tirx
 from tvm.ir import Expr, Var
@@ -28,17 +26,19 @@ from ....tir.expressions import replaced
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
-from ....tir.quads import byte, couple, neighbours, quads
+from ....tir.quads import byte, couple, dots, neighbours, quads
 from ....tir.workspace import held_bytes
 from ...weights.repack_quads import RepackQuads
 from ..line_buffer import loop_of
 from ..rule import RuleResult
 from .quad_form import CHUNK, PLACES
-from .quad_lines import QuadLines
+from .quad_windows import QuadWindows, Tile, vectors_of
 
 _SERIAL, _VECTORIZED = 0, 2
 #: lanes of vectors of filters
 _LANES = 8
+#: of eight registers, those for sums: one less if values are read by words
+_SUMS = 5
 
 
 def quad_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -51,76 +51,53 @@ def quad_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine
         yield RuleResult(made, (found.repack,), workspace=held_bytes(made))
 
 
-class _Quads(QuadLines):
+class _Quads(QuadWindows):
     """Build the kernel. Raises Unknown for other forms."""
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
-        super().__init__(kernel, repackable, machine)
+        super().__init__(kernel, repackable)
+        self.halves = 1 if machine.dots else 2
+        if not self.dense:
+            self.read_memory()
+        sums = _SUMS if self.dense or machine.dots else _SUMS - 1
+        self.width, self.rows = self.tile_shape(machine.registers * machine.lanes * sums // 32, machine.dots)
         extents = tuple(map(int, self.weight.source.ty.shape))
         self.repack = RepackQuads(
-            self.number, self.filters, self.width, channels=self.inner, chunk=self.chunk, zero=self.zero, extents=extents
+            self.number, self.filters, self.width, channels=self.inner, chunk=self.chunk, zero=self.zero, extents=extents, dots=machine.dots
         )
         self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
-        self.acc = buffer_of("acc", [self.rows, self.width], "int32")
-        self.values = buffer_of("values", [2, ceil(self.rows / PLACES) * PLACES, self.steps], "int16")
-        self.word = buffer_of("word", [_LANES], "int32")
+        # unsigned: TVM joins buffers of one dtype, and another stage's, at indices of loops, would keep these in memory
+        self.acc = buffer_of("acc", [self.rows, self.width], "uint32")
+        places = [self.rows, self.steps] if self.dense else [len(vectors_of(self.rows)), PLACES]
+        self.taps = 1 if self.tap is None else self.axes[self.tap]
+        self.values = buffer_of("values", [self.halves, *places], f"uint{32 // self.halves}")
+        self.word = buffer_of("word", [_LANES], "uint32")
 
     def kernel(self) -> PrimFunc:
         outer = self.outer()
         own = [self.acc, self.values]
-        if self.direct:
-            block = Var("block", "int64")
-            stmt: Stmt = For(block, int64(0), self._blocks, _SERIAL, self._tiled(outer, int64(0), block, self.axes[self.x]))
-        else:
-            own.append(self.lines)
-            stmt = sequence(self._bands(outer))
-        if self.rows_last and self.bytes and self.rows % PLACES == 0:
+        block = Var("block", "int64")
+        blocks = int64(self.axes[self.f] // self.width)
+        stmt: Stmt = For(block, int64(0), blocks, _SERIAL, sequence(self._tiles(outer, block)))
+        if self.rows_last and self.bytes and self.rows >= PLACES:
             own.append(self.word)
         for var, loop in reversed(outer.items()):
             stmt = stmt if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, stmt)
         params = [self.packed if n == self.number else each for n, each in enumerate(self.original.params)]
         return kernel_of(params, [stmt], own, self.original.attrs)
 
-    @property
-    def _blocks(self) -> Expr:
-        return int64(self.axes[self.f] // self.width)
-
-    def _bands(self, outer: dict[Var, Expr]) -> list[Stmt]:
-        """Build the bands of places: those whose columns are padded by themselves, the others in a loop."""
-        size = self.tiles * self.rows
-        whole, rest = divmod(self.axes[self.x], size)
-        low, high = self.columns()
-        inner = [n for n in range(whole) if low <= n * size * self.stride and n * size * self.stride + self.span(size) <= high]
-        first, end = (inner[0], inner[-1] + 1) if inner else (whole, whole)
-        if first + whole - end > 2:
-            raise Unknown("the padding is wider than a band")
-        alone = [(n * size, size) for n in (*range(first), *range(end, whole))] + ([(whole * size, rest)] if rest else [])
-        parts = [self._band(outer, int64(start), self.inside(start, low, high, count), count) for start, count in alone]
-        if first < end:
-            band = Var("band", "int64")
-            inside = 0, self.span(size)
-            parts.append(loop_of(band, end - first, self._band(outer, (band + first) * size, inside, size)))
-        return parts
-
-    def _band(self, outer: dict[Var, Expr], start: Expr, inside: tuple[int, int], count: int) -> Stmt:
-        """Fill the lines of a band of `count` places from `start` on, then compute its tiles."""
-        block = Var("block", "int64")
-        computed = For(block, int64(0), self._blocks, _SERIAL, self._tiled(outer, start, block, count))
-        return sequence([*self.filled(outer, start, inside, self.span(count)), computed])
-
-    def _tiled(self, outer: dict[Var, Expr], start: Expr, block: Expr, count: int) -> Stmt:
-        whole, rest = divmod(count, self.rows)
+    def _tiles(self, outer: dict[Var, Expr], block: Expr) -> list[Stmt]:
+        """Build the tiles of a row."""
+        whole, rest = divmod(self.axes[self.x], self.rows)
         tile = Var("tile", "int64")
-        parts = [loop_of(tile, whole, self._tile(outer, start, tile * self.rows, block, self.rows))] if whole else []
-        if rest:
-            parts.append(self._tile(outer, start, int64(whole * self.rows), block, rest))
-        return sequence(parts)
+        starts = range(0, whole * self.rows, self.rows)
+        parts = [loop_of(tile, whole, self._tile(outer, tile * self.rows, starts, block, self.rows))]
+        return [*parts, self._tile(outer, int64(starts.stop), range(starts.stop, starts.stop + 1), block, rest)] if rest else parts
 
-    def _tile(self, outer: dict[Var, Expr], start: Expr, offset: Expr, block: Expr, rows: int) -> Stmt:
+    def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, block: Expr, rows: int) -> Stmt:
         groups = range(0, self.width, _LANES)
+        lanes = _LANES if self.dense or self.halves == 1 else _LANES // 2  # else LLVM loads 16 bytes and extracts their halves
         loops = {var: Var(var.name, "int64") for var in self.others}
-        number = Var("quad", "int64")
-        taps = self.axes[self.tap] if self.tap is not None else 1
 
         def vector(made: Callable[[Expr], Stmt], lanes: int = _LANES) -> Stmt:
             lane = Var("lane", "int64")
@@ -129,93 +106,99 @@ class _Quads(QuadLines):
         def zero(row: int, first: int) -> Stmt:
             def made(lane: Expr) -> Stmt:
                 at = [tirx.BufferLoad(self.packed, [block, (lane + first) * 4 + (self.repack.starts + n)]) for n in range(4)]
-                return BufferStore(self.acc, neighbours(*at), [int64(row), lane + first])
+                return BufferStore(self.acc, neighbours(*at).astype("uint32"), [int64(row), lane + first])
 
             return vector(made)
 
-        def product(tap: int, step: int, row: int, first: int) -> Stmt:
-            values = {**outer, **loops, **({} if self.tap is None else {self.tap: int64(tap)})}
+        def product(number: Expr, tap: Expr, step: int, row: int, first: int) -> Stmt:
+            values = {**outer, **loops, **({} if self.tap is None else {self.tap: tap})}
             linear: Expr = int64(0)
             for place, index in enumerate(self.weight.indices):
                 if place not in (self.filters, self.inner):
                     linear = linear * self.repack.extents[place] + replaced(index, values)
-            at = (linear * self.quads + (number * self.steps + step)) * (4 * self.width) + first * 4
+            size = 4 // self.halves
+            at = (linear * self.quads + (number * self.steps + step)) * (4 * self.width)
+            at = at + first // _LANES * (4 * _LANES) + first % _LANES * size
 
             def made(lane: Expr) -> Stmt:
-                halves = [
-                    neighbours(*(tirx.BufferLoad(self.packed, [block, lane * 2 + (at + 16 * half + n)]) for n in (0, 1)))
-                    for half in (0, 1)
+                weights = [
+                    neighbours(*(tirx.BufferLoad(self.packed, [block, lane * size + (at + 16 * half + n)]) for n in range(size)))
+                    for half in range(self.halves)
                 ]
-                x = [tirx.BufferLoad(self.values, [int64(half), int64(row), int64(step)]) for half in (0, 1)]
-                sum_ = tirx.BufferLoad(self.acc, [int64(row), lane + first])
-                return BufferStore(self.acc, quads(sum_, (halves[0], halves[1]), (x[0], x[1])), [int64(row), lane + first])
+                held = [tirx.BufferLoad(self.values, [int64(half), *self._place(row, rows, step)]) for half in range(self.halves)]
+                x = [each.astype(f"int{8 * size}") for each in held]
+                sum_ = tirx.BufferLoad(self.acc, [int64(row), lane + first]).astype("int32")
+                total = dots(sum_, weights[0], x[0]) if self.halves == 1 else quads(sum_, (weights[0], weights[1]), (x[0], x[1]))
+                return BufferStore(self.acc, total.astype("uint32"), [int64(row), lane + first])
 
-            return vector(made)
+            return vector(made, lanes)
 
-        body: list[Stmt] = []
-        for tap in range(taps):
-            body += self._loaded(outer, loops, number, start, offset, tap, rows)
-            body += [product(tap, step, row, first) for step in range(self.steps) for first in groups for row in range(rows)]
-        inner = sequence(body)
-        for var, loop in reversed({self.c: number, **loops}.items()):
-            extent = self.quads // self.steps if var.same_as(self.c) else self.axes[var]
-            inner = For(loop, int64(0), int64(extent), _SERIAL, inner)
-        zeros = [zero(row, first) for row in range(rows) for first in groups]
-        return sequence([*zeros, inner, *self._stored(outer, start + offset, block, rows)])
+        def summed(number: Expr, channels: int) -> Stmt:
+            tile = Tile(outer, loops, number, start, starts, rows)
+            tap = Var("tap", "int64")
+            filled = self._neighbours(tile) if self.dense else self.loaded(tile, tap, self.taps, channels, self.values)
+            products = [product(number, tap, step, row, first) for step in range(self.steps) for first in range(0, self.width, lanes) for row in range(rows)]
+            # a loop: unrolled, LLVM would keep the products of all taps, and spill
+            inner = loop_of(tap, self.taps, sequence([*filled, *products]))
+            for var, loop in reversed(loops.items()):
+                inner = For(loop, int64(0), int64(self.axes[var]), _SERIAL, inner)
+            return inner
 
-    def _loaded(
-        self, outer: dict[Var, Expr], loops: dict[Var, Var], number: Expr, start: Expr, offset: Expr, tap: int, rows: int
-    ) -> list[Stmt]:
-        """Read the values of a tile for one step of its sums, or four."""
+        number = Var("quad", "int64")
+        whole, rest = divmod(self.axes[self.c], self.chunk)
+        parts = [zero(row, first) for row in range(rows) for first in groups]
+        if whole:
+            parts.append(loop_of(number, whole, summed(number, 4)))
+        if rest:
+            parts.append(summed(int64(whole), rest))
+        return sequence([*parts, *self._stored(outer, start, block, rows)])
+
+    def _place(self, row: int, rows: int, step: int) -> list[Expr]:
+        """Return the indices of a row in `values`."""
+        if self.dense:
+            return [int64(row), int64(step)]
+        vectors = vectors_of(rows)
+        vector = row // PLACES
+        return [int64(vector), int64(row - vectors[vector])]
+
+    def _neighbours(self, tile: Tile) -> list[Stmt]:
+        """Read the values of a tile whose channels are neighbours, for four steps of its sums."""
         parts: list[Stmt] = []
-        for half in (0, 1):
-            if self.dense:
-                for row in range(rows):
-                    lane = Var("lane", "int64")
-                    channel = number * CHUNK + half * (CHUNK // 2) + lane * 2
-                    at = [self.byte_at(outer, loops, channel + n, start + offset + row) for n in (0, 1)]
-                    store = BufferStore(self.values, neighbours(*at) ^ self.mask(half), [int64(half), int64(row), lane])
-                    parts.append(For(lane, int64(0), int64(CHUNK // 4), _VECTORIZED, store))
-                continue
-
-            def value(row: Expr, half: int = half) -> Expr:
-                if not self.direct:
-                    phase, place = tap * self.step % self.stride, tap * self.step // self.stride
-                    return tirx.BufferLoad(self.lines, [number, *loops.values(), int64(half), int64(phase), offset + (row + place)])
-                at = [self.byte_at(outer, loops, number * 4 + 2 * half + n, start + offset + row) for n in (0, 1)]
-                return couple(at[0], at[1]) ^ self.mask(half)
-
-            if self.direct and rows % PLACES:
-                parts += [BufferStore(self.values, value(int64(row)), [int64(half), int64(row), int64(0)]) for row in range(rows)]
-                continue
-            for row in range(0, rows, PLACES):
+        for half in range(self.halves):
+            for row in range(tile.rows):
                 lane = Var("lane", "int64")
-                store = BufferStore(self.values, value(lane + row), [int64(half), lane + row, int64(0)])
-                parts.append(For(lane, int64(0), int64(PLACES), _VECTORIZED, store))
+                size = 4 // self.halves
+                channel = tile.number * CHUNK + half * (CHUNK // 2) + lane * size
+                indices = [self._raw_at(tile.outer, tile.loops, channel + n, tile.start + row) for n in range(size)]
+                at = [tirx.BufferLoad(self.raw.source, each) for each in indices]
+                value = (neighbours(*at) ^ self.mask(half)).astype(f"uint{8 * size}")
+                store = BufferStore(self.values, value, [int64(half), int64(row), lane])
+                parts.append(For(lane, int64(0), int64(CHUNK // 4), _VECTORIZED, store))
         return parts
 
     def _stored(self, outer: dict[Var, Expr], start: Expr, block: Expr, rows: int) -> list[Stmt]:
         """Store the epilogue of a tile: four neighbouring places at once where the result has them side by side."""
-        at_once = self.rows_last and self.bytes and rows % PLACES == 0
+        side_by_side = self.rows_last and self.bytes
 
         def result(row: Expr, of_row: int, lane: Expr, filter_: Expr) -> tuple[Var, Expr, list[Expr]]:
             own = {**outer, self.x: start + row, self.f: block * self.width + filter_}
-            return self.result(tirx.BufferLoad(self.acc, [int64(of_row), lane]), own)
+            return self.result(tirx.BufferLoad(self.acc, [int64(of_row), lane]).astype("int32"), own)
 
         parts: list[Stmt] = []
-        for row in range(0, rows, PLACES if at_once else 1):
+        whole = rows // PLACES * PLACES if side_by_side else 0
+        for row in (*range(0, whole, PLACES), *range(whole, rows)):
             for first in range(0, self.width, _LANES):
                 lane = Var("lane", "int64")
-                if not at_once:
+                if row >= whole:
                     store = BufferStore(*result(int64(row), row, lane + first, lane + first))
                     parts.append(For(lane, int64(0), int64(_LANES), _VECTORIZED, store))
                     continue
                 four = [result(int64(row + n), row + n, lane + first, lane + first)[1] for n in range(PLACES)]
-                word = BufferStore(self.word, couple(couple(four[0], four[1]), couple(four[2], four[3])), [lane])
-                parts.append(For(lane, int64(0), int64(_LANES), _VECTORIZED, word))
+                word = couple(couple(four[0], four[1]), couple(four[2], four[3])).astype("uint32")
+                parts.append(For(lane, int64(0), int64(_LANES), _VECTORIZED, BufferStore(self.word, word, [lane])))
                 for filter_ in range(_LANES):
                     place = Var("place", "int64")
                     buffer, value, indices = result(place + row, row, int64(0), int64(first + filter_))
-                    taken = byte(tirx.BufferLoad(self.word, [int64(filter_)]), place.astype("int32"), str(value.ty.dtype))
+                    taken = byte(tirx.BufferLoad(self.word, [int64(filter_)]).astype("int32"), place.astype("int32"), str(value.ty.dtype))
                     parts.append(For(place, int64(0), int64(PLACES), _VECTORIZED, BufferStore(buffer, taken, indices)))
         return parts

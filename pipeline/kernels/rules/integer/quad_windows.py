@@ -1,0 +1,243 @@
+"""Read the data of a tile from memory by words of four bytes, and join the channels of each place: see quad_products.py.
+
+    word     four neighbouring bytes; the last of a line overlaps with the one before
+    value    two channels of a place: bytes picked from words, or the zero point where there is padding
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from tvm import sym, tirx
+from tvm.ir import Expr, Var
+from tvm.tirx import BufferStore, For, IfThenElse, IntImm, Stmt
+
+from ....tir.expressions import conjuncts, replaced, uses
+from ....tir.index_grid import Unknown, holds_along
+from ....tir.loop_nests import int64, sequence
+from ....tir.quads import neighbours, picked
+from .quad_form import PLACES, QuadForm
+
+_VECTORIZED = 2
+#: bytes of a word
+_WORD = 4
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Places of a tile: `rows` from `start` on, with the loop variables around. `number` is its quad, `starts` what `start` may be."""
+
+    outer: dict[Var, Expr]
+    loops: dict[Var, Expr]
+    number: Expr
+    start: Expr
+    starts: range
+    rows: int
+
+
+def vectors_of(rows: int) -> list[int]:
+    """Return the first places of vectors for so many rows; the last overlaps with the one before."""
+    return [min(first, max(rows - PLACES, 0)) for first in range(0, rows, PLACES)]
+
+
+class QuadWindows(QuadForm):
+    """Read values of padded, strided data; `low` and `high` bound the columns that are no padding."""
+
+    #: values a place has: two halves of a quad, int16, or one of four channels for dot products
+    halves = 2
+
+    def read_memory(self) -> None:
+        """Find the steps of columns and channels in memory: one of them has to be 1. Raises Unknown."""
+        channel, column = Var("channel", "int64"), Var("column", "int64")
+        outer = {var: Var("other", "int64") for var in self.axes if var not in self.summed}
+        loops = {var: Var("other", "int64") for var in self.summed if not var.same_as(self.c)}
+        indices = self._raw_at(outer, loops, channel, column)
+        linear: Expr = int64(0)
+        for extent, index in zip(self.raw.source.ty.shape, indices, strict=True):
+            linear = linear * int64(int(extent)) + index
+        found = sym.detect_linear_equation(linear, [channel, column])
+        if not found or not all(isinstance(each, IntImm) for each in found[:2]):
+            raise Unknown("channels or columns have no step in memory")
+        between, self.column_step = (int(each) for each in found[:2])
+        if between != 1 and self.column_step != 1:
+            raise Unknown("neither channels nor columns are neighbours")
+        self.adjacent = between == 1 and self.column_step != 1
+        last = indices[-1]
+        if any(uses(last, param) for param in self.original.params) or not uses(last, channel if self.adjacent else column):
+            raise Unknown("neighbours may be rows of a ring buffer")
+        self.low, self.high = self._columns()
+        self.by_row, self.by_channel = self._conditions()
+        if self.by_channel and (self.adjacent or self.halves > 1):
+            raise Unknown("padding along channels: the conditions cost more than is gained, unless a product is a dot product")
+
+    def _columns(self) -> tuple[int, int]:
+        """Return the first and the end of the columns that are not padding."""
+        if self.border is None:
+            return 0, self.span(self.axes[self.x])
+        assert self.padding is not None
+        axis = self.padding.iter_vars[self.along]
+        across = [each for each in conjuncts(self.border) if uses(each, axis.var)]
+        if any(uses(each, other.var) for each in across for other in self.padding.iter_vars if not other.var.same_as(axis.var)):
+            raise Unknown("the padding of columns depends on other axes")
+        there = np.ones(int(axis.dom.extent), bool)
+        for each in across:
+            there &= holds_along(each, axis.var, len(there))
+        if not there.any():
+            raise Unknown("all columns are padding")
+        low, high = int(there.argmax()), len(there) - int(there[::-1].argmax())
+        if not there[low:high].all():
+            raise Unknown("the columns are not contiguous")
+        return low, high
+
+    def _conditions(self) -> tuple[list[Expr], list[Expr]]:
+        """Return the conditions not to be padding that depend on rows alone, and those that depend on the channel."""
+        if self.border is None:
+            return [], []
+        assert self.padding is not None
+        axis = self.padding.iter_vars[self.along].var
+        found = [each for each in conjuncts(self.border) if not uses(each, axis)]
+        channels = [
+            each.var for each, index in zip(self.padding.iter_vars, self.indices) if uses(index, self.c) and int(each.dom.extent) > 1
+        ]
+        by_channel = [each for each in found if any(uses(each, var) for var in channels)]
+        return [each for each in found if not any(each.same_as(other) for other in by_channel)], by_channel
+
+    def loaded(self, tile: Tile, tap: Var, taps: int, channels: int, values: Var) -> list[Stmt]:
+        """Read the values of a tile for a tap, and `channels` of four channels."""
+
+        def stored(value: Callable[[int, int, Expr], Expr]) -> Stmt:
+            parts: list[Stmt] = []
+            for half in range(self.halves):
+                for vector, first in enumerate(vectors_of(tile.rows)):
+                    lane = Var("lane", "int64")
+                    store = BufferStore(values, _unsigned(value(half, first, lane)), [int64(half), int64(vector), lane])
+                    parts.append(For(lane, int64(0), int64(PLACES), _VECTORIZED, store))
+            return sequence(parts)
+
+        first = tile.start * self.stride + tap * self.step
+        across = (tile.rows - 1) * self.stride + 1
+        columns = sorted({start * self.stride + number * self.step for start in tile.starts for number in range(taps)})
+        there: Stmt | None = None
+        for column in (each for each in columns if not self.low <= each <= self.high - across):
+            alone = stored(partial(self._value, replace(tile, start=int64(column)), channels, (self.low - column, self.high - column)))
+            there = alone if there is None else IfThenElse(first == column, alone, there)
+        plain = [each for each in columns if self.low <= each <= self.high - across]
+        if plain:
+            readable = self.low - plain[0], self.high - plain[-1]
+            whole = stored(partial(self._value, replace(tile, start=first), channels, readable))
+            inside = tirx.all(first >= self.low, first <= self.high - across)
+            there = whole if there is None else IfThenElse(inside, whole, there)
+        assert there is not None
+        if not self.by_row:
+            return [there]
+        return [IfThenElse(self._inside(self.by_row, tile, int64(0)), there, stored(lambda half, first, lane: self._nothing(half)))]
+
+    def _value(self, tile: Tile, channels: int, inside: tuple[int, int], half: int, first: int, lane: Expr) -> Expr:
+        """Return the value of a lane: `start` of the tile is its first column, those `inside` count from there."""
+        size = 4 // self.halves
+        own = [min(half * size + n, channels - 1) for n in range(size)]
+        columns = [(first + row) * self.stride for row in range(min(PLACES, tile.rows))]
+        (low, high), step = inside, self.column_step
+        #: line (of a channel, unless these are neighbours) and place of each byte
+        asked = [[((0, column * step + each) if self.adjacent else (each, column)) if low <= column < high else None for each in own] for column in columns]
+        end = (high - 1) * step + channels if self.adjacent else high
+        words = _covering([each for bytes_ in asked for each in bytes_ if each], low * step if self.adjacent else low, end)
+        if not words:
+            return self._nothing(half)
+        made = [self._word(tile, line, place, count) for line, place, count in words]
+        outside = _WORD * len(made)
+        if any(None in bytes_ for bytes_ in asked):
+            made.append(tirx.const(_signed((self._fill * 0x01010101) & 0xFFFFFFFF, 32), "int32"))
+
+        def found(each: tuple[int, int] | None) -> int:
+            if each is None:
+                return outside
+            return next(_WORD * n + each[1] - place for n, (line, place, count) in enumerate(words) if line == each[0] and place <= each[1] < place + count)
+
+        places = [found(each) for bytes_ in asked for each in bytes_]
+        places += places[:size] * (PLACES - len(asked))
+        return picked(lane, made, places, f"int{8 * size}") ^ self.mask(half)
+
+    def _word(self, tile: Tile, line: int, place: int, count: int) -> Expr:
+        """Read neighbouring bytes of a line; fewer than four one by one."""
+        channel = tile.number * 4 + line
+        indices = self._raw_at(tile.outer, tile.loops, channel, tile.start)
+
+        def byte(n: int) -> Expr:
+            return tirx.BufferLoad(self.raw.source, [*indices[:-1], indices[-1] + (place + n)])
+
+        if count == _WORD:
+            word: Expr = neighbours(*(byte(n) for n in range(_WORD)))
+        else:
+            word = tirx.const(0, "int32")
+            for n in range(count):
+                word = word | tirx.shift_left(tirx.bitwise_and(byte(n).astype("int32"), tirx.const(0xFF, "int32")), tirx.const(8 * n, "int32"))
+        if not self.by_channel:
+            return word
+        fill = tirx.const(_signed((self._fill * 0x01010101) & 0xFFFFFFFF, 32), "int32")
+        return tirx.if_then_else(self._inside(self.by_channel, tile, channel), word, fill)
+
+    def _inside(self, conditions: Sequence[Expr], tile: Tile, channel: Expr) -> Expr:
+        assert self.padding is not None
+        indices = self._at(tile.outer, tile.loops, channel, int64(0))
+        values = {each.var: index for each, index in zip(self.padding.iter_vars, indices)}
+        return tirx.all(*(replaced(each, values) for each in conditions))
+
+    def _at(self, outer: dict[Var, Expr], loops: dict[Var, Expr], channel: Expr, column: Expr) -> list[Expr]:
+        """Return the indices of an element of the data, or of its padded form."""
+        taps = {} if self.tap is None else {self.tap: int64(0)}
+        values = {**outer, **loops, **taps, self.x: int64(0), self.c: channel}
+        indices = [replaced(index, values) for index in self.indices]
+        indices[self.along] = indices[self.along] + column
+        return indices
+
+    def _raw_at(self, outer: dict[Var, Expr], loops: dict[Var, Expr], channel: Expr, column: Expr) -> list[Expr]:
+        """Return the indices of an element of the data in memory."""
+        indices = self._at(outer, loops, channel, column)
+        if self.border is None:
+            return indices
+        assert self.padding is not None
+        values = {each.var: index for each, index in zip(self.padding.iter_vars, indices)}
+        return [replaced(index, values) for index in self.raw.indices]
+
+    @property
+    def _fill(self) -> int:
+        """Return the byte of the zero point in memory."""
+        return (self.zero & 0xFF) ^ (0x80 if self.dtype == "uint8" else 0)
+
+    def mask(self, half: int) -> Expr:
+        """Return the bits to flip: of bytes without sign their highest, of the second half all."""
+        bits = 32 // self.halves
+        flipped = (0x80808080 if self.dtype == "uint8" else 0) ^ (0xFFFFFFFF if half else 0)
+        return tirx.const(_signed(flipped & ((1 << bits) - 1), bits), f"int{bits}")
+
+    def _nothing(self, half: int) -> Expr:
+        """Return the value of zero points: the padding."""
+        bits = 32 // self.halves
+        word = ((self.zero & 0xFF) * 0x01010101) ^ (0xFFFFFFFF if half else 0)
+        return tirx.const(_signed(word & ((1 << bits) - 1), bits), f"int{bits}")
+
+
+def _covering(asked: Sequence[tuple[int, int]], low: int, end: int) -> list[tuple[int, int, int]]:
+    """Cover bytes by few words within `low` … `end`: their lines, places and bytes. Shorter lines have shorter words."""
+    size = min(_WORD, end - low)
+    found: list[tuple[int, int, int]] = []
+    for line, place in sorted(set(asked)):
+        if not found or found[-1][0] != line or place >= found[-1][1] + size:
+            found.append((line, min(place, end - size), size))
+    return found
+
+
+def _signed(bits: int, size: int) -> int:
+    return bits - (1 << size) if bits >> (size - 1) else bits
+
+
+def _unsigned(value: Expr) -> Expr:
+    """Return the same bits as an unsigned integer."""
+    dtype = f"u{value.ty.dtype}"
+    if isinstance(value, IntImm):
+        return tirx.const(int(value) % (1 << value.ty.dtype.bits), dtype)
+    return tirx.reinterpret(dtype, value)
