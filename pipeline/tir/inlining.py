@@ -17,8 +17,12 @@ from .memoise import memoise_by_structure
 REFUSALS = (ScheduleError, tvm.error.InternalError)
 
 
+#: schedules that do not compare each argument with its annotation, which takes longer than many steps
+_Unchecked = type("_Unchecked", (Schedule,), {name: step.__wrapped__ for name, step in vars(Schedule).items() if hasattr(step, "__wrapped__")})
+
+
 def new_schedule(kernel: PrimFunc) -> Schedule:
-    return Schedule(IRModule({"main": kernel}), debug_mask="none")
+    return _Unchecked(IRModule({"main": kernel}), debug_mask="none")
 
 
 def scheduled_kernel(schedule: Schedule, kernel: PrimFunc) -> PrimFunc:

@@ -1,8 +1,8 @@
 """Count the instructions executed by a run under an emulator.
 
-QEMU logs every executed block of instructions. For a library, the counts of two processes, one with an additional run,
-are subtracted, so that start-up is left out; for a kernel, the instructions between two marks are counted. A million
-blocks take about a second.
+QEMU logs every executed block of instructions. For a library, those from the second call of the runner's function
+`measured_run` to its third are counted, which leaves out start-up and the first run; for a kernel, those between two marks.
+A million blocks take about two seconds, most of them QEMU's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from .runner import Linked
 
 #: most executed blocks to count; each is a handful of instructions
 MOST_BLOCKS = 8_000_000
+#: name of the function in runner.c.j2 that calls the library
+_RUN = "measured_run"
 _LISTED = re.compile(rb"0x[0-9a-f]+:")
 _NEWER = "Install another version of the emulator."
 #: enough for so many blocks on a busy machine
@@ -31,23 +34,40 @@ _EXECUTED = re.compile(rb"Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/[^]]*\]
 def instructions(linked: Linked, inputs: dict[str, np.ndarray], most: int = MOST_BLOCKS) -> int | None:
     """Count the instructions of one run of an emulated library; None if two exceed `most` blocks.
 
-    Raises ToolchainError if the emulator cannot be started.
+    Raises ToolchainError if the emulator cannot be started, or its log names no functions.
     """
-    twice = _of_process(linked, inputs, 2, most)
-    if twice is None:
-        return None
-    once = _of_process(linked, inputs, 1, most)
-    assert once is not None
-    return twice - once
+    assert linked.runner.command, "counted under an emulator only"
+    command = linked.command([inputs], 2, -1)[len(linked.runner.command) :]
+    with log_of(linked.runner.command, command, linked.folder) as log:
+        return between_calls(log, _RUN, most)
+
+
+def between_calls(log: Iterable[bytes], function: str, most: int = MOST_BLOCKS) -> int | None:
+    """Count the instructions from the second call of `function` to its third; None for more than `most` blocks.
+
+    A call is an execution of the function's first block. Raises ToolchainError if there are fewer calls.
+    """
+    total, calls, entry, name = 0, 0, -1, function.encode()
+    for number, block in enumerate(_blocks(log)):
+        if number >= most:
+            return None
+        if block.function == name:
+            entry = block.start if entry < 0 else entry
+            calls += block.start == entry
+            if calls == 3:
+                return total
+        if calls == 2:
+            total += block.instructions
+    raise ToolchainError(f"The emulator's log holds {calls} calls of '{function}', not 3.", _NEWER)
 
 
 def executed(log: Iterable[bytes], most: int = MOST_BLOCKS) -> int | None:
     """Count the instructions in a log of `-d nochain,exec,in_asm`; None for more than `most` blocks."""
     total = 0
-    for number, (count, _) in enumerate(_blocks(log)):
+    for number, block in enumerate(_blocks(log)):
         if number >= most:
             return None
-        total += count
+        total += block.instructions
     return total
 
 
@@ -57,7 +77,7 @@ def between(log: Iterable[bytes], mark: str, limit: float, most: int = MOST_BLOC
     None if there are no two calls within `limit` instructions and `most` blocks.
     """
     total, first, marked = 0, None, mark.encode()
-    for number, (count, function) in enumerate(_blocks(log)):
+    for number, (count, function, _) in enumerate(_blocks(log)):
         if function == marked:
             if first is not None:
                 return total
@@ -102,33 +122,37 @@ def log_of(emulator: Sequence[str], command: Sequence[str], folder: Path) -> Ite
         raise ToolchainError(f"{program} did not finish in {_TIMEOUT_SECONDS} s.", "Check the emulator.")
 
 
-def _blocks(log: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield each executed block: its number of instructions, and its function's name, if any.
+class _Block(NamedTuple):
+    """Executed block: its number of instructions, its function's name, if any, and its address."""
 
-    Raises ToolchainError for a log of another form.
-    """
+    instructions: int
+    function: bytes
+    start: int
+
+
+def _blocks(log: Iterable[bytes]) -> Iterator[_Block]:
+    """Yield each executed block. Raises ToolchainError for a log of another form."""
     lengths: dict[int, int] = {}
+    known: dict[bytes, _Block] = {}  # by line: a block has the same one each time
     start = None
     for line in log:
-        if line.startswith(b"Trace"):
+        block = known.get(line)
+        if block is not None:
+            yield block
+        elif line.startswith(b"Trace"):
             found = _EXECUTED.match(line)
             if found:
-                length = lengths.get(int(found[1], 16))
-                if length is None:
+                address = int(found[1], 16)
+                if address not in lengths:
                     raise ToolchainError("The emulator executed code that its log does not hold.", _NEWER)
-                yield length, found[2]
+                known[line] = _Block(lengths[address], found[2], address)
+                yield known[line]
         elif _LISTED.match(line):
             if start is None:
                 start = int(line.partition(b":")[0], 16)
+                if start in lengths:  # translated again, maybe to another length
+                    known.clear()
                 lengths[start] = 0
             lengths[start] += 1
         else:
             start = None
-
-
-def _of_process(linked: Linked, inputs: dict[str, np.ndarray], repeats: int, most: int) -> int | None:
-    """Count the instructions of a process with 1 + `repeats` runs of the library; None beyond `most` blocks."""
-    assert linked.runner.command, "counted under an emulator only"
-    command = linked.command([inputs], repeats, -1)[len(linked.runner.command) :]
-    with log_of(linked.runner.command, command, linked.folder) as log:
-        return executed(log, most)

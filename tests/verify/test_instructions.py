@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 
+from passfit.errors import ToolchainError
 from passfit.targets import get_target, zig_cc
-from passfit.verify.instructions import between, executed
+from passfit.verify.instructions import between, between_calls, executed
 
 LOG = b"""----------------
 IN: main
@@ -41,6 +42,21 @@ def test_what_lies_between_two_marks_is_counted():
     assert between([*lines, *lines], "main", limit=1) is None
     assert between([*lines, *lines], "main", limit=2, most=1) is None
     assert between(lines, "main", limit=2) is None and between([*lines, *lines], "none", limit=9) is None
+
+
+def test_a_run_lasts_from_the_second_call_to_the_third():
+    lines = LOG.splitlines(keepends=True)
+    assert between_calls(lines * 3, "main") == between_calls(lines * 9, "main") == 2 + 1 + 1
+    assert between_calls(lines * 9, "main", most=9) == 4 and between_calls(lines * 9, "main", most=6) is None
+    with pytest.raises(ToolchainError, match="2 calls of 'main'"):
+        between_calls(lines * 2, "main")
+    with pytest.raises(ToolchainError, match="0 calls"):
+        between_calls(lines, "measured_run")
+
+
+def test_a_block_translated_again_has_its_new_length():
+    again = LOG.replace(b"0x00400108:  d1000400  sub x0, x0, #1\n", b"0x00400108:  d1000400  sub x0, x0, #1\n0x0040010c:  d503201f  nop\n")
+    assert executed((LOG + again).splitlines(keepends=True)) == (2 + 1 + 1) + (2 + 2 + 2)
 
 
 @pytest.mark.slow

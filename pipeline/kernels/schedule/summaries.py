@@ -13,10 +13,11 @@ from typing import Any
 from tvm.tirx import PrimFunc
 
 from ...program import Overlay
+from ...support.result_store import shared_store
 from ...targets import Machine
 from ...tir.in_place_analysis import Sharing
 from ...tir.structural_key import structural_key
-from .candidates import Schedule, Schedules, fits, largest_default, schedules
+from .candidates import Schedule, Schedules, fits, is_scheduled, largest_default, schedules
 from .shared_log import SharedLog
 
 
@@ -30,7 +31,7 @@ class ScheduleSummary:
 
 
 class ScheduleSummaries:
-    """Remember schedule summaries, shared with processes that have the same `lines`.
+    """Remember schedule summaries, shared with processes that have the same `lines`, and kept for later searches.
 
     Of two processes at the same kernels, one should go `backwards`: else both always work on the same kernel.
     """
@@ -48,7 +49,7 @@ class ScheduleSummaries:
             for name in sorted(kernels, reverse=self.backwards)
         ]
         most = largest_default(
-            (kernels[name], lambda key=key, make=make: self._remembered(f"default {key}", lambda: make().default))
+            (kernels[name], lambda name=name, key=key, make=make: self._default(kernels[name], key, make))
             for name, key, make in asked
         )
         return {name: self._within(key, make, most, machine.register_bytes) for name, key, make in asked}
@@ -58,6 +59,10 @@ class ScheduleSummaries:
         if self.lines is not None:
             self.lines.close()
             self.lines = None
+
+    def _default(self, kernel: PrimFunc, key: str, make: Callable[[], Schedules]) -> int:
+        """Return the workspace of a kernel as TVM made it: the same for all machines, unless it is scheduled already."""
+        return self._remembered(f"default {key if is_scheduled(kernel) else structural_key(kernel)}", lambda: make().default)
 
     def _within(self, key: str, make: Callable[[], Schedules], most: int, per_thread: int) -> ScheduleSummary:
         first = _read(self._remembered(f"first {key}", lambda: _written(next(make().candidates()))))
@@ -69,7 +74,7 @@ class ScheduleSummaries:
         if key not in self._known and self.lines is not None:
             self._known.update(map(json.loads, self.lines.new()))
         if key not in self._known:
-            self._known[key] = make()
+            self._known[key] = shared_store().get_or_make(f"schedule {key}", make)
             if self.lines is not None:
                 self.lines.append(json.dumps([key, self._known[key]]))
         return self._known[key]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
+from contextlib import closing
 from dataclasses import asdict, dataclass
 
 from tvm.ir import IRModule
@@ -26,7 +27,11 @@ from ...passes.sequence.catalogue import CATALOGUE_VERSION
 from ...passes.sequence.sequence import specs_of
 from ...targets import Target
 from ..evaluate.candidates import TAILS, graph_passes
+from ..evaluate.child import PATIENT
 from ..evaluate.evaluation import Evaluator
+from ..evaluate.forked import forked
+from ..evaluate.scoring import Scorer
+from ..evaluate.workers import Workers
 from .relation import RELATIONS, Effect, relation
 
 #: footprint fields a pass can change; the code is known only once a library is built
@@ -59,21 +64,30 @@ def effects(
     *,
     progress: Progress = lambda what, done, total: None,
     clock: dict[str, float] | None = None,
+    workers: Callable[[Scorer], Workers] = forked(limits=PATIENT),
 ) -> dict:
     """Measure every pass alone, and after every other pass that changes the graph; return effects.json.
 
     `delta` is the change of each of FIELDS in its unit (bytes, or kernels); `changed` tells whether the graph changed
     (for a tail: whether the kernels differ from TVM's), whatever the footprint does. A pass that fails changes nothing,
     and is listed with the reason. Times are left out, since the same model gives the same bytes: `clock` receives the
-    seconds of each pass alone, including scoring. Raises ModelError if TVM's default passes fail.
+    seconds of each pass alone, including scoring; without it, `workers` measure several at once. Raises ModelError if
+    TVM's default passes fail.
     """
-    evaluator = Evaluator(module, "profile", target, inputs, outputs)
+    evaluator = Evaluator(module, "profile", target, inputs, outputs, workers=workers)
+    with closing(evaluator):
+        return _effects(evaluator, target, progress, clock)
+
+
+def _effects(evaluator: Evaluator, target: Target, progress: Progress, clock: dict[str, float] | None) -> dict:
     reference = evaluator.evaluate(TAILS[0])
     if reference.footprint is None:
         raise ModelError(
             f"The model cannot be compiled: {reference.failure}", "Replace the operator it names before exporting."
         )
     actions = [Action((each,)) for each in graph_passes()] + [Action(tail, down=True) for tail in TAILS[1:]]
+    if clock is None:
+        _compute_ahead(evaluator, [((), action) for action in actions], lambda done: progress("profiling passes", done, len(actions)))
     alone = _all_alone(evaluator, actions, progress, {} if clock is None else clock)
     pairs = _all_pairs(evaluator, alone, progress)
     return {
@@ -109,11 +123,16 @@ def _all_alone(
 def _all_pairs(evaluator: Evaluator, alone: _Alone, progress: Progress) -> _Pairs:
     firsts = [action for action, effect in alone.items() if effect.changed and not action.down]
     wanted = [(first, second) for first in firsts for second in alone if first != second]
-    found = {}
-    for done, (first, second) in enumerate(wanted):
-        progress("profiling pairs", done, len(wanted))
-        found[first, second] = _effect(evaluator, first.passes, second)
-    return found
+    _compute_ahead(evaluator, [(first.passes, second) for first, second in wanted], lambda done: progress("profiling pairs", done, len(wanted)))
+    return {(first, second): _effect(evaluator, first.passes, second) for first, second in wanted}
+
+
+def _compute_ahead(evaluator: Evaluator, wanted: Ordered[tuple[tuple[Pass, ...], Action]], done: Callable[[int], None]) -> None:
+    """Compute all that `_effect` asks for these prefixes and actions; the evaluator keeps it."""
+    for number, _ in enumerate(evaluator.evaluate_all(action.after(prefix) for prefix, action in wanted)):
+        done(number)
+    for _ in evaluator.keys((*prefix, *action.passes) for prefix, action in wanted if not action.down):
+        pass
 
 
 def _effect(evaluator: Evaluator, prefix: tuple[Pass, ...], action: Action) -> Effect:

@@ -28,6 +28,10 @@ class CandidateLimits:
     nbytes: int = 8 << 30
 
 
+#: limits where a result must not depend on the machine: against a candidate that never ends
+PATIENT = CandidateLimits(seconds=900.0)
+
+
 class ChildDied(Exception):
     """Death of a child during a request. `final`: by a limit of ours, so a retry is pointless."""
 

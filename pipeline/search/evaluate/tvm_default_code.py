@@ -5,20 +5,24 @@ A process of its own compiles them: a crash of LLVM ends only that process, and 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 from tvm.ir import IRModule
+from tvm.tirx import PrimFunc
 
 from ...codegen.elf import read_object
 from ...codegen.objects import build_module
+from ...support.result_store import shared_store
 from ...support.temporary_folder import scratch_folder
 from ...targets import Target
+from ...tir.structural_key import structural_key
 from .tvm_default import lowered_default
 
 if TYPE_CHECKING:
@@ -31,13 +35,19 @@ _PIPELINE = "default"
 
 
 def default_code(module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> int:
-    """Return the bytes of text and read-only data of the kernels of `tvm-default`.
+    """Return the bytes of text and read-only data of the kernels of `tvm-default`, from the store if they are known.
 
     Excludes its weights, and the runtime that calls the kernels. Raises TVM's error if a kernel cannot be built.
     """
     kernels = lowered_default(module, inputs, outputs).kernels
     if not kernels:
         return 0
+    asked = repr(([(name, structural_key(kernels[name])) for name in sorted(kernels)], sorted(target.tvm_config().items())))
+    key = hashlib.sha256(asked.encode()).hexdigest()[:32]
+    return shared_store().get_or_make(f"default code {key}", lambda: _built_bytes(kernels, target))
+
+
+def _built_bytes(kernels: Mapping[str, PrimFunc], target: Target) -> int:
     with scratch_folder() as folder:
         path = folder / "kernels.o"
         build_module(kernels, target.tvm_config(), _PIPELINE).write_to_file(str(path), "o")

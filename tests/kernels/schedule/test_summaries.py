@@ -1,6 +1,7 @@
 """Check that summaries suffice for a plan, and that no process repeats another's work."""
 
 import os
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,11 +11,14 @@ pytest.importorskip("tvm")
 from tvm import relax
 
 from passfit.kernels.lower.schedule_program import schedule_program, summarise_schedules
-from passfit.kernels.schedule import summaries
+from passfit.kernels.schedule import candidates, summaries
+from passfit.kernels.schedule.candidates import schedules
 from passfit.kernels.schedule.shared_log import SharedLog
 from passfit.kernels.schedule.summaries import ScheduleSummaries
-from passfit.targets import get_target
+from passfit.support.result_store import ResultStore
+from passfit.targets import Machine, get_target
 from passfit.tir.structural_key import structural_key
+from passfit.tir.workspace import workspace_bytes
 
 from ..programs import lowered, weight
 
@@ -37,6 +41,36 @@ def test_what_is_planned_is_what_is_scheduled(passes):
     assert [(s.kernel, s.in_place, s.copies) for s in summarised.program.steps] == [
         (s.kernel, s.in_place, s.copies) for s in scheduled.program.steps
     ]
+
+
+@pytest.fixture(autouse=True)
+def no_store(monkeypatch):
+    monkeypatch.setattr(summaries, "shared_store", lambda: ResultStore(None))
+
+
+def test_a_later_search_finds_them_in_the_store(monkeypatch, tmp_path):
+    """Workspaces of kernels as TVM makes them are the same for every machine; schedules are not."""
+    monkeypatch.setattr(summaries, "shared_store", lambda: ResultStore(tmp_path / "store.jsonl"))
+    program = lowered([(1, 3, 12, 12)], _network)
+    made = summarise_schedules(program, ScheduleSummaries())
+    monkeypatch.setattr(summaries, "schedules", lambda *asked: pytest.fail("scheduled again"))
+    found = summarise_schedules(program, ScheduleSummaries())
+    assert (found[0].program, found[1]) == (made[0].program, made[1])
+    scalar = replace(program, machine=Machine(lanes=1))
+    with pytest.raises(pytest.fail.Exception):
+        summarise_schedules(scalar, ScheduleSummaries())
+    monkeypatch.setattr(summaries, "schedules", schedules)
+    monkeypatch.setattr(candidates, "workspace_bytes", partial(_only_scheduled, made=program.kernels))
+    stored = summarise_schedules(scalar, ScheduleSummaries())
+    monkeypatch.undo()
+    monkeypatch.setattr(summaries, "shared_store", lambda: ResultStore(None))
+    fresh = summarise_schedules(scalar, ScheduleSummaries())
+    assert (stored[0].program, stored[1]) == (fresh[0].program, fresh[1])
+
+
+def _only_scheduled(kernel, threads=1, *, made):
+    assert not any(kernel.same_as(each) for each in made.values()), "measured again as TVM made it"
+    return workspace_bytes(kernel, threads)
 
 
 def test_a_process_tells_the_others(monkeypatch):

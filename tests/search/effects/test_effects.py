@@ -45,6 +45,16 @@ def profiled(module: IRModule) -> dict:
     return effects(module, TARGET, *ports(module))
 
 
+@pytest.mark.parametrize("graph", [twice, products])
+def test_workers_and_a_clock_change_nothing(graph) -> None:
+    from passfit.search.evaluate.workers import InProcess
+
+    module, clock = graph(), {}
+    alone = effects(module, TARGET, *ports(module), workers=InProcess, clock=clock)
+    assert profiled(module) == alone
+    assert set(clock) == {each["spec"] for each in alone["passes"]} and all(clock.values())
+
+
 def by_spec(found: dict) -> dict[str, dict]:
     return {each["spec"]: each for each in found["passes"]}
 

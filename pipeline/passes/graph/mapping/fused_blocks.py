@@ -10,8 +10,9 @@ iteration needs, all others are inlined into their readers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from ....memory import ALIGNMENT
 from ....memory.liveness import aligned
@@ -23,13 +24,16 @@ class KernelCalls:
     """Kernel calls of a graph, one per value: `reads` number the operands' values.
 
     A kernel that could not be read is None, and is never fused. `nbytes` are those of each value, weights included.
-    Values in `placed` are copies: alone, their parts are written in their place (see `share`).
+    Values in `placed` are copies: alone, their parts are written in their place (see `share`). Each kernel `alone` and
+    the `models` of groups are kept, see `group_cost`.
     """
 
     kernels: tuple[KernelAccesses | None, ...]
     reads: tuple[tuple[int, ...] | None, ...]
     nbytes: tuple[int, ...]
     placed: frozenset[int] = frozenset()
+    alone: dict[int, FusedBlocks] = field(default_factory=dict, compare=False, repr=False)
+    models: dict[tuple[frozenset[int], int], Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 #: a block of a group: its value, and its number among the blocks of that value's kernel
@@ -52,7 +56,6 @@ class FusedBlocks:
         self._readers: dict[Place, dict[Place, list[tuple[frozenset[int], ...]]]] = {each: {} for each in self.places}
         self._loops: dict[Place, frozenset[int]] = {}
         self._workspaces: dict[Place, int] = {}
-        self._known_types: dict[tuple[int, Place], list[MappingType]] = {}
         for place in reversed(self.places):
             self._follow(place)
 
@@ -185,31 +188,18 @@ class FusedBlocks:
     @property
     def in_place(self) -> frozenset[int]:
         """Return the outside values each result element reads only at its own place."""
-        found = []
-        for value in self.loaded:
-            types = list(self._types(value, self.result))
-            same = self.calls.nbytes[value] == self.calls.nbytes[self.root]
-            if same and types and all(each == MappingType.ONE_TO_ONE for each in types):
-                found.append(value)
-        return frozenset(found)
-
-    def _types(self, value: int, place: Place) -> list[MappingType]:
-        """Return the mapping types by which a block reads a value, along all paths."""
-        found: list[MappingType] = []
-        for access in self._block(place).accesses:
-            source = self._source(place, access.source)
-            if source == value:
-                found.append(access.mapping)
-            elif not isinstance(source, int) and any(each != MappingType.ONE_TO_ONE for each in self._types_at(value, source)):
-                found.append(MappingType.MANY_TO_MANY)
-            elif not isinstance(source, int) and self._types_at(value, source):
-                found.append(access.mapping)
-        return found
-
-    def _types_at(self, value: int, place: Place) -> list[MappingType]:
-        if (value, place) not in self._known_types:
-            self._known_types[value, place] = self._types(value, place)
-        return self._known_types[value, place]
+        nbytes = self.calls.nbytes
+        as_large = {value for value in self.loaded if nbytes[value] == nbytes[self.root]}
+        #: per block, the values it reads, and whether each of its elements reads only its own
+        own: dict[Place, dict[int, bool]] = {}
+        for place in self.places if as_large else ():
+            found = own[place] = {}
+            for access in self._block(place).accesses:
+                source = self._source(place, access.source)
+                read = own[source] if not isinstance(source, int) else {source: True} if source in as_large else {}
+                for value, same in read.items():
+                    found[value] = found.get(value, True) and same and access.mapping == MappingType.ONE_TO_ONE
+        return frozenset(value for value, same in own.get(self.result, {}).items() if same)
 
     def edges(self) -> list[tuple[MappingType, MappingType]]:
         """Return the pairs of types of the calls that read each other."""

@@ -18,6 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from .value_sets import Values as Values
+from .value_sets import value_sets
+
 #: states kept after each value
 WIDTH = 96
 
@@ -32,19 +35,6 @@ class GroupCost:
     time: float
     workspace: int = 0
     in_place: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True)
-class Values:
-    """Dataflow of values 0 … n - 1 in order: those with None in `reads` are inputs, others are computed.
-
-    `nbytes` are the bytes of memory an existing value takes; values in `exist` must exist.
-    """
-
-    reads: tuple[tuple[int, ...] | None, ...]
-    nbytes: tuple[int, ...]
-    exist: frozenset[int]
-    outputs: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -126,32 +116,18 @@ class _Partial:
 
 
 class _Search:
-    """Hold the search; sets of values are the bits of integers."""
+    """Hold the search of one plan; sets of values are the bits of integers."""
 
     def __init__(self, values: Values, cost: Cost, by_peak: bool, width: int):
         self.values, self.by_peak, self.width = values, by_peak, width
-        count = len(values.reads)
-        self.computed = [reads is not None for reads in values.reads]
-        self.readers = [0] * count
-        self.last = [count if each in values.outputs else -1 for each in range(count)]
-        self.operands = [0] * count
-        for reader, reads in enumerate(values.reads):
-            for each in reads or ():
-                self.readers[each] |= 1 << reader
-                self.operands[reader] |= 1 << each
-                self.last[each] = max(self.last[each], reader)
+        self.sets = value_sets(values)
         self.proved = True
-        self._cost = lru_cache(None)(lambda group: cost(frozenset(_bits(group))))
+        self._cost = lru_cache(None)(lambda group: cost(self.sets.members(group)))
 
     def run(self) -> Plan:
         states: dict[int, list[_Partial]] = {0: [_Partial(0, 0, 0.0, None)]}
-        frontier = 0  # values before the present one that are read by it or later, or are outputs
-        for value in range(len(self.computed)):
-            frontier = sum(1 << each for each in _bits(frontier) if self.last[each] >= value)
-            if self.computed[value]:
-                states = self._narrowed(self._decided(states, value, frontier), value)
-            if self.last[value] > value:
-                frontier |= 1 << value
+        for value in self.sets.computed:
+            states = self._narrowed(self._decided(states, value), value)
         best = min((each for found in states.values() for each in found), key=self._order)
         return Plan(frozenset(_unlinked(best.exist)), best.time, best.peak, best.workspace, self.proved)
 
@@ -159,55 +135,26 @@ class _Search:
         ram = partial.peak + partial.workspace
         return (ram, partial.time) if self.by_peak else (partial.time, ram)
 
-    def _decided(self, states: dict[int, list[_Partial]], value: int, frontier: int) -> dict[int, list[_Partial]]:
+    def _decided(self, states: dict[int, list[_Partial]], value: int) -> dict[int, list[_Partial]]:
         following: dict[int, list[_Partial]] = {}
         for pending, found in states.items():
-            group = self._group(value, pending)
-            cost = self._cost(group)
+            choice = self.sets.choice(value, pending)
+            cost = self._cost(choice.group)
             if cost is None:
                 continue
-            rest = self._still_pending(pending, value)
-            step = self._step_bytes(value, frontier, pending, rest, cost)
+            saved = any(choice.freed >> each & 1 for each in cost.in_place)
+            step = choice.held + (0 if saved else self.values.nbytes[value])
+            rest = following.setdefault(choice.rest, [])
             for each in found:
                 made = _Partial(
                     max(each.peak, step), max(each.workspace, cost.workspace), each.time + cost.time, (value, each.exist)
                 )
-                self._keep(following.setdefault(rest, []), made)
-            if value not in self.values.exist and value not in self.values.outputs and self.last[value] > value:
-                more = self._still_pending(pending | 1 << value, value)
+                self._keep(rest, made)
+            if choice.more is not None:
+                more = following.setdefault(choice.more, [])
                 for each in found:
-                    self._keep(following.setdefault(more, []), each)
+                    self._keep(more, each)
         return following
-
-    def _group(self, value: int, pending: int) -> int:
-        group, left = 1 << value, self.operands[value] & pending
-        while left:
-            group |= left
-            left = self._operands_of(left) & pending & ~group
-        return group
-
-    def _operands_of(self, group: int) -> int:
-        found = 0
-        for each in _bits(group):
-            found |= self.operands[each]
-        return found
-
-    def _still_pending(self, pending: int, value: int) -> int:
-        """Keep of `pending` what readers after `value` need."""
-        rest = sum(1 << each for each in _bits(pending) if self.last[each] > value)
-        left = rest
-        while left:
-            left = self._operands_of(left) & pending & ~rest
-            rest |= left
-        return rest
-
-    def _step_bytes(self, value: int, frontier: int, pending: int, rest: int, cost: GroupCost) -> int:
-        """Count the bytes of existing values while the group of `value` runs."""
-        live = (frontier | self._operands_of(pending)) & ~pending
-        needed = self._operands_of(rest)
-        saved = any(live >> each & 1 and self.last[each] <= value and not needed >> each & 1 for each in cost.in_place)
-        held = sum(self.values.nbytes[each] for each in _bits(live))
-        return held + (0 if saved else self.values.nbytes[value])
 
     def _keep(self, front: list[_Partial], made: _Partial) -> None:
         """Add a partial plan to those of one state, unless one of them is as good."""
@@ -230,24 +177,13 @@ class _Search:
         def promise(state: tuple[int, list[_Partial]]) -> tuple:
             pending, found = state
             ram, time = min((each.peak + each.workspace if self.by_peak else 0, each.time) for each in found)
-            owed = sum(cost.time for each in self._ends(pending) if (cost := self._cost(self._group(each, pending))))
+            owed = sum(cost.time for group in self.sets.ends(pending) if (cost := self._cost(group)))
             return ram, time + owed, pending
 
         kept = sorted(states.items(), key=promise)[: self.width]
         if all(pending for pending, _ in kept) and 0 in states:
             kept[-1] = 0, states[0]  # from which every value can still be made
         return dict(kept)
-
-    def _ends(self, pending: int) -> Iterator[int]:
-        """Yield the pending values that no pending value reads."""
-        return (each for each in _bits(pending) if not self.readers[each] & pending)
-
-
-def _bits(number: int) -> Iterator[int]:
-    while number:
-        lowest = number & -number
-        yield lowest.bit_length() - 1
-        number ^= lowest
 
 
 def _unlinked(linked: tuple | None) -> Iterator[int]:

@@ -41,14 +41,22 @@ class GroupModel:
 def model_of(calls: KernelCalls, group: frozenset[int], held: int = 0) -> GroupModel | None:
     """Model a group, its last value the result; None if its kernels may not be fused.
 
-    Its reductions may run in stages that hold `held` bytes between them: nothing is done again then.
+    Its reductions may run in stages that hold `held` bytes between them: nothing is done again then. Models are kept
+    with the calls: plans for ram and latency ask for the same groups.
     """
+    place = group, held
+    if place not in calls.models:
+        calls.models[place] = _modelled(calls, group, held)
+    return calls.models[place]
+
+
+def _modelled(calls: KernelCalls, group: frozenset[int], held: int) -> GroupModel | None:
     if len(group) == 1:
         return _alone(calls, next(iter(group)))
     if len(group) > MOST_MEMBERS or any(calls.kernels[each] is None for each in group):
         return None
     fused = FusedBlocks(calls, group)
-    alone = [FusedBlocks(calls, frozenset({each})) for each in sorted(group)]
+    alone = [_single(calls, each) for each in sorted(group)]
     redone = fused.operations - sum(each.operations for each in alone)
     between = _between(calls, group, held)
     if redone > 0 and between is not None:
@@ -98,5 +106,12 @@ def _alone(calls: KernelCalls, value: int) -> GroupModel:
         return GroupModel(sum(calls.nbytes[each] for each in {*operands, value}), 0, 0, 0, 0, frozenset())
     if value in calls.placed:
         return GroupModel(0, 0, 0, 0, 0, frozenset(operands), calls=0)
-    single = FusedBlocks(calls, frozenset({value}))
+    single = _single(calls, value)
     return GroupModel(single.moved, single.arithmetic, 0, 0, single.workspace, single.in_place)
+
+
+def _single(calls: KernelCalls, value: int) -> FusedBlocks:
+    """Return the blocks of a value's kernel alone, made once."""
+    if value not in calls.alone:
+        calls.alone[value] = FusedBlocks(calls, frozenset({value}))
+    return calls.alone[value]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tvm import relax
 from tvm.ir import GenericConst, IRModule
@@ -34,8 +35,12 @@ class CalledKernels:
     bindings: Mapping[int, relax.VarBinding]
 
 
+@lru_cache(2)
 def read_calls(module: IRModule) -> CalledKernels | None:
-    """Read the calls of `main`; None if it is no straight line of bindings."""
+    """Read the calls of `main`; None if it is no straight line of bindings.
+
+    Those of the latest modules are kept: each is planned for ram and for latency.
+    """
     main = module["main"]
     bindings = [binding for block in main.body.blocks for binding in block.bindings]
     if not all(isinstance(binding, relax.VarBinding) for binding in bindings):

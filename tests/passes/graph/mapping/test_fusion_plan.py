@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.passes.graph.mapping.fusion_plan import GroupCost, Values, best_plan, evaluated, group_of
+from passfit.passes.graph.mapping.value_sets import value_sets
 
 from .... import strategies  # noqa: F401  (the settings of hypothesis)
 from ....profiles import examples
@@ -95,3 +96,19 @@ def test_groups_read_only_what_exists_and_form_no_circle(values: Values, cost, b
             for each in values.reads[member] or ():
                 assert each in group or each in exist or values.reads[each] is None
                 assert each < result  # groups run in the order of their results
+
+
+@given(graphs(), costs(), st.sampled_from([2, 1 << 20]))
+def test_a_plan_is_the_same_after_plans_by_other_costs(values: Values, cost, width: int) -> None:
+    """Answers about sets are kept for a graph: they must not depend on costs or objectives."""
+    value_sets.cache_clear()
+    expected = best_plan(values, cost, by_peak=True, width=width)
+    best_plan(values, lambda group: GroupCost(1.0, 0, group) if len(group) < 3 else None, by_peak=False, width=width)
+    assert best_plan(values, cost, by_peak=True, width=width) == expected
+
+
+@given(graphs(), costs())
+def test_the_bytes_and_time_of_the_search_are_those_of_its_groups(values: Values, cost) -> None:
+    found = best_plan(values, cost, by_peak=True)
+    counted = evaluated(values, cost, found.exist)
+    assert counted is None or (counted.peak, counted.workspace, counted.time) == (found.peak, found.workspace, found.time)

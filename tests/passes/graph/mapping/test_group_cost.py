@@ -86,3 +86,14 @@ def test_a_copy_to_one_place_of_its_result_costs_nothing_alone():
     assert model_of(calls, frozenset({max(numbers)})).time == 0
     calls, numbers = _calls([(2, 3)], lambda x: op.permute_dims(op.exp(x), [1, 0]))
     assert model_of(calls, frozenset({max(numbers)})).time > 0
+
+
+def test_an_operand_read_at_another_place_too_is_not_in_place() -> None:
+    from tvm import relax
+
+    def flipped(x):
+        y = relax.op.nn.relu(x)
+        return relax.op.add(y, relax.op.permute_dims(y, [1, 0]))
+
+    assert not _whole([(6, 6)], flipped).in_place
+    assert len(_whole([(6, 6)], lambda x: relax.op.add(relax.op.exp(x), relax.op.nn.relu(x))).in_place) == 1
