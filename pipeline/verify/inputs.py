@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ModelError
+from .integers.compared_integers import compared_sizes
 
 if TYPE_CHECKING:
     import onnx
@@ -27,13 +28,13 @@ def make_input(model: onnx.ModelProto, seed: int, case: int) -> dict[str, np.nda
     """Make one set of inputs by name, determined by seed, case, names, shapes and dtypes.
 
     Floats are, depending on the case, standard normal, uniform in [0, 1), or bars and patches of 0 and 1; scales of
-    integers are positive; bytes take their whole range; indices stay in range, other integers are 0 or 1. Raises ModelError for an unsupported dtype or a
-    dynamic shape.
+    integers are positive; bytes take their whole range; indices stay in range, lengths reach what they are compared
+    with, other integers are 0 or 1. Raises ModelError for an unsupported dtype or a dynamic shape.
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in initializers]
     indexing = any(_dtype(value).kind in "iu" for value in inputs)
-    sizes = index_sizes(model) if indexing else {}
+    sizes = compared_sizes(model) | index_sizes(model) if indexing else {}
     scales = {node.input[at] for node in model.graph.node for at in _SCALES.get(node.op_type, ()) if at < len(node.input)}
     made = {value.name: _values(value, seed, case, sizes.get(value.name)) for value in inputs}
     # arithmetic on a 0-d array gives a scalar, which ONNX Runtime rejects
@@ -92,7 +93,7 @@ def _values(value: onnx.ValueInfoProto, seed: int, case: int, index_size: int | 
     if dtype == np.bool_:
         return generator.integers(0, 2, shape).astype(dtype)
     if index_size is not None and dtype.kind in "iu":
-        return generator.integers(0, max(1, index_size), shape).astype(dtype)
+        return generator.integers(0, min(max(1, index_size), np.iinfo(dtype).max), shape).astype(dtype)
     if dtype in (np.int8, np.uint8):
         limits = np.iinfo(dtype)
         return generator.integers(limits.min, limits.max + 1, shape).astype(dtype)

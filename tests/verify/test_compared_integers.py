@@ -1,0 +1,44 @@
+"""Test the range of integers that are compared: lengths and positions."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from passfit.verify.inputs import make_input
+from passfit.verify.integers.compared_integers import compared_sizes
+
+from ..models import model_of
+
+node = helper.make_node
+
+
+def _masked(*before):
+    """Mask 8 positions by a length after the nodes `before`, from `length` to `n`."""
+    nodes = [
+        *before, node("Less", ["positions", "n"], ["mask"]), node("Where", ["mask", "x", "zero"], ["y"]),
+    ]  # fmt: skip
+    constants = {
+        "positions": np.arange(8), "zero": np.float32(0), "two": np.asarray(2), "ten": np.asarray(10),
+    }  # fmt: skip
+    return model_of(nodes, {"x": [1, 8], "length": [1]}, ["y"], constants, dtypes={"length": TensorProto.INT64})
+
+
+@pytest.mark.parametrize(
+    "op, constant, size", [("Div", "ten", 81), ("Mul", "two", 5), ("Add", "two", 7), ("Sub", "two", 11), ("Identity", "", 9)]
+)
+def test_a_length_reaches_all_positions(op, constant, size):
+    model = _masked(node(op, ["length", *([constant] if constant else [])], ["n"]))
+    assert compared_sizes(model) == {"length": size}
+
+
+def test_lengths_drawn_mask_a_part():
+    model = _masked(node("Div", ["length", "ten"], ["n"]))
+    drawn = {int(make_input(model, 0, case)["length"][0]) for case in range(12)}
+    assert max(drawn) > 20 and all(0 <= each < 81 for each in drawn)
+
+
+def test_an_integer_that_is_not_compared_is_0_or_1():
+    nodes = [node("Cast", ["length"], ["n"], to=TensorProto.FLOAT), node("Mul", ["x", "n"], ["y"])]
+    model = model_of(nodes, {"x": [1, 8], "length": [1]}, ["y"], dtypes={"length": TensorProto.INT64})
+    assert compared_sizes(model) == {}
+    assert {int(make_input(model, 0, case)["length"][0]) for case in range(12)} == {0, 1}
