@@ -73,7 +73,7 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
     seen: set[frozenset[int]] = set()
     by_rules = existing_by_rules(module, called)
     alone = (modelled(frozenset([each])) for each in range(len(called.values.reads)) if called.calls.kernels[each])
-    arithmetic = sum(each.arithmetic for each in alone if each is not None)
+    unfused = sum(each.time + OPERATION * each.arithmetic for each in alone if each is not None)
     final = False
 
     def cost(group: frozenset[int]) -> GroupCost | None:
@@ -87,7 +87,7 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         for flaw in found:
             untiled, workspace = max(model.untiled, flaw.untiled), max(model.workspace, flaw.workspace)
             model = replace(model, untiled=untiled, workspace=workspace, again=max(model.again, flaw.again), redone=redone)
-        if len(group) > 1 and UNTILED * model.untiled > OPERATION * arithmetic:
+        if len(group) > 1 and UNTILED * model.untiled > unfused:
             return None  # its slow loops take longer than all kernels together: no memory is worth that
         # two kernels that run stages must not compute one value each for themselves
         return GroupCost(model.time + (model.arithmetic if held else 0), model.workspace, model.in_place)
