@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ModelError
-from .integers.compared_integers import compared_sizes
+from .integers.compared_integers import PASS_THROUGH, compared_sizes
 
 if TYPE_CHECKING:
     import onnx
 
-#: operators that copy values, so that indices are tracked through them
-_PASS_THROUGH = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Slice")
 #: operators that index by their second input along an axis of their first
 _GATHERS = ("Gather", "GatherElements")
 #: operands that are scales, by operator
@@ -46,7 +44,7 @@ def index_sizes(model: onnx.ModelProto) -> dict[str, int]:
     shapes = _shapes(model)
     limits: dict[str, int] = {}
     for node in reversed(model.graph.node):  # from consumers to producers: nodes are sorted
-        if node.op_type in _PASS_THROUGH and node.output[0] in limits:
+        if node.op_type in PASS_THROUGH and node.output[0] in limits:
             _limit(limits, node.input[0], limits[node.output[0]])
         elif node.op_type in _GATHERS and (shape := shapes.get(node.input[0])):
             axis = next((a.i for a in node.attribute if a.name == "axis"), 0)

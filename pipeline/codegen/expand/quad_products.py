@@ -66,7 +66,7 @@ def _couple(call: Call) -> Expr:
 
 
 def _in_one_vector(low: Expr, high: Expr) -> Expr | None:
-    """Return the values of every second element and of those between as one expression, None if they differ otherwise."""
+    """Join the values of even and odd elements into one expression; return None for other pairs."""
     if isinstance(low, TensorLoad) and isinstance(high, TensorLoad) and low.source.same_as(high.source):
         one, other = low.indices[-1], high.indices[-1]
         if not isinstance(one, Ramp) or not isinstance(other, Ramp) or int(one.stride) != 2 or int(other.stride) != 2:

@@ -75,18 +75,16 @@ def discrete_fourier(node: onnx.NodeProto, attributes: dict[str, Any], context: 
     waves = _waves(samples, shape[axis], shape[-1], onesided, inverse)
     if waves is None:
         return
-    order = [*(each for each in range(rank - 1) if each != axis), axis, rank - 1]
+    order = list(range(rank))
+    order[axis], order[-2] = order[-2], order[axis]  # its own inverse
     outer = [shape[each] for each in order[:-2]]
-    count = waves.shape[2] // 2
-    moved = signal if order == sorted(order) else build.node("Transpose", signal, perm=order)
+    moved = signal if axis == rank - 2 else build.node("Transpose", signal, perm=order)
     flat = build.node("Reshape", moved, build.integers(*outer, shape[axis] * shape[-1]))
     matrix = build.constant(waves.reshape(-1, waves.shape[2]).astype(context.dtype(signal)))
-    spectrum = build.node("MatMul", flat, matrix)
-    if order == sorted(order):
-        build.node("Reshape", spectrum, build.integers(*outer, count, 2), result=node.output[0])
-        return
-    parted = build.node("Reshape", spectrum, build.integers(*outer, count, 2))
-    build.node("Transpose", parted, result=node.output[0], perm=[order.index(each) for each in range(rank)])
+    result = node.output[0] if axis == rank - 2 else ""
+    parted = build.node("Reshape", build.node("MatMul", flat, matrix), build.integers(*outer, waves.shape[2] // 2, 2), result=result)
+    if not result:
+        build.node("Transpose", parted, result=node.output[0], perm=order)
 
 
 def _waves(samples: int, given: int, parts: int, onesided: bool, inverse: bool) -> np.ndarray | None:

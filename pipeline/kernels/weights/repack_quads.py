@@ -37,29 +37,20 @@ class RepackQuads(Repack):
         """Return the new indices of an element."""
         shape = self.extents
         f, c = indices[self.dimension], indices[self.channels]
-        quads = self._padded(self.extents[self.channels]) // 4
-        if self.dots:
-            return self._place_of_dot(f, c, indices)
+        lane = f % self.width
         half = self.chunk // 2
-        quad = c // self.chunk * (self.chunk // 4) + c % half // 2
+        if self.dots:
+            quad, within = c // 4, lane % _EIGHT * 4 + c % 4
+        else:
+            quad = c // self.chunk * (self.chunk // 4) + c % half // 2
+            within = c % self.chunk // half * (_QUADS // 2) + lane % _EIGHT * 2 + c % 2
         linear = 0
         for place, index in enumerate(indices):
             if place not in (self.dimension, self.channels):
                 linear = linear * shape[place] + index
-        linear = linear * quads + quad
-        lane = f % self.width
+        linear = linear * (self._padded(shape[self.channels]) // 4) + quad
         at = (linear * (self.width // _EIGHT) + lane // _EIGHT) * _QUADS
-        return [f // self.width, at + c % self.chunk // half * (_QUADS // 2) + lane % _EIGHT * 2 + c % 2]
-
-    def _place_of_dot(self, f, c, indices):
-        linear = 0
-        for place, index in enumerate(indices):
-            if place not in (self.dimension, self.channels):
-                linear = linear * self.extents[place] + index
-        linear = linear * (self._padded(self.extents[self.channels]) // 4) + c // 4
-        lane = f % self.width
-        at = (linear * (self.width // _EIGHT) + lane // _EIGHT) * _QUADS
-        return [f // self.width, at + lane % _EIGHT * 4 + c % 4]
+        return [f // self.width, at + within]
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""

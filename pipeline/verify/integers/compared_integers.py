@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import onnx
 
 _COMPARISONS = ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal")
-_MOVES = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Slice")
+#: operators that copy values, so that integers are tracked through them
+PASS_THROUGH = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Slice")
 #: largest value drawn: sums of such integers stay exact in float32
 _MOST = 1 << 20
 
@@ -24,18 +25,16 @@ def compared_sizes(model: onnx.ModelProto) -> dict[str, int]:
 
     Constants are followed through sums, products and quotients of the input with other constants.
     """
-    from onnx import numpy_helper
-
-    small = [tensor for tensor in model.graph.initializer if int(np.prod(tensor.dims)) < _MOST]
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in small}
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
     found: dict[str, float] = {}
     for node in reversed(model.graph.node):  # from consumers to producers: nodes are sorted
         inputs = list(node.input)
         if node.op_type in _COMPARISONS:
             for one, other in (inputs, inputs[::-1]):
-                if other in constants and constants[other].size and constants[other].dtype.kind in "iuf":
-                    _raise(found, one, float(np.nanmax(constants[other].astype(np.float64))) + 1)
-        elif node.output[0] in found and node.op_type in _MOVES:
+                value = _value(constants.get(other))
+                if value is not None and value.size and value.dtype.kind in "iuf":
+                    _raise(found, one, float(np.nanmax(value.astype(np.float64))) + 1)
+        elif node.output[0] in found and node.op_type in PASS_THROUGH:
             _raise(found, inputs[0], found[node.output[0]])
         elif node.output[0] in found and node.op_type in ("Add", "Sub", "Mul", "Div"):
             _follow(found, node.op_type, inputs, found[node.output[0]], constants)
@@ -44,10 +43,10 @@ def compared_sizes(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def _follow(
-    found: dict[str, float], kind: str, inputs: Sequence[str], reached: float, constants: dict[str, np.ndarray]
+    found: dict[str, float], kind: str, inputs: Sequence[str], reached: float, constants: dict[str, onnx.TensorProto]
 ) -> None:
     for number, name in enumerate(inputs):
-        other = constants.get(inputs[1 - number])
+        other = _value(constants.get(inputs[1 - number]))
         if other is None or other.size != 1:
             continue
         value = float(other.reshape(-1)[0])
@@ -59,6 +58,13 @@ def _follow(
             _raise(found, name, reached / value)
         elif kind == "Div" and number == 0 and value > 0:
             _raise(found, name, reached * value)
+
+
+def _value(tensor: onnx.TensorProto | None) -> np.ndarray | None:
+    """Return the value of a constant, None for none or a large one."""
+    from onnx import numpy_helper
+
+    return None if tensor is None or int(np.prod(tensor.dims)) >= _MOST else numpy_helper.to_array(tensor)
 
 
 def _raise(found: dict[str, float], name: str, size: float) -> None:

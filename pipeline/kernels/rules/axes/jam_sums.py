@@ -1,4 +1,4 @@
-"""Sum several results side by side where they share an operand: each vector of it is loaded once.
+"""Sum results that share an operand side by side: load each vector of it once.
 
     for … rows, R at a time:
         lanes[0:R][0:8] = 0
@@ -63,7 +63,7 @@ def jam_sums(schedule: Schedule, partial: SBlockRV, total: SBlockRV, machine: Ma
 
 
 def _quarters(schedule: Schedule, total: SBlockRV) -> list[SBlockRV]:
-    """Sum lanes by vectors of four first, where there are more: a fourth of the additions one by one."""
+    """Sum more than four lanes by vectors of four first."""
     (loop,) = [loop for axis, loop in _own_loops(schedule, total) if int(axis.iter_type) == _REDUCE]
     lanes = int(schedule.get(loop).extent)
     if lanes <= _QUARTER or lanes % _QUARTER:

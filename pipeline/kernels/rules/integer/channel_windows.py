@@ -24,7 +24,7 @@ from ....targets import Machine
 from ....tir.expressions import replaced, uses
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
-from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence, simple
+from ....tir.loop_nests import buffer_of, int64, sequence, simple
 from ....tir.pairs import pairs
 from ....tir.quads import couple
 from ....tir.workspace import held_bytes
@@ -123,9 +123,7 @@ class _Channels(PaddedData):
             stmt = sequence(self.bands(self.size, lambda start, count, inside: self._band(outer, start, count, inside)))
         else:
             stmt = self._blocks(lambda channel: self._direct(outer, channel))
-        for var, loop in reversed(outer.items()):
-            stmt = stmt if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, stmt)
-        return kernel_of(self.original.params, [stmt], [self.lines] if self.pairs else [], self.original.attrs)
+        return self.in_rows(stmt, outer, [self.lines] if self.pairs else [])
 
     def _blocks(self, computed: Callable[[Expr], Stmt]) -> Stmt:
         """Loop over blocks of channels: the last one overlaps."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import IntImm, PrimFunc
+from tvm.s_tir import SBlock
+from tvm.tirx import For, IntImm, PrimFunc, Stmt
 
-from ....tir.expressions import loads, replaced, uses
-from ....tir.index_grid import Unknown
-from ....tir.loop_nests import blocks_of, int64, simple
+from ....tir.expressions import conjuncts, is_choice, loads, replaced, uses
+from ....tir.index_grid import Unknown, holds_along
+from ....tir.loop_nests import blocks_of, int64, kernel_of, simple
 
-_REDUCE = 2
+_SERIAL, _REDUCE = 0, 2
 #: most taps along a row, since they are unrolled
 _MOST_TAPS = 16
 
@@ -67,6 +71,40 @@ class IntegerSum:
 
         value = replaced(tvm_ffi.structural_map(self.last.body.value, [(TensorLoad, load)]), values)
         return self.last.body.buffer, value, [replaced(each, values) for each in self.last.body.indices]
+
+    def unpadded(self) -> tuple[Expr, Expr]:
+        """Return the condition for a value of `padding` to be none, and the value then. Raises Unknown for other forms."""
+        assert self.padding is not None
+        stored = self.padding.body
+        reads = self.data.source.same_as(stored.buffer) and self.value.same_as(self.data)
+        if not _plain(self.padding) or not is_choice(stored.value) or not reads:
+            raise Unknown("the padding is no select at its own axes")
+        border, inside, nothing = stored.value.args
+        if not isinstance(nothing, IntImm) or int(nothing):
+            raise Unknown("the padding is not zero")
+        return border, inside
+
+    def unpadded_columns(self, border: Expr) -> tuple[int, int]:
+        """Return the first and the end of the columns that meet the `border`. Raises Unknown if others lie between."""
+        assert self.padding is not None
+        axis = self.padding.iter_vars[self.along]
+        across = [each for each in conjuncts(border) if uses(each, axis.var)]
+        if any(uses(each, other.var) for each in across for other in self.padding.iter_vars if not other.var.same_as(axis.var)):
+            raise Unknown("the padding of columns depends on other axes")
+        there = np.ones(int(axis.dom.extent), bool)
+        for each in across:
+            there &= holds_along(each, axis.var, len(there))
+        low, high = int(there.argmax()), len(there) - int(there[::-1].argmax())
+        if not there.any() or not there[low:high].all():
+            raise Unknown("the columns are not contiguous")
+        return low, high
+
+    def in_rows(self, body: Stmt, outer: dict[Var, Expr], own: Sequence[Var], packed: Var | None = None) -> PrimFunc:
+        """Build the kernel: the `outer` loops around `body`, buffers of its `own`, the weight `packed` if it is repacked."""
+        for var, loop in reversed(outer.items()):
+            body = body if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
+        params = [packed if packed is not None and n == self.number else each for n, each in enumerate(self.original.params)]
+        return kernel_of(params, [body], list(own), self.original.attrs)
 
     def _factors(self, repackable: frozenset[int]) -> tuple[TensorLoad, Expr]:
         """Return the load of the weight, and the other factor in int16."""
@@ -156,3 +194,11 @@ class IntegerSum:
                     raise Unknown("the epilogue is not element-wise")
         if len(self.epilogue) != len(self.last.iter_vars):
             raise Unknown("the epilogue repeats the sum")
+
+
+def _plain(padding: SBlock) -> bool:
+    """Tell whether a block stores at its own axes; windows of rows write 0 for one of extent 1."""
+    axes, indices = padding.iter_vars, padding.body.indices
+    return len(axes) == len(indices) and all(
+        index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm)) for axis, index in zip(axes, indices)
+    )

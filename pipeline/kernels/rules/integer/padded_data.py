@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
-from ....tir.expressions import conjuncts, is_choice, loads, replaced, uses
-from ....tir.index_grid import Unknown, holds_along
+from ....tir.expressions import conjuncts, loads, replaced, uses
+from ....tir.index_grid import Unknown
 from ....tir.loop_nests import int64, sequence
 from ..line_buffer import loop_of
 from .integer_sum import IntegerSum
@@ -35,19 +34,9 @@ class PaddedData(IntegerSum):
 
     def _read_padding(self) -> None:
         self.border: Expr | None = None
-        self.inside, self.origin = self.value, dict[Var, Expr]()
-        padding = self.padding
-        if padding is None:
-            return
-        axes, written = list(padding.iter_vars), list(padding.body.indices)
-        plain = len(axes) == len(written) and all(
-            index.same_as(axis.var) or (isinstance(index, IntImm) and int(axis.dom.extent) == 1) for axis, index in zip(axes, written)
-        )
-        if not plain or not is_choice(padding.body.value) or not self.data.source.same_as(padding.body.buffer):
-            raise Unknown("the padding is no select at its own axes")
-        self.border, self.inside, nothing = padding.body.value.args
-        if not self.value.same_as(self.data) or not isinstance(nothing, IntImm) or int(nothing):
-            raise Unknown("the padding is not zero")
+        self.inside = self.value
+        if self.padding is not None:
+            self.border, self.inside = self.unpadded()
 
     def raw(self) -> TensorLoad:
         """Return the load of a value, by the axes of the sum."""
@@ -75,18 +64,9 @@ class PaddedData(IntegerSum):
     def columns(self) -> tuple[int, int]:
         """Return the first and the end of the columns that are not padding."""
         whole = self.span(self.axes[self.x])
-        if self.padding is None:
+        if self.border is None:
             return 0, whole
-        axis = self.padding.iter_vars[self.along]
-        across = [each for each in conjuncts(self.border) if uses(each, axis.var)]
-        if any(uses(each, other.var) for each in across for other in self.padding.iter_vars if not other.var.same_as(axis.var)):
-            raise Unknown("the padding of columns depends on other axes")
-        there = np.ones(int(axis.dom.extent), bool)
-        for each in across:
-            there &= holds_along(each, axis.var, len(there))
-        low, high = int(there.argmax()), len(there) - int(there[::-1].argmax())
-        if not there[low:high].all() or not there.any():
-            raise Unknown("the columns are not contiguous")
+        low, high = self.unpadded_columns(self.border)
         return low, min(high, whole)
 
     def bands(self, size: int, made: Callable[[Expr, int, tuple[int, int]], Stmt]) -> list[Stmt]:

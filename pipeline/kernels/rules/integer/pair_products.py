@@ -20,13 +20,13 @@ from math import prod
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import is_choice, replaced
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
-from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
+from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.pairs import pairs
 from ....tir.quads import couple
 from ....tir.workspace import held_bytes
@@ -90,11 +90,7 @@ class _Dots(IntegerSum):
         parts = [loop_of(band, whole // self.tiles, self._band(loops, band * (self.tiles * self.rows), self.tiles, self.rows))]
         if rest:
             parts.append(self._band(loops, int64(whole * self.rows), 1, rest))
-        stmt = sequence(parts)
-        for var, loop in reversed(loops.items()):
-            stmt = stmt if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, stmt)
-        params = [self.packed if n == self.repack.parameter else each for n, each in enumerate(self.original.params)]
-        return kernel_of(params, [stmt], [self.lines, self.acc], self.original.attrs)
+        return self.in_rows(sequence(parts), loops, [self.lines, self.acc], self.packed)
 
     def _rows(self, most: int) -> int:
         """Return the places of a tile: at most `most`, as many in each tile, with lines that fit."""

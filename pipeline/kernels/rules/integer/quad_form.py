@@ -6,10 +6,9 @@ from math import ceil, prod
 
 from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.s_tir import SBlock
 from tvm.tirx import IntImm, PrimFunc
 
-from ....tir.expressions import is_choice, uses
+from ....tir.expressions import uses
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import int64
 from .integer_sum import IntegerSum
@@ -46,11 +45,7 @@ class QuadForm(IntegerSum):
         value, self.border = self.value, None
         padding = self.padding
         if padding is not None and self.data.source.same_as(padding.body.buffer):
-            if not _plain(padding) or not is_choice(padding.body.value) or not self.value.same_as(self.data):
-                raise Unknown("the padding is no select at its own axes")
-            self.border, value, nothing = padding.body.value.args
-            if not isinstance(nothing, IntImm) or int(nothing):
-                raise Unknown("the padding is not zero")
+            self.border, value = self.unpadded()
         self.zero, value = _less(value)
         if not isinstance(value, tirx.Cast) or not isinstance(value.value, TensorLoad):
             raise Unknown("the data is no number less its zero point")
@@ -108,14 +103,6 @@ class QuadForm(IntegerSum):
         if not found:
             raise Unknown("the filters are no whole vectors")
         return min(found)[1:]
-
-
-def _plain(padding: SBlock) -> bool:
-    """Tell whether a block stores at its own axes; windows of rows write 0 for one of extent 1."""
-    axes, indices = padding.iter_vars, padding.body.indices
-    return len(axes) == len(indices) and all(
-        index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm)) for axis, index in zip(axes, indices)
-    )
 
 
 def _less(value: Expr) -> tuple[int, Expr]:

@@ -19,13 +19,13 @@ from contextlib import suppress
 
 from tvm import tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import replaced
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
-from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
+from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.quads import byte, couple, dots, neighbours, quads
 from ....tir.workspace import held_bytes
 from ...weights.repack_quads import RepackQuads
@@ -81,10 +81,7 @@ class _Quads(QuadWindows):
         stmt: Stmt = For(block, int64(0), blocks, _SERIAL, sequence(self._tiles(outer, block)))
         if self.rows_last and self.bytes and self.rows >= PLACES:
             own.append(self.word)
-        for var, loop in reversed(outer.items()):
-            stmt = stmt if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, stmt)
-        params = [self.packed if n == self.number else each for n, each in enumerate(self.original.params)]
-        return kernel_of(params, [stmt], own, self.original.attrs)
+        return self.in_rows(stmt, outer, own, self.packed)
 
     def _tiles(self, outer: dict[Var, Expr], block: Expr) -> list[Stmt]:
         """Build the tiles of a row."""

@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
 from tvm import sym, tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, For, IfThenElse, IntImm, Stmt
 
 from ....tir.expressions import conjuncts, replaced, uses
-from ....tir.index_grid import Unknown, holds_along
+from ....tir.index_grid import Unknown
 from ....tir.loop_nests import int64, sequence
 from ....tir.quads import neighbours, picked
 from .quad_form import PLACES, QuadForm
@@ -68,29 +67,10 @@ class QuadWindows(QuadForm):
         last = indices[-1]
         if any(uses(last, param) for param in self.original.params) or not uses(last, channel if self.adjacent else column):
             raise Unknown("neighbours may be rows of a ring buffer")
-        self.low, self.high = self._columns()
+        self.low, self.high = (0, self.span(self.axes[self.x])) if self.border is None else self.unpadded_columns(self.border)
         self.by_row, self.by_channel = self._conditions()
         if self.by_channel and (self.adjacent or self.halves > 1):
             raise Unknown("padding along channels: the conditions cost more than is gained, unless a product is a dot product")
-
-    def _columns(self) -> tuple[int, int]:
-        """Return the first and the end of the columns that are not padding."""
-        if self.border is None:
-            return 0, self.span(self.axes[self.x])
-        assert self.padding is not None
-        axis = self.padding.iter_vars[self.along]
-        across = [each for each in conjuncts(self.border) if uses(each, axis.var)]
-        if any(uses(each, other.var) for each in across for other in self.padding.iter_vars if not other.var.same_as(axis.var)):
-            raise Unknown("the padding of columns depends on other axes")
-        there = np.ones(int(axis.dom.extent), bool)
-        for each in across:
-            there &= holds_along(each, axis.var, len(there))
-        if not there.any():
-            raise Unknown("all columns are padding")
-        low, high = int(there.argmax()), len(there) - int(there[::-1].argmax())
-        if not there[low:high].all():
-            raise Unknown("the columns are not contiguous")
-        return low, high
 
     def _conditions(self) -> tuple[list[Expr], list[Expr]]:
         """Return the conditions not to be padding that depend on rows alone, and those that depend on the channel."""
@@ -150,7 +130,7 @@ class QuadWindows(QuadForm):
         made = [self._word(tile, line, place, count) for line, place, count in words]
         outside = _WORD * len(made)
         if any(None in bytes_ for bytes_ in asked):
-            made.append(tirx.const(_signed((self._fill * 0x01010101) & 0xFFFFFFFF, 32), "int32"))
+            made.append(self._fill)
 
         def found(each: tuple[int, int] | None) -> int:
             if each is None:
@@ -177,8 +157,7 @@ class QuadWindows(QuadForm):
                 word = word | tirx.shift_left(tirx.bitwise_and(byte(n).astype("int32"), tirx.const(0xFF, "int32")), tirx.const(8 * n, "int32"))
         if not self.by_channel:
             return word
-        fill = tirx.const(_signed((self._fill * 0x01010101) & 0xFFFFFFFF, 32), "int32")
-        return tirx.if_then_else(self._inside(self.by_channel, tile, channel), word, fill)
+        return tirx.if_then_else(self._inside(self.by_channel, tile, channel), word, self._fill)
 
     def _inside(self, conditions: Sequence[Expr], tile: Tile, channel: Expr) -> Expr:
         assert self.padding is not None
@@ -204,9 +183,10 @@ class QuadWindows(QuadForm):
         return [replaced(index, values) for index in self.raw.indices]
 
     @property
-    def _fill(self) -> int:
-        """Return the byte of the zero point in memory."""
-        return (self.zero & 0xFF) ^ (0x80 if self.dtype == "uint8" else 0)
+    def _fill(self) -> Expr:
+        """Return a word of zero points as they are in memory."""
+        byte = (self.zero & 0xFF) ^ (0x80 if self.dtype == "uint8" else 0)
+        return tirx.const(_signed(byte * 0x01010101, 32), "int32")
 
     def mask(self, half: int) -> Expr:
         """Return the bits to flip: of bytes without sign their highest, of the second half all."""

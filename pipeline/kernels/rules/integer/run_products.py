@@ -20,13 +20,13 @@ from math import prod
 
 from tvm import tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import replaced, uses
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
-from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
+from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.pairs import pairs
 from ....tir.quads import couple, neighbours
 from ....tir.workspace import held_bytes
@@ -150,10 +150,7 @@ class _Runs(PaddedData):
     def kernel(self) -> PrimFunc:
         outer = self.outer()
         stmt = sequence(self.bands(self.tiles * self.high, lambda start, count, inside: self._band(outer, start, count, inside)))
-        for var, loop in reversed(outer.items()):
-            stmt = stmt if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), _SERIAL, stmt)
-        params = [self.packed if n == self.number else each for n, each in enumerate(self.original.params)]
-        return kernel_of(params, [stmt], [self.lines, self.acc], self.original.attrs)
+        return self.in_rows(stmt, outer, [self.lines, self.acc], self.packed)
 
     def _band(self, outer: dict[Var, Expr], start: Expr, count: int, inside: tuple[int, int]) -> Stmt:
         """Fill the lines of a band of `count` places, then compute its tiles."""

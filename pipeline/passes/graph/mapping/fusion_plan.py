@@ -157,14 +157,14 @@ class _Search:
         return following
 
     def _keep(self, front: list[_Partial], made: _Partial) -> None:
-        """Add a partial plan to those of one state, unless one of them is as good."""
+        """Add a partial plan to the `front` of a state, unless one there is as good."""
         if any(self._as_good(each, made) for each in front):
             return
         front[:] = [each for each in front if not self._as_good(made, each)]
         front.append(made)
 
     def _as_good(self, one: _Partial, other: _Partial) -> bool:
-        """Tell whether no continuation of `other` is better than that of `one`."""
+        """Tell whether `one` leads to plans as good as `other` does."""
         if not self.by_peak and one.time != other.time:
             return one.time < other.time
         return one.peak <= other.peak and one.workspace <= other.workspace and one.time <= other.time

@@ -85,7 +85,7 @@ class ValueSets:
         return found
 
     def _still_pending(self, pending: int, value: int) -> int:
-        """Keep of `pending` what readers after `value` need."""
+        """Keep the pending values that readers after `value` need."""
         left = rest = pending & self._later[value]
         while left:
             left = self._operands_of(left) & pending & ~rest
@@ -98,7 +98,9 @@ class ValueSets:
 
 
 def _later(last: list[int]) -> list[int]:
-    """Return, per value, those that a later one reads, or the caller; `last` holds the last reader of each."""
+    """Return the values read later, by a value or the caller, per value.
+
+    `last` holds the last reader of each."""
     found = [0] * (len(last) + 1)
     for each, reader in enumerate(last):
         if reader > 0:
