@@ -26,7 +26,7 @@ from .support.progress import Progress, silent
 from .support.result_folder import check_file_place, result_folder
 from .support.step_limit import step_limit
 from .support.text_files import json_lines, write_text
-from .targets import Target, how_to_run
+from .targets import Target, how_to_run, libc_aside
 from .tuning.settings import TuneSettings
 from .tuning.tune_model import find_tuning
 from .verify.build_and_run import build_and_run
@@ -189,7 +189,7 @@ def compile_imported(
 
     chosen, tuned = sequence, tuning or AdoptedTuning()
     started = time.monotonic()
-    with result_folder(out) as folder:
+    with result_folder(out) as folder, libc_aside(target):
         from .passes.sequence.replay import lower_by_sequence, schedule_sequence
         from .search.evaluate.tvm_default import tvm_default
         from .search.evaluate.tvm_default_code import default_code_aside

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..targets import Target, zig_cc
+from ..targets import Target, host_libc, zig_cc
 from .check_loads import EXPORTS
-
-#: glibc of manylinux_2_28: older than that of any supported Python
-_GLIBC = "gnu.2.28"
 
 
 def link_shared(identifier: str, members: Sequence[str], threads: int, folder: Path, target: Target, timed: bool = False) -> str:
@@ -24,13 +20,5 @@ def link_shared(identifier: str, members: Sequence[str], threads: int, folder: P
     library = f"lib{identifier}.so"
     options = ["-shared", "-g0", "-Wl,-s", "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,--version-script=exports.map"]
     libraries = ["-lm", *(["-lpthread"] if threads > 1 else [])]
-    zig_cc([*options, *members, *libraries, "-o", library], target, folder, zig_target=_host_libc(target))
+    zig_cc([*options, *members, *libraries, "-o", library], target, folder, zig_target=host_libc(target))
     return library
-
-
-def _host_libc(target: Target) -> str:
-    """Return the zig target with this host's libc, since the host loads the object."""
-    cpu, system, libc = target.zig_target.split("-")
-    if platform.libc_ver()[0] == "glibc":
-        libc = libc.replace("musl", _GLIBC) if libc == "musl" else libc
-    return f"{cpu}-{system}-{libc}"

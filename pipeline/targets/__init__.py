@@ -5,6 +5,7 @@ Public faces: `get_target`, `load_catalogue`, `native_target`, `how_to_run`, and
 
 from .catalogue import get_target, load_catalogue
 from .emulator import Runner, how_to_run
+from .libc import host_libc, libc_aside, program_libc
 from .machine import Machine
 from .native import native_target
 from .target import Target
@@ -15,9 +16,12 @@ __all__ = [
     "Runner",
     "Target",
     "get_target",
+    "host_libc",
     "how_to_run",
+    "libc_aside",
     "load_catalogue",
     "native_target",
+    "program_libc",
     "toolchain_version",
     "without_debug",
     "zig_ar",

@@ -16,7 +16,7 @@ from ..codegen.library import COMPILE_FLAGS, Library
 from ..codegen.template import render
 from ..errors import ModelError, NumericError, PassfitError, ToolchainError
 from ..program import Port, Program, Tensor
-from ..targets import Runner, Target, how_to_run, zig_cc
+from ..targets import Runner, Target, how_to_run, program_libc, zig_cc
 
 #: enough for a few cases, also under an emulator
 _TIMEOUT_SECONDS = 600
@@ -110,7 +110,7 @@ class Linked:
 
 
 def link(library: Library, program: Program, target: Target, folder: Path) -> Linked:
-    """Link runner.c and the archive statically into `folder`/runner. Raises ToolchainError.
+    """Link runner.c and the archive into `folder`/runner. Raises ToolchainError.
 
     It is linked even if it cannot run: that proves the library complete.
     """
@@ -127,12 +127,11 @@ def link(library: Library, program: Program, target: Target, folder: Path) -> Li
 
 
 def link_program(sources: Sequence[str], name: str, target: Target, folder: Path) -> None:
-    """Compile and link `sources`, files in `folder`, statically into the program `name` there.
-
-    Raises ToolchainError.
-    """
+    """Compile and link `sources`, files in `folder`, into the program `name` there. Raises ToolchainError."""
     flags = [flag for flag in COMPILE_FLAGS if flag not in ("-std=c11", "-fvisibility=hidden", "-fPIC")]
-    zig_cc([*flags, "-std=gnu11", "-static", *sources, "-lm", "-Wl,--gc-sections", "-o", name], target, folder)
+    libc, options = program_libc(target)
+    options = [*flags, "-std=gnu11", *options, *sources, "-lm", "-Wl,--gc-sections", "-o", name]
+    zig_cc(options, target, folder, zig_target=libc)
 
 
 def _checked(case: dict[str, np.ndarray], port: Port, program: Program) -> np.ndarray:

@@ -12,7 +12,7 @@ from passfit.codegen.elf import archive_members, read_object
 from passfit.codegen.shared import link_shared
 from passfit.errors import ModelError, OutputError, ToolchainError
 from passfit.kernels.lower.lower import Lowered
-from passfit.targets import get_target, how_to_run, zig_cc
+from passfit.targets import get_target, how_to_run, program_libc, zig_cc
 
 from . import models
 
@@ -36,7 +36,9 @@ def run_program(folder: Path, source: str, *libraries, flags=()) -> subprocess.C
         for file in (library.archive, library.header):
             (folder / file.name).write_bytes(file.read_bytes())
     archives = [library.archive.name for library in libraries]
-    zig_cc(["-O1", "-fno-sanitize=all", "-static", *flags, "main.c", *archives, "-lm", "-o", "main"], HOST, folder)
+    libc, options = program_libc(HOST)
+    options = ["-O1", "-fno-sanitize=all", *options, *flags, "main.c", *archives, "-lm", "-o", "main"]
+    zig_cc(options, HOST, folder, zig_target=libc)
     return subprocess.run([str(folder / "main")], capture_output=True, text=True, timeout=60)
 
 

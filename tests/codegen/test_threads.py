@@ -12,7 +12,7 @@ import pytest
 from passfit.codegen import write_library
 from passfit.codegen.elf import archive_members, read_object
 from passfit.program import Buffer, Port, Program, Step, Tensor
-from passfit.targets import get_target, how_to_run, load_catalogue, zig_cc
+from passfit.targets import get_target, how_to_run, load_catalogue, program_libc, zig_cc
 from passfit.verify.runner import link
 
 from . import models
@@ -137,8 +137,9 @@ def output_of(folder: Path, made, body: str) -> subprocess.CompletedProcess:
     for file in (made.archive, made.header):
         (folder / file.name).write_bytes(file.read_bytes())
     (folder / "main.c").write_text(MAIN.replace("BODY", body), encoding="utf-8")
-    options = ["-O1", "-fno-sanitize=all", "-static", "main.c", made.archive.name, "-lm", "-lpthread", "-o", "main"]
-    zig_cc(options, HOST, folder)
+    libc, options = program_libc(HOST)
+    options = ["-O1", "-fno-sanitize=all", *options, "main.c", made.archive.name, "-lm", "-lpthread", "-o", "main"]
+    zig_cc(options, HOST, folder, zig_target=libc)
     return subprocess.run([str(folder / "main")], capture_output=True, text=True, timeout=120)
 
 
@@ -214,7 +215,9 @@ def test_two_libraries_with_threads_live_in_one_program(tmp_path):
     (tmp_path / first.archive.name).write_bytes(first.archive.read_bytes())
     (tmp_path / first.header.name).write_bytes(first.header.read_bytes())
     archives = [first.archive.name, second.archive.name]
-    zig_cc(["-O1", "-fno-sanitize=all", "-static", "main.c", *archives, "-lpthread", "-o", "main"], HOST, tmp_path)
+    libc, options = program_libc(HOST)
+    options = ["-O1", "-fno-sanitize=all", *options, "main.c", *archives, "-lpthread", "-o", "main"]
+    zig_cc(options, HOST, tmp_path, zig_target=libc)
     done = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, timeout=120)
     assert done.stdout == "1 4"
 
