@@ -61,16 +61,6 @@ def between_calls(log: Iterable[bytes], function: str, most: int = MOST_BLOCKS) 
     raise ToolchainError(f"The emulator's log holds {calls} calls of '{function}', not 3.", _NEWER)
 
 
-def executed(log: Iterable[bytes], most: int = MOST_BLOCKS) -> int | None:
-    """Count the instructions in a log of `-d nochain,exec,in_asm`; None for more than `most` blocks."""
-    total = 0
-    for number, block in enumerate(_blocks(log)):
-        if number >= most:
-            return None
-        total += block.instructions
-    return total
-
-
 def between(log: Iterable[bytes], mark: str, limit: float, most: int = MOST_BLOCKS) -> int | None:
     """Count the instructions between two calls of the function `mark`.
 

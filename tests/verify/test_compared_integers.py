@@ -42,3 +42,10 @@ def test_an_integer_that_is_not_compared_is_0_or_1():
     model = model_of(nodes, {"x": [1, 8], "length": [1]}, ["y"], dtypes={"length": TensorProto.INT64})
     assert compared_sizes(model) == {}
     assert {int(make_input(model, 0, case)["length"][0]) for case in range(12)} == {0, 1}
+
+
+def test_compared_bytes_take_their_whole_range():
+    nodes = [node("Less", ["x", "five"], ["mask"]), node("Cast", ["mask"], ["y"], to=TensorProto.FLOAT)]
+    model = model_of(nodes, {"x": [1, 64]}, ["y"], {"five": np.uint8(5)}, dtypes={"x": TensorProto.UINT8})
+    assert compared_sizes(model) == {}
+    assert make_input(model, 0, 0)["x"].max() > 128

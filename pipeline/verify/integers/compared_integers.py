@@ -13,6 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     import onnx
 
+#: ONNX's numbers of uint8 and int8
+_BYTES = (2, 3)
 _COMPARISONS = ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal")
 #: operators that copy values, so that integers are tracked through them
 PASS_THROUGH = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Slice")
@@ -23,7 +25,7 @@ _MOST = 1 << 20
 def compared_sizes(model: onnx.ModelProto) -> dict[str, int]:
     """Map each integer input to 1 + the largest value at which a comparison with a constant turns.
 
-    Constants are followed through sums, products and quotients of the input with other constants.
+    Bytes are left out, since they are drawn over their whole range. Constants are followed through sums, products and quotients of the input with other constants.
     """
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     found: dict[str, float] = {}
@@ -38,7 +40,7 @@ def compared_sizes(model: onnx.ModelProto) -> dict[str, int]:
             _raise(found, inputs[0], found[node.output[0]])
         elif node.output[0] in found and node.op_type in ("Add", "Sub", "Mul", "Div"):
             _follow(found, node.op_type, inputs, found[node.output[0]], constants)
-    names = {value.name for value in model.graph.input}
+    names = {value.name for value in model.graph.input if value.type.tensor_type.elem_type not in _BYTES}
     return {name: int(min(size, _MOST)) + 1 for name, size in found.items() if name in names and size >= 1}
 
 
