@@ -31,11 +31,11 @@ OUTPUTS = {
     "yolov4-tiny": [(1, 255, 13, 13), (1, 255, 26, 26)],
     "unet": [(1, 2, 256, 256)],
 }
-#: whose weights take seconds to check or to run
-LARGE = ("vgg16", "unet", "resnet50")
+#: marks of models whose weights take seconds, or half a minute, to check and to run
+LARGE = {"unet": [pytest.mark.slow], "resnet50": [pytest.mark.slow], "vgg16": [pytest.mark.slow, pytest.mark.nightly]}
 
 every_model = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else []) for name in BUILDERS]
+    "name", [pytest.param(name, marks=LARGE.get(name, [])) for name in BUILDERS]
 )
 
 
