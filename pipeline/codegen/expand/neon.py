@@ -26,10 +26,15 @@ def with_neighbour_sums(total: Expr, products: Expr, neon: str | None) -> Expr:
     """Add neighbours of eight int16 to four int32."""
     if neon == "arm":  # adds to its first operand
         return tirx.call_llvm_pure_intrin("int32x4", _SUMS[neon], total, products)
+    return total + neighbour_sums(products, neon)
+
+
+def neighbour_sums(products: Expr, neon: str | None) -> Expr:
+    """Add up neighbours of eight int16 in four int32; not for Arm, which adds them to others."""
     if neon is not None:
-        return total + tirx.call_llvm_pure_intrin("int32x4", _SUMS[neon], products)
+        return tirx.call_llvm_pure_intrin("int32x4", _SUMS[neon], products)
     even, odd = (tirx.Shuffle([products], [tirx.const(place, "int32") for place in range(first, 8, 2)]) for first in (0, 1))
-    return total + (even.astype("int32x4") + odd.astype("int32x4"))
+    return even.astype("int32x4") + odd.astype("int32x4")
 
 
 def _product(one: Expr, other: Expr, neon: str | None) -> Expr:

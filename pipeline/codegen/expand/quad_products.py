@@ -16,7 +16,7 @@ from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
 from ...tir.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
-from .neon import intrinsics_of, less_products, with_neighbour_sums
+from .neon import intrinsics_of, less_products, neighbour_sums, with_neighbour_sums
 
 #: lanes of one step of sums
 _LANES = 4
@@ -133,8 +133,10 @@ def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, neon: str | None
     parts = []
     for first in range(0, lanes, _LANES):
         w, x_, v, y_ = (_bytes_of(each, first) for each in (one, x, other, y))
-        parts.append(with_neighbour_sums(_part(total, first), less_products(w, x_, v, y_, neon), neon))
-    return _joined(parts)
+        parts.append((_part(total, first), less_products(w, x_, v, y_, neon)))
+    if neon == "arm":
+        return _joined([with_neighbour_sums(*each, neon) for each in parts])
+    return total + _joined([neighbour_sums(products, neon) for _, products in parts])  # added at once: else LLVM spills more
 
 
 def _dots(total: Expr, weights: Expr, values: Expr, native: bool) -> Expr:

@@ -40,8 +40,8 @@ from .tile_results import TileResults
 _SERIAL, _VECTORIZED = 0, 2
 #: filters and places of a tile
 _WIDTHS, _ROWS = (16, 12, 8, 4), (8, 6, 5, 4, 3, 2, 1)
-#: registers for other values than sums and columns: of windows, and of one tap, where LLVM reads weights early
-_OTHERS, _ALONE = 3, 7
+#: registers for other values than sums and columns; with one tap, for others than sums, and most sums: LLVM reads early
+_OTHERS, _EARLY, _ALONE = 3, 12, 16
 #: most taps, since they are unrolled; most tiles with padding in a row, each read by code of its own
 _MOST_TAPS, _MOST_EDGES = 8, 4
 #: fewest products of a result: for less, the sums of four cost more than copies of values
@@ -98,7 +98,8 @@ class _Runs(TileResults):
             return (whole * cost(width, rows) + (cost(width, rest) if rest else 0)) / width
 
         def fits(sums: int, columns: int) -> bool:
-            return sums + columns + (_ALONE if self.taps == 1 else _OTHERS) <= registers and sums <= registers * 3 // 4 and columns <= registers // 4
+            most = registers * 3 // 4 if self.taps > 1 else min(registers - _EARLY, _ALONE)
+            return sums <= most and columns <= registers // 4 and sums + columns + _OTHERS <= registers
 
         found = [
             (total(width, rows), width, rows)

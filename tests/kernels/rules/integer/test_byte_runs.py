@@ -49,6 +49,13 @@ def test_rows_at_a_time_are_exact(channels, width, stride, pad, machine):
     assert_exact(kernel, found, rows=(0, 1, last))
 
 
+@pytest.mark.parametrize("machine", MACHINES, ids=["rpi4", "beaglebone"])
+@pytest.mark.parametrize("size, last", [((1, 1), ()), ((1, 1), (0, 4)), ((1, 7), (0, 4)), ((5, 1), (0,))])
+def test_channels_alone_are_exact(size, last, machine):
+    kernel = conv(48, 24, size, (1, 1), last=last, zero=-9)
+    assert_exact(kernel, scheduled(kernel, machine))
+
+
 @pytest.mark.parametrize(
     "kernel",
     [
