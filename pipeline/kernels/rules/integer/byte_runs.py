@@ -44,8 +44,6 @@ _WIDTHS, _ROWS = (16, 12, 8, 4), (8, 6, 5, 4, 3, 2, 1)
 _OTHERS, _EARLY, _ALONE = 3, 12, 16
 #: most taps, since they are unrolled; most tiles with padding in a row, each read by code of its own
 _MOST_TAPS, _MOST_EDGES = 8, 4
-#: fewest products of a result: for less, the sums of four cost more than copies of values
-_LEAST = 32
 
 
 def byte_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -66,8 +64,6 @@ class _Runs(TileResults):
         self.read_memory()
         if not (self.adjacent or self.axes[self.x] == 1) or self.axes[self.c] % RUN:
             raise Unknown("channels are no runs")
-        if prod(self.axes[var] for var in self.summed) < _LEAST:
-            raise Unknown("too few products")
         self.taps = 1 if self.tap is None else self.axes[self.tap]
         if self.taps > _MOST_TAPS:
             raise Unknown("too many taps to unroll")

@@ -33,7 +33,7 @@ def test_convolutions_are_exact(channels, filters, size, taps, strides, dilation
     reach = [(tap - 1) * dilation + 1 for tap, dilation in zip(taps, dilations)]
     pads = tuple(min(pad, extent - 1) for pad, extent in zip(pads, reach * 2))
     places = [extent + pads[n] + pads[n + 2] - reach[n] for n, extent in enumerate(size)]
-    assume(min(places) >= 0 and channels * taps[0] * taps[1] >= 32)
+    assume(min(places) >= 0)
     kernel = conv(channels, filters, size, taps, strides=strides, dilations=dilations, pads=pads, zero=zero[0], dtype=zero[1], last=last)
     found = scheduled(kernel, machine)
     if found or (machine is MACHINES[0] and places[1] >= 9):
@@ -59,10 +59,10 @@ def test_channels_alone_are_exact(size, last, machine):
 @pytest.mark.parametrize(
     "kernel",
     [
-        conv(32, 16, (9, 9), (3, 3), last=()), conv(24, 16, (9, 9), (3, 3)), conv(16, 16, (9, 9), (1, 1)),
+        conv(32, 16, (9, 9), (3, 3), last=()), conv(24, 16, (9, 9), (3, 3)),
         conv(16, 10, (9, 9), (3, 3)), conv(16, 16, (3, 20), (1, 9)),
     ],
-    ids=["planes", "no runs", "few products", "odd filters", "many taps"],
+    ids=["planes", "no runs", "odd filters", "many taps"],
 )  # fmt: skip
 def test_other_forms_are_left_to_other_rules(kernel):
     assert scheduled(kernel) == []
