@@ -39,8 +39,8 @@ _SERIAL, _VECTORIZED = 0, 2
 _LINES, _MOST_TAPS = 1024, 64
 #: least lanes where products of bytes are added in pairs
 _BYTES = 8
-#: windows at the edges of a line, which are unrolled
-_MOST_EDGES = 4
+#: windows at the edges of a line, which are unrolled; fewest windows in between, and numbers in registers, to compute two at once
+_MOST_EDGES, _LONG, _MANY = 4, 8, 128
 
 
 def channel_windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -72,6 +72,8 @@ class _Channels(PaddedData):
         self.pairs = machine.pairs
         #: the zero point of the data, if its bytes are multiplied as they are
         self.zero = self._zero() if machine.quads else None
+        #: whether registers hold the columns of two windows
+        self.many = machine.registers * machine.lanes >= _MANY
         #: rows of the window of each line
         self.joined = [self.rows[n : n + 2] for n in range(0, len(self.rows), 2)]
         places = self.axes[self.x]
@@ -179,8 +181,14 @@ class _Channels(PaddedData):
                     columns = [edge * self.stride + tap * self.step for tap in range(self.taps)]
                     parts.append(stored(int64(edge), [tap for tap, at in enumerate(columns) if inside[0] <= at < inside[1]], checked))
             place = Var("place", "int64")
-            loops = [loop_of(place, len(whole), stored(place + whole.start, range(self.taps), checked))] if whole else []
-            return sequence([*parts, *loops])
+            overlap = self.zero is not None and self.stride < self.taps * self.step
+            together = 2 if self.many and overlap and len(whole) >= _LONG else 1  # LLVM unrolls short loops itself
+            loops, rest = divmod(len(whole), together)
+            at = [place * together + (whole.start + n) for n in range(together)]
+            if loops:
+                parts.append(loop_of(place, loops, sequence([stored(each, range(self.taps), checked) for each in at])))
+            parts += [stored(int64(whole.stop - 1), range(self.taps), checked)] if rest else []
+            return sequence(parts)
 
         return IfThenElse(tirx.all(*present), line(False), line(True)) if present else line(False)
 
