@@ -13,6 +13,8 @@ from tvm.tirx import PrimFunc
 from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
 from ..tir.workspace import flattening_passes
+from .expand.byte_runs import with_byte_runs
+from .expand.narrow_results import with_narrow_results
 from .expand.pair_products import with_pair_products
 from .expand.quad_products import with_quad_products
 from .expand.separate_products import with_separate_products
@@ -49,7 +51,7 @@ def _vector_math(function: PrimFunc, _module: IRModule, _context: tvm.transform.
 
 @tirx.transform.prim_func_pass(opt_level=0)
 def _separate_products(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    return with_separate_products(with_quad_products(with_pair_products(function)))
+    return with_narrow_results(with_separate_products(with_byte_runs(with_quad_products(with_pair_products(function)))))
 
 
 def _raw() -> tuple[object, object, object]:

@@ -16,9 +16,9 @@ from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
 from ...tir.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
+from .neon import intrinsics_of, less_products, neighbour_sums, with_neighbour_sums
 
-#: neighbours of eight int16 added up in four int32, on Arm added to others at once; lanes of one such step
-_INTRINSICS = {"aarch64": "llvm.aarch64.neon.saddlp", "arm": "llvm.arm.neon.vpadals"}
+#: lanes of one step of sums
 _LANES = 4
 
 
@@ -28,15 +28,14 @@ def with_quad_products(kernel: PrimFunc) -> PrimFunc:
     tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in _WRITERS else None))
     if not found:
         return kernel
-    triple = str(kernel.attrs["target"].attrs.get("mtriple", ""))
-    intrinsic = next((each for name, each in _INTRINSICS.items() if triple.startswith(name)), None)
+    neon = intrinsics_of(kernel)
 
     def expanded(call: Call) -> Expr:
         name = _name(call)
         if name == QUADS:
-            return _sum(*call.args, intrinsic=intrinsic)
+            return _sum(*call.args, neon=neon)
         if name == DOTS:
-            return _dots(*call.args, native=triple.startswith("aarch64"))
+            return _dots(*call.args, native=neon == "aarch64")
         return _WRITERS[name](call) if name in _WRITERS else call
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
@@ -126,19 +125,18 @@ def _never(call: Call) -> Expr:
 _WRITERS = {QUADS: _never, DOTS: _never, COUPLE: _couple, NEIGHBOURS: _neighbours, BYTE: _byte, PICKED: _picked}
 
 
-def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, intrinsic: str | None) -> Expr:
+def _sum(total: Expr, one: Expr, other: Expr, x: Expr, y: Expr, neon: str | None) -> Expr:
     lanes = total.ty.dtype.lanes
     if lanes % _LANES:
         products = [_bytes_product(w, v, shift) for w, v in ((one, x), (other, y)) for shift in (0, 8)]
         return total + products[0] + products[1] - products[2] - products[3]
     parts = []
     for first in range(0, lanes, _LANES):
-        low, high = (_products(w, v, first, intrinsic) for w, v in ((one, x), (other, y)))
-        parts.append((_part(total, first), low - high))
-    if intrinsic == _INTRINSICS["arm"]:  # adds to its first operand
-        wide = f"int32x{_LANES}"
-        return _joined([tirx.call_llvm_pure_intrin(wide, f"{intrinsic}.v4i32.v8i16", *each) for each in parts])
-    return total + _joined([_neighbour_sums(products, intrinsic) for _, products in parts])
+        w, x_, v, y_ = (_bytes_of(each, first) for each in (one, x, other, y))
+        parts.append((_part(total, first), less_products(w, x_, v, y_, neon)))
+    if neon == "arm":
+        return _joined([with_neighbour_sums(*each, neon) for each in parts])
+    return total + _joined([neighbour_sums(products, neon) for _, products in parts])  # added at once: else LLVM spills more
 
 
 def _dots(total: Expr, weights: Expr, values: Expr, native: bool) -> Expr:
@@ -177,30 +175,12 @@ def _bytes_product(weight: Expr, value: Expr, shift: int) -> Expr:
     return byte(weight) * byte(value)
 
 
-def _products(weights: Expr, values: Expr, first: int, intrinsic: str | None) -> Expr:
-    """Multiply the bytes of four lanes, in int16."""
+def _bytes_of(each: Expr, first: int) -> Expr:
+    """Return the bytes of four lanes from `first` on."""
     count = 2 * _LANES
-
-    def bytes_of(each: Expr) -> Expr:
-        if isinstance(each, Broadcast):
-            return tirx.reinterpret(f"int8x{count}", Broadcast(each.value, _LANES))
-        whole = tirx.reinterpret(f"int8x{2 * each.ty.dtype.lanes}", each)
-        if each.ty.dtype.lanes == _LANES:
-            return whole
-        return tirx.Shuffle([whole], [tirx.const(2 * first + place, "int32") for place in range(count)])
-
-    wide = f"int16x{count}"
-    if intrinsic == _INTRINSICS["arm"]:
-        return tirx.call_llvm_pure_intrin(wide, "llvm.arm.neon.vmulls.v8i16", bytes_of(weights), bytes_of(values))
-    if intrinsic is not None:
-        return tirx.call_llvm_pure_intrin(wide, "llvm.aarch64.neon.smull.v8i16", bytes_of(weights), bytes_of(values))
-    return bytes_of(weights).astype(wide) * bytes_of(values).astype(wide)
-
-
-def _neighbour_sums(products: Expr, intrinsic: str | None) -> Expr:
-    """Add up neighbours of eight int16 in four int32."""
-    wide = f"int32x{_LANES}"
-    if intrinsic is not None:
-        return tirx.call_llvm_pure_intrin(wide, f"{intrinsic}.v4i32.v8i16", products)
-    even, odd = (tirx.Shuffle([products], [tirx.const(place, "int32") for place in range(first, 2 * _LANES, 2)]) for first in (0, 1))
-    return even.astype(wide) + odd.astype(wide)
+    if isinstance(each, Broadcast):
+        return tirx.reinterpret(f"int8x{count}", Broadcast(each.value, _LANES))
+    whole = tirx.reinterpret(f"int8x{2 * each.ty.dtype.lanes}", each)
+    if each.ty.dtype.lanes == _LANES:
+        return whole
+    return tirx.Shuffle([whole], [tirx.const(2 * first + place, "int32") for place in range(count)])

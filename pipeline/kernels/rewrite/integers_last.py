@@ -16,6 +16,7 @@ from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of
 from ..lower.lower import Lowered
 from ..rules.flatten_axes import flatten_axes
+from ..rules.integer.byte_runs import byte_runs
 from ..rules.integer.channel_windows import channel_windows
 from ..rules.integer.quad_products import quad_products
 from ..rules.integer.run_products import run_products
@@ -25,7 +26,7 @@ from .channels_last import CHANNELS, channels_last, movable_results, own_weights
 
 _DTYPES = ("int8", "uint8")
 #: rules for products of integers
-_PRODUCTS: tuple[Rule, ...] = (channel_windows, run_products, quad_products)
+_PRODUCTS: tuple[Rule, ...] = (channel_windows, run_products, byte_runs, quad_products)
 
 
 def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int] = ()) -> Lowered:

@@ -120,12 +120,14 @@ def _kernel(
             after.append(_bound(run.finish, step, places, None))
     loop = For(tick, int64(0), int64(len(ticks)), _SERIAL, sequence(body))
     fused = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
-    return as_it_is(fused), layouts
+    most = max(run.workspace for run in runs)
+    # stages run one after another: sums of each stay in registers, though TVM would not join all their buffers
+    return as_it_is(fused, most if most <= lowered.machine.register_bytes else None), layouts
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Kernels of a stage: one per tick, one after the last.
+    """Kernels of a stage: one per tick, one after the last, and the largest workspace of them in bytes.
 
     `repacks` are the layouts it wants, by weight number.
     """
@@ -133,6 +135,7 @@ class _Run:
     kernel: PrimFunc
     finish: PrimFunc | None
     repacks: dict[int, Repack]
+    workspace: int
 
 
 def _runs(lowered: Lowered, region: Region) -> list[_Run]:
@@ -164,9 +167,11 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
             )
         repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
         layouts |= repacks
+        workspace = schedule.workspace
         if finish is not None:
-            finish = s_tir.renew_defs(schedules(finish, frozenset(), lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE).kernel)
-        found.append(_Run(s_tir.renew_defs(schedule.kernel), finish, repacks))
+            last = schedules(finish, frozenset(), lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
+            finish, workspace = s_tir.renew_defs(last.kernel), max(workspace, last.workspace)
+        found.append(_Run(s_tir.renew_defs(schedule.kernel), finish, repacks, workspace))
     return found
 
 

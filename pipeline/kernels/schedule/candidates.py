@@ -21,6 +21,7 @@ from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
+from ..rules.integer.byte_runs import byte_runs
 from ..rules.integer.channel_windows import channel_windows
 from ..rules.integer.pair_products import pair_products
 from ..rules.integer.quad_products import quad_products
@@ -41,9 +42,9 @@ from .run_stages import StageSchedule, run_stages
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first with a small workspace wins
 RULES: tuple[Rule, ...] = (
-    vector_sums_of_one_operand, sliding_windows, channel_windows, run_products, pair_products, quad_products, register_tiles, vector_sums,
+    vector_sums_of_one_operand, sliding_windows, channel_windows, run_products, pair_products, byte_runs, quad_products, register_tiles, vector_sums,
 )  # fmt: skip
-_SCHEDULED = "passfit.scheduled"
+_SCHEDULED, _WORKSPACE = "passfit.scheduled", "passfit.workspace"
 
 
 @dataclass(frozen=True)
@@ -113,9 +114,10 @@ class Schedules:
             raise
 
 
-def as_it_is(kernel: PrimFunc) -> PrimFunc:
-    """Mark `kernel` as scheduled already, so that no rule touches it."""
-    return kernel.with_attr(_SCHEDULED, True)
+def as_it_is(kernel: PrimFunc, workspace: int | None = None) -> PrimFunc:
+    """Mark `kernel` as scheduled already, so that no rule touches it; its `workspace`, if known, is in bytes."""
+    marked = kernel.with_attr(_SCHEDULED, True)
+    return marked if workspace is None else marked.with_attr(_WORKSPACE, workspace)
 
 
 def is_scheduled(kernel: PrimFunc) -> bool:
@@ -158,7 +160,8 @@ def _at_most(kernel: PrimFunc) -> int:
 
 def _scheduled(kernel: PrimFunc, machine: Machine) -> Schedule:
     threads = machine.threads if has_parallel_loop(kernel) else 1
-    return Schedule(kernel, workspace_bytes(kernel, threads), threads=threads)
+    known = kernel.attrs.get(_WORKSPACE) if kernel.attrs and threads == 1 else None
+    return Schedule(kernel, workspace_bytes(kernel, threads) if known is None else int(known), threads=threads)
 
 
 def threaded(schedule: Schedule, machine: Machine) -> Iterator[Schedule]:

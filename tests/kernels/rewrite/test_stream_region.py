@@ -6,11 +6,12 @@ import pytest
 pytest.importorskip("tvm")
 
 from tvm import relax
+from tvm.tirx import PrimFunc
 
 from passfit.kernels.lower.lower import lower
 from passfit.kernels.rewrite.splittable import splits_of
 from passfit.kernels.rewrite.stream_region import stream_region
-from passfit.kernels.schedule.candidates import RULE_WORKSPACE
+from passfit.kernels.schedule.candidates import RULE_WORKSPACE, as_it_is, schedules
 from passfit.memory import bound
 from passfit.memory.streaming.region import region
 from passfit.passes.program.order import Order
@@ -256,3 +257,15 @@ def test_a_weight_read_by_several_steps_is_laid_out_once_for_all_of_them():
     inputs = random_inputs(program)
     expected = run(program, inputs)[0]
     np.testing.assert_allclose(run(scheduled, inputs)[0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("known", [None, 64])
+def test_a_region_whose_stages_fit_into_registers_needs_the_most_of_one(known):
+    before = lowered([(1, 2, 12, 12)], conv_pool)
+    after = stream_region(before, region(before.program, splits_of(before), 0, 2, 2))
+    (name,) = set(after.kernels) - set(before.kernels)
+    kernel = PrimFunc(after.kernels[name].params, after.kernels[name].body)
+    found = schedules(as_it_is(kernel, known), frozenset(), before.machine).within(RULE_WORKSPACE, RULE_WORKSPACE)
+    assert found.workspace == (known or workspace_bytes(kernel)) and workspace_bytes(kernel) > 64
+    kept = schedules(after.kernels[name], frozenset(), before.machine).within(RULE_WORKSPACE, RULE_WORKSPACE)
+    assert 0 < kept.workspace <= before.machine.register_bytes

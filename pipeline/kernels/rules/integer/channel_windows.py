@@ -21,7 +21,7 @@ from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, Stmt
 
 from ....targets import Machine
-from ....tir.expressions import replaced, uses
+from ....tir.expressions import loads, replaced, uses
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence, simple
@@ -30,13 +30,17 @@ from ....tir.quads import couple
 from ....tir.workspace import held_bytes
 from ..line_buffer import loop_of
 from ..rule import RuleResult
+from .byte_pairs import sum_of_bytes, sum_of_products
+from .integer_sum import less
 from .padded_data import PaddedData
 
 _SERIAL, _VECTORIZED = 0, 2
 #: bytes of the line buffer, and products of a result, which are unrolled
 _LINES, _MOST_TAPS = 1024, 64
-#: windows at the edges of a line, which are unrolled
-_MOST_EDGES = 4
+#: least lanes where products of bytes are added in pairs
+_BYTES = 8
+#: windows at the edges of a line, which are unrolled; fewest windows in between, and numbers in registers, to compute two at once
+_MOST_EDGES, _LONG, _MANY = 4, 8, 128
 
 
 def channel_windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -53,7 +57,8 @@ class _Channels(PaddedData):
 
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel, frozenset(range(len(kernel.params) - 1)))
-        self.lanes = max((lanes for lanes in (4, 8, machine.lanes) if lanes <= min(machine.lanes, self.axes[self.f])), default=0)
+        most = max(machine.lanes, _BYTES if machine.quads else 0)
+        self.lanes = max((lanes for lanes in (4, 8, most) if lanes <= min(most, self.axes[self.f])), default=0)
         if not self.lanes or not self._side_by_side():
             raise Unknown("channels are no whole vectors side by side")
         others = [var for var in self.summed if not var.same_as(self.tap) and self.axes[var] > 1]
@@ -65,6 +70,10 @@ class _Channels(PaddedData):
         if not 1 < self.taps * len(self.rows) <= _MOST_TAPS:
             raise Unknown("the window has one tap, or too many to unroll")
         self.pairs = machine.pairs
+        #: the zero point of the data, if its bytes are multiplied as they are
+        self.zero = self._zero() if machine.quads else None
+        #: whether registers hold the columns of two windows
+        self.many = machine.registers * machine.lanes >= _MANY
         #: rows of the window of each line
         self.joined = [self.rows[n : n + 2] for n in range(0, len(self.rows), 2)]
         places = self.axes[self.x]
@@ -83,6 +92,12 @@ class _Channels(PaddedData):
                 if len([var for var in self.axes if var not in self.summed and self.axes[var] > 1 and uses(weight, var)]) == 1:
                     return weight, value
         raise Unknown("no weight for each channel")
+
+    def _zero(self) -> int | None:
+        """Return the zero point of the data if both factors are bytes."""
+        zero, value = less(self.inside)
+        bytes_ = isinstance(value, tirx.Cast) and isinstance(value.value, TensorLoad) and str(value.value.ty.dtype) in ("int8", "uint8")
+        return zero if bytes_ and str(self.weight.source.ty.dtype) == "int8" else None
 
     def _filters(self) -> tuple[Var, int]:
         for place, index in enumerate(self.weight.indices):
@@ -147,13 +162,15 @@ class _Channels(PaddedData):
 
         def stored(place: Expr, taps: Sequence[int], checked: bool) -> Stmt:
             lane = Var("lane", "int64")
-            total: Expr = tirx.const(0, "int32")
+            terms = []
             for row, condition in zip(self.rows, conditions):
                 for tap in taps:
                     value = self.element({**outer, **row, self.f: channel + lane}, place * self.stride + tap * self.step)
+                    value, nothing = (value, 0) if self.zero is None else (loads(value)[0], self.zero)
                     if checked and condition is not None:
-                        value = tirx.if_then_else(condition, value, tirx.const(0, "int16"))
-                    total = total + value.astype("int32") * self._weight(row, tap, outer, channel + lane).astype("int16").astype("int32")
+                        value = tirx.if_then_else(condition, value, tirx.const(nothing, value.ty.dtype))
+                    terms.append((self._weight(row, tap, outer, channel + lane), value))
+            total = sum_of_products(terms) if self.zero is None else sum_of_bytes(terms, self.zero)
             own = {**outer, self.x: place, self.f: channel + lane}
             return self._vector(BufferStore(*self.result(total, own)), lane)
 
@@ -164,8 +181,14 @@ class _Channels(PaddedData):
                     columns = [edge * self.stride + tap * self.step for tap in range(self.taps)]
                     parts.append(stored(int64(edge), [tap for tap, at in enumerate(columns) if inside[0] <= at < inside[1]], checked))
             place = Var("place", "int64")
-            loops = [loop_of(place, len(whole), stored(place + whole.start, range(self.taps), checked))] if whole else []
-            return sequence([*parts, *loops])
+            overlap = self.zero is not None and self.stride < self.taps * self.step
+            together = 2 if self.many and overlap and len(whole) >= _LONG else 1  # LLVM unrolls short loops itself
+            loops, rest = divmod(len(whole), together)
+            at = [place * together + (whole.start + n) for n in range(together)]
+            if loops:
+                parts.append(loop_of(place, loops, sequence([stored(each, range(self.taps), checked) for each in at])))
+            parts += [stored(int64(whole.stop - 1), range(self.taps), checked)] if rest else []
+            return sequence(parts)
 
         return IfThenElse(tirx.all(*present), line(False), line(True)) if present else line(False)
 

@@ -202,3 +202,12 @@ def _plain(padding: SBlock) -> bool:
     return len(axes) == len(indices) and all(
         index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm)) for axis, index in zip(axes, indices)
     )
+
+
+def less(value: Expr) -> tuple[int, Expr]:
+    """Return the number taken from an expression, and the expression."""
+    if isinstance(value, tirx.Sub) and isinstance(value.b, IntImm):
+        return int(value.b), value.a
+    if isinstance(value, tirx.Add) and isinstance(value.b, IntImm):
+        return -int(value.b), value.a
+    return 0, value

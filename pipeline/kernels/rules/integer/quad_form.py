@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import ceil, prod
 
 from tvm import sym, tirx
-from tvm.ir import Expr, TensorLoad, Var
+from tvm.ir import TensorLoad, Var
 from tvm.tirx import IntImm, PrimFunc
 
 from ....tir.expressions import uses
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import int64
-from .integer_sum import IntegerSum
+from .integer_sum import IntegerSum, less
 
 #: channels that are neighbours in memory are read by so many; places side by side of a tile
 CHUNK, PLACES = 16, 4
@@ -46,7 +46,7 @@ class QuadForm(IntegerSum):
         padding = self.padding
         if padding is not None and self.data.source.same_as(padding.body.buffer):
             self.border, value = self.unpadded()
-        self.zero, value = _less(value)
+        self.zero, value = less(value)
         if not isinstance(value, tirx.Cast) or not isinstance(value.value, TensorLoad):
             raise Unknown("the data is no number less its zero point")
         self.raw = value.value
@@ -103,12 +103,3 @@ class QuadForm(IntegerSum):
         if not found:
             raise Unknown("the filters are no whole vectors")
         return min(found)[1:]
-
-
-def _less(value: Expr) -> tuple[int, Expr]:
-    """Return the number taken from an expression, and the expression."""
-    if isinstance(value, tirx.Sub) and isinstance(value.b, IntImm):
-        return int(value.b), value.a
-    if isinstance(value, tirx.Add) and isinstance(value.b, IntImm):
-        return -int(value.b), value.a
-    return 0, value

@@ -26,17 +26,16 @@ from ....tir.expressions import replaced
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
-from ....tir.quads import byte, couple, dots, neighbours, quads
+from ....tir.quads import dots, neighbours, quads
 from ....tir.workspace import held_bytes
 from ...weights.repack_quads import RepackQuads
 from ..line_buffer import loop_of
 from ..rule import RuleResult
 from .quad_form import CHUNK, PLACES
-from .quad_windows import QuadWindows, Tile, vectors_of
+from .quad_windows import Tile, vectors_of
+from .tile_results import LANES, TileResults
 
 _SERIAL, _VECTORIZED = 0, 2
-#: lanes of vectors of filters
-_LANES = 8
 #: of eight registers, those for sums: one less if values are read by words
 _SUMS = 5
 
@@ -51,7 +50,7 @@ def quad_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine
         yield RuleResult(made, (found.repack,), workspace=held_bytes(made))
 
 
-class _Quads(QuadWindows):
+class _Quads(TileResults):
     """Build the kernel. Raises Unknown for other forms."""
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
@@ -71,7 +70,6 @@ class _Quads(QuadWindows):
         places = [self.rows, self.steps] if self.dense else [len(vectors_of(self.rows)), PLACES]
         self.taps = 1 if self.tap is None else self.axes[self.tap]
         self.values = buffer_of("values", [self.halves, *places], f"uint{32 // self.halves}")
-        self.word = buffer_of("word", [_LANES], "uint32")
 
     def kernel(self) -> PrimFunc:
         outer = self.outer()
@@ -79,8 +77,6 @@ class _Quads(QuadWindows):
         block = Var("block", "int64")
         blocks = int64(self.axes[self.f] // self.width)
         stmt: Stmt = For(block, int64(0), blocks, _SERIAL, sequence(self._tiles(outer, block)))
-        if self.rows_last and self.bytes and self.rows >= PLACES:
-            own.append(self.word)
         return self.in_rows(stmt, outer, own, self.packed)
 
     def _tiles(self, outer: dict[Var, Expr], block: Expr) -> list[Stmt]:
@@ -92,11 +88,11 @@ class _Quads(QuadWindows):
         return [*parts, self._tile(outer, int64(starts.stop), range(starts.stop, starts.stop + 1), block, rest)] if rest else parts
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, block: Expr, rows: int) -> Stmt:
-        groups = range(0, self.width, _LANES)
-        lanes = _LANES if self.dense or self.halves == 1 else _LANES // 2  # else LLVM loads 16 bytes and extracts their halves
+        groups = range(0, self.width, LANES)
+        lanes = LANES if self.dense or self.halves == 1 else LANES // 2  # else LLVM loads 16 bytes and extracts their halves
         loops = {var: Var(var.name, "int64") for var in self.others}
 
-        def vector(made: Callable[[Expr], Stmt], lanes: int = _LANES) -> Stmt:
+        def vector(made: Callable[[Expr], Stmt], lanes: int = LANES) -> Stmt:
             lane = Var("lane", "int64")
             return For(lane, int64(0), int64(lanes), _VECTORIZED, made(lane))
 
@@ -115,7 +111,7 @@ class _Quads(QuadWindows):
                     linear = linear * self.repack.extents[place] + replaced(index, values)
             size = 4 // self.halves
             at = (linear * self.quads + (number * self.steps + step)) * (4 * self.width)
-            at = at + first // _LANES * (4 * _LANES) + first % _LANES * size
+            at = at + first // LANES * (4 * LANES) + first % LANES * size
 
             def made(lane: Expr) -> Stmt:
                 weights = [
@@ -148,7 +144,7 @@ class _Quads(QuadWindows):
             parts.append(loop_of(number, whole, summed(number, 4)))
         if rest:
             parts.append(summed(int64(whole), rest))
-        return sequence([*parts, *self._stored(outer, start, block, rows)])
+        return sequence([*parts, *self.stored(outer, start, block, rows)])
 
     def _place(self, row: int, rows: int, step: int) -> list[Expr]:
         """Return the indices of a row in `values`."""
@@ -173,29 +169,6 @@ class _Quads(QuadWindows):
                 parts.append(For(lane, int64(0), int64(CHUNK // 4), _VECTORIZED, store))
         return parts
 
-    def _stored(self, outer: dict[Var, Expr], start: Expr, block: Expr, rows: int) -> list[Stmt]:
-        """Store the epilogue of a tile: four neighbouring places at once where the result has them side by side."""
-        side_by_side = self.rows_last and self.bytes
-
-        def result(row: Expr, of_row: int, lane: Expr, filter_: Expr) -> tuple[Var, Expr, list[Expr]]:
-            own = {**outer, self.x: start + row, self.f: block * self.width + filter_}
-            return self.result(tirx.BufferLoad(self.acc, [int64(of_row), lane]).astype("int32"), own)
-
-        parts: list[Stmt] = []
-        whole = rows // PLACES * PLACES if side_by_side else 0
-        for row in (*range(0, whole, PLACES), *range(whole, rows)):
-            for first in range(0, self.width, _LANES):
-                lane = Var("lane", "int64")
-                if row >= whole:
-                    store = BufferStore(*result(int64(row), row, lane + first, lane + first))
-                    parts.append(For(lane, int64(0), int64(_LANES), _VECTORIZED, store))
-                    continue
-                four = [result(int64(row + n), row + n, lane + first, lane + first)[1] for n in range(PLACES)]
-                word = couple(couple(four[0], four[1]), couple(four[2], four[3])).astype("uint32")
-                parts.append(For(lane, int64(0), int64(_LANES), _VECTORIZED, BufferStore(self.word, word, [lane])))
-                for filter_ in range(_LANES):
-                    place = Var("place", "int64")
-                    buffer, value, indices = result(place + row, row, int64(0), int64(first + filter_))
-                    taken = byte(tirx.BufferLoad(self.word, [int64(filter_)]).astype("int32"), place.astype("int32"), str(value.ty.dtype))
-                    parts.append(For(place, int64(0), int64(PLACES), _VECTORIZED, BufferStore(buffer, taken, indices)))
-        return parts
+    def sum_at(self, row: int, lane: Expr) -> Expr:
+        """Return the sum of a place and a filter."""
+        return tirx.BufferLoad(self.acc, [int64(row), lane]).astype("int32")

@@ -64,7 +64,10 @@ class QuadWindows(QuadForm):
         if between != 1 and self.column_step != 1:
             raise Unknown("neither channels nor columns are neighbours")
         self.adjacent = between == 1 and self.column_step != 1
-        last = indices[-1]
+        extents = [int(extent) for extent in self.raw.source.ty.shape]
+        #: the dimension of neighbours in memory
+        self.line = max((place for place, extent in enumerate(extents) if extent > 1), default=len(extents) - 1)
+        last = indices[self.line]
         if any(uses(last, param) for param in self.original.params) or not uses(last, channel if self.adjacent else column):
             raise Unknown("neighbours may be rows of a ring buffer")
         self.low, self.high = (0, self.span(self.axes[self.x])) if self.border is None else self.unpadded_columns(self.border)
@@ -145,9 +148,10 @@ class QuadWindows(QuadForm):
         """Read neighbouring bytes of a line; fewer than four one by one."""
         channel = tile.number * 4 + line
         indices = self._raw_at(tile.outer, tile.loops, channel, tile.start)
+        before, at, after = indices[: self.line], indices[self.line], indices[self.line + 1 :]
 
         def byte(n: int) -> Expr:
-            return tirx.BufferLoad(self.raw.source, [*indices[:-1], indices[-1] + (place + n)])
+            return tirx.BufferLoad(self.raw.source, [*before, at + (place + n), *after])
 
         if count == _WORD:
             word: Expr = neighbours(*(byte(n) for n in range(_WORD)))

@@ -1,0 +1,83 @@
+"""Round requantised sums by AArch64's instructions: to the nearest even, then narrower with saturation.
+
+    fcvtns   int32 of float32, to the nearest even, saturated
+    sqxtn    int16 of int32, saturated; sqadd adds the zero point, saturated
+    sqxtn    int8 of int16, saturated (sqxtun: uint8)
+
+The same numbers as frontend/relax/integer/requantize.py gives: its bounds are those of the dtype, less the zero point.
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, Expr
+from tvm.tirx import Broadcast, FloatImm, IntImm, PrimFunc
+
+#: 1.5 × 2**23 and its bits: see requantize.py
+_ROUND, _ROUND_BITS = 12582912.0, 0x4B400000
+_LANES = 4
+_BOUNDS = {"int8": (-128, 127), "uint8": (0, 255)}
+
+
+def with_narrow_results(kernel: PrimFunc) -> PrimFunc:
+    """Return a lowered, vectorised kernel whose requantised vectors take these instructions; the same one elsewhere."""
+    if not str(kernel.attrs["target"].attrs.get("mtriple", "")).startswith("aarch64"):
+        return kernel
+    found: list[tirx.Cast] = []
+    tvm_ffi.structural_walk(kernel.body, (tirx.Cast, lambda cast: found.append(cast) if _parts(cast) else None))
+    if not found:
+        return kernel
+
+    def narrowed(cast: tirx.Cast) -> Expr:
+        parts = _parts(cast)
+        return cast if parts is None else _narrowed(*parts)
+
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (tirx.Cast, narrowed)))
+
+
+def _parts(cast: tirx.Cast) -> tuple[Expr, int, str] | None:
+    """Return the float, the zero point and the dtype of a requantised vector; None for other casts."""
+    dtype, _, lanes = str(cast.ty.dtype).partition("x")
+    if dtype not in _BOUNDS or not lanes or int(lanes) % _LANES or not isinstance(cast.value, (tirx.Add, tirx.Sub)):
+        return None
+    bits, shift = cast.value.a, _number(cast.value.b)
+    if shift is None or not isinstance(bits, Call) or getattr(bits.op, "name", "") != "tirx.reinterpret":
+        return None
+    moved = bits.args[0]
+    if not isinstance(moved, tirx.Add) or _number(moved.b) != _ROUND or not isinstance(moved.a, tirx.Max):
+        return None
+    low, least = moved.a.a, _number(moved.a.b)
+    if not isinstance(low, tirx.Min) or not isinstance(low.a, tirx.Mul):
+        return None
+    zero = int(shift if isinstance(cast.value, tirx.Add) else -shift) + _ROUND_BITS
+    bounds = tuple(bound - zero for bound in _BOUNDS[dtype])
+    sums = any(isinstance(each, tirx.Cast) and str(each.value.ty.dtype).startswith("int32") for each in (low.a.a, low.a.b))
+    return (low.a, zero, dtype) if sums and (least, _number(low.b)) == bounds else None
+
+
+def _number(expr: Expr) -> float | None:
+    value = expr.value if isinstance(expr, Broadcast) else expr
+    return value.value if isinstance(value, (FloatImm, IntImm)) else None
+
+
+def _narrowed(value: Expr, zero: int, dtype: str) -> Expr:
+    lanes = value.ty.dtype.lanes
+    halves = []
+    for first in range(0, lanes, _LANES):
+        part = value if lanes == _LANES else _taken([value], range(first, first + _LANES))
+        whole = tirx.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.fcvtns.v4i32.v4f32", part)
+        halves.append(tirx.call_llvm_pure_intrin("int16x4", "llvm.aarch64.neon.sqxtn.v4i16", whole))
+    narrow = "sqxtun" if dtype == "uint8" else "sqxtn"
+    parts = []
+    for number in range(0, len(halves), 2):
+        pair = halves[number : number + 2]
+        both = _taken([pair[0], pair[-1]], range(2 * _LANES))
+        if zero:
+            both = tirx.call_llvm_pure_intrin("int16x8", "llvm.aarch64.neon.sqadd.v8i16", both, Broadcast(tirx.const(zero, "int16"), 2 * _LANES))
+        parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x8", f"llvm.aarch64.neon.{narrow}.v8i8", both))
+    return parts[0] if lanes == 2 * _LANES else _taken(parts, range(lanes))
+
+
+def _taken(vectors: list[Expr], places: range) -> Expr:
+    return tirx.Shuffle(vectors, [tirx.const(place, "int32") for place in places])

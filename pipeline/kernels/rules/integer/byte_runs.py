@@ -1,0 +1,204 @@
+"""Schedule integer products of weights along runs: sixteen neighbouring channels of a place with those of each filter.
+
+    for … rows of the result, blocks of filters, tiles of places:
+        acc[places, filters, 0:4] = 0
+        for i, runs of channels:
+            values[column] = sixteen channels of each column the tile reads, or the padding
+            for taps j, unrolled:
+                acc[p, f, 0:4] += runs(weight[i, j, run, f], values[p · stride + j])
+        result[tile] = epilogue(start of f + Σ acc[p, f])
+
+Values are as they are in memory, or the padding: their zero point. Weights are repacked with what it adds up to. The
+second half of a run is complemented, and subtracted: so two products fit into int16. Unlike for quads, no value is
+copied to all lanes, and columns are read once for all taps. Sums and values stay in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from math import prod
+
+from tvm import tirx
+from tvm.ir import Expr, Var
+from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
+
+from ....targets import Machine
+from ....tir.expressions import replaced
+from ....tir.index_grid import Unknown
+from ....tir.inlining import inlined
+from ....tir.loop_nests import buffer_of, int64, sequence
+from ....tir.quads import neighbours
+from ....tir.runs import RUN, SUMS, runs, totals
+from ....tir.workspace import held_bytes
+from ...weights.repack_runs import RepackRuns
+from ..line_buffer import loop_of
+from ..rule import RuleResult
+from .quad_windows import Tile
+from .tile_results import TileResults
+
+_SERIAL, _VECTORIZED = 0, 2
+#: filters and places of a tile
+_WIDTHS, _ROWS = (16, 12, 8, 4), (8, 6, 5, 4, 3, 2, 1)
+#: registers for other values than sums and columns; with one tap, for others than sums, and most sums: LLVM reads early
+_OTHERS, _EARLY, _ALONE = 3, 12, 16
+#: most taps, since they are unrolled; most tiles with padding in a row, each read by code of its own
+_MOST_TAPS, _MOST_EDGES = 8, 4
+
+
+def byte_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the schedule of an integer product of weights: a Rule."""
+    if machine.compact or not machine.quads or machine.dots:
+        return
+    with suppress(Unknown):
+        found = _Runs(inlined(kernel), repackable, machine)
+        made = found.kernel()
+        yield RuleResult(made, (found.repack,), workspace=held_bytes(made))
+
+
+class _Runs(TileResults):
+    """Build the kernel. Raises Unknown for other forms."""
+
+    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
+        super().__init__(kernel, repackable)
+        self.read_memory()
+        if not (self.adjacent or self.axes[self.x] == 1) or self.axes[self.c] % RUN:
+            raise Unknown("channels are no runs")
+        self.taps = 1 if self.tap is None else self.axes[self.tap]
+        if self.taps > _MOST_TAPS:
+            raise Unknown("too many taps to unroll")
+        self.width, self.rows = self._shape(machine.registers * machine.lanes // SUMS)
+        extents = tuple(map(int, self.weight.source.ty.shape))
+        self.repack = RepackRuns(self.number, self.filters, self.width, channels=self.inner, zero=self.zero, extents=extents)
+        self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
+        self.block = Var("block", "int64")
+        # unsigned: see quad_products.py
+        self.acc = buffer_of("acc", [self.rows, self.width * SUMS], "uint32")
+        self.values = buffer_of("values", [len(self._columns(self.rows)), RUN // 2], "uint16")
+
+    def _columns(self, rows: int) -> list[int]:
+        """List the columns that a tile reads, counted from its first."""
+        return sorted({row * self.stride + tap * self.step for row in range(rows) for tap in range(self.taps)})
+
+    def _shape(self, registers: int) -> tuple[int, int]:
+        """Choose filters and places of a tile with the fewest instructions."""
+        places, steps = self.axes[self.x], prod(self.axes[var] for var in self.summed) // (self.taps * RUN)
+        around = 8 if self.border is not None else 3
+
+        def cost(width: int, rows: int) -> float:
+            step = self.taps * width * (3 * rows + 0.6) + 2 * len(self._columns(rows)) + around
+            return steps * step + 3 * rows * width
+
+        def total(width: int, rows: int) -> float:
+            whole, rest = divmod(places, rows)
+            return (whole * cost(width, rows) + (cost(width, rest) if rest else 0)) / width
+
+        def fits(sums: int, columns: int) -> bool:
+            most = registers * 3 // 4 if self.taps > 1 else min(registers - _EARLY, _ALONE)
+            return sums <= most and columns <= registers // 4 and sums + columns + _OTHERS <= registers
+
+        found = [
+            (total(width, rows), width, rows)
+            for width in _WIDTHS if self.axes[self.f] % width == 0
+            for rows in _ROWS if rows <= places and fits(rows * width, len(self._columns(rows)))
+        ]  # fmt: skip
+        if not found:
+            raise Unknown("the filters are no whole vectors")
+        return min(found)[1:]
+
+    def kernel(self) -> PrimFunc:
+        outer = self.outer()
+        blocks = int64(self.axes[self.f] // self.width)
+        stmt: Stmt = For(self.block, int64(0), blocks, _SERIAL, sequence(self._tiles(outer)))
+        return self.in_rows(stmt, outer, [self.acc, self.values], self.packed)
+
+    def _tiles(self, outer: dict[Var, Expr]) -> list[Stmt]:
+        """Build the tiles of a row."""
+        whole, rest = divmod(self.axes[self.x], self.rows)
+        tile = Var("tile", "int64")
+        starts = range(0, whole * self.rows, self.rows)
+        parts = [loop_of(tile, whole, self._tile(outer, tile * self.rows, starts, self.rows))]
+        return [*parts, self._tile(outer, int64(starts.stop), range(starts.stop, starts.stop + 1), rest)] if rest else parts
+
+    def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, rows: int) -> Stmt:
+        loops = {var: Var(var.name, "int64") for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c)}
+        run = Var("run", "int64")
+        tile = Tile(outer, loops, run, start, starts, rows)
+        columns = self._columns(rows)
+
+        def product(tap: int, row: int, filter_: int) -> Stmt:
+            values = {**outer, **loops, **({} if self.tap is None else {self.tap: int64(tap)})}
+            linear: Expr = int64(0)
+            for place, index in enumerate(self.weight.indices):
+                if place not in (self.filters, self.inner):
+                    linear = linear * self.repack.extents[place] + replaced(index, values)
+            at = ((linear * (self.axes[self.c] // RUN) + run) * self.width + filter_) * RUN
+            column = columns.index(row * self.stride + tap * self.step)
+
+            def made(lane: Expr) -> Stmt:
+                weights = neighbours(*(tirx.BufferLoad(self.packed, [self.block, lane * SUMS + (at + n)]) for n in range(SUMS)))
+                x = neighbours(*(tirx.BufferLoad(self.values, [int64(column), lane * 2 + n]) for n in (0, 1)))
+                place = [int64(row), lane + filter_ * SUMS]
+                sums = tirx.BufferLoad(self.acc, place).astype("int32")
+                return BufferStore(self.acc, runs(sums, weights, x).astype("uint32"), place)
+
+            return _vector(made)
+
+        every = [(row, filter_) for row in range(rows) for filter_ in range(self.width)]
+        zeros = [
+            _vector(lambda lane, at=at: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(at[0]), lane + at[1] * SUMS]))
+            for at in every
+        ]
+        products = [
+            product(tap, row, filter_) for tap in range(self.taps) for filter_ in range(self.width) for row in range(rows)
+        ]
+        inner = loop_of(run, self.axes[self.c] // RUN, sequence([self._read(tile, columns), *products]))
+        for var, loop in reversed(loops.items()):
+            inner = For(loop, int64(0), int64(self.axes[var]), _SERIAL, inner)
+        return sequence([*zeros, inner, *self.stored(outer, start, self.block, rows)])
+
+    def _read(self, tile: Tile, columns: Sequence[int]) -> Stmt:
+        """Read the columns of a tile: by code of its own for each tile with padding."""
+
+        def filled(first: Expr, inside: Sequence[bool]) -> Stmt:
+            parts = []
+            for n, at in enumerate(columns):
+                lane = Var("lane", "int64")
+                store = BufferStore(self.values, self._pair(tile, first + at, lane, inside[n]), [int64(n), lane])
+                parts.append(For(lane, int64(0), int64(RUN // 2), _VECTORIZED, store))
+            return sequence(parts)
+
+        each = {start: tuple(self.low <= start * self.stride + at < self.high for at in columns) for start in tile.starts}
+        edges = [start for start, inside in each.items() if not all(inside)]
+        if len(edges) > _MOST_EDGES:
+            raise Unknown("the padding is wider than a few tiles")
+        there = filled(tile.start * self.stride, [True] * len(columns)) if len(edges) < len(each) else None
+        for start in edges:
+            alone = filled(int64(start * self.stride), each[start])
+            there = alone if there is None else IfThenElse(tile.start == start, alone, there)
+        assert there is not None
+        if not self.by_row:
+            return there
+        return IfThenElse(self._inside(self.by_row, tile, int64(0)), there, filled(int64(0), [False] * len(columns)))
+
+    def _pair(self, tile: Tile, column: Expr, lane: Expr, inside: bool) -> Expr:
+        """Return two bytes of a column, the second half of a run complemented."""
+        word: Expr = tirx.const((self.zero & 0xFF) * 0x0101, "uint16")
+        if inside:
+            indices = [self._raw_at(tile.outer, tile.loops, tile.number * RUN + lane * 2 + n, column) for n in (0, 1)]
+            word = neighbours(*(tirx.BufferLoad(self.raw.source, each) for each in indices)).astype("uint16")
+            if self.dtype == "uint8":
+                word = tirx.bitwise_xor(word, tirx.const(0x8080, "uint16"))
+        second = tirx.shift_right(lane, int64(2)).astype("uint16")  # 0 in the first half, else 1
+        return tirx.bitwise_xor(word, tirx.const(0, "uint16") - second)
+
+    def sum_at(self, row: int, lane: Expr) -> Expr:
+        """Return the sum of a place and a filter."""
+        four = [tirx.BufferLoad(self.acc, [int64(row), lane * SUMS + n]) for n in range(SUMS)]
+        start = neighbours(*(tirx.BufferLoad(self.packed, [self.block, lane * 4 + (self.repack.starts + n)]) for n in range(4)))
+        return totals(*four) + start
+
+
+def _vector(made: Callable[[Expr], Stmt]) -> Stmt:
+    lane = Var("lane", "int64")
+    return For(lane, int64(0), int64(SUMS), _VECTORIZED, made(lane))

@@ -1,0 +1,63 @@
+"""Requantised vectors take AArch64's saturating instructions; other casts and targets stay as they are.
+
+Their numbers are compared in tests/nodes/test_integer_nodes.py, on emulated targets.
+"""
+
+import pytest
+
+pytest.importorskip("tvm")
+
+import tvm
+from tvm import te, tirx
+from tvm.ir import IRModule
+from tvm.s_tir.schedule import Schedule
+
+from passfit.codegen.expand.narrow_results import with_narrow_results
+from passfit.codegen.objects import build_module
+from passfit.frontend.relax.integer.requantize import to_integer
+from passfit.targets import get_target
+
+pytestmark = pytest.mark.tvm
+INSTRUCTIONS = ("fcvtns", "sqxtn", "sqadd")
+
+
+def kernel(value, zero=-5, dtype="int8", lanes=8, source="int32"):
+    """Return a kernel that rounds `value` of each source number to integers."""
+    given = te.placeholder((32,), source, "given")
+    result = te.compute((32,), lambda i: to_integer(value(given[i].asobject()), zero, dtype), "result")
+    schedule = Schedule(IRModule({"main": te.create_prim_func([given, result])}))
+    schedule.vectorize(schedule.split(schedule.get_loops("result")[0], [None, lanes])[1])
+    return schedule.mod["main"]
+
+
+def scaled(number):
+    return number.astype("float32") * tirx.const(0.003, "float32")
+
+
+def assembly(function, target="rpi4"):
+    return build_module({"f": function}, get_target(target).llvm_config()).inspect_source("asm")
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("dtype, zero, last", [("int8", -5, "sqxtn"), ("int8", -128, "sqxtn"), ("uint8", 3, "sqxtun")])
+def test_requantised_sums_saturate_by_instructions(dtype, zero, last, lanes):
+    text = assembly(kernel(scaled, zero, dtype, lanes))
+    assert all(name in text for name in (*INSTRUCTIONS, last)) and "fmin" not in text
+
+
+def test_no_zero_point_is_added_if_it_is_zero():
+    assert "sqadd" not in assembly(kernel(scaled, 0))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [kernel(scaled, lanes=1), kernel(lambda number: number, source="float32"), kernel(lambda number: number / tirx.const(3.0, "float32"), source="float32")],
+    ids=["single numbers", "floats", "quotients"],
+)
+def test_other_numbers_stay_as_they_are(function):
+    assert not any(name in assembly(function) for name in INSTRUCTIONS[1:])
+
+
+def test_other_targets_keep_the_same_kernel():
+    function = kernel(scaled).with_attr("target", tvm.target.Target(get_target("x86-64").llvm_config()))
+    assert with_narrow_results(function) is function
