@@ -6,6 +6,7 @@ import gc
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 
@@ -122,3 +123,13 @@ def test_padding_to_the_same_size_is_that_operator_too(tmp_path: Path) -> None:
     model = model_of([same], {"x": [1, 1, 5]}, ["y"], {"w": np.ones((1, 1, 3), "float32")})
     script = to_relax(import_model(save(model, tmp_path))).script()
     assert "R.nn.pad" in script and "call_tir" not in script
+
+
+def test_scales_beyond_float32_are_refused():
+    """Refuse an infinite multiplier: infinity times a sum of 0 has no value that all targets agree on."""
+    names = ["x", "s", "z", "w", "s", "z", "s", "z"]
+    constants = {"s": np.float32(1e38), "z": np.int8(0), "w": np.ones((4, 3, 1, 1), np.int8)}
+    kinds = {"x": onnx.TensorProto.INT8, "y": onnx.TensorProto.INT8}
+    model = model_of([onnx.helper.make_node("QLinearConv", names, ["y"], name="layer")], {"x": [1, 3, 2, 2]}, ["y"], constants, dtypes=kinds)
+    with pytest.raises(ModelError, match="'layer' cannot be compiled: .* exceeds float32"):
+        to_relax(model)

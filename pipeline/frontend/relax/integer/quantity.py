@@ -46,11 +46,17 @@ class Operands:
         return self._place(shaped(self.builder, value, shape))
 
     def multiplier(self, scales: Sequence[relax.Expr], shapes: Sequence[Sequence[int]]) -> Quantity:
-        """Add x's scale × w's scale ÷ y's scale, computed in float32 in that order; each scale takes its shape."""
+        """Add x's scale × w's scale ÷ y's scale, computed in float32 in that order; each scale takes its shape.
+
+        Raises ValueError if that is infinite: targets round it differently.
+        """
         pairs = list(zip(scales, shapes, strict=True))
         if all(isinstance(each, GenericConst) for each in scales):
             x, w, y = (each.value.numpy().astype(np.float32).reshape(_fitting(extents(each), shape)) for each, shape in pairs)
-            product = np.asarray(x * w / y, np.float32)
+            with np.errstate(over="ignore", invalid="ignore"):
+                product = np.asarray(x * w / y, np.float32)
+            if not np.isfinite(product).all():
+                raise ValueError("x's scale × w's scale ÷ y's scale exceeds float32; quantise the model again")
             return self._constant(product, product.shape)
         x, w, y = (shaped(self.builder, relax.op.astype(each, "float32"), shape) for each, shape in pairs)
         return self._place(self.builder.emit(relax.op.divide(self.builder.emit(relax.op.multiply(x, w)), y)))
