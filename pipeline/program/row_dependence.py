@@ -5,6 +5,7 @@ Rows are of any one axis: lines of an image, or its channels.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -81,3 +82,8 @@ class Splits:
     rows: tuple[Rows, ...]
     sums: tuple[tuple[int, int], ...]
     work: int
+
+    @cached_property
+    def key(self) -> str:
+        """Return 32 digits: equal splits share a key."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:32]

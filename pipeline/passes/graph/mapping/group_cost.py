@@ -66,7 +66,7 @@ def _known(calls: KernelCalls, group: frozenset[int], held: int) -> GroupModel |
             _MODELS.clear()
         found = _modelled(calls, group, held)
         numbers = {value: number for number, value in enumerate(outside)}
-        _MODELS[form, held] = found and (found, tuple(sorted(numbers[each] for each in found.in_place)))
+        _MODELS[form, held] = None if found is None else (found, tuple(sorted(numbers[each] for each in found.in_place)))
     known = _MODELS[form, held]
     if known is None:
         return None
