@@ -68,7 +68,11 @@ class Rows:
 
     def follows(self, operand: int) -> Follows | None:
         """Return the row dependence of an operand; None if each row needs all of it."""
-        return next((follows for number, follows in self.operands if number == operand), None)
+        return self._by_operand.get(operand)
+
+    @cached_property
+    def _by_operand(self) -> dict[int, Follows]:
+        return dict(self.operands)
 
 
 @dataclass(frozen=True)

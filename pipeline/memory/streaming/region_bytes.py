@@ -44,17 +44,25 @@ def region_bytes(builder: RegionBuilder, alignment: int, last_uses: Mapping[int,
             period = period_of(tensor)
             held = 1
             reading = readers.get(tensor)
-            if reading is not None:
+            if reading is not None and len(reading) == 1:
+                ((at, low, high, _),) = reading
+                offset, held = at - period * (high - 1), high - low
+            elif reading is not None:
                 offset = min([at - period * (high - 1) for at, _, high, _ in reading])
                 # as region._held
                 held = max([((at - offset) // period if whole else -((offset - at) // period)) - low + 1 for at, low, _, whole in reading])
             if builder.is_kept(tensor):
                 results.append(number)
             else:
-                nbytes += aligned(tensors[tensor].nbytes // choice.extent * min(held, choice.extent), alignment)
+                ring = tensors[tensor].nbytes // choice.extent * min(held, choice.extent)
+                nbytes += -(-ring // alignment) * alignment
         offsets[number] = offset, period
-        for need in builder.needs(choice, 1):
-            readers.setdefault(need.tensor, []).append((offset, need.low, need.high, need.slope.denominator == 1))
+        for read, _, runs, low, high in builder.paces[number]:
+            needing = offset, low, high, runs == 1
+            if read in readers:
+                readers[read].append(needing)
+            else:
+                readers[read] = [needing]
     if last_uses is None:
         return RegionBytes(nbytes)
     return RegionBytes(nbytes, _in_place(builder, nbytes, offsets, results[::-1], alignment, last_uses))
