@@ -5,6 +5,7 @@ A search measures thousands of regions for each one that it makes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -21,10 +22,13 @@ class RegionBytes(NamedTuple):
     in_place: int | None = None
 
 
-def region_bytes(builder: RegionBuilder, alignment: int, last_uses: Mapping[int, int] | None) -> RegionBytes | None:
+def region_bytes(
+    builder: RegionBuilder, alignment: int, last_uses: Mapping[int, int] | None, most: float = math.inf
+) -> RegionBytes | int | None:
     """Measure the region of the steps taken in; None if it cannot run.
 
-    `last_uses` are those of `last_uses_of`, None if no result takes the place of an operand.
+    `last_uses` are those of `last_uses_of`, None if no result takes the place of an operand. Once the rings take more
+    than `most` bytes, returns the bytes counted so far.
     """
     if builder.waiting:
         return None
@@ -56,6 +60,8 @@ def region_bytes(builder: RegionBuilder, alignment: int, last_uses: Mapping[int,
             else:
                 ring = tensors[tensor].nbytes // choice.extent * min(held, choice.extent)
                 nbytes += -(-ring // alignment) * alignment
+                if nbytes > most:
+                    return nbytes
         offsets[number] = offset, period
         for read, _, runs, low, high in builder.paces[number]:
             needing = offset, low, high, runs == 1
