@@ -5,6 +5,7 @@ Rows are of any one axis: lines of an image, or its channels.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -67,7 +68,11 @@ class Rows:
 
     def follows(self, operand: int) -> Follows | None:
         """Return the row dependence of an operand; None if each row needs all of it."""
-        return next((follows for number, follows in self.operands if number == operand), None)
+        return self._by_operand.get(operand)
+
+    @cached_property
+    def _by_operand(self) -> dict[int, Follows]:
+        return dict(self.operands)
 
 
 @dataclass(frozen=True)
@@ -81,3 +86,8 @@ class Splits:
     rows: tuple[Rows, ...]
     sums: tuple[tuple[int, int], ...]
     work: int
+
+    @cached_property
+    def key(self) -> str:
+        """Return 32 digits: equal splits share a key."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:32]

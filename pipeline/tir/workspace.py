@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import tvm
 import tvm_ffi
@@ -28,6 +29,7 @@ def workspace_bytes(kernel: PrimFunc, threads: int = 1) -> int:
     return sum(_allocations(_until_storage_rewrite(kernel).body, threads))
 
 
+@lru_cache(1 << 12)
 def held_bytes(kernel: PrimFunc) -> int:
     """Sum the bytes of all buffers that the blocks of `kernel` allocate.
 

@@ -13,7 +13,6 @@ plane it lost 6 times what ONNX Runtime loses, eight chains do not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
 
 import tvm_ffi
 from tvm.ir import Var
@@ -53,17 +52,20 @@ def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int
     lane counts, the first that divides the extent is taken.
     """
     overlapped = overlap_sums(kernel, lanes[0]) if len(lanes) > 1 else None
-    for form, in_result in product([each for each in (overlapped, kernel) if each is not None], (True, False)):
-        schedule = new_schedule(form)
-        try:
-            costly = _value_in_result(schedule) if in_result else None
-            if in_result and costly is None:
-                continue
-            found = _schedule(schedule, form, one_operand, lanes, costly, machine)
-        except REFUSALS:
-            continue
-        if found is not None:
-            return found
+    for form in (kernel,) if overlapped is None else (overlapped, kernel):
+        schedule: Schedule | None = new_schedule(form)
+        for in_result in (True, False):
+            schedule = schedule or new_schedule(form)
+            try:
+                costly = _value_in_result(schedule) if in_result else None
+                if in_result and costly is None:
+                    continue  # the schedule is as it was
+                found = _schedule(schedule, form, one_operand, lanes, costly, machine)
+            except REFUSALS:
+                found = None
+            if found is not None:
+                return found
+            schedule = None
     return None
 
 

@@ -202,7 +202,10 @@ class Partitioner:
                 self._known.least[form] = builder.least_bytes
                 if bound + builder.least_bytes > most:
                     continue
-                found = region_bytes(builder, self.alignment, self._last_uses if replaces else None)
+                found = region_bytes(builder, self.alignment, self._last_uses if replaces else None, most - bound)
+                if isinstance(found, int):
+                    self._known.least[form] = found
+                    continue
                 self._known.keep(form, found, replaces)
             ways = ((self._known.rings[form], False), (self._known.in_place[form] if replaces else None, True))
             for nbytes, in_place in ways:

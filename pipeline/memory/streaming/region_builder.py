@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from ...program import Program, Rows, Splits
 
 #: most steps of branches that wait to be joined
 BRANCH = 8
+_ONE = Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,20 @@ class StepSplit:
     extent: int
     rows: Rows | None = None
     operand: int | None = None
+
+
+class Pace(NamedTuple):
+    """Rows of `tensor` a step needs for one row of its result, as a `Need`; the slope is `rises` in `runs` rows."""
+
+    tensor: int
+    rises: int
+    runs: int
+    low: int
+    high: int
+
+
+#: rows of a tensor per row of the first result, as numerator and denominator without a common divisor
+_Rate = tuple[int, int]
 
 
 def last_needs(program: Program) -> dict[int, int]:
@@ -62,10 +78,11 @@ class RegionBuilder:
         self._buffers: set[int | None] = set()
         self._sums: set[int] = set()
         self.choices: dict[int, StepSplit] = {}
-        self._rates: dict[int, Fraction] = {}
+        #: per step with a role, the rows it needs of tensors made here, one row at a time
+        self.paces: dict[int, tuple[Pace, ...]] = {}
+        self._rates: dict[int, _Rate] = {}
         self._clock = _Clock()
         self.waiting: list[int] = []
-        self._needs: dict[tuple[int, int], list[Need]] = {}
         #: bytes of the rows a reader needs at once, by tensor read here
         self._least: dict[int, int] = {}
         #: lower bound on the bytes of the rings, for any alignment
@@ -74,7 +91,7 @@ class RegionBuilder:
         self.read_inside: set[int] = set()
         self.read_outside: dict[int, list[tuple[int, int]]] = {}
         for tensor in program.steps[first].writes:
-            self._rate(tensor, Fraction(1))
+            self._rate(tensor, (1, 1))
 
     def grow(self) -> bool:
         """Take in the next step; False where no region with it is possible, however it grows."""
@@ -116,56 +133,56 @@ class RegionBuilder:
             return False
         self.waiting.remove(number)
         self.choices[number] = choice
-        for need in self.needs(choice, 1):
-            tensor = self.program.tensors[need.tensor]
-            extent = tensor.shape[self._axes[need.tensor]]
-            nbytes = tensor.nbytes // extent * min(need.high - need.low, extent)
-            known = self._least.get(need.tensor, 0)
+        self.paces[number] = paces = tuple(Pace(t, slope.numerator, slope.denominator, *rows) for t, slope, *rows in self._needed(choice, 1))
+        for pace in paces:
+            tensor = self.program.tensors[pace.tensor]
+            extent = tensor.shape[self._axes[pace.tensor]]
+            nbytes = tensor.nbytes // extent * min(pace.high - pace.low, extent)
+            known = self._least.get(pace.tensor, 0)
             if nbytes > known:
-                self._least[need.tensor] = nbytes
-                self.least_bytes += 0 if self.is_kept(need.tensor) else nbytes - known
-        return self._keeps_pace(choice)
+                self._least[pace.tensor] = nbytes
+                self.least_bytes += 0 if self.is_kept(pace.tensor) else nbytes - known
+        return choice.rows is None or self._keeps_pace(step.writes[0], paces)
 
-    def _keeps_pace(self, choice: StepSplit) -> bool:
+    def _keeps_pace(self, result: int, paces: tuple[Pace, ...]) -> bool:
         """Note the rate of each tensor's rows, relative to the first result's.
 
         Returns False if two rates disagree.
         """
-        if choice.rows is None:
-            return True
-        result = self.program.steps[choice.step].writes[0]
-        needs = self.needs(choice, 1)
-        for need in needs:
-            if result not in self._rates and need.tensor in self._rates:
-                self._rate(result, self._rates[need.tensor] / need.slope)
-        due = [(need.tensor, self._rates[result] * need.slope) for need in needs]
-        return all(self._rate(tensor, rate) for tensor, rate in due)
+        for pace in paces:
+            if result not in self._rates and pace.tensor in self._rates:
+                over, under = self._rates[pace.tensor]
+                self._rate(result, _reduced(over * pace.runs, under * pace.rises))
+        for pace in paces:
+            over, under = self._rates[result]
+            if not self._rate(pace.tensor, _reduced(over * pace.rises, under * pace.runs)):
+                return False
+        return True
 
-    def _rate(self, tensor: int, rate: Fraction) -> bool:
+    def _rate(self, tensor: int, rate: _Rate) -> bool:
         """Set the rate of a tensor's rows; False if it has another."""
-        if tensor not in self._rates:
+        known = self._rates.get(tensor)
+        if known is None:
             self._rates[tensor] = rate
             self._clock.add(rate)
-        return self._rates[tensor] == rate
+        return known is None or known == rate
 
     def needs(self, choice: StepSplit, group: int) -> list[Need]:
         """List the rows a step needs of tensors made in the region.
 
         Further steps do not change them.
         """
-        if (choice.step, group) not in self._needs:
-            self._needs[choice.step, group] = list(self._needed(choice, group))
-        return self._needs[choice.step, group]
+        return [Need(tensor, slope, low, high) for tensor, slope, low, high in self._needed(choice, group)]
 
-    def _needed(self, choice: StepSplit, group: int) -> Iterator[Need]:
+    def _needed(self, choice: StepSplit, group: int) -> Iterator[tuple[int, Fraction, int, int]]:
         step = self.program.steps[choice.step]
         if choice.rows is None:
             assert choice.operand is not None
-            yield Need(step.reads[choice.operand], Fraction(1), 0, 1)
+            yield step.reads[choice.operand], _ONE, 0, 1
             return
         for operand, follows in choice.rows.operands:
             if step.reads[operand] in self._made:
-                yield Need(step.reads[operand], *follows.pace(group))
+                yield step.reads[operand], *follows.pace(group)
 
     def is_kept(self, tensor: int) -> bool:
         """Tell whether later steps, the caller, or a view need a tensor made here."""
@@ -176,13 +193,23 @@ class RegionBuilder:
         for rows in splits.rows:
             if result is not None and rows.axis != result:
                 continue
-            follows = [(t, rows.follows(n)) for n, t in inside]
-            axes = {t: each.axis for t, each in follows if each is not None}
-            if all(each is not None and self._axes.get(t, axes[t]) == axes[t] == each.axis for t, each in follows):
+            axes = self._axes_by(rows, inside)
+            if axes is not None:
                 self._axes.update(axes)
                 self._axes[step.writes[0]] = rows.axis
                 return StepSplit(number, rows.axis, rows.extent, rows)
         return None
+
+    def _axes_by(self, rows: Rows, inside: list[tuple[int, int]]) -> dict[int, int] | None:
+        """Return the axis along which each operand made here follows; None if one does not, or has another."""
+        axes: dict[int, int] = {}
+        for operand, tensor in inside:
+            follows = rows.follows(operand)
+            if follows is None or self._axes.get(tensor, follows.axis) != follows.axis:
+                return None
+            if axes.setdefault(tensor, follows.axis) != follows.axis:
+                return None
+        return axes
 
     def _by_sum(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> StepSplit | None:
         if result is not None or len(inside) != 1:
@@ -205,13 +232,28 @@ class _Clock:
 
     def __init__(self) -> None:
         self._unit, self._common = 1, 0
+        #: periods of the rates added, computed on demand
+        self._periods: dict[_Rate, int | None] = {}
 
-    def add(self, rate: Fraction) -> None:
+    def add(self, rate: _Rate) -> None:
         """Refine the ticks for one more rate."""
-        unit = math.lcm(self._unit, rate.numerator)
-        self._common = math.gcd(self._common * (unit // self._unit), unit // rate.numerator * rate.denominator)
+        if rate in self._periods:
+            return
+        over, under = rate
+        unit = math.lcm(self._unit, over)
+        self._common = math.gcd(self._common * (unit // self._unit), unit // over * under)
         self._unit = unit
+        self._periods = dict.fromkeys((*self._periods, rate))
 
-    def period(self, rate: Fraction) -> int:
+    def period(self, rate: _Rate) -> int:
         """Return the ticks between two groups of rows of this rate."""
-        return self._unit // rate.numerator * rate.denominator // self._common
+        found = self._periods[rate]
+        if found is None:
+            over, under = rate
+            found = self._periods[rate] = self._unit // over * under // self._common
+        return found
+
+
+def _reduced(over: int, under: int) -> _Rate:
+    common = math.gcd(over, under)
+    return over // common, under // common

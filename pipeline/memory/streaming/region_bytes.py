@@ -5,6 +5,7 @@ A search measures thousands of regions for each one that it makes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -21,10 +22,13 @@ class RegionBytes(NamedTuple):
     in_place: int | None = None
 
 
-def region_bytes(builder: RegionBuilder, alignment: int, last_uses: Mapping[int, int] | None) -> RegionBytes | None:
+def region_bytes(
+    builder: RegionBuilder, alignment: int, last_uses: Mapping[int, int] | None, most: float = math.inf
+) -> RegionBytes | int | None:
     """Measure the region of the steps taken in; None if it cannot run.
 
-    `last_uses` are those of `last_uses_of`, None if no result takes the place of an operand.
+    `last_uses` are those of `last_uses_of`, None if no result takes the place of an operand. Once the rings take more
+    than `most` bytes, returns the bytes counted so far.
     """
     if builder.waiting:
         return None
@@ -44,17 +48,27 @@ def region_bytes(builder: RegionBuilder, alignment: int, last_uses: Mapping[int,
             period = period_of(tensor)
             held = 1
             reading = readers.get(tensor)
-            if reading is not None:
+            if reading is not None and len(reading) == 1:
+                ((at, low, high, _),) = reading
+                offset, held = at - period * (high - 1), high - low
+            elif reading is not None:
                 offset = min([at - period * (high - 1) for at, _, high, _ in reading])
                 # as region._held
                 held = max([((at - offset) // period if whole else -((offset - at) // period)) - low + 1 for at, low, _, whole in reading])
             if builder.is_kept(tensor):
                 results.append(number)
             else:
-                nbytes += aligned(tensors[tensor].nbytes // choice.extent * min(held, choice.extent), alignment)
+                ring = tensors[tensor].nbytes // choice.extent * min(held, choice.extent)
+                nbytes += -(-ring // alignment) * alignment
+                if nbytes > most:
+                    return nbytes
         offsets[number] = offset, period
-        for need in builder.needs(choice, 1):
-            readers.setdefault(need.tensor, []).append((offset, need.low, need.high, need.slope.denominator == 1))
+        for read, _, runs, low, high in builder.paces[number]:
+            needing = offset, low, high, runs == 1
+            if read in readers:
+                readers[read].append(needing)
+            else:
+                readers[read] = [needing]
     if last_uses is None:
         return RegionBytes(nbytes)
     return RegionBytes(nbytes, _in_place(builder, nbytes, offsets, results[::-1], alignment, last_uses))

@@ -25,7 +25,7 @@ def cycles_task(evaluation: Evaluation, target: Target) -> WorkerTask:
 
 def _cycles(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Target) -> int | None:
     try:
-        lowered, _ = apply_program_passes(scorer.lowered(specs), arrangement)
+        lowered, _ = apply_program_passes(*scorer.begun(specs, arrangement))
         work = {name: kernel_work(kernel, target.machine) for name, kernel in lowered.kernels.items()}
     except Exception as error:
         if failure_of(error) is None:
@@ -37,7 +37,7 @@ def _cycles(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Targ
 def flash_of(evaluation: Evaluation, scorer: Scorer, code: CodeEstimate) -> int:
     """Estimate the weights and the code of a candidate, in bytes; compiles the kernels `code` has not seen yet."""
     specs, arrangement = _parts(evaluation)
-    lowered, _ = apply_program_passes(scorer.lowered(specs), arrangement)
+    lowered, _ = apply_program_passes(*scorer.begun(specs, arrangement))
     return lowered.program.weight_bytes + code.of(specialise_kernels(lowered))
 
 

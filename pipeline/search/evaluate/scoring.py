@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from tvm.ir import IRModule
 
 from ...kernels.lower.lower import Lowered, lower
 from ...kernels.lower.schedule_program import summarise_schedules
-from ...kernels.rewrite.split_reductions import split_reductions
 from ...kernels.rewrite.splittable import splits_of
 from ...kernels.schedule.summaries import ScheduleSummaries
 from ...memory import ALIGNMENT, Footprint, account, bound, plan_arena, ports_floor, shared_floor
 from ...memory.order.best_order import orders_of
 from ...memory.order.step_graph import step_graph
 from ...memory.sharing.share import has_copies
-from ...passes.base import ModulePass, Pass
+from ...passes.base import Level, LoweredPass, ModulePass, Pass
+from ...passes.program.cut_sums import CutSums
 from ...passes.program.order import Order
 from ...passes.program.share import Share
 from ...passes.sequence.apply import apply_program_passes
@@ -31,6 +32,8 @@ from .state_key import StateKeys
 Specs = tuple[str, ...]
 #: program passes of a candidate: splits, sharing, and last the order of the kernels
 Arrangement = tuple[Pass, ...]
+#: lowered programs kept, the latest ones
+_SPLIT = 32
 #: a module and its state key
 _Reached = tuple[IRModule, int]
 
@@ -90,6 +93,8 @@ class Scorer:
         self._modules: dict[Specs, _Reached] = {(): (graph, self._keys.key(graph))}
         self._transitions: dict[tuple[int, str], _Reached | PassFailure] = {}
         self._scored: dict[int, EvaluationOutcome] = {}
+        #: the latest states with leading program passes applied
+        self._splitted: dict[tuple[int, Arrangement], Lowered] = {}
         self._splittable: dict[tuple[int, bool], tuple[Program, Mapping[str, Splits]]] = {}
 
     def outcome(self, request: EvaluationRequest | WorkerTask, known: frozenset[int] = frozenset()) -> EvaluationOutcome:
@@ -104,7 +109,7 @@ class Scorer:
             if not request.score or key in known:
                 return EvaluationOutcome(key)
             if key not in self._scored:
-                lowered, workspace = self.planned(self._lowered(module))
+                lowered, workspace = self.planned(self._split(module, key, ()))
                 if request.below is not None and shared_floor(lowered.program) >= request.below:
                     return EvaluationOutcome(key, hopeless=True)
                 self._scored[key] = self._score(lowered.program, workspace, key)
@@ -127,15 +132,18 @@ class Scorer:
         """Lower the module after the passes, nothing scheduled yet; exceptions of a pass propagate."""
         return self._lowered(self.module(specs))
 
+    def begun(self, specs: Specs, order: Arrangement) -> tuple[Lowered, Arrangement]:
+        """Lower the module after the passes, and apply those of `order` that come before scheduling; return the rest too."""
+        return self._begun(*self._module(specs), order)
+
     def splittable(self, specs: Specs, cut: bool) -> tuple[Program, Mapping[str, Splits]]:
         """Return the program after the passes and the splits of its kernels.
 
-        With `cut`, sums are cut first, see `split_reductions`.
+        With `cut`, sums are cut first, see `CutSums`.
         """
         module, key = self._module(specs)
         if (key, cut) not in self._splittable:
-            lowered = self._lowered(module)
-            lowered = split_reductions(lowered) if cut else lowered
+            lowered = self._split(module, key, (CutSums(),) if cut else ())
             self._splittable[key, cut] = self.planned(lowered)[0].program, splits_of(lowered)
         return self._splittable[key, cut]
 
@@ -170,12 +178,31 @@ class Scorer:
             return failure
 
     def _ordered(self, module: IRModule, key: int, order: Arrangement, below: int | None) -> EvaluationOutcome:
-        lowered, workspace = apply_program_passes(self._lowered(module), order, self.planned)
+        lowered, workspace = apply_program_passes(*self._begun(module, key, order), self.planned)
         if below is not None:
             fullest = bound(lowered.program, self._target.alignment)
             if fullest + workspace + self._copied(lowered.program) >= below:
                 return EvaluationOutcome(key, hopeless=True)
         return EvaluationOutcome(key, self._account(lowered.program, workspace), order)
+
+    def _begun(self, module: IRModule, key: int, order: Arrangement) -> tuple[Lowered, Arrangement]:
+        """Apply the passes that come before scheduling, and return the rest: sharings of one split differ in these."""
+        leading = tuple(takewhile(lambda each: Level.LOWERED in each.levels, order))
+        return self._split(module, key, leading), order[len(leading) :]
+
+    def _split(self, module: IRModule, key: int, passes: Arrangement) -> Lowered:
+        place = key, passes
+        if place not in self._splitted:
+            if passes:
+                last = passes[-1]
+                assert isinstance(last, LoweredPass)
+                made = last.apply(self._split(module, key, passes[:-1]))
+            else:
+                made = self._lowered(module)
+            while len(self._splitted) >= _SPLIT:
+                del self._splitted[next(iter(self._splitted))]
+            self._splitted[place] = made
+        return self._splitted[place]
 
     def _copied(self, program: Program) -> int:
         """Return the bytes of weights copied to ram."""

@@ -67,7 +67,7 @@ class StateKeys:
         def tensor_type(each: relax.TensorType) -> object:
             address = each.__chandle__()  # equal types are often one object, and printing one takes longest here
             if address not in types:
-                types[address] = repr(each)
+                types[address] = _type(each)
             words.append(types[address])
             return _SKIP
 
@@ -98,6 +98,15 @@ def state_key(module: IRModule) -> int:
 def _content(tensor: tvm.runtime.Tensor) -> str:
     array = tensor.numpy()
     return _digest(array.shape, str(tensor.dtype), hashlib.sha256(array.tobytes()).hexdigest())
+
+
+def _type(each: relax.TensorType) -> str:
+    """Write a type; TVM's printer takes ten times as long, and is left to those of unusual shapes and places."""
+    shape = each.shape
+    if not isinstance(shape, relax.ShapeExpr) or each.vdevice is not None:
+        return repr(each)
+    extents = [extent.value if isinstance(extent, IntImm) else None for extent in shape.values]
+    return repr(each) if None in extents else f"{extents} {each.dtype}"
 
 
 def _kind(each: Any) -> object:

@@ -15,6 +15,7 @@ from ...passes.program.split import CHANNELS, SplitChannels, SplitPass, SplitRow
 from ...program import Program, Splits
 from ..evaluate.evaluation import Evaluation
 from ..evaluate.scoring import Arrangement, arrangements
+from .stored_splits import stored_sharings
 
 
 def lowest(plans: Iterable[SplitPlan]) -> SplitPlan:
@@ -33,6 +34,8 @@ class SplitPlan:
     before: Arrangement
     program: Program
     splits: Mapping[str, Splits]
+    #: key of the program and its splits, see `form_key`
+    form: str
     alignment: int
     repeats: tuple[Repeat, ...] = ()
     regions: tuple[StreamedSteps, ...] = ()
@@ -53,9 +56,15 @@ class SplitPlan:
         """Return the sharings of the split program, by increasing bound."""
         return arrangements(apply_partition(self.repeated, self.splits, self.regions, self.alignment), self.alignment)
 
+    @cached_property
+    def sharings(self) -> list[tuple[int, Arrangement]]:
+        """Return bound and passes of all arrangements, as another search may have kept them."""
+        made = self.repeats, self.regions, self.alignment
+        return stored_sharings(self.form, made, lambda: [(least, passes) for least, passes, _ in self.arrangements])
+
     @property
     def bound(self) -> int:
-        return self.arrangements[0][0]
+        return self.sharings[0][0]
 
     @cached_property
     def fewest(self) -> SplitPlan:
@@ -65,7 +74,7 @@ class SplitPlan:
     @property
     def shared(self) -> list[Arrangement]:
         """Return the passes of `fewest` with each of its two most promising sharings."""
-        return [(*self.fewest.passes, *after) for _, after, _ in self.fewest.arrangements[:2]]
+        return [(*self.fewest.passes, *after) for _, after in self.fewest.sharings[:2]]
 
     def promises(self, found: Evaluation, ram: float) -> bool:
         """Tell whether bounds allow less than `ram`, and a smaller arena than `found`.
@@ -77,11 +86,12 @@ class SplitPlan:
         allowed = ram - (whole.ram - whole.arena - whole.workspace)
         if self.bound >= whole.arena:
             return False
-        return any(self._reaches(least, program, allowed) for least, _, program in self.fewest.arrangements[:2])
+        return any(self.fewest._reaches(number, allowed) for number in range(len(self.fewest.sharings[:2])))
 
-    def _reaches(self, least: int, program: Program, below: float) -> bool:
-        if least < below:
+    def _reaches(self, sharing: int, below: float) -> bool:
+        if self.sharings[sharing][0] < below:
             return True
+        program = self.arrangements[sharing][2]
         return floor(program, self.alignment) < below and bound(program.reordered(best_order(program).order), self.alignment) < below
 
     @property

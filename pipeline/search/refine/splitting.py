@@ -13,16 +13,17 @@ from functools import partial
 from typing import NamedTuple
 
 from ...memory import CHEAP_ORDERS
-from ...memory.streaming.partition import best_partition
 from ...memory.streaming.partitioner import Partition, Partitioner, StreamedSteps
-from ...memory.streaming.rematerialise import TRIED_STEPS, RepeatResult, best_repeats, work_of
+from ...memory.streaming.rematerialise import TRIED_STEPS, RepeatResult, work_of
 from ...passes.program.cut_sums import CutSums
 from ...passes.program.order import Order
 from ...passes.sequence.sequence import specs_of
 from ...program import Program, Splits
+from ...program.form import form_key
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..evaluate.scoring import Arrangement, Scorer, Specs, WorkerTask
 from .split_plan import SplitPlan, lowest
+from .stored_splits import stored_partition, stored_repeats
 
 
 class Splitter:
@@ -30,9 +31,9 @@ class Splitter:
 
     def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator
-        #: by form, see `_form`: the best partition, and the best repeats by limit of extra compute and of steps
-        self._paths: dict[_Form, Partition] = {}
-        self._repeating: dict[tuple[_Form, float, int], RepeatResult] = {}
+        #: by form, see `form_key`: the best partition, and the best repeats by limit of extra compute and of steps
+        self._paths: dict[str, Partition] = {}
+        self._repeating: dict[tuple[str, float, int], RepeatResult] = {}
 
     def plans(self, found: Evaluation) -> tuple[SplitPlan, ...]:
         """Return the best plan of `found` per distinct order, with whole and with cut sums."""
@@ -68,7 +69,7 @@ class Splitter:
 
     def tried(self, plans: Iterable[SplitPlan], extra_compute: float, steps: int = TRIED_STEPS) -> int:
         """Count the steps on which repeats were tried for these plans."""
-        places = {(_form(plan), extra_compute, steps) for plan in _different(plans)}
+        places = {(plan.form, extra_compute, steps) for plan in _different(plans)}
         return sum(self._repeating[place].tried for place in places if place in self._repeating)
 
     def _repeat(
@@ -83,14 +84,14 @@ class Splitter:
             return [[] for _ in asked]
         different = [list(_different(plans)) for _, plans in asked]
         repeats = partial(_repeats, extra_compute=extra_compute, steps=steps)
-        new: dict[tuple[_Form, float, int], WorkerTask] = {}
+        new: dict[tuple[str, float, int], WorkerTask] = {}
         for (found, _), plans in zip(asked, different):
             for plan in plans:
-                place = (_form(plan), extra_compute, steps)
+                place = (plan.form, extra_compute, steps)
                 if place not in self._repeating:
                     new.setdefault(place, WorkerTask(specs_of(found.module_passes), partial(repeats, plan=plan)))
         self._repeating |= zip(new, self._evaluator.run(new.values(), then))
-        return [[_with_repeats(plan, self._repeating[_form(plan), extra_compute, steps]) for plan in plans] for plans in different]
+        return [[_with_repeats(plan, self._repeating[plan.form, extra_compute, steps]) for plan in plans] for plans in different]
 
     def evaluations(self, found: Evaluation, plan: SplitPlan) -> list[Evaluation]:
         """Evaluate a plan after the module passes of `found`, without redundant regions.
@@ -129,39 +130,23 @@ class Splitter:
             tasks += [WorkerTask(specs, partial(_ordered, specs=specs, cut=cut, orders=orders)) for cut in (False, True)]
         ordered = self._evaluator.run(tasks)
         programs = [(*plain, *cut) for plain, cut in zip(ordered[::2], ordered[1::2])]
-        new: dict[_Form, WorkerTask] = {}
-        for task, of_one in zip(tasks[::2], programs):
-            for one in of_one:
-                if _form(one) not in self._paths:
-                    new.setdefault(_form(one), WorkerTask(task.specs, partial(_path, ordered=one, alignment=alignment)))
+        plans = [[SplitPlan(*one, alignment=alignment) for one in of_one] for of_one in programs]
+        new: dict[str, WorkerTask] = {}
+        for task, of_one in zip(tasks[::2], plans):
+            for plan in of_one:
+                if plan.form not in self._paths:
+                    new.setdefault(plan.form, WorkerTask(task.specs, partial(_path, plan=plan)))
         self._paths |= zip(new, self._evaluator.run(new.values()))
-        return [tuple(_plan(one, self._paths[_form(one)], alignment) for one in of_one) for of_one in programs]
+        return [tuple(_along(plan, self._paths[plan.form]) for plan in of_one) for of_one in plans]
 
 
 class _Ordered(NamedTuple):
-    """Program in the order `before` ends with, and the splits of its kernels."""
+    """Program in the order `before` ends with, the splits of its kernels, and the key of both."""
 
     before: Arrangement
     program: Program
     splits: Mapping[str, Splits]
-
-
-#: a program without names and the splits of its steps: regions and repeats depend on nothing else
-_Form = tuple[Program, tuple[Splits, ...]]
-
-
-def _form(of: _Ordered | SplitPlan) -> _Form:
-    program = of.program
-    plain = replace(
-        program,
-        name="",
-        steps=tuple(replace(step, kernel="", nodes=()) for step in program.steps),
-        buffers=tuple(replace(buffer, name="") for buffer in program.buffers),
-        weights=tuple(replace(weight, name="", digest="") for weight in program.weights),
-        inputs=tuple(replace(port, name="") for port in program.inputs),
-        outputs=tuple(replace(port, name="") for port in program.outputs),
-    )
-    return plain, tuple(of.splits[step.kernel] for step in program.steps)
+    form: str
 
 
 def _ordered(scorer: Scorer, specs: Specs, cut: bool, orders: Sequence[Order]) -> list[_Ordered]:
@@ -173,15 +158,16 @@ def _ordered(scorer: Scorer, specs: Specs, cut: bool, orders: Sequence[Order]) -
     different: dict[tuple[int, ...], Order] = {}
     for order in orders:
         different.setdefault(order.numbers(program), order)
-    return [_Ordered((*before, order), program.reordered(numbers), splits) for numbers, order in different.items()]
+    found = [((*before, order), program.reordered(numbers)) for numbers, order in different.items()]
+    return [_Ordered(passes, ordered, splits, form_key(ordered, splits)) for passes, ordered in found]
 
 
-def _path(_: Scorer, ordered: _Ordered, alignment: int) -> Partition:
-    return best_partition(ordered.program, ordered.splits, alignment)
+def _path(_: Scorer, plan: SplitPlan) -> Partition:
+    return stored_partition(plan.form, plan.program, plan.splits, plan.alignment)
 
 
-def _plan(ordered: _Ordered, path: Partition, alignment: int) -> SplitPlan:
-    return SplitPlan(*ordered, alignment, regions=path.regions, nbytes=path.nbytes)
+def _along(plan: SplitPlan, path: Partition) -> SplitPlan:
+    return replace(plan, regions=path.regions, nbytes=path.nbytes)
 
 
 def _different(plans: Iterable[SplitPlan]) -> Iterator[SplitPlan]:
@@ -195,9 +181,8 @@ def _different(plans: Iterable[SplitPlan]) -> Iterator[SplitPlan]:
 
 def _repeats(_: Scorer, plan: SplitPlan, extra_compute: float, steps: int) -> RepeatResult:
     work = int(extra_compute * work_of(plan.program, plan.splits))
-    return best_repeats(plan.program, plan.splits, work, plan.alignment, steps)
+    return stored_repeats(plan.form, plan.program, plan.splits, plan.alignment, work, steps)
 
 
 def _with_repeats(plan: SplitPlan, found: RepeatResult) -> SplitPlan:
-    path = found.path
-    return replace(plan, repeats=found.repeats, regions=path.regions, nbytes=path.nbytes, refused=found.refused)
+    return replace(_along(plan, found.path), repeats=found.repeats, refused=found.refused)

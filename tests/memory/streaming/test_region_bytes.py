@@ -54,6 +54,21 @@ def test_a_region_is_measured_as_it_is_made(case, alignment):
         assert (found or (None, None)) == made(program, splits, first, end, axis, alignment)
 
 
+@given(row_programs(), ALIGNMENTS, st.integers(0, 200))
+def test_counting_ends_above_a_limit_and_only_there(case, alignment, most):
+    program, splits = case
+    for first, end, axis in places(program):
+        builder = RegionBuilder(program, splits, first, axis, last_needs(program))
+        if not all(builder.grow() for _ in range(first, end)):
+            continue
+        full = region_bytes(builder, alignment, last_uses_of(program))
+        found = region_bytes(builder, alignment, last_uses_of(program), most)
+        if isinstance(found, int):
+            assert most < found <= full.rings
+        else:
+            assert found == full and (full is None or full.rings <= most)
+
+
 @given(row_programs())
 def test_the_bound_on_the_rings_is_below_them(case):
     program, splits = case

@@ -25,7 +25,7 @@ class KernelCalls:
 
     A kernel that could not be read is None, and is never fused. `nbytes` are those of each value, weights included.
     Values in `placed` are copies: alone, their parts are written in their place (see `share`). Each kernel `alone` and
-    the `models` of groups are kept, see `group_cost`.
+    the `models` of groups are kept, see `group_cost`, and the `numbers` of `group_form`.
     """
 
     kernels: tuple[KernelAccesses | None, ...]
@@ -34,6 +34,12 @@ class KernelCalls:
     placed: frozenset[int] = frozenset()
     alone: dict[int, FusedBlocks] = field(default_factory=dict, compare=False, repr=False)
     models: dict[tuple[frozenset[int], int], Any] = field(default_factory=dict, compare=False, repr=False)
+    numbers: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
+
+    def itemsize(self, value: int) -> int:
+        """Return the bytes of an element of a value; of an input or a weight, as if it were float32."""
+        kernel = self.kernels[value] if value < len(self.kernels) else None
+        return kernel.result.itemsize if kernel is not None else 4
 
 
 #: a block of a group: its value, and its number among the blocks of that value's kernel
@@ -172,12 +178,8 @@ class FusedBlocks:
     @property
     def moved(self) -> int:
         """Count the bytes read from outside and written."""
-        read = sum(min(self.calls.nbytes[value], loads * self._itemsize(value)) for value, loads in self.loaded.items())
+        read = sum(min(self.calls.nbytes[value], loads * self.calls.itemsize(value)) for value, loads in self.loaded.items())
         return read + self.calls.nbytes[self.root]
-
-    def _itemsize(self, value: int) -> int:
-        kernel = self.calls.kernels[value] if value < len(self.calls.kernels) else None
-        return kernel.result.itemsize if kernel is not None else 4
 
     @property
     def workspace(self) -> int:

@@ -105,14 +105,8 @@ def evaluated(values: Values, cost: Cost, exist: frozenset[int]) -> Plan | None:
     return Plan(exist, time, peak, workspace, proved=False)
 
 
-@dataclass(frozen=True)
-class _Partial:
-    """Decisions up to a value: peak, workspace and time so far, and what exists, as a linked list."""
-
-    peak: int
-    workspace: int
-    time: float
-    exist: tuple | None
+#: decisions up to a value: peak, workspace and time so far, and the values that exist, as a linked list
+_Partial = tuple[int, int, float, "tuple | None"]
 
 
 class _Search:
@@ -125,18 +119,20 @@ class _Search:
         self._cost = lru_cache(None)(lambda group: cost(self.sets.members(group)))
 
     def run(self) -> Plan:
-        states: dict[int, list[_Partial]] = {0: [_Partial(0, 0, 0.0, None)]}
+        states: dict[int, list[_Partial]] = {0: [(0, 0, 0.0, None)]}
         for value in self.sets.computed:
             states = self._narrowed(self._decided(states, value), value)
         best = min((each for found in states.values() for each in found), key=self._order)
-        return Plan(frozenset(_unlinked(best.exist)), best.time, best.peak, best.workspace, self.proved)
+        peak, workspace, time, exist = best
+        return Plan(frozenset(_unlinked(exist)), time, peak, workspace, self.proved)
 
-    def _order(self, partial: _Partial) -> tuple:
-        ram = partial.peak + partial.workspace
-        return (ram, partial.time) if self.by_peak else (partial.time, ram)
+    def _order(self, partial: _Partial) -> tuple[float, float]:
+        peak, workspace, time, _ = partial
+        return (peak + workspace, time) if self.by_peak else (time, peak + workspace)
 
     def _decided(self, states: dict[int, list[_Partial]], value: int) -> dict[int, list[_Partial]]:
         following: dict[int, list[_Partial]] = {}
+        keep = _keep_balanced if self.by_peak else _keep_fastest
         for pending, found in states.items():
             choice = self.sets.choice(value, pending)
             cost = self._cost(choice.group)
@@ -145,29 +141,14 @@ class _Search:
             saved = any(choice.freed >> each & 1 for each in cost.in_place)
             step = choice.held + (0 if saved else self.values.nbytes[value])
             rest = following.setdefault(choice.rest, [])
-            for each in found:
-                made = _Partial(
-                    max(each.peak, step), max(each.workspace, cost.workspace), each.time + cost.time, (value, each.exist)
-                )
-                self._keep(rest, made)
+            for peak, workspace, time, exist in found:
+                made = max(peak, step), max(workspace, cost.workspace), time + cost.time, (value, exist)
+                keep(rest, made)
             if choice.more is not None:
                 more = following.setdefault(choice.more, [])
                 for each in found:
-                    self._keep(more, each)
+                    keep(more, each)
         return following
-
-    def _keep(self, front: list[_Partial], made: _Partial) -> None:
-        """Add a partial plan to the `front` of a state, unless one there is as good."""
-        if any(self._as_good(each, made) for each in front):
-            return
-        front[:] = [each for each in front if not self._as_good(made, each)]
-        front.append(made)
-
-    def _as_good(self, one: _Partial, other: _Partial) -> bool:
-        """Tell whether `one` leads to plans as good as `other` does."""
-        if not self.by_peak and one.time != other.time:
-            return one.time < other.time
-        return one.peak <= other.peak and one.workspace <= other.workspace and one.time <= other.time
 
     def _narrowed(self, states: dict[int, list[_Partial]], value: int) -> dict[int, list[_Partial]]:
         if len(states) <= self.width:
@@ -176,7 +157,7 @@ class _Search:
 
         def promise(state: tuple[int, list[_Partial]]) -> tuple:
             pending, found = state
-            ram, time = min((each.peak + each.workspace if self.by_peak else 0, each.time) for each in found)
+            ram, time = min((peak + workspace if self.by_peak else 0, time) for peak, workspace, time, _ in found)
             owed = sum(cost.time for group in self.sets.ends(pending) if (cost := self._cost(group)))
             return ram, time + owed, pending
 
@@ -184,6 +165,24 @@ class _Search:
         if all(pending for pending, _ in kept) and 0 in states:
             kept[-1] = 0, states[0]  # from which every value can still be made
         return dict(kept)
+
+
+def _keep_balanced(front: list[_Partial], made: _Partial) -> None:
+    """Add a partial plan to the front of peak, workspace and time, unless one there is as good."""
+    peak, workspace, time, _ = made
+    for each in front:
+        if each[0] <= peak and each[1] <= workspace and each[2] <= time:
+            return
+    front[:] = [each for each in front if each[0] < peak or each[1] < workspace or each[2] < time]
+    front.append(made)
+
+
+def _keep_fastest(front: list[_Partial], made: _Partial) -> None:
+    """Add a partial plan to the front of peak and workspace at the least time, unless one there is as good."""
+    if front and made[2] < front[0][2]:
+        front.clear()
+    if not front or made[2] == front[0][2]:
+        _keep_balanced(front, made)
 
 
 def _unlinked(linked: tuple | None) -> Iterator[int]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....program.mapping import Fusion, KernelAccesses, fusion_of
 from .fused_blocks import FusedBlocks
 from .fused_blocks import KernelCalls as KernelCalls
+from .group_form import group_form
 
 #: worth in bytes moved of an operation done again, of an iteration of a reduction in plain loops, of a kernel call
 OPERATION, UNTILED, CALL = 0.25, 6.0, 1024.0
 #: most kernels in a group
 MOST_MEMBERS = 48
+#: forms kept, some 50 MB; and by form and bytes held, the model with the numbers of its operands in place
+_MOST_MODELS = 1 << 16
+_MODELS: dict[tuple[object, int], tuple[GroupModel, tuple[int, ...]] | None] = {}
 
 
 @dataclass(frozen=True)
@@ -46,15 +50,31 @@ def model_of(calls: KernelCalls, group: frozenset[int], held: int = 0) -> GroupM
     """
     place = group, held
     if place not in calls.models:
-        calls.models[place] = _modelled(calls, group, held)
+        calls.models[place] = _known(calls, group, held)
     return calls.models[place]
 
 
-def _modelled(calls: KernelCalls, group: frozenset[int], held: int) -> GroupModel | None:
+def _known(calls: KernelCalls, group: frozenset[int], held: int) -> GroupModel | None:
+    """Model each form of a group once: the layers of a network, and the graphs of a search, repeat few forms."""
     if len(group) == 1:
         return _alone(calls, next(iter(group)))
     if len(group) > MOST_MEMBERS or any(calls.kernels[each] is None for each in group):
         return None
+    form, outside = group_form(calls, group)
+    if (form, held) not in _MODELS:
+        if len(_MODELS) >= _MOST_MODELS:
+            _MODELS.clear()
+        found = _modelled(calls, group, held)
+        numbers = {value: number for number, value in enumerate(outside)}
+        _MODELS[form, held] = None if found is None else (found, tuple(sorted(numbers[each] for each in found.in_place)))
+    known = _MODELS[form, held]
+    if known is None:
+        return None
+    model, in_place = known
+    return replace(model, in_place=frozenset(outside[each] for each in in_place)) if in_place else model
+
+
+def _modelled(calls: KernelCalls, group: frozenset[int], held: int) -> GroupModel | None:
     fused = FusedBlocks(calls, group)
     alone = [_single(calls, each) for each in sorted(group)]
     redone = fused.operations - sum(each.operations for each in alone)

@@ -97,3 +97,49 @@ def test_an_operand_read_at_another_place_too_is_not_in_place() -> None:
 
     assert not _whole([(6, 6)], flipped).in_place
     assert len(_whole([(6, 6)], lambda x: relax.op.add(relax.op.exp(x), relax.op.nn.relu(x))).in_place) == 1
+
+
+def _networks():
+    """Layers that repeat, sizes that do not, and values that several kernels read."""
+    from tvm import relax
+
+    op = relax.op
+
+    def layer(x):
+        powers = op.exp(op.subtract(x, op.max(x, [1], True)))
+        return op.add(op.divide(powers, op.sum(powers, [1], True)), op.permute_dims(op.nn.relu(x), [1, 0]))
+
+    return [_calls([(side, side)], lambda x: layer(layer(x))) for side in (6, 8)]
+
+
+@pytest.mark.parametrize("held", [0, 64])
+def test_groups_of_one_form_have_the_model_made_for_each_alone(held):
+    from passfit.passes.graph.mapping.fusion_plan import group_of
+    from passfit.passes.graph.mapping.group_cost import _modelled, model_of
+    from passfit.passes.graph.mapping.group_form import group_form
+
+    forms = []
+    for calls, bindings in _networks():
+        exist = [frozenset(range(first)) | frozenset(range(0, 99, every)) for first in bindings for every in (5, 7, 99)]
+        found = {group_of(calls, each, result) for each in exist for result in bindings}
+        groups = [group for group in found if len(group) > 1]
+        forms += [group_form(calls, group)[0] for group in groups]
+        assert [model_of(calls, group, held) for group in groups] == [_modelled(calls, group, held) for group in groups]
+    assert len(set(forms)) < len(forms)
+
+
+def test_a_form_tells_sizes_and_operands_apart():
+    from tvm import relax
+
+    from passfit.passes.graph.mapping.group_form import group_form
+
+    op = relax.op
+    bodies = [
+        lambda x, y: op.nn.relu(op.add(x, y)),
+        lambda x, y: op.nn.relu(op.add(x, x)),
+        lambda x, y: op.add(x, op.nn.relu(y)),
+        lambda x, y: op.add(op.nn.relu(y), x),
+    ]
+    asked = [([shape, shape], body) for shape in ((4, 8), (8, 8)) for body in bodies]
+    assert len({group_form(*_calls(*each))[0] for each in asked}) == len(asked)
+    assert group_form(*_calls(*asked[0]))[0] == group_form(*_calls(*asked[0]))[0]

@@ -1,0 +1,57 @@
+"""Keep plans of splits in the store, by the form of their program: most targets share them.
+
+    "partition 1f3a…": [[[0, 4, 2, 1, 5120, false]], 8192, 12, true]        regions, bytes, step reached, complete
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import astuple
+from functools import reduce
+
+from ...memory.streaming.partition import best_partition
+from ...memory.streaming.partitioner import Partition, StreamedSteps
+from ...memory.streaming.rematerialise import Repeat, RepeatResult, best_repeats, with_repeats
+from ...passes.sequence.catalogue import parse_spec
+from ...passes.sequence.sequence import specs_of
+from ...program import Program, Splits
+from ...support.result_store import shared_store
+from ..evaluate.scoring import Arrangement
+
+
+def stored_partition(form: str, program: Program, splits: Mapping[str, Splits], alignment: int) -> Partition:
+    """Return the `best_partition` of the program of a form."""
+    return _partition(
+        shared_store().get_or_make(
+            f"partition {form} {alignment}", lambda: astuple(best_partition(program, splits, alignment))
+        )
+    )
+
+
+def stored_repeats(
+    form: str, program: Program, splits: Mapping[str, Splits], alignment: int, work: int, steps: int
+) -> RepeatResult:
+    """Return the `best_repeats` of the program of a form."""
+
+    def made() -> list[object]:
+        found = best_repeats(program, splits, work, alignment, steps)
+        return [[astuple(each) for each in found.repeats], astuple(found.path), found.refused, found.tried]
+
+    repeats, path, refused, tried = shared_store().get_or_make(f"repeats {form} {alignment} {work} {steps}", made)
+    found = tuple(Repeat(tuple(numbers), before) for numbers, before in repeats)
+    return RepeatResult(reduce(with_repeats, found, program), found, _partition(path), refused, tried)
+
+
+def stored_sharings(
+    form: str, made: tuple[object, ...], make: Callable[[], list[tuple[int, Arrangement]]]
+) -> list[tuple[int, Arrangement]]:
+    """Return the bound and the passes of each sharing of the program of a form, split as `made` tells by its repr."""
+    found = shared_store().get_or_make(
+        f"sharings {form} {made!r}", lambda: [[least, specs_of(passes)] for least, passes in make()]
+    )
+    return [(least, tuple(map(parse_spec, specs))) for least, specs in found]
+
+
+def _partition(line: tuple) -> Partition:
+    regions, nbytes, reached, complete = line
+    return Partition(tuple(StreamedSteps(*each) for each in regions), nbytes, reached, complete)
