@@ -100,7 +100,7 @@ def choice_of(expr: object) -> tuple | None:
     """Return condition and both values of a select or `if_then_else`; None for other expressions."""
     if isinstance(expr, Select):
         return expr.condition, expr.true_value, expr.false_value
-    if is_choice(expr):
+    if isinstance(expr, Call) and is_choice(expr):
         return tuple(expr.args)
     return None
 

@@ -61,6 +61,15 @@ def analyse_sharing(kernel: PrimFunc) -> Sharing:
     return Sharing(len(results), tuple(shared.in_place()), shared.copies())
 
 
+def is_kept(kernel: PrimFunc, operand: int, result: Var) -> bool:
+    """Tell whether an in-place operand lies in a larger result that keeps its elements, and reads them for other places."""
+    source = kernel.params[operand]
+    if _elements(source) >= _elements(result):
+        return False
+    found = [(store, load) for store in stores(kernel.body) for load in masked_loads(store) if load[0].source.same_as(source)]
+    return flat_shift(found) is None
+
+
 class _Kernel:
     """Hold a kernel's operands, its results, and all its stores."""
 

@@ -113,6 +113,9 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "channels of a convolution": Example(
             _PLANES, lambda x: _op.strided_slice(_op.nn.conv2d(x, filled(4, 2, 1, 1)), [1], [1], [3])
         ),
+        "channels and positions of a convolution": Example(
+            _PLANES, lambda x: _op.strided_slice(_op.nn.conv2d(x, filled(4, 2, 1, 1)), [1, 2], [1, 0], [3, 1])
+        ),
         "a convolution divided by its channels": Example(
             _PLANES,
             lambda x: (

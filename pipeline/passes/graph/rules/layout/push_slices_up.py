@@ -4,10 +4,11 @@
 
 A slice, an item of a split with unread ones, or a `take` of one position moves up through element-wise operators,
 transposes, reshapes that keep its axis, concatenations, broadcasts, matrix products, reductions, softmax and layer norm
-along other axes, and convolutions along batch and output channels. Legal along axes on which each element of the result
-depends on one position of the operands. It pays, and is done, where slices alone read the value, and take fewer elements
-of it together than it has, and of no constant that something else reads whole. It also pays where they divide the output
-channels of a convolution: then its parts are never alive together. Equal slices become one. Exact.
+along other axes, and convolutions along batch and output channels, behind which a slice of positions stays. Legal along
+axes on which each element of the result depends on one position of the operands. It pays, and is done, where slices
+alone read the value, and take fewer elements of it together than it has, and of no constant that something else reads
+whole. It also pays where they divide the output channels of a convolution: then its parts are never alive together.
+Equal slices become one. Exact.
 """
 
 from __future__ import annotations
@@ -90,12 +91,13 @@ def _pays(expr: Expr, graph: Dataflow) -> bool:
     """Tell whether slices alone read a value, and take fewer elements than it has."""
     if not graph.operator(expr) or not graph.is_variable(expr) or graph.is_output(expr) or graph.shape(expr) is None:
         return False
-    read: dict[object, int] = {}
+    read: dict[Ranges, int] = {}
     for user in graph.users(expr):
         call = graph.value(user)
-        if graph.operator(call) not in (_SLICE, _TAKE) or _taken(call, graph) is None:
+        ranges = _taken(call, graph) if graph.operator(call) in (_SLICE, _TAKE) else None
+        if ranges is None:
             return False
-        read[_taken(call, graph)] = prod(graph.shape(call))
+        read[ranges] = prod(graph.shape(call))
     taken, whole = sum(read.values()), prod(graph.shape(expr))
     return taken < whole or (taken == whole and _are_channels(read, graph.shape(expr)) and _is_convolved(expr, graph))
 
