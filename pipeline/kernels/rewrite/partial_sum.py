@@ -24,8 +24,9 @@ from ...tir.row_window import Nest, RowDependence, Span
 
 _SPATIAL, _REDUCE = 0, 2
 
+Combine = Callable[[Expr, Expr], Expr]
 #: how to combine the accumulator with a partial result, by the kind of the reduction's update
-_COMBINED: dict[str, Callable[[Expr, Expr], Expr]] = {
+COMBINED: dict[str, Combine] = {
     "Add": lambda one, other: one + other, "Max": tirx.max, "Min": tirx.min,
 }  # fmt: skip
 
@@ -69,8 +70,8 @@ class _Reduction:
         self.padding, self.total = blocks[: reductions[0]], blocks[reductions[0]]
         self.last = blocks[-1] if len(blocks) - reductions[0] == 2 else None
         self.sum = self.total.body.buffer
-        self.combine = _COMBINED.get(type(self.total.body.value).__name__)
-        if self.combine is None or not _covers(self.total):
+        self.combine = COMBINED.get(type(self.total.body.value).__name__)
+        if self.combine is None or not covers(self.total):
             raise Unknown("the reduction is no sum, max or min over the whole buffer")
         if self.last is not None and not self._is_elementwise(self.last):
             raise Unknown("the epilogue is not element-wise")
@@ -82,7 +83,7 @@ class _Reduction:
         one, other = self.sum.ty, store.buffer.ty
         alike = str(one.dtype) == str(other.dtype) and list(map(int, one.shape)) == list(map(int, other.shape))
         same = all(tvm_ffi.structural_equal(a, b) for at in reads for a, b in zip(at, store.indices))
-        return alike and same and _covers(block)
+        return alike and same and covers(block)
 
     def along(self, operand: int, axis: int) -> RowDependence:
         """Find how the buffers follow the rows of an operand."""
@@ -124,18 +125,9 @@ class _Reduction:
             added = tirx.decl_buffer(result.ty.shape, result.ty.dtype, "part")
             nests = [replaced(nest, {result: added}) for nest in nests]
         own = [buffers.get(each, each) for each in found.written if not each.same_as(self.sum)]
-        so_far = self._accumulate(first, before, added, after)
+        so_far = accumulate(before, added, after, self.combine, (first == 0, self.total.init.value))
         params = [first, *(buffers.get(each, each) for each in self.kernel.params[:-1]), before, after]
         return kernel_of(params, [*nests, so_far], [*own, added], self.kernel.attrs)
-
-    def _accumulate(self, first: Var, before: Var, added: Var, after: Var) -> Stmt:
-        axes = [
-            IterVar(Range(0, extent), Var(f"v_i{place}", "int64"), _SPATIAL)
-            for place, extent in enumerate(after.ty.shape)
-        ]
-        at = [axis.var for axis in axes]
-        so_far = tirx.if_then_else(first == 0, self.total.init.value, tirx.BufferLoad(before, at))
-        return nest_of(axes, "accumulate", BufferStore(after, self.combine(so_far, tirx.BufferLoad(added, at)), at))
 
     def finish(self) -> PrimFunc | None:
         if self.last is None:
@@ -147,7 +139,20 @@ class _Reduction:
         return kernel_of([*operands, self.sum, result], [nest_of(axes, "finish", store)], [], self.kernel.attrs)
 
 
-def _covers(block: SBlock) -> bool:
+def accumulate(before: Var, part: Var, after: Var, combine: Combine, start: tuple[Expr, Expr] | None = None) -> Stmt:
+    """Combine the result so far with a part of it; `start` is a condition, and the value to begin from if it holds."""
+    axes = [
+        IterVar(Range(0, extent), Var(f"v_i{place}", "int64"), _SPATIAL) for place, extent in enumerate(after.ty.shape)
+    ]
+    at = [axis.var for axis in axes]
+    so_far: Expr = tirx.BufferLoad(before, at)
+    if start is not None:
+        condition, value = start
+        so_far = tirx.if_then_else(condition, value, so_far)
+    return nest_of(axes, "accumulate", BufferStore(after, combine(so_far, tirx.BufferLoad(part, at)), at))
+
+
+def covers(block: SBlock) -> bool:
     """Tell whether the block writes each element of its buffer, indexed by the axes themselves."""
     store = block.body
     spatial = {axis.var: int(axis.dom.extent) for axis in block.iter_vars if int(axis.iter_type) == _SPATIAL}

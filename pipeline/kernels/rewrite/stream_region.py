@@ -32,6 +32,7 @@ from ..weights.read_repacked import read_repacked
 from ..weights.repack import Repack, free_weights, repack_by_number
 from .integers_last import region_with_integers_last
 from .partial_sum import partial_sum
+from .window_taps import tap_window
 
 _SERIAL, _SPATIAL = 0, 0
 
@@ -111,8 +112,9 @@ def _kernel(
     for stage, run in zip(region.stages, runs):
         step = program.steps[stage.step]
         since = tick + (ticks.start - stage.offset)
-        made = partial(_bound, run.kernel, step, places, windowed=stage.operand is None)
-        body.append(_at_its_ticks(stage, since, made))
+        for kernel, lead in zip(run.kernels, stage.leads or (0,), strict=True):
+            made = partial(_bound, kernel, step, places, windowed=stage.operand is None)
+            body.append(_at_its_ticks(stage, since + lead if lead else since, made))
         if over is not None and whole is not None and step.writes[0] == over.result:
             stored = partial(_stored, places[over.result], whole, stage)
             body.append(_at_its_ticks(stage, since - over.lag, stored))
@@ -125,12 +127,12 @@ def _kernel(
 
 @dataclass(frozen=True)
 class _Run:
-    """Kernels of a stage: one per tick, one after the last.
+    """Kernels of a stage: one per tick, or one per part of a row, and one after the last tick.
 
     `repacks` are the layouts it wants, by weight number.
     """
 
-    kernel: PrimFunc
+    kernels: tuple[PrimFunc, ...]
     finish: PrimFunc | None
     repacks: dict[int, Repack]
 
@@ -146,6 +148,10 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
         weights = [program.tensors[tensor].weight for tensor in step.reads]
         original = lowered.kernels[step.kernel]
         finish = None
+        if stage.leads:
+            taps = (tap_window(original, stage.axis, number) for number in range(len(stage.leads)))
+            found.append(_Run(tuple(_scheduled(each, lowered) for each in taps), None, {}))
+            continue
         if stage.operand is None:
             made = row_window(original, stage.axis, stage.group)
         else:
@@ -165,9 +171,13 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
         repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
         layouts |= repacks
         if finish is not None:
-            finish = s_tir.renew_defs(schedules(finish, frozenset(), lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE).kernel)
-        found.append(_Run(s_tir.renew_defs(schedule.kernel), finish, repacks))
+            finish = _scheduled(finish, lowered)
+        found.append(_Run((s_tir.renew_defs(schedule.kernel),), finish, repacks))
     return found
+
+
+def _scheduled(kernel: PrimFunc, lowered: Lowered) -> PrimFunc:
+    return s_tir.renew_defs(schedules(kernel, frozenset(), lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE).kernel)
 
 
 def _at_its_ticks(stage: Stage, since: Expr, body: Callable[[Expr], Stmt]) -> Stmt:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ...program import Program, Rows, Splits
+from ...program import Program, Rows, Splits, Step
 
 #: most steps of branches that wait to be joined
 BRANCH = 8
@@ -32,6 +32,16 @@ class StepSplit:
     extent: int
     rows: Rows | None = None
     operand: int | None = None
+    taps: Taps | None = None
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Row accumulated in parts: each takes `high` - `low` rows of `tensor` at most, `early` rows of it before the last."""
+
+    tensor: int
+    width: int
+    early: tuple[int, ...]
 
 
 def last_needs(program: Program) -> dict[int, int]:
@@ -70,6 +80,7 @@ class RegionBuilder:
         self._least: dict[int, int] = {}
         #: lower bound on the bytes of the rings, for any alignment
         self.least_bytes = 0
+        self._readers: dict[int, int] = {}
         #: tensors made here that are read here; by buffer, the steps and places that read what is made elsewhere
         self.read_inside: set[int] = set()
         self.read_outside: dict[int, list[tuple[int, int]]] = {}
@@ -92,6 +103,7 @@ class RegionBuilder:
                 return False  # it reads a view of a result made here
             elif buffer is not None:
                 self.read_outside.setdefault(buffer, []).append((self.last, place))
+            self._readers[tensor] = self._readers.get(tensor, 0) + 1
         self._made.add(step.writes[0])
         self._buffers.add(self.program.tensors[step.writes[0]].buffer)
         self.waiting.append(self.last)
@@ -165,7 +177,27 @@ class RegionBuilder:
             return
         for operand, follows in choice.rows.operands:
             if step.reads[operand] in self._made:
-                yield Need(step.reads[operand], *follows.pace(group))
+                slope, low, high = follows.pace(group)
+                if group == 1 and choice.taps is not None:
+                    low = high - choice.taps.width
+                yield Need(step.reads[operand], slope, low, high)
+
+    def _taps(self, step: Step, rows: Rows) -> Taps | None:
+        """Return how a step accumulates its rows; None if it needs them at once, or that takes no more memory."""
+        if not rows.taps:
+            return None
+        ((operand, follows),) = rows.operands
+        tensor, result = self.program.tensors[step.reads[operand]], self.program.tensors[step.writes[0]]
+        if step.reads[operand] not in self._made or self._readers[step.reads[operand]] > 1 or self.is_kept(step.reads[operand]):
+            return None
+        slope, low, high = follows.pace(1)
+        parts = [each.pace(1) for each in rows.taps]
+        if any(each[0] != slope for each in parts) or [each[2] for each in parts] != sorted(each[2] for each in parts):
+            return None
+        found = Taps(step.reads[operand], max(each[2] - each[1] for each in parts), tuple(high - each[2] for each in parts))
+        fewer = (high - low - found.width) * tensor.nbytes // tensor.shape[follows.axis]
+        more = math.ceil(found.early[0] / slope) * result.nbytes // rows.extent
+        return found if fewer > more else None
 
     def is_kept(self, tensor: int) -> bool:
         """Tell whether later steps, the caller, or a view need a tensor made here."""
@@ -181,7 +213,7 @@ class RegionBuilder:
             if all(each is not None and self._axes.get(t, axes[t]) == axes[t] == each.axis for t, each in follows):
                 self._axes.update(axes)
                 self._axes[step.writes[0]] = rows.axis
-                return StepSplit(number, rows.axis, rows.extent, rows)
+                return StepSplit(number, rows.axis, rows.extent, rows, taps=self._taps(step, rows))
         return None
 
     def _by_sum(self, number: int, splits: Splits, inside: list[tuple[int, int]], result: int | None) -> StepSplit | None:

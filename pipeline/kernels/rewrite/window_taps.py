@@ -1,0 +1,100 @@
+"""Rewrite a pooling to take one row of its window at a time: it accumulates into its result, row by row of its operand.
+
+    result[c, y, x] = max over i, j of data[c, 2 y + i, 2 x + j]                      the kernel
+    tap i ─► result[c, y, x] = max(result[c, y, x], max over j of data[c, 2 y + i, …])   from row 2 y + i alone
+
+The first tap starts afresh. Each takes its row as soon as that is there, so fewer rows wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tvm import tirx
+from tvm.ir import Var
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
+
+from ...program import Follows, Rows
+from ...tir.expressions import loads, replaced, uses
+from ...tir.index_grid import Unknown
+from ...tir.inlining import inlined
+from ...tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, nests_in, simple
+from ...tir.row_window import row_window, rows_of
+from .partial_sum import COMBINED, accumulate, covers
+
+_REDUCE = 2
+
+
+def taps_along(kernel: PrimFunc, rows: Rows) -> tuple[Follows, ...]:
+    """Return the rows each tap needs of the only operand that follows; empty if the kernel has no taps along them."""
+    if len(rows.operands) != 1:
+        return ()
+    try:
+        _, axis = _window_axis(inlined(kernel), rows.axis)
+        found = [rows_of(_tap(kernel, rows.axis, number), rows.axis) for number in range(int(axis.dom.extent))]
+    except Unknown:
+        return ()
+    follows = [each.follows(rows.operands[0][0]) if each is not None else None for each in found]
+    return tuple(each for each in follows if each is not None) if None not in follows else ()
+
+
+def tap_window(kernel: PrimFunc, axis: int, tap: int) -> PrimFunc:
+    """Rewrite `kernel` to accumulate one tap into one row of its result along `axis`.
+
+    Takes the number of the row, int64, the operands, the result so far unless `tap` is 0, and the result, which may
+    alias it. Raises Unknown if `taps_along` is empty.
+    """
+    return row_window(_tap(kernel, axis, tap), axis, 1)
+
+
+def _window_axis(kernel: PrimFunc, axis: int) -> tuple[SBlock, IterVar]:
+    """Return the reduction of a kernel of padding and one reduction, and its axis along the window's rows. Raises Unknown."""
+    *padding, total = blocks_of(kernel)
+    store = total.body
+    reads = [load for load in loads(store.value) if not load.source.same_as(store.buffer)]
+    if total.init is None or any(block.init is not None for block in padding) or len(reads) != 1:
+        raise Unknown("more than padding and the reduction of one operand")
+    if type(store.value).__name__ not in COMBINED or not covers(total) or not store.buffer.same_as(kernel.params[-1]):
+        raise Unknown("the reduction is no sum, max or min over the whole result")
+    row = store.indices[axis]
+    found = [
+        each
+        for index in simple(total, reads[0].indices)
+        if isinstance(row, Var) and uses(index, row)
+        for each in total.iter_vars
+        if int(each.iter_type) == _REDUCE and uses(index, each.var)
+    ]
+    if len(found) != 1 or int(found[0].dom.extent) < 2:
+        raise Unknown("the rows of the window are not one axis")
+    return total, found[0]
+
+
+def _tap(kernel: PrimFunc, axis: int, number: int) -> PrimFunc:
+    """Build the kernel of one tap, for all rows."""
+    kernel = inlined(kernel)
+    total, window = _window_axis(kernel, axis)
+    left = [each for each in total.iter_vars if not each.var.same_as(window.var)]
+    axes = [axis_like(each, int(each.dom.extent)) for each in left]
+    values = {window.var: int64(number)} | {old.var: new.var for old, new in zip(left, axes)}
+    store, init = replaced(total.body, values), replaced(total.init, values)
+    *operands, result = kernel.params
+    before = tirx.decl_buffer(result.ty.shape, result.ty.dtype, "before")
+    part = result if number == 0 else tirx.decl_buffer(result.ty.shape, result.ty.dtype, "part")
+    nests, params = nests_in(kernel)[:-1], [*operands, *([before] if number else []), result]
+    nests.append(_reduced(axes, store, init, part))
+    own = [block.body.buffer for block in blocks_of(kernel)[:-1]]
+    if number:
+        combine = COMBINED[type(total.body.value).__name__]
+        nests.append(accumulate(before, part, result, combine))
+        own.append(part)
+    return kernel_of(params, nests, own, kernel.attrs)
+
+
+def _reduced(axes: Sequence[IterVar], store: BufferStore, init: BufferStore, part: Var) -> Stmt:
+    """Build the nest of a tap: a reduction, or an element-wise block if nothing is left to reduce."""
+    if any(int(each.iter_type) == _REDUCE for each in axes):
+        to = {store.buffer: part}
+        return nest_of(axes, "tap", replaced(store, to), replaced(init, to))
+    (load,) = (each for each in loads(store.value) if not each.source.same_as(store.buffer))
+    return nest_of(axes, "tap", BufferStore(part, load, store.indices))
