@@ -24,9 +24,8 @@ from ...tir.row_window import Nest, RowDependence, Span
 
 _SPATIAL, _REDUCE = 0, 2
 
-Combine = Callable[[Expr, Expr], Expr]
 #: how to combine the accumulator with a partial result, by the kind of the reduction's update
-COMBINED: dict[str, Combine] = {
+COMBINED: dict[str, Callable[[Expr, Expr], Expr]] = {
     "Add": lambda one, other: one + other, "Max": tirx.max, "Min": tirx.min,
 }  # fmt: skip
 
@@ -125,9 +124,18 @@ class _Reduction:
             added = tirx.decl_buffer(result.ty.shape, result.ty.dtype, "part")
             nests = [replaced(nest, {result: added}) for nest in nests]
         own = [buffers.get(each, each) for each in found.written if not each.same_as(self.sum)]
-        so_far = accumulate(before, added, after, self.combine, (first == 0, self.total.init.value))
+        so_far = self._accumulate(first, before, added, after)
         params = [first, *(buffers.get(each, each) for each in self.kernel.params[:-1]), before, after]
         return kernel_of(params, [*nests, so_far], [*own, added], self.kernel.attrs)
+
+    def _accumulate(self, first: Var, before: Var, added: Var, after: Var) -> Stmt:
+        axes = [
+            IterVar(Range(0, extent), Var(f"v_i{place}", "int64"), _SPATIAL)
+            for place, extent in enumerate(after.ty.shape)
+        ]
+        at = [axis.var for axis in axes]
+        so_far = tirx.if_then_else(first == 0, self.total.init.value, tirx.BufferLoad(before, at))
+        return nest_of(axes, "accumulate", BufferStore(after, self.combine(so_far, tirx.BufferLoad(added, at)), at))
 
     def finish(self) -> PrimFunc | None:
         if self.last is None:
@@ -137,19 +145,6 @@ class _Reduction:
         store = replaced(self.last.body, values)
         *operands, result = self.kernel.params
         return kernel_of([*operands, self.sum, result], [nest_of(axes, "finish", store)], [], self.kernel.attrs)
-
-
-def accumulate(before: Var, part: Var, after: Var, combine: Combine, start: tuple[Expr, Expr] | None = None) -> Stmt:
-    """Combine the result so far with a part of it; `start` is a condition, and the value to begin from if it holds."""
-    axes = [
-        IterVar(Range(0, extent), Var(f"v_i{place}", "int64"), _SPATIAL) for place, extent in enumerate(after.ty.shape)
-    ]
-    at = [axis.var for axis in axes]
-    so_far: Expr = tirx.BufferLoad(before, at)
-    if start is not None:
-        condition, value = start
-        so_far = tirx.if_then_else(condition, value, so_far)
-    return nest_of(axes, "accumulate", BufferStore(after, combine(so_far, tirx.BufferLoad(part, at)), at))
 
 
 def covers(block: SBlock) -> bool:

@@ -146,34 +146,42 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
     for stage in region.stages:
         step = program.steps[stage.step]
         weights = [program.tensors[tensor].weight for tensor in step.reads]
-        original = lowered.kernels[step.kernel]
-        finish = None
-        if stage.leads:
-            taps = (tap_window(original, stage.axis, number) for number in range(len(stage.leads)))
-            found.append(_Run(tuple(_scheduled(each, lowered) for each in taps), None, {}))
-            continue
-        if stage.operand is None:
-            made = row_window(original, stage.axis, stage.group)
-        else:
-            parts = partial_sum(original, stage.operand, stage.axis, stage.group)
-            made, finish = parts.part, parts.finish
-        for number, weight in enumerate(weights):
-            if weight in layouts:
-                made = read_repacked(made, number + 1, layouts[weight])  # the first parameter is the row number
-                finish = finish and read_repacked(finish, number, layouts[weight])
-        choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
-        schedule = schedules(made, choice, lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
-        if stage.operand is None:  # a partial sum reads its accumulator in place, which no analysis here sees
-            ticks = stage.extent // stage.group
-            schedule = lowered.tuning.schedule(
-                ScheduleRequest(made, choice, lowered.machine, True, schedule, schedule.workspace, ticks)
-            )
-        repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
-        layouts |= repacks
+        made, finish = _windows(lowered.kernels[step.kernel], stage)
+        kernels: list[PrimFunc] = []
+        own: dict[int, Repack] = {}
+        for kernel in made:
+            for number, weight in enumerate(weights):
+                if weight in layouts:
+                    kernel = read_repacked(kernel, number + 1, layouts[weight])  # the first parameter is the row number
+            choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
+            schedule = schedules(kernel, choice, lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
+            if stage.operand is None and not stage.leads:
+                # what accumulates reads its accumulator in place, which no analysis here sees
+                ticks = stage.extent // stage.group
+                schedule = lowered.tuning.schedule(
+                    ScheduleRequest(kernel, choice, lowered.machine, True, schedule, schedule.workspace, ticks)
+                )
+            repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
+            kernels.append(s_tir.renew_defs(schedule.kernel))
+            layouts |= repacks
+            own |= repacks
         if finish is not None:
+            for number, weight in enumerate(weights):
+                if weight in layouts and weight not in own:
+                    finish = read_repacked(finish, number, layouts[weight])
             finish = _scheduled(finish, lowered)
-        found.append(_Run((s_tir.renew_defs(schedule.kernel),), finish, repacks))
+        found.append(_Run(tuple(kernels), finish, own))
     return found
+
+
+def _windows(kernel: PrimFunc, stage: Stage) -> tuple[list[PrimFunc], PrimFunc | None]:
+    """Return the kernels of a stage's ticks, of one tap each if there are any, and the one after its last tick."""
+    if stage.operand is not None:
+        parts = partial_sum(kernel, stage.operand, stage.axis, stage.group)
+        return [parts.part], parts.finish
+    if stage.leads:
+        return [tap_window(kernel, stage.axis, number) for number in range(len(stage.leads))], None
+    return [row_window(kernel, stage.axis, stage.group)], None
 
 
 def _scheduled(kernel: PrimFunc, lowered: Lowered) -> PrimFunc:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tvm import tirx
-from tvm.ir import Var
+from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
@@ -21,7 +21,7 @@ from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
 from ...tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, nests_in, simple
 from ...tir.row_window import row_window, rows_of
-from .partial_sum import COMBINED, accumulate, covers
+from .partial_sum import COMBINED, covers
 
 _REDUCE = 2
 
@@ -49,22 +49,17 @@ def tap_window(kernel: PrimFunc, axis: int, tap: int) -> PrimFunc:
 
 
 def _window_axis(kernel: PrimFunc, axis: int) -> tuple[SBlock, IterVar]:
-    """Return the reduction of a kernel of padding and one reduction, and its axis along the window's rows. Raises Unknown."""
-    *padding, total = blocks_of(kernel)
+    """Return the last reduction of a kernel, and its axis along the window's rows. Raises Unknown."""
+    *_, total = blocks_of(kernel)
     store = total.body
     reads = [load for load in loads(store.value) if not load.source.same_as(store.buffer)]
-    if total.init is None or any(block.init is not None for block in padding) or len(reads) != 1:
-        raise Unknown("more than padding and the reduction of one operand")
+    if total.init is None:
+        raise Unknown("the last block is no reduction")
     if type(store.value).__name__ not in COMBINED or not covers(total) or not store.buffer.same_as(kernel.params[-1]):
         raise Unknown("the reduction is no sum, max or min over the whole result")
     row = store.indices[axis]
-    found = [
-        each
-        for index in simple(total, reads[0].indices)
-        if isinstance(row, Var) and uses(index, row)
-        for each in total.iter_vars
-        if int(each.iter_type) == _REDUCE and uses(index, each.var)
-    ]
+    along = [index for load in reads for index in simple(total, load.indices) if isinstance(row, Var) and uses(index, row)]
+    found = [each for each in total.iter_vars if int(each.iter_type) == _REDUCE and any(uses(index, each.var) for index in along)]
     if len(found) != 1 or int(found[0].dom.extent) < 2:
         raise Unknown("the rows of the window are not one axis")
     return total, found[0]
@@ -80,21 +75,20 @@ def _tap(kernel: PrimFunc, axis: int, number: int) -> PrimFunc:
     store, init = replaced(total.body, values), replaced(total.init, values)
     *operands, result = kernel.params
     before = tirx.decl_buffer(result.ty.shape, result.ty.dtype, "before")
-    part = result if number == 0 else tirx.decl_buffer(result.ty.shape, result.ty.dtype, "part")
-    nests, params = nests_in(kernel)[:-1], [*operands, *([before] if number else []), result]
-    nests.append(_reduced(axes, store, init, part))
+    start = tirx.BufferLoad(before, init.indices) if number else init.value
+    nests = [*nests_in(kernel)[:-1], _reduced(axes, store, start)]
     own = [block.body.buffer for block in blocks_of(kernel)[:-1]]
-    if number:
-        combine = COMBINED[type(total.body.value).__name__]
-        nests.append(accumulate(before, part, result, combine))
-        own.append(part)
-    return kernel_of(params, nests, own, kernel.attrs)
+    return kernel_of([*operands, *([before] if number else []), result], nests, own, kernel.attrs)
 
 
-def _reduced(axes: Sequence[IterVar], store: BufferStore, init: BufferStore, part: Var) -> Stmt:
-    """Build the nest of a tap: a reduction, or an element-wise block if nothing is left to reduce."""
+def _reduced(axes: Sequence[IterVar], store: BufferStore, start: Expr) -> Stmt:
+    """Build the nest of a tap: a reduction from `start`, or an element-wise block if nothing is left to reduce."""
     if any(int(each.iter_type) == _REDUCE for each in axes):
-        to = {store.buffer: part}
-        return nest_of(axes, "tap", replaced(store, to), replaced(init, to))
-    (load,) = (each for each in loads(store.value) if not each.source.same_as(store.buffer))
-    return nest_of(axes, "tap", BufferStore(part, load, store.indices))
+        return nest_of(axes, "tap", store, BufferStore(store.buffer, start, store.indices))
+    (value,) = (each for each in (store.value.a, store.value.b) if not _is_sum(each, store))
+    value = COMBINED[type(store.value).__name__](start, value) if isinstance(start, TensorLoad) else value
+    return nest_of(axes, "tap", BufferStore(store.buffer, value, store.indices))
+
+
+def _is_sum(value: Expr, store: BufferStore) -> bool:
+    return isinstance(value, TensorLoad) and value.source.same_as(store.buffer)

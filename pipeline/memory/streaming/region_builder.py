@@ -196,8 +196,9 @@ class RegionBuilder:
             return None
         found = Taps(step.reads[operand], max(each[2] - each[1] for each in parts), tuple(high - each[2] for each in parts))
         fewer = (high - low - found.width) * tensor.nbytes // tensor.shape[follows.axis]
-        more = math.ceil(found.early[0] / slope) * result.nbytes // rows.extent
-        return found if fewer > more else None
+        more, row = found.early[0] / slope, result.nbytes // rows.extent
+        # rows begun early: at most one more for a reader that lags by part of a row
+        return found if fewer > math.floor(more) * row and fewer >= math.ceil(more) * row else None
 
     def is_kept(self, tensor: int) -> bool:
         """Tell whether later steps, the caller, or a view need a tensor made here."""

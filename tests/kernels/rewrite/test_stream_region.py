@@ -48,6 +48,12 @@ def pools(x):
     return _emit(_nn.max_pool2d(_conv(y, 4, 4, seed=2), (2, 1), (2, 1)))
 
 
+def convolved_pools(x):
+    """Build convolutions that a pooling is fused with; a weight is read in parts."""
+    y = _emit(_nn.max_pool2d(_conv(_conv(x, 2, 16), 16, 16, seed=1), (2, 2), (2, 2)))
+    return _emit(_nn.max_pool2d(_conv(y, 16, 16, seed=2), (3, 3), (2, 2), (1, 1)))
+
+
 def odd_edges(x):
     """Build strides larger than a window, dilations, one-sided padding, poolings that count unpadded elements."""
     y = _conv(x, 2, 4, size=2, strides=3, padding=[1, 0, 2, 1])
@@ -117,8 +123,11 @@ MODELS = {
     "conv-pool": (IMAGE, conv_pool), "odd edges": ((1, 2, 31, 17), odd_edges), "bottleneck": (IMAGE, bottleneck),
     "residual": (IMAGE, residual), "squeeze": (IMAGE, squeeze), "enlarged": (IMAGE, enlarged),
     "line": ((1, 2, 48), line), "gathered": ((20, 2), gathered), "two readers": (IMAGE, two_readers), "one kernel twice": (IMAGE, one_kernel_twice),
-    "wide then narrow": (IMAGE, wide_then_narrow), "pools": ((1, 2, 37, 9), pools),
+    "wide then narrow": (IMAGE, wide_then_narrow), "pools": ((1, 2, 37, 9), pools), "convolved pools": ((1, 2, 26, 20), convolved_pools),
 }  # fmt: skip
+
+
+PASSES = {"convolved pools": ("legalize", "fold-constant", "fuse-operators{over=pooling}")}
 
 
 def _regions(program):
@@ -148,7 +157,7 @@ def _check(program, found, wanted, inputs):
 @pytest.mark.parametrize("name", MODELS)
 def test_steps_that_run_as_one_compute_the_same(name):
     shape, body = MODELS[name]
-    program = lowered([shape], body)
+    program = lowered([shape], body, PASSES.get(name, TVM_DEFAULT))
     inputs = random_inputs(program)
     wanted = run(program, inputs)
     checked = [_check(program, found, wanted, inputs) for found in _regions(program)]
