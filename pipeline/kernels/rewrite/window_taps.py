@@ -49,7 +49,7 @@ def tap_window(kernel: PrimFunc, axis: int, tap: int) -> PrimFunc:
 
 
 def _window_axis(kernel: PrimFunc, axis: int) -> tuple[SBlock, IterVar]:
-    """Return the last reduction of a kernel, and its axis along the window's rows. Raises Unknown."""
+    """Return the last block of a kernel, a reduction, and its axis along the window's rows. Raises Unknown."""
     *_, total = blocks_of(kernel)
     store = total.body
     reads = [load for load in loads(store.value) if not load.source.same_as(store.buffer)]
@@ -58,10 +58,17 @@ def _window_axis(kernel: PrimFunc, axis: int) -> tuple[SBlock, IterVar]:
     if type(store.value).__name__ not in COMBINED or not covers(total) or not store.buffer.same_as(kernel.params[-1]):
         raise Unknown("the reduction is no sum, max or min over the whole result")
     row = store.indices[axis]
-    along = [index for load in reads for index in simple(total, load.indices) if isinstance(row, Var) and uses(index, row)]
-    found = [each for each in total.iter_vars if int(each.iter_type) == _REDUCE and any(uses(index, each.var) for index in along)]
+    indices = [index for load in reads for index in simple(total, load.indices)]
+    along = [isinstance(row, Var) and uses(index, row) for index in indices]
+    found = [
+        each
+        for each in total.iter_vars
+        if int(each.iter_type) == _REDUCE and any(uses(index, each.var) for index, moves in zip(indices, along) if moves)
+    ]
     if len(found) != 1 or int(found[0].dom.extent) < 2:
         raise Unknown("the rows of the window are not one axis")
+    if any(uses(index, found[0].var) for index, moves in zip(indices, along) if not moves):
+        raise Unknown("each row of the window has its weights")
     return total, found[0]
 
 
