@@ -37,7 +37,10 @@ class StepSplit:
 
 @dataclass(frozen=True)
 class Taps:
-    """Row accumulated in parts: each takes `high` - `low` rows of `tensor` at most, `early` rows of it before the last."""
+    """Parts a row is accumulated in, each from at most `width` rows of `tensor`.
+
+    By part, `early` counts the rows of `tensor` between its last row and that of the last part.
+    """
 
     tensor: int
     width: int
@@ -183,7 +186,7 @@ class RegionBuilder:
                 yield Need(step.reads[operand], slope, low, high)
 
     def _taps(self, step: Step, rows: Rows) -> Taps | None:
-        """Return how a step accumulates its rows; None if it needs them at once, or that takes no more memory."""
+        """Return how a step accumulates its rows; None if it takes them at once, which needs no more memory."""
         if not rows.taps:
             return None
         ((operand, follows),) = rows.operands
