@@ -24,6 +24,8 @@ from ...tir.row_window import row_window, rows_of
 from .partial_sum import COMBINED, covers
 
 _REDUCE = 2
+#: most taps: each is code of its own
+MOST_TAPS = 8
 
 
 def taps_along(kernel: PrimFunc, rows: Rows) -> tuple[Follows, ...]:
@@ -65,8 +67,8 @@ def _window_axis(kernel: PrimFunc, axis: int) -> tuple[SBlock, IterVar]:
         for each in total.iter_vars
         if int(each.iter_type) == _REDUCE and any(uses(index, each.var) for index, moves in zip(indices, along) if moves)
     ]
-    if len(found) != 1 or int(found[0].dom.extent) < 2:
-        raise Unknown("the rows of the window are not one axis")
+    if len(found) != 1 or not 2 <= int(found[0].dom.extent) <= MOST_TAPS:
+        raise Unknown("the rows of the window are not one axis, or too many")
     if any(uses(index, found[0].var) for index, moves in zip(indices, along) if not moves):
         raise Unknown("each row of the window has its weights")
     return total, found[0]

@@ -75,11 +75,12 @@ def test_taps_of_poolings_accumulate_to_the_whole(case):
         ("a mean, divided at the end", lambda x: _op.nn.avg_pool2d(x, (3, 3)), 2),
         ("an axis the window has not", lambda x: _op.nn.max_pool2d(x, (3, 3)), 1),
         ("a window of one row", lambda x: _op.nn.max_pool2d(x, (1, 3)), 2),
+        ("a window of the whole plane's height", lambda x: _op.nn.max_pool2d(x, (10, 3), padding=(5, 1)), 2),
         ("no window", _op.exp, 2),
     ],
 )
 def test_other_kernels_have_no_taps(name, body, axis):
-    kernel = single((1, 2, 8, 8), body)
+    kernel = single((1, 2, 12, 8), body)
     (rows,) = (each for each in kernel.rows() if each.axis == axis)
     assert taps_along(kernel.kernel, rows) == ()
     with pytest.raises(Unknown):
