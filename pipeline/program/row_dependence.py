@@ -60,11 +60,13 @@ class Rows:
     """Row-wise split of a kernel's result along its `axis` of `extent`.
 
     `operands` are, by position, the operands whose rows follow. Each row needs all of the others, or they are weights.
+    `taps`: a row can be accumulated in so many parts, in this order, each from these rows of the only such operand.
     """
 
     axis: int
     extent: int
     operands: tuple[tuple[int, Follows], ...]
+    taps: tuple[Follows, ...] = ()
 
     def follows(self, operand: int) -> Follows | None:
         """Return the row dependence of an operand; None if each row needs all of it."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 import tvm_ffi
 from tvm import sym
 from tvm.ir import Call, Expr, TensorLoad, Var
-from tvm.tirx import And, Cast, FloatImm, IntImm
+from tvm.tirx import And, Cast, FloatImm, IntImm, Select
 from tvm.tirx.analysis import undefined_vars
 
 from ..program.mapping import FUNCTION_COST
@@ -94,6 +94,15 @@ def has_condition(expr: object) -> bool:
 def is_choice(expr: object) -> bool:
     """Tell whether `expr` is a call of `if_then_else`."""
     return getattr(getattr(expr, "op", None), "name", "") == "prim.if_then_else"
+
+
+def choice_of(expr: object) -> tuple | None:
+    """Return condition and both values of a select or `if_then_else`; None for other expressions."""
+    if isinstance(expr, Select):
+        return expr.condition, expr.true_value, expr.false_value
+    if isinstance(expr, Call) and is_choice(expr):
+        return tuple(expr.args)
+    return None
 
 
 def unconverted(expr: Expr) -> Expr:

@@ -2,11 +2,12 @@
 
     for i: y[i] = max(x[i], 0)                               x may alias y
     for i: y[i] = x1[i - n] if n <= i else x0[i]             x0 and x1 may alias y, and then nothing is left to do
+    for i: y[i] = x[abs(i - 2)]                              x may lie in y, which keeps its elements
     for i, j: y[i, j] = x[j, i]                              x may not: y[0, 1] would be gone before it is read
 
 An operand may alias a result if each of its elements is read only to write the one element at its place, and no element
-of the result is written twice. This holds for any order of iterations, so the kernel is analysed as it is compiled:
-after scheduling. Code the analysis does not understand shares nothing.
+of the result is written twice; or if the result keeps it, see `kept_elements`. This holds for any order of iterations,
+so the kernel is analysed as it is compiled: after scheduling. Code the analysis does not understand shares nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.tirx import PrimFunc, Select
 
 from ..program import DTYPE_BYTES, Overlay
-from .expressions import is_choice, parts, walk
+from .expressions import choice_of, is_choice, parts, walk
 from .index_grid import Grid, Unknown, chunks
+from .kept_elements import kept_shift
 from .stores import Store, stores
 
 #: intrinsics that take an address, through which anything could be read or written
@@ -59,6 +61,15 @@ def analyse_sharing(kernel: PrimFunc) -> Sharing:
     return Sharing(len(results), tuple(shared.in_place()), shared.copies())
 
 
+def is_kept(kernel: PrimFunc, operand: int, result: Var) -> bool:
+    """Tell whether an in-place operand lies in a larger result that keeps its elements, and reads them for other places."""
+    source = kernel.params[operand]
+    if _elements(source) >= _elements(result):
+        return False
+    found = [(store, load) for store in stores(kernel.body) for load in masked_loads(store) if load[0].source.same_as(source)]
+    return flat_shift(found) is None
+
+
 class _Kernel:
     """Hold a kernel's operands, its results, and all its stores."""
 
@@ -80,6 +91,8 @@ class _Kernel:
                 if self._is_read(result) or self._steers(operand) or not _same_size(operand, result):
                     continue
                 shift = flat_shift(readers)
+                if shift is None:
+                    shift = kept_shift(operand, result, self.stores)
                 if shift is not None and self._written_once(place) is not None:
                     yield Overlay(number, place, shift * _element_bytes(operand))
 
@@ -143,7 +156,7 @@ def masked_loads(store: Store) -> list[_Load]:
 
 
 def _loads_in(expr: object, masks: tuple) -> Iterator[_Load]:
-    choice = _choice(expr)
+    choice = choice_of(expr)
     if choice is not None:
         condition, then, other = choice
         yield from _loads_in(condition, masks)
@@ -156,18 +169,9 @@ def _loads_in(expr: object, masks: tuple) -> Iterator[_Load]:
         yield from _loads_in(part, masks)
 
 
-def _choice(expr: object) -> tuple | None:
-    """Return condition and both values of a select or `if_then_else`; None for other expressions."""
-    if isinstance(expr, Select):
-        return expr.condition, expr.true_value, expr.false_value
-    if is_choice(expr):
-        return tuple(expr.args)
-    return None
-
-
 def _only_copies(store: Store) -> bool:
     def copies(expr: object) -> bool:
-        choice = _choice(expr)
+        choice = choice_of(expr)
         if choice is None:
             return isinstance(expr, TensorLoad)
         condition, *values = choice

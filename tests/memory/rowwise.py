@@ -53,13 +53,16 @@ class RowBuilder:
         self.splits.append(Splits(rows, tuple(sums), shape[0] * shape[1] if work is None else work))
         return result
 
-    def window(self, source: int, **options: int) -> int:
-        """Add a window along the first axis; element by element along the other."""
+    def window(self, source: int, taps: bool = False, **options: int) -> int:
+        """Add a window along the first axis; element by element along the other. With `taps`, it accumulates."""
         rows, columns = self.tensors[source]
         follows = windows(rows, **options)
         extent = len(follows.low)
+        steps = range(0, options["size"] * options.get("dilation", 1), options.get("dilation", 1)) if taps else ()
+        parts = (tuple(low + step for low in follows.low) for step in steps)
+        each = tuple(Follows(0, rows, low, tuple(row + 1 for row in low)) for low in parts)
         beside = Rows(1, columns, ((0, along(1, windows(columns, 1))),))
-        return self.step((source,), (extent, columns), Rows(0, extent, ((0, follows),)), beside)
+        return self.step((source,), (extent, columns), Rows(0, extent, ((0, follows),), each), beside)
 
     def resize(self, source: int, result: int, before: int = 0, after: int = 0) -> int:
         rows, columns = self.tensors[source]
@@ -129,7 +132,7 @@ def row_programs(draw: st.DrawFn, most: int = 7) -> tuple[Program, dict[str, Spl
             pad, after = draw(st.integers(-1, 3)), draw(st.integers(0, 3))
             after = max(after, dilation * (size - 1) + 1 - rows - pad)
             options = {"size": size, "stride": draw(st.integers(1, 4)), "pad": pad, "after": after}
-            made = builder.window(source, dilation=dilation, **options)
+            made = builder.window(source, draw(st.booleans()), dilation=dilation, **options)
         elif kind == "resize":
             made = builder.resize(source, draw(_EXTENTS), draw(st.integers(-1, 1)), draw(st.integers(0, 2)))
         elif kind == "join":
@@ -145,8 +148,8 @@ def row_programs(draw: st.DrawFn, most: int = 7) -> tuple[Program, dict[str, Spl
 def simulate(program: Program, splits: dict[str, Splits], region: Region) -> None:
     """Run the region by its stages: at each tick each due stage, in the order of the steps.
 
-    A tensor has room for its held rows, row r at r modulo their number; a slot holds the number of its row. A result in
-    place of operands overwrites their rows, at once or from its ring of waiting rows.
+    A tensor has room for its held rows, row r at r modulo their number; a slot holds the number of its row, and of the
+    part of it that comes next as long as there is one. A result in place of operands overwrites their rows, at once or from its ring of waiting rows.
     """
     over = region.replacement
     waiting = [None] * over.held if over else []
@@ -181,6 +184,19 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
     for tick, stage in ((tick, stage) for tick in region.ticks for stage in region.stages):
         step = program.steps[stage.step]
         (result,) = step.writes
+        for part, lead in enumerate(stage.leads):
+            row, odd = divmod(tick - stage.offset + lead, stage.period)
+            if not odd and 0 <= row < stage.extent:
+                (taps,) = (each.taps for each in splits[step.kernel].rows if each.axis == stage.axis)
+                slot = row % len(room[result])
+                assert part == 0 or room[result][slot] == (row, part), f"row {row} is not in parts up to {part}"
+                check(step.reads[0], taps[part].low[row], taps[part].high[row], taps[part].axis)
+                last = part == len(taps) - 1
+                room[result][slot] = row if last else (row, part + 1)
+                done[result] += [row] * last
+        if stage.leads:
+            assert not over or over.result != result
+            continue
         k, odd = divmod(tick - stage.offset, stage.period)
         if not odd and 0 <= k < stage.extent // stage.group:
             inside = {n for n, t in enumerate(step.reads) if t in made}

@@ -1,6 +1,9 @@
 """Check in-place operands and copies over kernels of all kinds of access."""
 
+import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("tvm")
 
@@ -58,6 +61,42 @@ def first(*numbers: int) -> tuple[Overlay, ...]:
 )  # fmt: skip
 def test_what_may_lie_in_the_result(shapes, body, expected):
     assert found(shapes, body)[0] == expected
+
+
+@settings(max_examples=6)
+@given(st.integers(2, 9), st.tuples(st.integers(0, 8), st.integers(0, 8)), st.integers(1, 3), st.randoms(use_true_random=False))
+def test_reflections_keep_their_operand_in_any_order(length, widths, rows, random):
+    before, after = (min(width, length - 1) for width in widths)
+    assume(before + after)
+    in_place, _ = found([(rows, length)], lambda x: relax.op.nn.pad(x, (0, 0, before, after), pad_mode="reflect"))
+    if rows > 1:  # each row moves by another distance
+        assert in_place == ()
+        return
+    assert in_place == (Overlay(0, 0, 4 * before),)
+    memory = np.zeros(before + length + after)
+    memory[before : before + length] = values = np.arange(length)
+    expected = np.pad(values, (before, after), mode="reflect")
+    places = list(range(memory.size))
+    random.shuffle(places)
+    for place in places:
+        source = np.pad(np.arange(length), (before, after), mode="reflect")[place]
+        memory[place] = memory[before + source]
+    np.testing.assert_array_equal(memory, expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "body", "expected"),
+    [
+        ((3, 4), lambda x: relax.op.tile(x, (2, 1)), first(0)),
+        ((3, 4), lambda x: relax.op.tile(x, (1, 2)), ()),
+        ((6,), lambda x: relax.op.repeat(x, 2), ()),
+        ((6,), lambda x: relax.op.concat([relax.op.exp(x), x]), ()),
+        ((1, 7), lambda x: relax.op.exp(relax.op.nn.pad(x, (0, 0, 2, 1), pad_mode="reflect")), ()),
+        ((1, 7), lambda x: relax.op.astype(relax.op.nn.pad(x, (0, 0, 2, 1), pad_mode="reflect"), "int32"), ()),
+    ],
+)
+def test_what_a_larger_result_keeps(shape, body, expected):
+    assert found([shape], body)[0] == expected
 
 
 @pytest.mark.parametrize("stride", [1, 2])

@@ -18,6 +18,7 @@ from tvm.tirx import BufferStore, PrimFunc
 from ...memory import ALIGNMENT
 from ...program import DTYPE_BYTES, Overlay, Program, Step
 from ...tir.expressions import replaced
+from ...tir.in_place_analysis import is_kept
 from ...tir.loop_nests import all_of, int64
 from ..schedule.candidates import is_scheduled
 from .lower import Lowered
@@ -66,10 +67,11 @@ def _names(variants: Iterable[_KernelVariant], taken: Iterable[str]) -> dict[_Ke
 
 
 def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) -> PrimFunc:
-    """Replace each load of an in-place operand by the result element about to be written."""
+    """Replace each load of an in-place operand by the result element about to be written, or by the one that keeps it."""
     if not overlays:
         return kernel
     results = {overlay.read: kernel.params[len(step.reads) + overlay.write] for overlay in overlays}
+    kept = {overlay.read: overlay.shift for overlay in overlays if is_kept(kernel, overlay.read, results[overlay.read])}
     if is_scheduled(kernel):
         return _read_rows_in_place(kernel, results)
 
@@ -77,6 +79,9 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
         def replaced(load: TensorLoad) -> TensorLoad:
             for read, result in results.items():
                 if load.source.same_as(kernel.params[read]) and store.buffer.same_as(result):
+                    if read in kept:
+                        shift = kept[read] // DTYPE_BYTES[str(result.ty.dtype)]
+                        return tirx.BufferLoad(result, _same_element(load.indices, load.source.ty.shape, result.ty.shape, shift))
                     value = tirx.BufferLoad(result, store.indices)
                     same = str(value.ty.dtype) == str(load.ty.dtype)
                     return value if same else tirx.reinterpret(load.ty.dtype, value)
@@ -104,13 +109,14 @@ def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var]) -> PrimFun
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, [(TensorLoad, replaced), (TensorRegion, widened)]))
 
 
-def _same_element(indices: Sequence[Expr], shape: Sequence[Expr], other: Sequence[Expr]) -> list[Expr]:
-    """Return the indices, in a compact buffer of another shape, of an element."""
-    if list(map(int, shape)) == list(map(int, other)):
+def _same_element(indices: Sequence[Expr], shape: Sequence[Expr], other: Sequence[Expr], shift: int = 0) -> list[Expr]:
+    """Return the indices, in a compact buffer of another shape, of an element, `shift` elements in."""
+    if list(map(int, shape)) == list(map(int, other)) and not shift:
         return list(indices)
     flat: Expr = int64(0)
     for index, extent in zip(indices, shape, strict=True):
         flat = flat * int64(int(extent)) + index
+    flat = flat + int64(shift) if shift else flat
     found: list[Expr] = []
     for extent in reversed([int(each) for each in other]):
         found.insert(0, tirx.floormod(flat, int64(extent)))

@@ -25,7 +25,7 @@ from ...tir.row_window import Nest, RowDependence, Span
 _SPATIAL, _REDUCE = 0, 2
 
 #: how to combine the accumulator with a partial result, by the kind of the reduction's update
-_COMBINED: dict[str, Callable[[Expr, Expr], Expr]] = {
+COMBINED: dict[str, Callable[[Expr, Expr], Expr]] = {
     "Add": lambda one, other: one + other, "Max": tirx.max, "Min": tirx.min,
 }  # fmt: skip
 
@@ -69,8 +69,8 @@ class _Reduction:
         self.padding, self.total = blocks[: reductions[0]], blocks[reductions[0]]
         self.last = blocks[-1] if len(blocks) - reductions[0] == 2 else None
         self.sum = self.total.body.buffer
-        self.combine = _COMBINED.get(type(self.total.body.value).__name__)
-        if self.combine is None or not _covers(self.total):
+        self.combine = COMBINED.get(type(self.total.body.value).__name__)
+        if self.combine is None or not covers(self.total):
             raise Unknown("the reduction is no sum, max or min over the whole buffer")
         if self.last is not None and not self._is_elementwise(self.last):
             raise Unknown("the epilogue is not element-wise")
@@ -82,7 +82,7 @@ class _Reduction:
         one, other = self.sum.ty, store.buffer.ty
         alike = str(one.dtype) == str(other.dtype) and list(map(int, one.shape)) == list(map(int, other.shape))
         same = all(tvm_ffi.structural_equal(a, b) for at in reads for a, b in zip(at, store.indices))
-        return alike and same and _covers(block)
+        return alike and same and covers(block)
 
     def along(self, operand: int, axis: int) -> RowDependence:
         """Find how the buffers follow the rows of an operand."""
@@ -147,7 +147,7 @@ class _Reduction:
         return kernel_of([*operands, self.sum, result], [nest_of(axes, "finish", store)], [], self.kernel.attrs)
 
 
-def _covers(block: SBlock) -> bool:
+def covers(block: SBlock) -> bool:
     """Tell whether the block writes each element of its buffer, indexed by the axes themselves."""
     store = block.body
     spatial = {axis.var: int(axis.dom.extent) for axis in block.iter_vars if int(axis.iter_type) == _SPATIAL}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tvm.tirx import PrimFunc
 
 from ...program import Splits
@@ -10,6 +12,7 @@ from ...tir.memoise import memoise_by_structure
 from ...tir.row_window import rows_of
 from ..lower.lower import Lowered
 from .partial_sum import sums_over
+from .window_taps import taps_along
 
 
 def splits_of(lowered: Lowered, among: slice = slice(None)) -> dict[str, Splits]:
@@ -31,4 +34,4 @@ def _splits(kernel: PrimFunc, results: int) -> Splits:
         for axis, extent in enumerate(operand.ty.shape)
         if int(extent) > 1 and sums_over(kernel, number, axis)
     ]
-    return Splits(tuple(each for each in rows if each is not None), tuple(sums), work)
+    return Splits(tuple(replace(each, taps=taps_along(kernel, each)) for each in rows if each is not None), tuple(sums), work)

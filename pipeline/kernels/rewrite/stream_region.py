@@ -32,6 +32,7 @@ from ..weights.read_repacked import read_repacked
 from ..weights.repack import Repack, free_weights, repack_by_number
 from .integers_last import region_with_integers_last
 from .partial_sum import partial_sum
+from .window_taps import tap_window
 
 _SERIAL, _SPATIAL = 0, 0
 
@@ -111,8 +112,9 @@ def _kernel(
     for stage, run in zip(region.stages, runs):
         step = program.steps[stage.step]
         since = tick + (ticks.start - stage.offset)
-        made = partial(_bound, run.kernel, step, places, windowed=stage.operand is None)
-        body.append(_at_its_ticks(stage, since, made))
+        for kernel, lead in zip(run.kernels, stage.leads or (0,), strict=True):
+            made = partial(_bound, kernel, step, places, windowed=stage.operand is None)
+            body.append(_at_its_ticks(stage, since + lead if lead else since, made))
         if over is not None and whole is not None and step.writes[0] == over.result:
             stored = partial(_stored, places[over.result], whole, stage)
             body.append(_at_its_ticks(stage, since - over.lag, stored))
@@ -127,12 +129,12 @@ def _kernel(
 
 @dataclass(frozen=True)
 class _Run:
-    """Kernels of a stage: one per tick, one after the last, and the largest workspace of them in bytes.
+    """Kernels of a stage: one per tick, or one per part of a row, and one after the last tick.
 
-    `repacks` are the layouts it wants, by weight number.
+    `repacks` are the layouts it wants, by weight number; `workspace` is the largest of its kernels, in bytes.
     """
 
-    kernel: PrimFunc
+    kernels: tuple[PrimFunc, ...]
     finish: PrimFunc | None
     repacks: dict[int, Repack]
     workspace: int
@@ -147,32 +149,45 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
     for stage in region.stages:
         step = program.steps[stage.step]
         weights = [program.tensors[tensor].weight for tensor in step.reads]
-        original = lowered.kernels[step.kernel]
-        finish = None
-        if stage.operand is None:
-            made = row_window(original, stage.axis, stage.group)
-        else:
-            parts = partial_sum(original, stage.operand, stage.axis, stage.group)
-            made, finish = parts.part, parts.finish
-        for number, weight in enumerate(weights):
-            if weight in layouts:
-                made = read_repacked(made, number + 1, layouts[weight])  # the first parameter is the row number
-                finish = finish and read_repacked(finish, number, layouts[weight])
-        choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
-        schedule = schedules(made, choice, lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
-        if stage.operand is None:  # a partial sum reads its accumulator in place, which no analysis here sees
-            ticks = stage.extent // stage.group
-            schedule = lowered.tuning.schedule(
-                ScheduleRequest(made, choice, lowered.machine, True, schedule, schedule.workspace, ticks)
-            )
-        repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
-        layouts |= repacks
-        workspace = schedule.workspace
+        made, finish = _windows(lowered.kernels[step.kernel], stage)
+        kernels: list[PrimFunc] = []
+        own: dict[int, Repack] = {}
+        workspace = 0
+        for kernel in made:
+            for number, weight in enumerate(weights):
+                if weight in layouts:
+                    kernel = read_repacked(kernel, number + 1, layouts[weight])  # the first parameter is the row number
+            choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
+            schedule = schedules(kernel, choice, lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
+            if stage.operand is None and not stage.leads:
+                # what accumulates reads its accumulator in place, which no analysis here sees
+                ticks = stage.extent // stage.group
+                schedule = lowered.tuning.schedule(
+                    ScheduleRequest(kernel, choice, lowered.machine, True, schedule, schedule.workspace, ticks)
+                )
+            repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
+            kernels.append(s_tir.renew_defs(schedule.kernel))
+            workspace = max(workspace, schedule.workspace)
+            layouts |= repacks
+            own |= repacks
         if finish is not None:
+            for number, weight in enumerate(weights):
+                if weight in layouts and weight not in own:
+                    finish = read_repacked(finish, number, layouts[weight])
             last = schedules(finish, frozenset(), lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
             finish, workspace = s_tir.renew_defs(last.kernel), max(workspace, last.workspace)
-        found.append(_Run(s_tir.renew_defs(schedule.kernel), finish, repacks, workspace))
+        found.append(_Run(tuple(kernels), finish, own, workspace))
     return found
+
+
+def _windows(kernel: PrimFunc, stage: Stage) -> tuple[list[PrimFunc], PrimFunc | None]:
+    """Return the kernels of a stage's ticks, of one tap each if there are any, and the one after its last tick."""
+    if stage.operand is not None:
+        parts = partial_sum(kernel, stage.operand, stage.axis, stage.group)
+        return [parts.part], parts.finish
+    if stage.leads:
+        return [tap_window(kernel, stage.axis, number) for number in range(len(stage.leads))], None
+    return [row_window(kernel, stage.axis, stage.group)], None
 
 
 def _at_its_ticks(stage: Stage, since: Expr, body: Callable[[Expr], Stmt]) -> Stmt:

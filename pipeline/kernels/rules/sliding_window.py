@@ -95,6 +95,8 @@ class _ByLines(LineBuffer):
 
     def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
         super().__init__(kernel, machine)
+        if loads(self.window.init.value):
+            raise Unknown("the window continues a sum")
         if lines is None:
             lines = self._few_lines(machine.registers_of(self.lanes) // 2)
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:

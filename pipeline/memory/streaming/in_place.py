@@ -100,7 +100,7 @@ def _lag(program: Program, writer: Stage, read: Read) -> int | None:
     """
     follows = read.choice.rows.follows(read.place) if read.choice.rows is not None else None
     result, operand = program.tensors[program.steps[writer.step].writes[0]], program.tensors[read.tensor]
-    if follows is None or operand.offset or operand.dtype != result.dtype:
+    if follows is None or writer.leads or operand.offset or operand.dtype != result.dtype:
         return None
     if result.nbytes != operand.nbytes or program.buffers[operand.buffer].nbytes != operand.nbytes:
         return None

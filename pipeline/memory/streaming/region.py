@@ -5,7 +5,8 @@
     step 2          r0      r1      r2        every second tick, from three rows of step 1, the last just computed
     ring    0   01  012 123 234 345 456
 
-Nothing is computed twice: rows shared with the window before are kept. The idea is that of line buffers in hardware,
+Nothing is computed twice: rows shared with the window before are kept. A pooling can take rows as they come, and keep
+none: its own row is accumulated in parts, each some ticks ahead of the last. The idea is that of line buffers in hardware,
 and of msf-CNN's fused blocks with a cache. Rows may be lines of an image, or its channels, which a convolution at the
 end takes into its sum (partial execution, as in Pex).
 """
@@ -30,7 +31,7 @@ class Stage:
     `axis`. The ring has room for `held` rows: all of them if the result is needed whole.
 
     A stage that sums up takes these rows of its `operand` instead; `axis` and `extent` are the operand's, and `held` is
-    0.
+    0. One that accumulates each row in parts computes them `leads` ticks before that tick.
     """
 
     step: int
@@ -41,6 +42,12 @@ class Stage:
     offset: int
     held: int
     operand: int | None = None
+    leads: tuple[int, ...] = ()
+
+    @property
+    def begin(self) -> int:
+        """Return its first tick."""
+        return self.offset - max(self.leads, default=0)
 
     @property
     def end(self) -> int:
@@ -67,7 +74,7 @@ class Region:
     def ticks(self) -> range:
         """Return the ticks from the first stage's begin to the last one's end."""
         late = 0 if self.replacement is None else self.replacement.lag
-        return range(min(stage.offset for stage in self.stages), max(stage.end for stage in self.stages) + max(0, late))
+        return range(min(stage.begin for stage in self.stages), max(stage.end for stage in self.stages) + max(0, late))
 
     def stage_of(self, program: Program, tensor: int) -> Stage:
         """Return the stage that writes a tensor."""
@@ -156,13 +163,25 @@ def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], 
             period = builder.period(tensor)
             reading = readers.get(tensor, ())
             offset = min((at - period * (need.high - 1) for need, at in reading), default=0)
-            held = max((_held(need, at - offset, period) for need, at in reading), default=1) * group
+            leads = leads_of(builder, choice, group)
+            begin = offset - max(leads, default=0)
+            held = max((_held(need, at - begin, period) for need, at in reading), default=1) * group
             whole = builder.is_kept(tensor) or held > choice.extent
-            stage = Stage(choice.step, choice.axis, choice.extent, group, period, offset, choice.extent if whole else held)
+            stage = Stage(
+                choice.step, choice.axis, choice.extent, group, period, offset, choice.extent if whole else held, leads=leads
+            )
         for need in needs:
             readers.setdefault(need.tensor, []).append((need, stage.offset))
         stages.append(stage)
     return tuple(reversed(stages))
+
+
+def leads_of(builder: RegionBuilder, choice: StepSplit, group: int = 1) -> tuple[int, ...]:
+    """Return by how many ticks the parts of a row come before the last one; empty for a row computed at once."""
+    if choice.taps is None or group > 1:
+        return ()
+    period = builder.period(choice.taps.tensor)
+    return tuple(early * period for early in choice.taps.early)
 
 
 def _held(need: Need, lead: int, period: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from ...program import Program, Rows, Splits
+from ...program import Program, Rows, Splits, Step
 
 #: most steps of branches that wait to be joined
 BRANCH = 8
@@ -34,6 +34,19 @@ class StepSplit:
     extent: int
     rows: Rows | None = None
     operand: int | None = None
+    taps: Taps | None = None
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Parts a row is accumulated in, each from at most `width` rows of `tensor`.
+
+    By part, `early` counts the rows of `tensor` between its last row and that of the last part.
+    """
+
+    tensor: int
+    width: int
+    early: tuple[int, ...]
 
 
 class Pace(NamedTuple):
@@ -87,6 +100,7 @@ class RegionBuilder:
         self._least: dict[int, int] = {}
         #: lower bound on the bytes of the rings, for any alignment
         self.least_bytes = 0
+        self._readers: dict[int, int] = {}
         #: tensors made here that are read here; by buffer, the steps and places that read what is made elsewhere
         self.read_inside: set[int] = set()
         self.read_outside: dict[int, list[tuple[int, int]]] = {}
@@ -109,6 +123,7 @@ class RegionBuilder:
                 return False  # it reads a view of a result made here
             elif buffer is not None:
                 self.read_outside.setdefault(buffer, []).append((self.last, place))
+            self._readers[tensor] = self._readers.get(tensor, 0) + 1
         self._made.add(step.writes[0])
         self._buffers.add(self.program.tensors[step.writes[0]].buffer)
         self.waiting.append(self.last)
@@ -182,7 +197,28 @@ class RegionBuilder:
             return
         for operand, follows in choice.rows.operands:
             if step.reads[operand] in self._made:
-                yield step.reads[operand], *follows.pace(group)
+                slope, low, high = follows.pace(group)
+                if group == 1 and choice.taps is not None:
+                    low = high - choice.taps.width
+                yield step.reads[operand], slope, low, high
+
+    def _taps(self, step: Step, rows: Rows) -> Taps | None:
+        """Return how a step accumulates its rows; None if it takes them at once, which needs no more memory."""
+        if not rows.taps:
+            return None
+        ((operand, follows),) = rows.operands
+        tensor, result = self.program.tensors[step.reads[operand]], self.program.tensors[step.writes[0]]
+        if step.reads[operand] not in self._made or self._readers[step.reads[operand]] > 1 or self.is_kept(step.reads[operand]):
+            return None
+        slope, low, high = follows.pace(1)
+        parts = [each.pace(1) for each in rows.taps]
+        if any(each[0] != slope for each in parts) or [each[2] for each in parts] != sorted(each[2] for each in parts):
+            return None
+        found = Taps(step.reads[operand], max(each[2] - each[1] for each in parts), tuple(high - each[2] for each in parts))
+        fewer = (high - low - found.width) * tensor.nbytes // tensor.shape[follows.axis]
+        more, row = found.early[0] / slope, result.nbytes // rows.extent
+        # rows begun early: at most one more for a reader that lags by part of a row
+        return found if fewer > math.floor(more) * row and fewer >= math.ceil(more) * row else None
 
     def is_kept(self, tensor: int) -> bool:
         """Tell whether later steps, the caller, or a view need a tensor made here."""
@@ -197,7 +233,7 @@ class RegionBuilder:
             if axes is not None:
                 self._axes.update(axes)
                 self._axes[step.writes[0]] = rows.axis
-                return StepSplit(number, rows.axis, rows.extent, rows)
+                return StepSplit(number, rows.axis, rows.extent, rows, taps=self._taps(step, rows))
         return None
 
     def _axes_by(self, rows: Rows, inside: list[tuple[int, int]]) -> dict[int, int] | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..liveness import aligned
 from .in_place import Read, Result, replacements_of
-from .region import Stage
+from .region import Stage, leads_of
 from .region_builder import RegionBuilder
 
 
@@ -54,7 +54,8 @@ def region_bytes(
             elif reading is not None:
                 offset = min([at - period * (high - 1) for at, _, high, _ in reading])
                 # as region._held
-                held = max([((at - offset) // period if whole else -((offset - at) // period)) - low + 1 for at, low, _, whole in reading])
+                begin = offset - max(leads_of(builder, choice), default=0)
+                held = max([((at - begin) // period if whole else -((begin - at) // period)) - low + 1 for at, low, _, whole in reading])
             if builder.is_kept(tensor):
                 results.append(number)
             else:
@@ -87,7 +88,7 @@ def _in_place(
 
     def stage(number: int) -> Stage:
         choice, (offset, period) = builder.choices[number], offsets[number]
-        return Stage(number, choice.axis, choice.extent, 1, period, offset, 0, choice.operand)
+        return Stage(number, choice.axis, choice.extent, 1, period, offset, 0, choice.operand, leads_of(builder, choice))
 
     dying = [reads for buffer, reads in builder.read_outside.items() if last_uses[buffer] <= builder.last]
     if not dying or not results:

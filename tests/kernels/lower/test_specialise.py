@@ -49,6 +49,13 @@ def cast(x):
     return relax.op.astype(relax.op.multiply(numbers, numbers), "float32")
 
 
+def reflected(x):
+    """Build reflections around computed values: the kernel of each finds its operand in the middle of its result."""
+    for width in (2, 5):
+        x = relax.op.nn.pad(relax.op.exp(x), (0, 0, width, width - 1), pad_mode="reflect")
+    return x
+
+
 @pytest.mark.parametrize(
     ("shape", "body", "passes", "buffers"),
     [
@@ -58,6 +65,7 @@ def cast(x):
         ((1, 6, 5, 5), shuffled, _UNFUSED, 2),
         ((1, 2, 3, 5), reshaped, _UNFUSED, 2),
         ((40,), cast, _UNFUSED, 1),
+        ((1, 40), reflected, _UNFUSED, 1),
     ],
 )
 def test_shared_memory_changes_no_bit(shape, body, passes, buffers):

@@ -42,6 +42,19 @@ def conv_pool(x):
     return _conv(y, 6, 2, size=1)
 
 
+def pools(x):
+    """Build poolings whose windows overlap, with padding on one side, and of a column alone."""
+    y = _emit(_nn.max_pool2d(_conv(x, 2, 4), (3, 3), (2, 2), (1, 1)))
+    y = _emit(_nn.max_pool2d(_conv(y, 4, 4, size=1, seed=1), (3, 2), (2, 1), (0, 0, 1, 0), (1, 1)))
+    return _emit(_nn.max_pool2d(_conv(y, 4, 4, seed=2), (2, 1), (2, 1)))
+
+
+def convolved_pools(x):
+    """Build convolutions that a pooling is fused with; a weight is read in parts."""
+    y = _emit(_nn.max_pool2d(_conv(_conv(x, 2, 16), 16, 16, seed=1), (2, 2), (2, 2)))
+    return _emit(_nn.max_pool2d(_conv(y, 16, 16, seed=2), (3, 3), (2, 2), (1, 1)))
+
+
 def odd_edges(x):
     """Build strides larger than a window, dilations, one-sided padding, poolings that count unpadded elements."""
     y = _conv(x, 2, 4, size=2, strides=3, padding=[1, 0, 2, 1])
@@ -111,8 +124,11 @@ MODELS = {
     "conv-pool": (IMAGE, conv_pool), "odd edges": ((1, 2, 31, 17), odd_edges), "bottleneck": (IMAGE, bottleneck),
     "residual": (IMAGE, residual), "squeeze": (IMAGE, squeeze), "enlarged": (IMAGE, enlarged),
     "line": ((1, 2, 48), line), "gathered": ((20, 2), gathered), "two readers": (IMAGE, two_readers), "one kernel twice": (IMAGE, one_kernel_twice),
-    "wide then narrow": (IMAGE, wide_then_narrow),
+    "wide then narrow": (IMAGE, wide_then_narrow), "pools": ((1, 2, 37, 9), pools), "convolved pools": ((1, 2, 26, 20), convolved_pools),
 }  # fmt: skip
+
+
+PASSES = {"convolved pools": ("legalize", "fold-constant", "fuse-operators{over=pooling}")}
 
 
 def _regions(program):
@@ -142,11 +158,17 @@ def _check(program, found, wanted, inputs):
 @pytest.mark.parametrize("name", MODELS)
 def test_steps_that_run_as_one_compute_the_same(name):
     shape, body = MODELS[name]
-    program = lowered([shape], body)
+    program = lowered([shape], body, PASSES.get(name, TVM_DEFAULT))
     inputs = random_inputs(program)
     wanted = run(program, inputs)
     checked = [_check(program, found, wanted, inputs) for found in _regions(program)]
     assert len(checked) > 1
+
+
+def test_poolings_take_rows_as_they_come():
+    program = lowered([(1, 2, 37, 9)], pools)
+    leads = {stage.leads for found in _regions(program) for stage in found.stages if stage.axis == 2 and stage.group == 1}
+    assert {(), (2, 1, 0)} < leads
 
 
 def same(x):

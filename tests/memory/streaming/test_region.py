@@ -122,6 +122,31 @@ def test_rings_are_as_small_as_their_reader_allows(reader, held):
 
 
 @pytest.mark.parametrize(
+    "reader, held, own",
+    [
+        ({"size": 2, "stride": 2}, 1, 3),
+        ({"size": 3, "stride": 2, "pad": 1}, 1, 4),
+        ({"size": 5, "stride": 2, "dilation": 2}, 1, 7),
+        ({"size": 3, "pad": 1}, 3, 3),  # two rows for two
+    ],
+)
+def test_a_window_that_accumulates_takes_rows_as_they_come(reader, held, own):
+    builder = RowBuilder()
+    row = builder.window(builder.tensor(40, 8), size=1)
+    builder.window(builder.window(row, taps=True, **reader), size=3, pad=1)
+    assert [stage.held for stage in found_in(builder.program()).stages[:2]] == [held, own]
+
+
+def test_a_window_takes_all_rows_at_once_if_something_else_needs_them():
+    for more in (False, True):
+        builder = RowBuilder()
+        row = builder.window(builder.tensor(24, 8), size=1)
+        pooled = builder.window(row, taps=True, size=4, stride=2, pad=1)
+        builder.join(pooled, row) if more else builder.window(pooled, size=1)
+        assert found_in(builder.program()).stages[1].leads == (() if more else (3, 2, 1, 0))
+
+
+@pytest.mark.parametrize(
     "windows, lag, held",
     [
         ([{"size": 1}], 0, 1),

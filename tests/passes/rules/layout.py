@@ -113,6 +113,15 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "channels of a convolution": Example(
             _PLANES, lambda x: _op.strided_slice(_op.nn.conv2d(x, filled(4, 2, 1, 1)), [1], [1], [3])
         ),
+        "channels and positions of a convolution": Example(
+            _PLANES, lambda x: _op.strided_slice(_op.nn.conv2d(x, filled(4, 2, 1, 1)), [1, 2], [1, 0], [3, 1])
+        ),
+        "a convolution divided by its channels": Example(
+            _PLANES,
+            lambda x: (
+                lambda y: _op.multiply(_op.strided_slice(y, [1], [0], [2]), _op.strided_slice(y, [1], [2], [4]))
+            )(_emit(_op.nn.relu(_op.add(_op.nn.conv2d(x, filled(4, 2, 1, 1)), filled(4, 1, 1))))),
+        ),
         "a slice of a slice": Example(
             ((9,),), lambda x: _op.strided_slice(_op.strided_slice(x, [0], [1], [9], [2]), [0], [1], [4], [2])
         ),
@@ -180,6 +189,12 @@ TWINS: dict[str, dict[str, Example]] = {
             lambda x: (
                 lambda y: _op.subtract(_op.strided_slice(y, [0], [0], [2]), _op.strided_slice(y, [0], [2], [4]))
             )(_emit(_op.exp(x))),
+        ),
+        "a convolution in channels that overlap": Example(
+            _PLANES,
+            lambda x: (
+                lambda y: _op.multiply(_op.strided_slice(y, [1], [0], [2]), _op.strided_slice(y, [1], [1], [3]))
+            )(_emit(_op.nn.conv2d(x, filled(4, 2, 1, 1)))),
         ),
         "columns of a weight that is read whole": Example(
             ((4, 3),),

@@ -4,9 +4,11 @@
 
 A slice, an item of a split with unread ones, or a `take` of one position moves up through element-wise operators,
 transposes, reshapes that keep its axis, concatenations, broadcasts, matrix products, reductions, softmax and layer norm
-along other axes, and convolutions along batch and output channels. Legal along axes on which each element of the result
-depends on one position of the operands. It pays, and is done, where slices alone read the value, and take fewer elements
-of it together than it has, and of no constant that something else reads whole. Equal slices become one. Exact.
+along other axes, and convolutions along batch and output channels, behind which a slice of positions stays. Legal along
+axes on which each element of the result depends on one position of the operands. It pays, and is done, where slices
+alone read the value, and take fewer elements of it together than it has, and of no constant that something else reads
+whole. It also pays where they divide the output channels of a convolution: then its parts are never alive together.
+Equal slices become one. Exact.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from ..operators import ELEMENTWISE
 from ..rule import Rule
 from .sliced_operands import sliced_call
 from .slices import Range, part_of, ranges_of, sliced
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tvm.relax import Call, Expr, Var
 
@@ -88,13 +91,40 @@ def _pays(expr: Expr, graph: Dataflow) -> bool:
     """Tell whether slices alone read a value, and take fewer elements than it has."""
     if not graph.operator(expr) or not graph.is_variable(expr) or graph.is_output(expr) or graph.shape(expr) is None:
         return False
-    read: dict[object, int] = {}
+    read: dict[Ranges, int] = {}
     for user in graph.users(expr):
         call = graph.value(user)
-        if graph.operator(call) not in (_SLICE, _TAKE) or _taken(call, graph) is None:
+        ranges = _taken(call, graph) if graph.operator(call) in (_SLICE, _TAKE) else None
+        if ranges is None:
             return False
-        read[_taken(call, graph)] = prod(graph.shape(call))
-    return sum(read.values()) < prod(graph.shape(expr))
+        read[ranges] = prod(graph.shape(call))
+    taken, whole = sum(read.values()), prod(graph.shape(expr))
+    return taken < whole or (taken == whole and _are_channels(read, graph.shape(expr)) and _is_convolved(expr, graph))
+
+
+def _are_channels(read: Mapping[Ranges, int], shape: Sequence[int]) -> bool:
+    """Tell whether ranges are consecutive channels, together all of them."""
+    if len(read) < 2 or any(len(ranges) != 1 or ranges[0].axis != 1 or ranges[0].step != 1 for ranges in read):
+        return False
+    bounds = sorted((each.begin, each.end) for (each,) in read)
+    return [begin for begin, _ in bounds] + [shape[1]] == [0] + [end for _, end in bounds]
+
+
+def _is_convolved(expr: Expr, graph: Dataflow) -> bool:
+    """Tell whether a value is a convolution by constants of its own, in one group, or computed from it by element."""
+    from ..convolution.geometry import CONVOLUTIONS
+
+    call = graph.value(expr)
+    if graph.operator(call) in ELEMENTWISE:
+        computed = [each for each in graph.tensors(call) if graph.constant(each) is None]
+        return (
+            len(computed) == 1
+            and graph.uses(computed[0]) == 1
+            and graph.shape(computed[0]) == graph.shape(call)
+            and _is_convolved(computed[0], graph)
+        )
+    weight = call.args[1] if graph.operator(call) in CONVOLUTIONS else None
+    return weight is not None and int(call.attrs.groups) == 1 and graph.constant(weight) is not None and not graph.is_shared(weight)
 
 
 def _items_beside_unread_ones(graph: Dataflow) -> list[Var]:

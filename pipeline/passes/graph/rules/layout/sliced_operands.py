@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ..operators import ELEMENTWISE, REDUCTIONS, RESHAPES
-from .slices import Range
+from .slices import Range, sliced
 
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
@@ -103,13 +103,15 @@ def _matmul(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Exp
 def _convolution(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
     layouts = (call.attrs.data_layout, call.attrs.kernel_layout, call.attrs.out_layout)
     plain = all(layout[:2] in ("NC", "OI", "") and (layout.isupper() or not layout) for layout in layouts)
-    if not plain or any(each.axis > 1 for each in taken):
+    if not plain:
         return None
     batch = tuple(each for each in taken if each.axis == 0)
     channels = tuple(replace(each, axis=0) for each in taken if each.axis == 1)
-    if channels and int(call.attrs.groups) != 1:
+    if not (batch or channels) or (channels and int(call.attrs.groups) != 1):
         return None
-    return graph.like(call, [slice_of(call.args[0], batch), slice_of(call.args[1], channels)])
+    # positions of the plane are left to a slice behind it
+    positions = tuple(each for each in taken if each.axis > 1)
+    return sliced(graph.like(call, [slice_of(call.args[0], batch), slice_of(call.args[1], channels)]), positions, graph)
 
 
 def _reshape(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:

@@ -1,0 +1,66 @@
+"""Find the place of an operand in a larger result that keeps its elements: those read elsewhere too are still there.
+
+    for i: y[i] = x[abs(i - 2)]            y = x2 x1 x0 x1 x2 x3 …        x may lie in y, two elements in
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+
+import numpy as np
+from tvm.ir import TensorLoad, Var
+from tvm.tirx import FloatImm, IntImm
+
+from .expressions import choice_of
+from .index_grid import Mask, Unknown, chunks
+from .stores import Store
+
+
+def kept_shift(operand: Var, result: Var, found: Collection[Store]) -> int | None:
+    """Return the shift, in elements, at which an operand may lie in a result that only copies it; None if there is none.
+
+    An element read for other places must be copied to its own. Elements of the result are written once at most.
+    """
+    if math.prod(map(int, operand.ty.shape)) >= math.prod(map(int, result.ty.shape)) or operand.ty.dtype != result.ty.dtype:
+        return None
+    copies = [(store, leaf) for store in found if store.buffer.same_as(result) for leaf in _leaves(store.value, store.masks)]
+    if not all(isinstance(each, (TensorLoad, IntImm, FloatImm)) for _, (each, _) in copies):
+        return None
+    try:
+        moves = [
+            move for store, (each, masks) in copies if isinstance(each, TensorLoad) and each.source.same_as(operand)
+            for move in _moves(store, each, masks)
+        ]  # fmt: skip
+    except Unknown:
+        return None
+    sources, shifts = (np.concatenate(parts) for parts in zip(*moves)) if moves else (np.zeros(0, int),) * 2
+    if not shifts.size:
+        return None
+    values, counts = np.unique(shifts, return_counts=True)
+    shift = int(values[counts.argmax()])
+    kept = np.unique(sources[shifts == shift])
+    return shift if np.isin(sources[shifts != shift], kept).all() else None
+
+
+def _leaves(value: object, masks: tuple[Mask, ...]) -> Iterator[tuple[object, tuple[Mask, ...]]]:
+    """Yield the values that choices select from, each with the masks it is selected under."""
+    choice = choice_of(value)
+    if choice is None:
+        yield value, masks
+        return
+    condition, then, other = choice
+    yield from _leaves(then, (*masks, (condition, True)))
+    yield from _leaves(other, (*masks, (condition, False)))
+
+
+def _moves(store: Store, load: TensorLoad, masks: tuple[Mask, ...]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the elements loaded, by number, and how far each moves."""
+    for grid in chunks(store.loops, store.bindings):
+        # a condition on data raises Unknown: a copy that may not happen keeps nothing
+        where = np.asarray(True)
+        for condition, holds in masks:
+            where = where & (np.asarray(grid.evaluate(condition), bool) == holds)
+        where = np.broadcast_to(where, grid.shape)
+        source, place = (np.broadcast_to(grid.flat(at.indices, of), grid.shape) for at, of in ((load, load.source), (store, store.buffer)))
+        yield source[where], (place - source)[where]
