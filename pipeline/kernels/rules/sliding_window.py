@@ -22,6 +22,8 @@ from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
+from ...memory import ALIGNMENT
+from ...memory.liveness import aligned
 from ...program import DTYPE_BYTES
 from ...targets import Machine
 from ...tir.expressions import loads, replaced, uses
@@ -113,7 +115,8 @@ class _ByLines(LineBuffer):
         line = self.columns.stride * self.phase_width * DTYPE_BYTES[str(self.data.ty.dtype)]
         if self.in_region:
             vectors = at_once * self.lanes * DTYPE_BYTES[self.dtype]
-            fitting = (n for n in range(rows, 0, -1) if self.count_of(n) * line + n * vectors <= self.register_bytes)
+            taken = {n: aligned(self.count_of(n) * line, ALIGNMENT) + aligned(n * vectors, ALIGNMENT) for n in range(rows, 0, -1)}
+            fitting = (n for n, nbytes in taken.items() if nbytes <= self.register_bytes)
             if (rows := next(fitting, 0)) == 0:
                 raise Unknown("a line is too long for registers")
             return Lines(at_once, rows, rows)
