@@ -34,19 +34,29 @@ class Follows:
         """Return slope, low and high of the operand groups a group of result rows needs.
 
         Group v of the result, of `group` rows, needs groups floor(slope · v) + low up to floor(slope · v) + high of the
-        operand. Takes the narrowest that hold for all v; of equal ones the first of _PACES.
+        operand. Takes the narrowest that hold for all v; of equal ones the first of _PACES. Where `group` does not divide
+        the rows, the last group is the last `group` rows.
         """
         if group not in self._paces:
-            groups = range(len(self.low) // group)
-            lows = [min(self.low[group * v : group * (v + 1)]) // group for v in groups]
-            highs = [-(-max(self.high[group * v : group * (v + 1)]) // group) for v in groups]
+            starts = group_starts(len(self.low), group)
+            lows = [self._holding(min(self.low[start : start + group]), group) for start in starts]
+            highs = [-(-max(self.high[start : start + group]) // group) for start in starts]
             found = [_pace(slope, lows, highs) for slope in _PACES]
             self._paces[group] = min(found, key=lambda pace: pace[2] - pace[1])
         return self._paces[group]
 
+    def _holding(self, row: int, group: int) -> int:
+        """Return the last group that holds `row` of the operand."""
+        return (self.extent - 1) // group if self.extent - group <= row < self.extent else row // group
+
     @cached_property
     def _paces(self) -> dict[int, Pace]:
         return {}
+
+
+def group_starts(extent: int, group: int) -> list[int]:
+    """List the first row of each group; the last one overlaps where `group` does not divide `extent`."""
+    return [min(start, extent - group) for start in range(0, extent, group)]
 
 
 def _pace(slope: Fraction, lows: list[int], highs: list[int]) -> Pace:

@@ -160,6 +160,8 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
 
     def check(tensor: int, low: int, high: int, axis: int) -> None:
         writer = made[tensor]
+        if writer.lockstep:
+            assert {low, high} <= set(range(done[tensor][-writer.group], done[tensor][-1] + 2)), "rows of another group"
         assert writer.operand is None, "a sum is read before it is complete"
         assert writer.axis == axis, "rows of another axis"
         for row in range(max(0, low), min(high, program.tensors[tensor].shape[axis])):
@@ -176,7 +178,7 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
 
     def store(stage: Stage, tick: int) -> None:
         k, odd = divmod(tick - stage.offset - over.lag, stage.period)
-        if over.held and not odd and 0 <= k < stage.extent // stage.group:
+        if over.held and not odd and 0 <= k < stage.groups:
             for row in range(k * stage.group, (k + 1) * stage.group):
                 assert waiting[row % over.held] == row, "a row is not in the ring any more"
                 overwritten.append(row)
@@ -198,9 +200,10 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
             assert not over or over.result != result
             continue
         k, odd = divmod(tick - stage.offset, stage.period)
-        if not odd and 0 <= k < stage.extent // stage.group:
+        if not odd and 0 <= k < stage.groups:
             inside = {n for n, t in enumerate(step.reads) if t in made}
-            taken = range(k * stage.group, (k + 1) * stage.group)
+            first = min(k * stage.group, stage.extent - stage.group)
+            taken = range(first, first + stage.group)
             done[result] += taken
             if stage.operand is not None:
                 assert inside == {stage.operand} and (stage.operand, stage.axis) in splits[step.kernel].sums
@@ -227,6 +230,11 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
     for tensor, stage in made.items():
         taken = tensor if stage.operand is None else program.steps[stage.step].reads[stage.operand]
         extent = program.tensors[taken].shape[stage.axis]
-        assert done[tensor] == list(range(extent)), f"the rows of tensor {tensor} are not computed once, in order"
+        again = -extent % stage.group
+        assert not (again and (over or stage.operand is not None)), "rows are summed or stored twice"
+        starts = [min(k * stage.group, extent - stage.group) for k in range(stage.groups)]
+        rows = [row for start in starts for row in range(start, start + stage.group)]
+        assert done[tensor] == rows, f"the rows of tensor {tensor} are not computed in order, once but for {again}"
+        assert set(rows) == set(range(extent))
         if tensor in region.results and stage.operand is None:
             assert room[tensor] == list(range(extent)), "a result is not complete"

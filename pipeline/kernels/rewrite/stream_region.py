@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import tvm_ffi
-from tvm import s_tir, tirx
+from tvm import s_tir, sym, tirx
 from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, For, IfThenElse, IterVar, PrimFunc, Stmt
 
@@ -53,11 +53,15 @@ def stream_region(lowered: Lowered, region: Region) -> Lowered:
 
 @dataclass(frozen=True)
 class _Place:
-    """Location of a tensor in the kernel: its buffer, and the axis and number of rows of a ring."""
+    """Location of a tensor in the kernel: its buffer, and the axis and number of rows of a ring.
+
+    `writer` is the stage that writes a ring whose groups overlap.
+    """
 
     buffer: Var
     axis: int = 0
     held: int | None = None
+    writer: Stage | None = None
 
     def indices(self, indices: Sequence[Expr], row: Expr | None = None) -> list[Expr]:
         """Return the buffer indices of a tensor element.
@@ -65,10 +69,23 @@ class _Place:
         With `row`, indices along the axis count from that row.
         """
         found = list(indices)
-        if row is not None:
-            found[self.axis] = (row if self.held is None else tirx.floormod(row, self.held)) + found[self.axis]
-        elif self.held is not None:
-            found[self.axis] = tirx.floormod(found[self.axis], self.held)
+        place = found[self.axis]
+        if row is None:
+            found[self.axis] = place if self.held is None else tirx.floormod(place, self.held)
+        elif self.held is None:
+            found[self.axis] = row + place
+        elif self.writer is None:
+            found[self.axis] = tirx.floormod(row, self.held) + place
+        elif not self.writer.lockstep:
+            found[self.axis] = tirx.floormod(row + place, self.held)
+        return found
+
+    def indices_read(self, indices: Sequence[Expr], reader: Stage, row: Expr | None) -> list[Expr]:
+        """Return the buffer indices of an element that `reader` reads at `row`."""
+        if row is None or self.writer is None or not self.writer.lockstep or self.writer.extent != reader.extent:
+            return self.indices(indices)
+        found = list(indices)
+        found[self.axis] = sym.Analyzer().simplify(found[self.axis] - row)
         return found
 
 
@@ -96,7 +113,7 @@ def _kernel(
             shape[stage.axis] = stage.held
         buffer = buffer_of(f"result{results.index(tensor)}", shape, program.tensors[tensor].dtype)
         axis = stage.axis if stage.operand is None else 0
-        places[tensor] = _Place(buffer, axis, stage.held if ring else None)
+        places[tensor] = _Place(buffer, axis, stage.held if ring else None, stage if ring and stage.extent % stage.group else None)
     params = [places[tensor].buffer for tensor in (*reads, *own)]
     over = region.replacement
     whole = None
@@ -113,13 +130,13 @@ def _kernel(
         step = program.steps[stage.step]
         since = tick + (ticks.start - stage.offset)
         for kernel, lead in zip(run.kernels, stage.leads or (0,), strict=True):
-            made = partial(_bound, kernel, step, places, windowed=stage.operand is None)
+            made = partial(_bound, kernel, step, places, stage=stage, windowed=stage.operand is None)
             body.append(_at_its_ticks(stage, since + lead if lead else since, made))
         if over is not None and whole is not None and step.writes[0] == over.result:
             stored = partial(_stored, places[over.result], whole, stage)
             body.append(_at_its_ticks(stage, since - over.lag, stored))
         if run.finish is not None:
-            after.append(_bound(run.finish, step, places, None))
+            after.append(_bound(run.finish, step, places, None, stage))
     loop = For(tick, int64(0), int64(len(ticks)), _SERIAL, sequence(body))
     fused = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
     most = max(run.workspace for run in runs)
@@ -161,9 +178,8 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
             schedule = schedules(kernel, choice, lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
             if stage.operand is None and not stage.leads:
                 # what accumulates reads its accumulator in place, which no analysis here sees
-                ticks = stage.extent // stage.group
                 schedule = lowered.tuning.schedule(
-                    ScheduleRequest(kernel, choice, lowered.machine, True, schedule, schedule.workspace, ticks)
+                    ScheduleRequest(kernel, choice, lowered.machine, True, schedule, schedule.workspace, stage.groups)
                 )
             repacks = {weights[each.parameter - 1]: each for each in schedule.repacks}
             kernels.append(s_tir.renew_defs(schedule.kernel))
@@ -193,10 +209,13 @@ def _windows(kernel: PrimFunc, stage: Stage) -> tuple[list[PrimFunc], PrimFunc |
 def _at_its_ticks(stage: Stage, since: Expr, body: Callable[[Expr], Stmt]) -> Stmt:
     """Guard a body, made for its first row, by the ticks the stage runs at; `since` counts the ticks since its first."""
     number = tirx.floordiv(since, stage.period) if stage.period > 1 else since
-    when = [since >= 0, number < stage.extent // stage.group]
+    when = [since >= 0, number < stage.groups]
     if stage.period > 1:
         when.insert(0, tirx.floormod(since, stage.period) == 0)
-    return IfThenElse(tirx.all(*when), body(number * stage.group), None)
+    row = number * stage.group
+    if stage.extent % stage.group:
+        row = tirx.min(row, int64(stage.extent - stage.group))
+    return IfThenElse(tirx.all(*when), body(row), None)
 
 
 def _stored(ring: _Place, whole: _Place, stage: Stage, first: Expr) -> Stmt:
@@ -209,7 +228,7 @@ def _stored(ring: _Place, whole: _Place, stage: Stage, first: Expr) -> Stmt:
 
 
 def _bound(
-    kernel: PrimFunc, step: Step, places: dict[int, _Place], row: Expr | None, windowed: bool = False
+    kernel: PrimFunc, step: Step, places: dict[int, _Place], row: Expr | None, stage: Stage, windowed: bool = False
 ) -> Stmt:
     """Bind the body of a stage's kernel to the buffers of the fused kernel.
 
@@ -223,20 +242,19 @@ def _bound(
     held = {param: places[tensor] for param, tensor in zip(params, tensors, strict=True)}
     result = params[-1]
 
-    def row_of(buffer: Var) -> Expr | None:
-        return row if windowed and buffer.same_as(result) else None
-
     def load(each: TensorLoad) -> TensorLoad:
         place = held.get(each.source)
         if place is None:
             return each
-        return tirx.BufferLoad(place.buffer, place.indices(each.indices, row_of(each.source)))
+        if windowed and each.source.same_as(result):
+            return tirx.BufferLoad(place.buffer, place.indices(each.indices, row))
+        return tirx.BufferLoad(place.buffer, place.indices_read(each.indices, stage, row))
 
     def store(each: BufferStore) -> BufferStore:
         place = held.get(each.buffer)
         if place is None:
             return each
-        return BufferStore(place.buffer, each.value, place.indices(each.indices, row_of(each.buffer)))
+        return BufferStore(place.buffer, each.value, place.indices(each.indices, row if windowed and each.buffer.same_as(result) else None))
 
     def region(each: TensorRegion) -> TensorRegion:
         place = held.get(each.source)

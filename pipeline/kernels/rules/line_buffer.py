@@ -18,6 +18,7 @@ from ...targets import Machine
 from ...tir.expressions import conjuncts, is_choice, loads, replaced, uses
 from ...tir.index_grid import Unknown, holds_along
 from ...tir.loop_nests import buffer_of, int64, sequence
+from ...tir.row_window import takes_a_row
 from .sliding_plane import Plane
 
 #: largest number of vectors copied unrolled, without a loop
@@ -32,7 +33,7 @@ class LineBuffer(Plane):
 
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel)
-        self.lanes, self.compact = machine.lanes, machine.compact
+        self.lanes, self.compact, self.register_bytes = machine.lanes, machine.compact, machine.register_bytes
         while self.lanes // 2 >= max(self.width, machine.lanes // machine.joined):  # shorter vectors take fewer registers
             self.lanes //= 2
         self.chunks = -(-self.width // self.lanes)
@@ -42,6 +43,11 @@ class LineBuffer(Plane):
         self.loops = {axis: Var("plane", "int64") for axis in around}
         single = {axis.var: int64(0) for axis in self.window.iter_vars if self.axes[axis.var] == 1}
         self.values: dict[Var, Expr] = {**single, **self.loops}
+
+    @property
+    def in_region(self) -> bool:
+        """Tell whether the kernel computes a window of rows in a streaming region, with padding."""
+        return self.padding is not None and takes_a_row(self.original)
 
     def lines_of(self, rows: int) -> Var:
         """Declare the line buffer for so many rows of the result."""
@@ -116,7 +122,8 @@ class LineBuffer(Plane):
         condition, inside, zero = value.args
         axes = [axis.var for axis in block.iter_vars]
         written = list(block.body.indices)
-        if len(axes) != len(written) or not all(one.same_as(other) for one, other in zip(axes, written)) or loads(zero):
+        plain = [index.same_as(axis.var) or int(axis.dom.extent) == 1 for axis, index in zip(block.iter_vars, written)]
+        if len(axes) != len(written) or not all(plain) or loads(zero):
             raise Unknown("the padding is not indexed by its axes")
         y, x = axes[-2:]
         across = [each for each in conjuncts(condition) if uses(each, x)]

@@ -22,6 +22,8 @@ from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
+from ...memory import ALIGNMENT
+from ...memory.liveness import aligned
 from ...program import DTYPE_BYTES
 from ...targets import Machine
 from ...tir.expressions import loads, replaced, uses
@@ -106,10 +108,21 @@ class _ByLines(LineBuffer):
         self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), self.dtype)
 
     def _few_lines(self, most: int) -> Lines:
-        """Choose lines with at most `most` accumulators and _LINES bytes of line buffer."""
+        """Choose lines with at most `most` accumulators and _LINES bytes of line buffer.
+
+        In a streaming region, whose rows are few, both together take no more than registers do.
+        """
         at_once = max(divisors(self.chunks, most if self.chunks <= most else most // 2))
         rows = min(most // at_once, self.height)
-        most = _LINES // (self.columns.stride * self.phase_width * DTYPE_BYTES[str(self.data.ty.dtype)])
+        line = self.columns.stride * self.phase_width * DTYPE_BYTES[str(self.data.ty.dtype)]
+        if self.in_region:
+            vectors = at_once * self.lanes * DTYPE_BYTES[self.dtype]
+            taken = {n: aligned(self.count_of(n) * line, ALIGNMENT) + aligned(n * vectors, ALIGNMENT) for n in range(rows, 0, -1)}
+            fitting = (n for n, nbytes in taken.items() if nbytes <= self.register_bytes)
+            if (rows := next(fitting, 0)) == 0:
+                raise Unknown("a line is too long for registers")
+            return Lines(at_once, rows, rows)
+        most = _LINES // line
         band = next((count for count in range(self.height, 0, -1) if self.count_of(count) <= most), None)
         if band is None:
             raise Unknown("a line is too long for the line buffer")

@@ -19,6 +19,7 @@ from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
 from ..rules.axes.block_transposes import block_transposes
+from ..rules.axes.repeat_elements import repeat_elements
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
 from ..rules.integer.byte_runs import byte_runs
@@ -209,9 +210,10 @@ def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
     if not along.same_as(kernel):
         yield Schedule(along, workspace_bytes(along))
         return
-    blocked = None if _reduces(kernel) else block_transposes(kernel)
-    if blocked is not None:
-        yield Schedule(blocked, workspace_bytes(blocked))
+    for rule in () if _reduces(kernel) else (block_transposes, repeat_elements):
+        moved = rule(kernel)
+        if moved is not None:
+            yield Schedule(moved, workspace_bytes(moved))
     yield from _fast(kernel, repackable, machine)
     if held_bytes(kernel):
         fused = fuse_loops(kernel)

@@ -10,15 +10,15 @@ from itertools import accumulate
 from ...program import Program, Splits
 from ..liveness import aligned
 from .in_place import Replaceable, last_uses_of
-from .region import region
+from .region import Region, region
 from .region_builder import RegionBuilder, last_needs
 from .region_bytes import region_bytes
 from .region_forms import KnownForms, RegionForms
 
 #: most steps of one region
 LONGEST = 256
-#: rows at a time to try: longer loops cost less overhead
-GROUPS = (16, 8, 4, 2)
+#: most rows at a time: longer loops cost less overhead, and weights are read less often
+MOST_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -272,10 +272,28 @@ class Partitioner:
 
     def _coarser(self, streamed: StreamedSteps, most: int) -> StreamedSteps:
         around = self._bytes_around(streamed.first, streamed.last + 1)
-        for group in GROUPS:
-            found = region(
-                self.program, self.splits, streamed.first, streamed.last, streamed.axis, group, self.alignment, streamed.in_place
-            )
+        for group in self._groups(streamed):
+            found = self._region(streamed, group)
             if found is not None and around + found.nbytes - found.saved <= most:
                 return replace(streamed, group=group, nbytes=around + found.nbytes - found.saved)
         return streamed
+
+    def _region(self, streamed: StreamedSteps, group: int) -> Region | None:
+        return region(
+            self.program, self.splits, streamed.first, streamed.last, streamed.axis, group, self.alignment, streamed.in_place
+        )
+
+    def _groups(self, streamed: StreamedSteps) -> list[int]:
+        """List the rows to take at a time, cheapest first.
+
+        To begin a group is taken to cost half a row of it, rows of a last group that overlaps are computed again, and a
+        multiple of four fits vectors and tiles.
+        """
+        rows = self._region(streamed, 1)
+        extents = [] if rows is None else [stage.extent for stage in rows.stages]
+
+        def cost(group: int) -> int:
+            return sum(-(-extent // group) for extent in extents) * (2 * group + 1) * (16 if group % 4 == 0 else 17)
+
+        cheaper = [group for group in range(2, MOST_ROWS + 1) if cost(group) < cost(1)]
+        return sorted(cheaper, key=lambda group: (cost(group), -group))

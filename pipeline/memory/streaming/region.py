@@ -28,10 +28,12 @@ class Stage:
     """Step of a region and its schedule.
 
     At tick `offset` + k · `period` it computes rows k · group up to (k + 1) · group of its result, of `extent` along
-    `axis`. The ring has room for `held` rows: all of them if the result is needed whole.
+    `axis`; in the end the last `group` rows, if that does not divide them. The ring has room for `held` rows: all of
+    them if the result is needed whole.
 
     A stage that sums up takes these rows of its `operand` instead; `axis` and `extent` are the operand's, and `held` is
-    0. One that accumulates each row in parts computes them `leads` ticks before that tick.
+    0. One that accumulates each row in parts computes them `leads` ticks before that tick. `lockstep` says that groups
+    overlap at the end, and that each reader takes the rows just computed, and no others.
     """
 
     step: int
@@ -43,6 +45,7 @@ class Stage:
     held: int
     operand: int | None = None
     leads: tuple[int, ...] = ()
+    lockstep: bool = False
 
     @property
     def begin(self) -> int:
@@ -50,9 +53,14 @@ class Stage:
         return self.offset - max(self.leads, default=0)
 
     @property
+    def groups(self) -> int:
+        """Return how many times it runs."""
+        return -(-self.extent // self.group)
+
+    @property
     def end(self) -> int:
         """Return the tick after its last."""
-        return self.offset + (self.extent // self.group - 1) * self.period + 1
+        return self.offset + (self.groups - 1) * self.period + 1
 
 
 @dataclass(frozen=True)
@@ -94,13 +102,15 @@ def region(
     """Join steps `first` to `last`, included, into a region; None if they cannot run as one.
 
     `splits` are those of each kernel. The rows are those of the first step's result along `axis`, computed `group` at a
-    time, which must divide them all. `in_place` asks for a result in place of an operand; None if there is none.
+    time, which must divide all rows that are summed or stored in place. `in_place` asks for a result in place of an operand; None if there is none.
     """
     builder = RegionBuilder(program, splits, first, axis, last_needs(program))
     while builder.last < last:
         if not builder.grow():
             return None
     found = region_of(builder, group, alignment)
+    if in_place and any(choice.extent % group for choice in builder.choices.values()):
+        return None  # rows would be computed again from operands that are overwritten
     return replacing(builder, found, last_uses_of(program), alignment) if in_place and found is not None else found
 
 
@@ -135,7 +145,7 @@ def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT
     """
     program = builder.program
     chosen = [builder.choices[number] for number in sorted(builder.choices)]
-    if builder.waiting or any(choice.extent % group for choice in chosen):
+    if builder.waiting or any(choice.extent < group or (choice.rows is None and choice.extent % group) for choice in chosen):
         return None
     needs = [builder.needs(choice, group) for choice in chosen]
     if group > 1 and any(_slopes(of) != _slopes(builder.needs(choice, 1)) for choice, of in zip(chosen, needs)):
@@ -167,8 +177,10 @@ def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], 
             begin = offset - max(leads, default=0)
             held = max((_held(need, at - begin, period) for need, at in reading), default=1) * group
             whole = builder.is_kept(tensor) or held > choice.extent
+            lockstep = choice.extent % group > 0 and {(need.slope, need.low, need.high) for need, _ in reading} == {(1, 0, 1)}
             stage = Stage(
-                choice.step, choice.axis, choice.extent, group, period, offset, choice.extent if whole else held, leads=leads
+                choice.step, choice.axis, choice.extent, group, period, offset, choice.extent if whole else held, leads=leads,
+                lockstep=lockstep,
             )
         for need in needs:
             readers.setdefault(need.tensor, []).append((need, stage.offset))

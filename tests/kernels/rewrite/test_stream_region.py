@@ -171,6 +171,23 @@ def test_poolings_take_rows_as_they_come():
     assert {(), (2, 1, 0)} < leads
 
 
+def pointwise(x):
+    return _conv(_conv(_conv(x, 2, 8, size=1), 8, 8, size=1, seed=1), 8, 2, size=1, seed=2)
+
+
+@pytest.mark.parametrize(("shape", "body", "axis"), [((1, 2, 11, 13), pointwise, 2), ((1, 2, 11, 13), pointwise, 3), ((1, 2, 31, 17), odd_edges, 2)])
+def test_the_last_rows_of_an_uneven_group_are_computed_again(shape, body, axis):
+    program = lowered([shape], body)
+    inputs = random_inputs(program)
+    wanted, splits = run(program, inputs), splits_of(program)
+    last = len(program.program.steps) - 1
+    found = [each for group in (3, 4, 5) if (each := region(program.program, splits, 0, last, axis, group)) is not None]
+    assert any(stage.extent % stage.group for each in found for stage in each.stages)
+    assert any(stage.lockstep for each in found for stage in each.stages) == (body is pointwise)
+    for each in found:
+        _check(program, each, wanted, inputs)
+
+
 def same(x):
     """Build windows, a residual, a resized copy: the result is as large as the operand."""
     y = _emit(_op.add(_conv(_conv(x, 2, 4), 4, 2, size=5, seed=1), x))

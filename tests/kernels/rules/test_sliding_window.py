@@ -16,11 +16,13 @@ from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.targets import Machine
 from passfit.tir.index_grid import chunks
 from passfit.tir.inlining import inlined
+from passfit.tir.row_window import row_window
 from passfit.tir.stores import stores
 from passfit.tir.workspace import held_bytes, workspace_bytes
 
 from ...profiles import examples
 from ..programs import HOST, lowered, random_inputs, run, weight
+from ..windows import Single
 
 pytestmark = pytest.mark.tvm
 _FEW = settings(max_examples=examples(30))
@@ -155,3 +157,35 @@ def test_rows_of_several_groups_of_vectors_end_where_the_plane_does(width, machi
 def test_what_is_no_window_over_a_plane_is_left_to_others(body):
     program = lowered([(1, 4, 9, 9)], body, ("legalize", "fold-constant", "fuse-operators"))
     assert [sliding_window(inlined(kernel)) for kernel in program.kernels.values()] == [None] * len(program.kernels)
+
+
+@settings(max_examples=examples(6))
+@given(_windows(), st.sampled_from([1, 2]), st.booleans(), st.sampled_from([8, 16]))
+def test_windows_of_streaming_regions_take_no_workspace_but_registers(case, axis, depthwise, lanes):
+    sides, size, options = case
+
+    def body(x):
+        if depthwise:
+            return relax.op.nn.conv2d(x, weight(3, 1, *size), groups=3, **options)
+        return relax.op.nn.max_pool2d(x, size, **options)
+
+    single, machine = Single(lowered([(1, 3, *sides)], body)), Machine(lanes=lanes)
+    window = row_window(single.kernel, axis, 1)
+    slid = sliding_window(inlined(window), machine)
+    if slid is None:
+        return
+    if any(options["padding"]):
+        assert held_bytes(slid) <= machine.register_bytes
+    built = build_module({"f": slid}, HOST)
+    for row in {0, single.shape[axis] - 1}:
+        ours = single.run(built["f"], single.operands, (axis, 1), row)
+        np.testing.assert_allclose(ours, single.result.take([row], axis), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("width", [5, 9, 22, 31, 56, 112])
+def test_a_padded_window_of_one_channel_slides_where_registers_hold_it(width):
+    (kernel,) = lowered([(1, 28, 22, width)], lambda x: relax.op.nn.max_pool2d(x, (3, 3), (2, 2), (0, 0, 1, 1))).kernels.values()
+    for machine in (Machine(), Machine(lanes=16)):
+        slid = sliding_window(inlined(row_window(kernel, 1, 1)), machine)
+        assert (slid is None) == (width > 56 or (width > 31 and machine.lanes == 8))
+        assert slid is None or held_bytes(slid) <= machine.register_bytes

@@ -2,18 +2,19 @@
 
 from functools import cache
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.memory import alive_bytes, bound
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
 from passfit.memory.streaming.partition import apply_partition, best_partition
-from passfit.memory.streaming.partitioner import GROUPS, Partitioner
+from passfit.memory.streaming.partitioner import MOST_ROWS, Partitioner
 from passfit.memory.streaming.region import merge_region, region
-from passfit.program import Program
+from passfit.program import Program, Rows
 
 from ...strategies import programs
-from ..rowwise import RowBuilder, row_programs
+from ..rowwise import RowBuilder, row_programs, windows
 
 
 def alive_at(program: Program, step: int, alignment: int) -> int:
@@ -100,8 +101,8 @@ def test_the_group_is_the_largest_there_is_room_for():
     path = best_partition(program, splits)
     assert path.nbytes == (8 + 32) * 64
     (streamed,) = path.regions
-    assert streamed.group in GROUPS
-    for group in GROUPS[: GROUPS.index(streamed.group)]:
+    assert 1 < streamed.group <= MOST_ROWS
+    for group in range(streamed.group + 1, MOST_ROWS + 1):
         found = region(program, splits, streamed.first, streamed.last, streamed.axis, group)
         assert found is None or found.nbytes + (8 + 8) * 64 > path.nbytes
     assert streamed.nbytes <= path.nbytes
@@ -124,3 +125,13 @@ def test_a_program_without_steps():
 def test_what_is_alive_at_a_step_alone_is_what_is_alive_around_it(program, alignment):
     paths = Partitioner(program, {}, alignment)
     assert paths.alone == [paths._bytes_around(step, step + 1) - paths._saved(step) for step in range(len(program.steps))]
+
+
+@pytest.mark.parametrize(("rows", "group"), [(32, 16), (101, 8), (49, 10), (9, 3)])
+def test_groups_overlap_where_that_costs_less_than_small_ones(rows, group):
+    builder = RowBuilder()
+    by_row = Rows(0, rows, ((0, windows(rows, 1)),))
+    narrow = builder.step((builder.step((builder.tensor(rows, 64),), (rows, 256), by_row),), (rows, 64), by_row)
+    builder.step((narrow,), (3 * rows, 64))
+    path = best_partition(*builder.program())
+    assert path.nbytes == 256 * rows and [each.group for each in path.regions] == [group]

@@ -253,11 +253,27 @@ def test_a_tensor_that_is_read_along_both_axes_is_not_split():
     assert region(program, splits, 0, len(program.steps) - 1, 0) is None
 
 
-def test_rows_that_the_group_does_not_divide_are_refused():
-    case = chain({"size": 1}, {"size": 3, "pad": 1}, rows=12)
+def test_groups_that_do_not_divide_rows_overlap_in_the_end():
+    case = chain({"size": 1}, {"size": 1}, rows=11)
+    for group in range(2, 12):
+        found = region(*case, 0, 1, 0, group)
+        assert found.nbytes == group * 64 and [stage.lockstep for stage in found.stages] == [group < 11, False]
+        simulate(*case, found)
+    assert region(*case, 0, 1, 0, 12) is None
+    shorter = chain({"size": 1}, {"size": 2}, rows=12)  # 12 rows, then 11
+    assert not any(stage.lockstep for stage in region(*shorter, 0, 1, 0, 3).stages[:-1])
+
+
+def test_groups_that_do_not_divide_rows_are_not_summed():
+    builder = RowBuilder()
+    builder.sum(builder.window(builder.tensor(12, 64), size=1), 5)
+    case = builder.program()
     assert [group for group in range(1, 14) if region(*case, 0, 1, 0, group)] == [1, 2, 3, 4, 6, 12]
-    odd = chain({"size": 1}, {"size": 2}, rows=12)  # 12 rows, then 11
-    assert [group for group in range(1, 14) if region(*odd, 0, 1, 0, group)] == [1]
+
+
+def test_groups_that_do_not_divide_rows_are_not_stored_over_operands():
+    case = chain({"size": 1}, {"size": 3, "pad": 1}, {"size": 1}, rows=12)
+    assert [group for group in range(1, 14) if region(*case, 0, 2, 0, group, in_place=True)] == [1, 2, 3, 4, 6, 12]
 
 
 def test_what_is_viewed_is_not_read_row_by_row_but_may_be_made():

@@ -70,7 +70,7 @@ def test_splits_stand_between_kernels_and_sharing():
     "spec",
     [
         "split-rows{steps=0-3,axis=0}",  # there are three steps
-        "split-rows{steps=0-2,axis=0,rows=5}",  # five does not divide twelve
+        "split-rows{steps=0-2,axis=0,rows=13}",  # there are twelve rows
         "split-rows{steps=0-2,axis=0,rows=0}",
         "split-rows{steps=0-2}",  # there is no such axis
         "split-rows{steps=0-2,axis=7}",

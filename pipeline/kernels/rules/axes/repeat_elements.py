@@ -1,0 +1,58 @@
+"""Store the copies of an element together, where a picture grows by a whole factor.
+
+    for x: y[x] = data[x // 2]                                 a gather
+
+    for X: y[2 X] = data[X]; y[2 X + 1] = data[X]              a vector, stored twice in turns
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, Div, FloorDiv, IntImm, PrimFunc
+
+from ....tir.expressions import has_condition, loads
+from ....tir.in_place_analysis import analyse_sharing
+from ....tir.inlining import REFUSALS, inline_producers, new_schedule, root_blocks, scheduled_kernel
+
+#: most copies
+_COPIES = 8
+
+
+def repeat_elements(kernel: PrimFunc) -> PrimFunc | None:
+    """Unroll the copies of an unscheduled `kernel` without reduction; None for another form."""
+    schedule = new_schedule(kernel)
+    try:
+        inline_producers(schedule)
+        blocks = root_blocks(schedule)
+        if len(blocks) != 1:
+            return None
+        copies, loops = _copies(schedule.get(blocks[0])), schedule.get_loops(blocks[0])
+        if copies is None or len(loops) != len(schedule.get(blocks[0]).iter_vars):
+            return None
+        schedule.unroll(schedule.split(loops[-1], [None, copies])[1])
+    except REFUSALS:
+        return None
+    found = scheduled_kernel(schedule, kernel)
+    return found if analyse_sharing(found) == analyse_sharing(kernel) else None
+
+
+def _copies(block: SBlock) -> int | None:
+    """Return how many results side by side read one element of each operand that the last axis moves; None for other forms."""
+    store, axis = block.body, block.iter_vars[-1] if block.iter_vars else None
+    if not isinstance(store, BufferStore) or axis is None or block.init is not None or has_condition(store.value):
+        return None
+    if not store.indices or not axis.var.same_as(store.indices[-1]):
+        return None
+    found: set[int] = set()
+
+    def divided(index: Div | FloorDiv) -> None:
+        if axis.var.same_as(index.a) and isinstance(index.b, IntImm):
+            found.add(int(index.b))
+
+    for load in loads(store.value):
+        for index in load.indices[-1:]:
+            tvm_ffi.structural_walk(index, [(Div, divided), (FloorDiv, divided)])
+    if len(found) != 1 or not 1 < (copies := found.pop()) <= _COPIES:
+        return None
+    return copies if int(axis.dom.extent) % copies == 0 else None
