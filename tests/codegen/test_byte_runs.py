@@ -12,8 +12,8 @@ from tvm.s_tir.schedule import Schedule
 
 from passfit.codegen.objects import build_module
 from passfit.targets import get_target
-from passfit.tir.quads import neighbours
-from passfit.tir.runs import runs, totals
+from passfit.tir.operators.quads import neighbours
+from passfit.tir.operators.runs import runs, totals
 
 pytestmark = pytest.mark.tvm
 FILTERS = 8

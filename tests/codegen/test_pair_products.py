@@ -12,8 +12,8 @@ from tvm.s_tir.schedule import Schedule
 
 from passfit.codegen.objects import build_module
 from passfit.targets import get_target, how_to_run
-from passfit.tir.pairs import pairs
-from passfit.tir.quads import couple
+from passfit.tir.operators.pairs import pairs
+from passfit.tir.operators.quads import couple
 
 TARGET = get_target("x86-64")
 pytestmark = [

@@ -12,7 +12,7 @@ from tvm.s_tir.schedule import Schedule
 
 from passfit.codegen.objects import build_module
 from passfit.targets import get_target
-from passfit.tir.quads import byte, couple, neighbours, quads
+from passfit.tir.operators.quads import byte, couple, neighbours, quads
 
 pytestmark = pytest.mark.tvm
 COUNT = 32

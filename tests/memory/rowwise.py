@@ -161,7 +161,8 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
     def check(tensor: int, low: int, high: int, axis: int) -> None:
         writer = made[tensor]
         if writer.lockstep:
-            assert {low, high} <= set(range(done[tensor][-writer.group], done[tensor][-1] + 2)), "rows of another group"
+            inside = {max(0, low), min(high, writer.extent)}
+            assert inside <= set(range(done[tensor][-writer.group], done[tensor][-1] + 2)), "rows of another group"
         assert writer.operand is None, "a sum is read before it is complete"
         assert writer.axis == axis, "rows of another axis"
         for row in range(max(0, low), min(high, program.tensors[tensor].shape[axis])):

@@ -87,7 +87,7 @@ def _step(step: str, x, first, axes: list[int], seed: int):
 
 
 @pytest.mark.parametrize("spec", SPECS)
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(8))
 @given(graph=graphs())
 def test_fusing_changes_no_result(spec: str, graph: tuple[tuple[int, ...], Callable]):
     from passfit.kernels.lower.schedule_program import schedule_program

@@ -62,7 +62,7 @@ def networks(draw: st.DrawFn) -> tuple[tuple[int, ...], Callable]:
 
 
 @pytest.mark.parametrize("over", ["element-wise", "pooling", "reduction"])
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(12))
 @given(network=networks())
 def test_fusing_changes_no_result(over: str, network: tuple[tuple[int, ...], Callable]):
     from passfit.kernels.lower.schedule_program import schedule_program

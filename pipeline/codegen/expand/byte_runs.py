@@ -1,4 +1,4 @@
-"""Write sums along runs of bytes (tir/runs.py) by NEON's instructions.
+"""Write sums along runs of bytes (tir/operators/runs.py) by NEON's instructions.
 
     smull  v.8h, w[0:8], x[0:8]       products of eight neighbours, int16
     smlsl2 v.8h, w[8:16], x[8:16]     less those of the next eight
@@ -16,12 +16,12 @@ from tvm import tirx
 from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import PrimFunc, Ramp
 
-from ...tir.runs import RUN, RUNS, SUMS, TOTALS
+from ...tir.operators.runs import RUN, RUNS, SUMS, TOTALS
 from .neon import intrinsics_of, less_products, with_neighbour_sums
 
 
 def with_byte_runs(kernel: PrimFunc) -> PrimFunc:
-    """Expand the operators of tir/runs.py in a lowered, vectorised kernel, by its attribute `target`."""
+    """Expand the operators of tir/operators/runs.py in a lowered, vectorised kernel, by its attribute `target`."""
     found: list[Call] = []
     tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in (RUNS, TOTALS) else None))
     if not found:

@@ -15,7 +15,7 @@ from tvm.ir import Call, Expr
 from tvm.target.codegen import target_has_features
 from tvm.tirx import PrimFunc
 
-from ...tir.pairs import PAIRS
+from ...tir.operators.pairs import PAIRS
 
 #: vpmaddwd by its lanes, and the feature it needs
 _INTRINSICS = {8: ("llvm.x86.avx2.pmadd.wd", "avx2"), 16: ("llvm.x86.avx512.pmaddw.d.512", "avx512bw")}

@@ -1,10 +1,10 @@
-"""Write the sums of four products of bytes (tir/quads.py) by NEON's instructions.
+"""Write the sums of four products of bytes (tir/operators/quads.py) by NEON's instructions.
 
     smull  v.8h, w01, x01       products of two channels for four filters, int16
     smlsl  v.8h, w23, x23       less those of two others
     sadalp total.4s, v.8h       neighbours added up in int32
 
-16 products in three instructions (XNNPACK, the kernels c2s4 "mlal"; here with any int8, see tir/quads.py). Written as
+16 products in three instructions (XNNPACK, the kernels c2s4 "mlal"; here with any int8, see tir/operators/quads.py). Written as
 vectors that LLVM knows: on other targets the same numbers come out.
 """
 
@@ -15,7 +15,7 @@ from tvm import sym, tirx
 from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
-from ...tir.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
+from ...tir.operators.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
 from .neon import intrinsics_of, less_products, neighbour_sums, with_neighbour_sums
 
 #: lanes of one step of sums
@@ -23,7 +23,7 @@ _LANES = 4
 
 
 def with_quad_products(kernel: PrimFunc) -> PrimFunc:
-    """Expand the operators of tir/quads.py in a lowered, vectorised kernel, by its attribute `target`."""
+    """Expand the operators of tir/operators/quads.py in a lowered, vectorised kernel, by its attribute `target`."""
     found: list[Call] = []
     tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in _WRITERS else None))
     if not found:

@@ -80,9 +80,9 @@ class _Place:
             found[self.axis] = tirx.floormod(row + place, self.held)
         return found
 
-    def indices_read(self, indices: Sequence[Expr], reader: Stage, row: Expr | None) -> list[Expr]:
-        """Return the buffer indices of an element that `reader` reads at `row`."""
-        if row is None or self.writer is None or not self.writer.lockstep or self.writer.extent != reader.extent:
+    def indices_read(self, indices: Sequence[Expr], row: Expr | None) -> list[Expr]:
+        """Return the buffer indices of an element that a stage reads at `row`."""
+        if row is None or self.writer is None or not self.writer.lockstep:
             return self.indices(indices)
         found = list(indices)
         found[self.axis] = sym.Analyzer().simplify(found[self.axis] - row)
@@ -130,13 +130,13 @@ def _kernel(
         step = program.steps[stage.step]
         since = tick + (ticks.start - stage.offset)
         for kernel, lead in zip(run.kernels, stage.leads or (0,), strict=True):
-            made = partial(_bound, kernel, step, places, stage=stage, windowed=stage.operand is None)
+            made = partial(_bound, kernel, step, places, windowed=stage.operand is None)
             body.append(_at_its_ticks(stage, since + lead if lead else since, made))
         if over is not None and whole is not None and step.writes[0] == over.result:
             stored = partial(_stored, places[over.result], whole, stage)
             body.append(_at_its_ticks(stage, since - over.lag, stored))
         if run.finish is not None:
-            after.append(_bound(run.finish, step, places, None, stage))
+            after.append(_bound(run.finish, step, places, None))
     loop = For(tick, int64(0), int64(len(ticks)), _SERIAL, sequence(body))
     fused = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
     most = max(run.workspace for run in runs)
@@ -228,7 +228,7 @@ def _stored(ring: _Place, whole: _Place, stage: Stage, first: Expr) -> Stmt:
 
 
 def _bound(
-    kernel: PrimFunc, step: Step, places: dict[int, _Place], row: Expr | None, stage: Stage, windowed: bool = False
+    kernel: PrimFunc, step: Step, places: dict[int, _Place], row: Expr | None, windowed: bool = False
 ) -> Stmt:
     """Bind the body of a stage's kernel to the buffers of the fused kernel.
 
@@ -248,7 +248,7 @@ def _bound(
             return each
         if windowed and each.source.same_as(result):
             return tirx.BufferLoad(place.buffer, place.indices(each.indices, row))
-        return tirx.BufferLoad(place.buffer, place.indices_read(each.indices, stage, row))
+        return tirx.BufferLoad(place.buffer, place.indices_read(each.indices, row))
 
     def store(each: BufferStore) -> BufferStore:
         place = held.get(each.buffer)

@@ -24,7 +24,7 @@ _EIGHT, _QUADS = 8, 32
 class RepackQuads(Repack):
     """Repack parameter `parameter` of shape `extents` by filters along `dimension`, `width` a block, and quads along `channels`.
 
-    Of values x, sums are of x - `zero`. The complements of the second half of a chunk are multiplied (see tir/quads.py).
+    Of values x, sums are of x - `zero`. The complements of the second half of a chunk are multiplied (see tir/operators/quads.py).
     """
 
     channels: int = 0

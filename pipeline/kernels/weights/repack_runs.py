@@ -2,7 +2,7 @@
 
     weight[f, …, c, …] ─► per `width` filters: … runs of c: sixteen int8 of each filter; and the starts of their sums, int32
 
-The first half of a run is added, the second subtracted: see tir/runs.py.
+The first half of a run is added, the second subtracted: see tir/operators/runs.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from ...tir.runs import RUN
+from ...tir.operators.runs import RUN
 from .repack import Repack
 
 

@@ -33,7 +33,7 @@ class Stage:
 
     A stage that sums up takes these rows of its `operand` instead; `axis` and `extent` are the operand's, and `held` is
     0. One that accumulates each row in parts computes them `leads` ticks before that tick. `lockstep` says that groups
-    overlap at the end, and that each reader takes the rows just computed, and no others.
+    overlap at the end, and that each reader takes the group just computed, and no other rows.
     """
 
     step: int
@@ -160,7 +160,7 @@ def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT
 
 def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], group: int) -> tuple[Stage, ...]:
     """Schedule the stages as late as their readers allow, and size their rings."""
-    readers: dict[int, list[tuple[Need, int]]] = {}
+    readers: dict[int, list[tuple[Need, Stage]]] = {}
     stages = []
     for choice, needs in reversed(chosen):
         step = builder.program.steps[choice.step]
@@ -172,20 +172,26 @@ def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], 
         else:
             period = builder.period(tensor)
             reading = readers.get(tensor, ())
-            offset = min((at - period * (need.high - 1) for need, at in reading), default=0)
+            offset = min((reader.offset - period * (need.high - 1) for need, reader in reading), default=0)
             leads = leads_of(builder, choice, group)
             begin = offset - max(leads, default=0)
-            held = max((_held(need, at - begin, period) for need, at in reading), default=1) * group
+            held = max((_held(need, reader.offset - begin, period) for need, reader in reading), default=1) * group
             whole = builder.is_kept(tensor) or held > choice.extent
-            lockstep = choice.extent % group > 0 and {(need.slope, need.low, need.high) for need, _ in reading} == {(1, 0, 1)}
+            lockstep = bool(reading) and choice.extent % group > 0 and held == group and not whole
+            lockstep = lockstep and all(_in_step(need, reader, choice.extent) for need, reader in reading)
             stage = Stage(
                 choice.step, choice.axis, choice.extent, group, period, offset, choice.extent if whole else held, leads=leads,
                 lockstep=lockstep,
             )
         for need in needs:
-            readers.setdefault(need.tensor, []).append((need, stage.offset))
+            readers.setdefault(need.tensor, []).append((need, stage))
         stages.append(stage)
     return tuple(reversed(stages))
+
+
+def _in_step(need: Need, reader: Stage, extent: int) -> bool:
+    """Tell whether the groups of a reader are those of the rows it needs, `extent` rows in all."""
+    return (need.slope, need.low, need.high) == (1, 0, 1) and reader.extent == extent
 
 
 def leads_of(builder: RegionBuilder, choice: StepSplit, group: int = 1) -> tuple[int, ...]:

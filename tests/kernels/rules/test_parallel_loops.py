@@ -32,7 +32,7 @@ from ...profiles import examples
 from ..programs import lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
-_FEW = settings(max_examples=examples(12))
+_FEW = settings(max_examples=examples(7))
 _FUSED = ("legalize", "fold-constant", "fuse-operators")
 
 

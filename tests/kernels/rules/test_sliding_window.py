@@ -25,7 +25,7 @@ from ..programs import HOST, lowered, random_inputs, run, weight
 from ..windows import Single
 
 pytestmark = pytest.mark.tvm
-_FEW = settings(max_examples=examples(30))
+_FEW = settings(max_examples=examples(16))
 _SIDES = st.sampled_from([1, 2, 5, 7, 8, 9, 13, 14, 16, 23, 31])
 
 

@@ -24,7 +24,7 @@ from ...profiles import examples
 from ..programs import lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
-_FEW = settings(max_examples=examples(20))
+_FEW = settings(max_examples=examples(12))
 
 
 def _agrees(program) -> None:

@@ -3,7 +3,7 @@
     Σ w · (x − zero) = start + Σ (w0 · x0 − w1 · ~x1)        start = −zero · Σ w − Σ w1
 
 A pair is from -32512 to 32640, while w0 · x0 + w1 · x1 would reach 32768. NEON multiplies eight bytes and takes eight
-others off (smull, smlsl), then adds int16 to int32 (saddw): see tir/quads.py for sums along lanes.
+others off (smull, smlsl), then adds int16 to int32 (saddw): see tir/operators/quads.py for sums along lanes.
 """
 
 from __future__ import annotations

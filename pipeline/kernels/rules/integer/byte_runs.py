@@ -28,8 +28,8 @@ from ....tir.expressions import replaced
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
-from ....tir.quads import neighbours
-from ....tir.runs import RUN, SUMS, runs, totals
+from ....tir.operators.quads import neighbours
+from ....tir.operators.runs import RUN, SUMS, runs, totals
 from ....tir.workspace import held_bytes
 from ...weights.repack_runs import RepackRuns
 from ..line_buffer import loop_of

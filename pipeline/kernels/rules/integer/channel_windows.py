@@ -25,8 +25,8 @@ from ....tir.expressions import loads, replaced, uses
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence, simple
-from ....tir.pairs import pairs
-from ....tir.quads import couple
+from ....tir.operators.pairs import pairs
+from ....tir.operators.quads import couple
 from ....tir.workspace import held_bytes
 from ..line_buffer import loop_of
 from ..rule import RuleResult

@@ -27,8 +27,8 @@ from ....tir.expressions import is_choice, replaced
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
-from ....tir.pairs import pairs
-from ....tir.quads import couple
+from ....tir.operators.pairs import pairs
+from ....tir.operators.quads import couple
 from ....tir.workspace import held_bytes
 from ...weights.repack import Repack
 from ..line_buffer import loop_of

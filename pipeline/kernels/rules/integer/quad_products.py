@@ -26,7 +26,7 @@ from ....tir.expressions import replaced
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
-from ....tir.quads import dots, neighbours, quads
+from ....tir.operators.quads import dots, neighbours, quads
 from ....tir.workspace import held_bytes
 from ...weights.repack_quads import RepackQuads
 from ..line_buffer import loop_of

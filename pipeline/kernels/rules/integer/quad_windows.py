@@ -17,7 +17,7 @@ from tvm.tirx import BufferStore, For, IfThenElse, IntImm, Stmt
 from ....tir.expressions import conjuncts, replaced, uses
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import int64, sequence
-from ....tir.quads import neighbours, picked
+from ....tir.operators.quads import neighbours, picked
 from .quad_form import PLACES, QuadForm
 
 _VECTORIZED = 2

@@ -27,8 +27,8 @@ from ....tir.expressions import replaced, uses
 from ....tir.index_grid import Unknown
 from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
-from ....tir.pairs import pairs
-from ....tir.quads import couple, neighbours
+from ....tir.operators.pairs import pairs
+from ....tir.operators.quads import couple, neighbours
 from ....tir.workspace import held_bytes
 from ...weights.repack_pairs import RepackPairs
 from ..line_buffer import loop_of

@@ -7,7 +7,7 @@ from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, For, Stmt
 
 from ....tir.loop_nests import int64
-from ....tir.quads import byte, couple
+from ....tir.operators.quads import byte, couple
 from .quad_form import PLACES
 from .quad_windows import QuadWindows
 

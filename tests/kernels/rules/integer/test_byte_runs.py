@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from passfit.kernels.rules.integer.byte_runs import byte_runs
 from passfit.targets import get_target
 
+from ....profiles import examples
 from .channels import assert_exact, conv, row_of
 
 pytestmark = pytest.mark.tvm
@@ -22,7 +23,7 @@ def scheduled(kernel, machine=MACHINES[0]):
     return list(byte_runs(kernel, frozenset({1}), machine))
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(
     st.sampled_from([16, 32, 48]), st.sampled_from([4, 12, 16]), st.tuples(st.integers(2, 7), st.integers(2, 20)),
     st.tuples(st.integers(1, 3), st.integers(1, 5)), st.tuples(st.integers(1, 2), st.integers(1, 3)),
@@ -40,7 +41,7 @@ def test_convolutions_are_exact(channels, filters, size, taps, strides, dilation
         assert_exact(kernel, found, seed)
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(st.sampled_from([16, 32]), st.integers(3, 30), st.integers(1, 2), st.integers(0, 1), st.sampled_from(MACHINES))
 def test_rows_at_a_time_are_exact(channels, width, stride, pad, machine):
     kernel = row_of(conv(channels, 16, (7, width), (3, 3), strides=(stride, stride), pads=(pad,) * 4, zero=-7))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from passfit.kernels.rules.integer.channel_windows import channel_windows
 from passfit.targets import get_target
 
+from ....profiles import examples
 from .channels import MACHINES, assert_exact, conv, row_of
 
 pytestmark = pytest.mark.tvm
@@ -28,7 +29,7 @@ def scheduled(kernel, machine=PAIRS):
     return list(channel_windows(kernel, frozenset(), machine))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(15))
 @given(
     st.sampled_from([4, 8, 9, 13, 16, 24]), st.tuples(st.integers(4, 9), st.integers(4, 40)),
     st.tuples(st.integers(1, 5), st.integers(1, 4)), st.tuples(st.integers(1, 2), st.integers(1, 3)),
@@ -47,7 +48,7 @@ def test_windows_are_exact(channels, size, taps, strides, dilations, pads, zero,
         assert_exact(kernel, found, seed)
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(4))
 @given(st.sampled_from([8, 11, 64]), st.integers(3, 30), st.integers(1, 2), st.integers(0, 1), st.sampled_from(EITHER))
 def test_rows_at_a_time_are_exact(channels, width, stride, pad, machine):
     kernel = row_of(depthwise(channels, (7, width), (3, 3), strides=(stride, stride), pads=(pad,) * 4, zero=-7))

@@ -20,6 +20,8 @@ from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.targets import get_target
 from passfit.tir.workspace import workspace_bytes
 
+from ....profiles import examples
+
 pytestmark = pytest.mark.tvm
 MACHINE = get_target("x86-64").machine
 ZERO = Quantity(0)
@@ -45,7 +47,7 @@ def scheduled(kernel, machine=MACHINE):
     return list(pair_products(kernel, frozenset({1}), machine))
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(
     st.sampled_from([2, 6, 16, 64]), st.sampled_from([8, 16, 24]), st.integers(5, 30), st.sampled_from([1, 3]),
     st.integers(1, 2), st.integers(0, 1),

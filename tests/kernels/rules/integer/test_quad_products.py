@@ -24,6 +24,8 @@ from passfit.targets import get_target
 from passfit.tir.row_window import row_window
 from passfit.tir.workspace import workspace_bytes
 
+from ....profiles import examples
+
 pytestmark = pytest.mark.tvm
 MACHINE, DOTS = get_target("rpi4").machine, get_target("rpi5").machine
 #: sums as they are, and bytes of sums small enough not to be all saturated
@@ -69,7 +71,7 @@ def assert_same(kernel, seed=0, machine=MACHINE):
     np.testing.assert_array_equal(outputs(found.kernel, packed), outputs(kernel, operands))
 
 
-@settings(max_examples=16)
+@settings(max_examples=examples(10))
 @given(
     st.sampled_from([1, 3, 4, 5, 7, 16, 17]), st.sampled_from([8, 16, 24]), st.tuples(st.integers(3, 9), st.integers(3, 40)),
     st.sampled_from([1, 3]), st.integers(1, 2), st.integers(0, 1), st.sampled_from([("int8", -128), ("int8", 0), ("int8", 3), ("uint8", 0), ("uint8", 200)]),

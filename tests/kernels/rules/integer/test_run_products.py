@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from passfit.kernels.rules.integer.run_products import run_products
 from passfit.targets import get_target
 
+from ....profiles import examples
 from .channels import MACHINES, assert_exact, conv, row_of
 
 pytestmark = pytest.mark.tvm
@@ -23,7 +24,7 @@ def scheduled(kernel, machine=PAIRS):
     return list(run_products(kernel, frozenset({number}), machine))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(15))
 @given(
     st.sampled_from([1, 2, 3, 5, 8, 16]), st.sampled_from([8, 16, 24, 32]), st.tuples(st.integers(4, 8), st.integers(4, 40)),
     st.tuples(st.integers(1, 4), st.integers(1, 4)), st.tuples(st.integers(1, 2), st.integers(1, 3)),
@@ -46,7 +47,7 @@ def test_convolutions_are_exact(channels, filters, size, taps, strides, dilation
         assert size[1] < 12 or 0 not in last or channels == 1 or channels % 2 or dilations[1] > 1
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(4))
 @given(
     st.sampled_from([1, 3, 16]), st.integers(5, 30), st.sampled_from([(3, 3), (10, 4)]), st.integers(1, 2), st.integers(0, 1),
     st.sampled_from(MACHINES),
