@@ -26,11 +26,12 @@ from .support.progress import Progress, silent
 from .support.result_folder import check_file_place, result_folder
 from .support.step_limit import step_limit
 from .support.text_files import json_lines, write_text
-from .targets import Target, how_to_run, libc_aside
+from .targets import Target, how_to_run
 from .tuning.settings import TuneSettings
 from .tuning.tune_model import find_tuning
 from .verify.build_and_run import build_and_run
 from .verify.integers.given_outputs import mark_given
+from .verify.libc_aside import libc_aside
 from .verify.settings import VerifySettings
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from passfit.report.progress import console_progress
 from passfit.search.settings import aim_of, goal_of
 from passfit.stages._common import budget_of, read_json, run_stage, target_of
 from passfit.stages._lines import optimize_line
-from passfit.targets import libc_aside
+from passfit.verify.libc_aside import libc_aside
 
 
 def optimize(params: Params, model: str, target: str) -> str:

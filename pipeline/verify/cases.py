@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ConfigError, ModelError
 from .compare import errors_of, output_range
-from .double_reference import DoubleReference, NoDouble
+from .doubles.double_reference import DoubleReference, NoDouble
 from .error_bounds import Distance, believable
 from .inputs import make_input
 from .integers.exact_integers import has_exact_integers, is_quantised

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3"),
 ]
 
-TOKENS, WIDTH, HEADS = 32, 32, 4
+TOKENS, WIDTH, HEADS = 32, 32, 2
 #: bytes of all tokens' features, and of a head's keys and values: what each row of a head's attention needs whole
 FEATURES, ONE_HEAD = 4 * TOKENS * WIDTH, 2 * 4 * TOKENS * WIDTH // HEADS
 #: rows of a layer: of a token's features, hidden features, scores, and their norms, each aligned
@@ -31,7 +31,7 @@ MODELS = {
     # the cache of a layer is read and written: one after the other would be less
     "decoder_step": (lambda: decoder_step(2, WIDTH, TOKENS - 1, HEADS, 50), 4 * FEATURES, 2 * FEATURES + ROWS),
     # the image, and the tokens made from it
-    "vision_transformer": (lambda: vision_transformer(1, 48, 64, 16, 3), 4 * 3 * 64 * 64, 4 * 17 * 48),
+    "vision_transformer": (lambda: vision_transformer(1, 32, 64, 16, 2), 4 * 3 * 64 * 64, 4 * 17 * 32),
 }
 
 

@@ -10,7 +10,7 @@ from passfit.errors import ModelError, NumericError
 from passfit.verify import cases as cases_module
 from passfit.verify.cases import Case, choose_cases, with_doubles, with_plain_sums
 from passfit.verify.compare import compare
-from passfit.verify.double_reference import DoubleReference, NoDouble
+from passfit.verify.doubles.double_reference import DoubleReference, NoDouble
 from passfit.verify.reference import Reference
 
 from ..models import model_of

@@ -69,9 +69,11 @@ class _Place:
         With `row`, indices along the axis count from that row.
         """
         found = list(indices)
+        if row is None and self.held is None:  # a scalar has no axis
+            return found
         place = found[self.axis]
         if row is None:
-            found[self.axis] = place if self.held is None else tirx.floormod(place, self.held)
+            found[self.axis] = tirx.floormod(place, self.held)
         elif self.held is None:
             found[self.axis] = row + place
         elif self.writer is None:

@@ -1,0 +1,1 @@
+"""Compute a model in double precision, and with other orders of float sums: `DoubleReference`."""
