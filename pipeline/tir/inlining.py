@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tvm
 from tvm.ir import IRModule
-from tvm.s_tir.schedule import SBlockRV, Schedule, ScheduleError
+from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule, ScheduleError
 from tvm.tirx import PrimFunc
 
 from .expressions import has_condition
@@ -70,6 +70,15 @@ def inline_producers(schedule: Schedule, keep_padding_of_reductions: bool = Fals
         if keep_padding_of_reductions and pads_for_reduction(schedule, block):
             continue
         inline(schedule, block)
+
+
+def only_block(schedule: Schedule) -> tuple[SBlockRV | None, list[LoopRV]]:
+    """Inline all producers; return the block that is left and its loops, one for each axis. No block for another form."""
+    inline_producers(schedule)
+    blocks = root_blocks(schedule)
+    loops = schedule.get_loops(blocks[0]) if len(blocks) == 1 else []
+    whole = len(blocks) == 1 and len(loops) == len(schedule.get(blocks[0]).iter_vars)
+    return (blocks[0], loops) if whole else (None, [])
 
 
 def inline(schedule: Schedule, block: SBlockRV) -> None:

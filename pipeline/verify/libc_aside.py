@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from ..errors import ToolchainError
 from ..support.temporary_folder import scratch_folder
-from ..targets import Target, program_libc, start_zig_cc
+from ..targets import Target, start_zig_cc
 from .runner import program_options
 
 _PROGRAM = "#include <math.h>\nint main(int count, char **words) { (void)words; return (int)sin(count); }\n"
@@ -25,14 +25,15 @@ def libc_aside(target: Target) -> Iterator[None]:
 
     The link that needs it waits for it, and reports its faults.
     """
+    libc, options = program_options(["main.c"], "main", target)
+    if libc in _started:
+        yield
+        return
+    _started.add(libc)
     with scratch_folder() as folder, ExitStack() as ended:
         (folder / "main.c").write_text(_PROGRAM, encoding="ascii")
-        libc, _ = program_libc(target)
-        if libc not in _started:
-            _started.add(libc)
-            with suppress(ToolchainError):
-                options = program_options(["main.c"], "main", target)
-                ended.callback(_end, start_zig_cc(options, target, folder, zig_target=libc))
+        with suppress(ToolchainError):
+            ended.callback(_end, start_zig_cc(options, target, folder, zig_target=libc))
         yield
 
 

@@ -128,13 +128,15 @@ def link(library: Library, program: Program, target: Target, folder: Path) -> Li
 
 def link_program(sources: Sequence[str], name: str, target: Target, folder: Path) -> None:
     """Compile and link `sources`, files in `folder`, into the program `name` there. Raises ToolchainError."""
-    zig_cc(program_options(sources, name, target), target, folder, zig_target=program_libc(target)[0])
+    libc, options = program_options(sources, name, target)
+    zig_cc(options, target, folder, zig_target=libc)
 
 
-def program_options(sources: Sequence[str], name: str, target: Target) -> list[str]:
-    """Return the options of the C compiler for a program."""
+def program_options(sources: Sequence[str], name: str, target: Target) -> tuple[str, list[str]]:
+    """Return the zig target and the options of the C compiler for a program."""
     flags = [flag for flag in COMPILE_FLAGS if flag not in ("-std=c11", "-fvisibility=hidden", "-fPIC")]
-    return [*flags, "-std=gnu11", *program_libc(target)[1], *sources, "-lm", "-Wl,--gc-sections", "-o", name]
+    libc, own = program_libc(target)
+    return libc, [*flags, "-std=gnu11", *own, *sources, "-lm", "-Wl,--gc-sections", "-o", name]
 
 
 def _checked(case: dict[str, np.ndarray], port: Port, program: Program) -> np.ndarray:

@@ -18,6 +18,7 @@ from tvm.tirx import PrimFunc, Ramp
 
 from ...tir.operators.runs import RUN, RUNS, SUMS, TOTALS
 from .neon import intrinsics_of, less_products, with_neighbour_sums
+from .shuffle import taken
 
 
 def with_byte_runs(kernel: PrimFunc) -> PrimFunc:
@@ -44,7 +45,7 @@ def _name(call: Call) -> str:
 def _runs(sums: Expr, weights: Expr, values: Expr, neon: str | None) -> Expr:
     assert sums.ty.dtype.lanes == SUMS, "runs are vectors of four sums"
     w, x = (tirx.reinterpret(f"int8x{RUN}", each) for each in (weights, values))
-    (w0, w1), (x0, x1) = ([_taken(each, range(first, first + RUN // 2)) for first in (0, RUN // 2)] for each in (w, x))
+    (w0, w1), (x0, x1) = ([taken([each], range(first, first + RUN // 2)) for first in (0, RUN // 2)] for each in (w, x))
     return with_neighbour_sums(sums, less_products(w0, x0, w1, x1, neon), neon)
 
 
@@ -62,7 +63,7 @@ def _totals(call: Call, neon: str | None) -> Expr:
     for filter_ in range(0, lanes, SUMS):
         one, other, third, fourth = (sums(filter_ + n) for n in range(SUMS))
         parts.append(_added(_added(one, other, neon), _added(third, fourth, neon), neon))
-    return parts[0] if len(parts) == 1 else tirx.Shuffle(parts, [tirx.const(lane, "int32") for lane in range(lanes)])
+    return parts[0] if len(parts) == 1 else taken(parts, range(lanes))
 
 
 def _added(one: Expr, other: Expr, neon: str | None) -> Expr:
@@ -70,11 +71,8 @@ def _added(one: Expr, other: Expr, neon: str | None) -> Expr:
     if neon == "aarch64":
         return tirx.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.addp.v4i32", one, other)
     if neon == "arm":
-        halves = [tirx.call_llvm_pure_intrin("int32x2", "llvm.arm.neon.vpadd.v2i32", _taken(each, (0, 1)), _taken(each, (2, 3))) for each in (one, other)]
-        return tirx.Shuffle(halves, [tirx.const(lane, "int32") for lane in range(SUMS)])
-    even, odd = (tirx.Shuffle([one, other], [tirx.const(lane, "int32") for lane in range(first, 2 * SUMS, 2)]) for first in (0, 1))
+        halves = [tirx.call_llvm_pure_intrin("int32x2", "llvm.arm.neon.vpadd.v2i32", taken([each], (0, 1)), taken([each], (2, 3))) for each in (one, other)]
+        return taken(halves, range(SUMS))
+    even, odd = (taken([one, other], range(first, 2 * SUMS, 2)) for first in (0, 1))
     return even + odd
 
-
-def _taken(vector: Expr, places: range | tuple[int, ...]) -> Expr:
-    return tirx.Shuffle([vector], [tirx.const(place, "int32") for place in places])

@@ -14,6 +14,9 @@ from tvm import tirx
 from tvm.ir import Call, Expr
 from tvm.tirx import Broadcast, FloatImm, IntImm, PrimFunc
 
+from .neon import intrinsics_of
+from .shuffle import taken
+
 #: 1.5 × 2**23 and its bits: see requantize.py
 _ROUND, _ROUND_BITS = 12582912.0, 0x4B400000
 _LANES = 4
@@ -22,7 +25,7 @@ _BOUNDS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 def with_narrow_results(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose requantised vectors take these instructions; the same one elsewhere."""
-    if not str(kernel.attrs["target"].attrs.get("mtriple", "")).startswith("aarch64"):
+    if intrinsics_of(kernel) != "aarch64":
         return kernel
     found: list[tirx.Cast] = []
     tvm_ffi.structural_walk(kernel.body, (tirx.Cast, lambda cast: found.append(cast) if _parts(cast) else None))
@@ -65,19 +68,16 @@ def _narrowed(value: Expr, zero: int, dtype: str) -> Expr:
     lanes = value.ty.dtype.lanes
     halves = []
     for first in range(0, lanes, _LANES):
-        part = value if lanes == _LANES else _taken([value], range(first, first + _LANES))
+        part = value if lanes == _LANES else taken([value], range(first, first + _LANES))
         whole = tirx.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.fcvtns.v4i32.v4f32", part)
         halves.append(tirx.call_llvm_pure_intrin("int16x4", "llvm.aarch64.neon.sqxtn.v4i16", whole))
     narrow = "sqxtun" if dtype == "uint8" else "sqxtn"
     parts = []
     for number in range(0, len(halves), 2):
         pair = halves[number : number + 2]
-        both = _taken([pair[0], pair[-1]], range(2 * _LANES))
+        both = taken([pair[0], pair[-1]], range(2 * _LANES))
         if zero:
             both = tirx.call_llvm_pure_intrin("int16x8", "llvm.aarch64.neon.sqadd.v8i16", both, Broadcast(tirx.const(zero, "int16"), 2 * _LANES))
         parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x8", f"llvm.aarch64.neon.{narrow}.v8i8", both))
-    return parts[0] if lanes == 2 * _LANES else _taken(parts, range(lanes))
+    return parts[0] if lanes == 2 * _LANES else taken(parts, range(lanes))
 
-
-def _taken(vectors: list[Expr], places: range) -> Expr:
-    return tirx.Shuffle(vectors, [tirx.const(place, "int32") for place in places])

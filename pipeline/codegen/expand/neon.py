@@ -6,6 +6,8 @@ from tvm import tirx
 from tvm.ir import Expr
 from tvm.tirx import PrimFunc
 
+from .shuffle import taken
+
 #: products of eight bytes in int16; neighbours of eight int16 added up in four int32, on Arm added to others at once
 _PRODUCTS = {"aarch64": "llvm.aarch64.neon.smull.v8i16", "arm": "llvm.arm.neon.vmulls.v8i16"}
 _SUMS = {"aarch64": "llvm.aarch64.neon.saddlp.v4i32.v8i16", "arm": "llvm.arm.neon.vpadals.v4i32.v8i16"}
@@ -33,7 +35,7 @@ def neighbour_sums(products: Expr, neon: str | None) -> Expr:
     """Add up neighbours of eight int16 in four int32; not for Arm, which adds them to others."""
     if neon is not None:
         return tirx.call_llvm_pure_intrin("int32x4", _SUMS[neon], products)
-    even, odd = (tirx.Shuffle([products], [tirx.const(place, "int32") for place in range(first, 8, 2)]) for first in (0, 1))
+    even, odd = (taken([products], range(first, 8, 2)) for first in (0, 1))
     return even.astype("int32x4") + odd.astype("int32x4")
 
 

@@ -17,6 +17,7 @@ from tvm.tirx import Broadcast, PrimFunc, Ramp
 
 from ...tir.operators.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
 from .neon import intrinsics_of, less_products, neighbour_sums, with_neighbour_sums
+from .shuffle import taken
 
 #: lanes of one step of sums
 _LANES = 4
@@ -55,10 +56,10 @@ def _couple(call: Call) -> Expr:
         if lanes == _LANES and bits == 8:  # LLVM knows no vectors of four bytes
             low, high = (tirx.reinterpret("int8x8", Broadcast(tirx.reinterpret("int32", each), 2)) for each in (low, high))
             places = [place for lane in range(lanes) for place in (lane, 2 * lanes + lane)]
-            joined = tirx.Shuffle([low, high], [tirx.const(place, "int32") for place in places])
+            joined = taken([low, high], places)
             return tirx.reinterpret(call.ty.dtype, joined)
         places = [place for lane in range(lanes) for place in (lane, lanes + lane)]
-        return tirx.reinterpret(call.ty.dtype, tirx.Shuffle([low, high], [tirx.const(place, "int32") for place in places]))
+        return tirx.reinterpret(call.ty.dtype, taken([low, high], places))
     wide = call.ty.dtype
     mask, shift = tirx.const((1 << bits) - 1, wide), tirx.const(bits, wide)
     return tirx.bitwise_or(tirx.bitwise_and(low.astype(wide), mask), tirx.shift_left(high.astype(wide), shift))
@@ -112,9 +113,9 @@ def _picked(call: Call) -> Expr:
     if len(words) == 2:  # two registers: a zip needs no joined one
         one, other = (tirx.reinterpret("int8x8", Broadcast(each, 2)) for each in words)
         moved = [place if place < 4 else place + 4 for place in places]
-        return tirx.reinterpret(call.ty.dtype, tirx.Shuffle([one, other], [tirx.const(each, "int32") for each in moved]))
-    joined = tirx.Shuffle(words, [tirx.const(n, "int32") for n in range(len(words))])
-    found = tirx.Shuffle([tirx.reinterpret(f"int8x{4 * len(words)}", joined)], [tirx.const(each, "int32") for each in places])
+        return tirx.reinterpret(call.ty.dtype, taken([one, other], moved))
+    joined = taken(words, range(len(words)))
+    found = taken([tirx.reinterpret(f"int8x{4 * len(words)}", joined)], places)
     return tirx.reinterpret(call.ty.dtype, found)
 
 
@@ -157,12 +158,11 @@ def _part(total: Expr, first: int) -> Expr:
         return total
     if isinstance(total, Broadcast):
         return Broadcast(total.value, _LANES)
-    return tirx.Shuffle([total], [tirx.const(first + lane, "int32") for lane in range(_LANES)])
+    return taken([total], range(first, first + _LANES))
 
 
 def _joined(parts: list[Expr]) -> Expr:
-    lanes = [tirx.const(lane, "int32") for lane in range(_LANES * len(parts))]
-    return parts[0] if len(parts) == 1 else tirx.Shuffle(parts, lanes)
+    return parts[0] if len(parts) == 1 else taken(parts, range(_LANES * len(parts)))
 
 
 def _bytes_product(weight: Expr, value: Expr, shift: int) -> Expr:
@@ -183,4 +183,4 @@ def _bytes_of(each: Expr, first: int) -> Expr:
     whole = tirx.reinterpret(f"int8x{2 * each.ty.dtype.lanes}", each)
     if each.ty.dtype.lanes == _LANES:
         return whole
-    return tirx.Shuffle([whole], [tirx.const(2 * first + place, "int32") for place in range(count)])
+    return taken([whole], range(2 * first, 2 * first + count))

@@ -102,7 +102,8 @@ def region(
     """Join steps `first` to `last`, included, into a region; None if they cannot run as one.
 
     `splits` are those of each kernel. The rows are those of the first step's result along `axis`, computed `group` at a
-    time, which must divide all rows that are summed or stored in place. `in_place` asks for a result in place of an operand; None if there is none.
+    time, which must divide all rows that are summed or stored in place. `in_place` asks for a result in place of an
+    operand; None if there is none.
     """
     builder = RegionBuilder(program, splits, first, axis, last_needs(program))
     while builder.last < last:

@@ -25,7 +25,8 @@ _MOST = 1 << 20
 def compared_sizes(model: onnx.ModelProto) -> dict[str, int]:
     """Map each integer input to 1 + the largest value at which a comparison with a constant turns.
 
-    Bytes are left out, since they are drawn over their whole range. Constants are followed through sums, products and quotients of the input with other constants.
+    Leaves out bytes, which are drawn over their whole range. Follows constants through sums, products and quotients of
+    the input with other constants.
     """
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     found: dict[str, float] = {}

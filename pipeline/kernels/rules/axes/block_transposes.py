@@ -15,7 +15,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
 
 from ....tir.expressions import has_condition, loads
-from ....tir.inlining import REFUSALS, inline_producers, new_schedule, root_blocks, scheduled_kernel
+from ....tir.inlining import REFUSALS, new_schedule, only_block, scheduled_kernel
 from ..tile_size import divisors
 
 #: side of a block: the floats of a line of a cache
@@ -30,14 +30,9 @@ def block_transposes(kernel: PrimFunc) -> PrimFunc | None:
     """Block the loops of an unscheduled `kernel` without reduction; None if it transposes nothing large."""
     schedule = new_schedule(kernel)
     try:
-        inline_producers(schedule)
-        blocks = root_blocks(schedule)
-        if len(blocks) != 1:
-            return None
-        (block,) = blocks
-        pair = _transposed(schedule.get(block))
-        loops = schedule.get_loops(block)
-        if pair is None or len(loops) != len(schedule.get(block).iter_vars):
+        block, loops = only_block(schedule)
+        pair = None if block is None else _transposed(schedule.get(block))
+        if pair is None:
             return None
         sides = [divisors(int(schedule.get(loops[axis]).extent), _SIDE)[-1] for axis in pair]
         if min(sides) < _LEAST:

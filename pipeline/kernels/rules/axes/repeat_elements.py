@@ -1,4 +1,4 @@
-"""Store the copies of an element together, where a picture grows by a whole factor.
+"""Store the copies of an element together: a picture grows by a whole factor.
 
     for x: y[x] = data[x // 2]                                 a gather
 
@@ -13,7 +13,7 @@ from tvm.tirx import BufferStore, Div, FloorDiv, IntImm, PrimFunc
 
 from ....tir.expressions import has_condition, loads
 from ....tir.in_place_analysis import analyse_sharing
-from ....tir.inlining import REFUSALS, inline_producers, new_schedule, root_blocks, scheduled_kernel
+from ....tir.inlining import REFUSALS, new_schedule, only_block, scheduled_kernel
 
 #: most copies
 _COPIES = 8
@@ -23,12 +23,9 @@ def repeat_elements(kernel: PrimFunc) -> PrimFunc | None:
     """Unroll the copies of an unscheduled `kernel` without reduction; None for another form."""
     schedule = new_schedule(kernel)
     try:
-        inline_producers(schedule)
-        blocks = root_blocks(schedule)
-        if len(blocks) != 1:
-            return None
-        copies, loops = _copies(schedule.get(blocks[0])), schedule.get_loops(blocks[0])
-        if copies is None or len(loops) != len(schedule.get(blocks[0]).iter_vars):
+        block, loops = only_block(schedule)
+        copies = None if block is None else _copies(schedule.get(block))
+        if copies is None:
             return None
         schedule.unroll(schedule.split(loops[-1], [None, copies])[1])
     except REFUSALS:
