@@ -31,7 +31,6 @@ from .tuning.settings import TuneSettings
 from .tuning.tune_model import find_tuning
 from .verify.build_and_run import build_and_run
 from .verify.integers.given_outputs import mark_given
-from .verify.libc_aside import libc_aside
 from .verify.settings import VerifySettings
 
 if TYPE_CHECKING:
@@ -190,7 +189,7 @@ def compile_imported(
 
     chosen, tuned = sequence, tuning or AdoptedTuning()
     started = time.monotonic()
-    with result_folder(out) as folder, libc_aside(target):
+    with result_folder(out) as folder:
         from .passes.sequence.replay import lower_by_sequence, schedule_sequence
         from .search.evaluate.tvm_default import tvm_default
         from .search.evaluate.tvm_default_code import default_code_aside

@@ -10,7 +10,6 @@ from passfit.report.progress import console_progress
 from passfit.search.settings import aim_of, goal_of
 from passfit.stages._common import budget_of, read_json, run_stage, target_of
 from passfit.stages._lines import optimize_line
-from passfit.verify.libc_aside import libc_aside
 
 
 def optimize(params: Params, model: str, target: str) -> str:
@@ -22,7 +21,7 @@ def optimize(params: Params, model: str, target: str) -> str:
     device = target_of(params, target)
     reads = goal_of(search, budget, device) is not None or aim_of(search, budget, device) is not None
     out = optimize_dir(model, target)
-    with console_progress() as progress, libc_aside(device):  # the stage `compile` needs it next
+    with console_progress() as progress:
         report = api.optimize(
             canonical_model(model),
             device,

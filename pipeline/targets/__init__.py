@@ -5,23 +5,23 @@ Public faces: `get_target`, `load_catalogue`, `native_target`, `how_to_run`, and
 
 from .catalogue import get_target, load_catalogue
 from .emulator import Runner, how_to_run
-from .libc import host_libc, program_libc
+from .libc import bare_target, host_libc, program_libc
 from .machine import Machine
 from .native import native_target
 from .target import Target
-from .toolchain import start_zig_cc, toolchain_version, without_debug, zig_ar, zig_cc
+from .toolchain import toolchain_version, without_debug, zig_ar, zig_cc
 
 __all__ = [
     "Machine",
     "Runner",
     "Target",
+    "bare_target",
     "get_target",
     "host_libc",
     "how_to_run",
     "load_catalogue",
     "native_target",
     "program_libc",
-    "start_zig_cc",
     "toolchain_version",
     "without_debug",
     "zig_ar",

@@ -33,3 +33,9 @@ def program_libc(target: Target) -> tuple[str, list[str]]:
     if how_to_run(target).native and host.endswith(_GLIBC) and loader.is_file():
         return host, ["-Wl,-z,now"]  # no page is written at a first call
     return target.zig_target, ["-static"]
+
+
+def bare_target(target: Target) -> str:
+    """Return the zig target without a libc, of the same ABI."""
+    cpu, system, libc = target.zig_target.split("-")
+    return f"{cpu}-{system}-{libc.removeprefix('musl') or 'none'}"

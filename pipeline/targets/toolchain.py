@@ -40,13 +40,6 @@ def zig_cc(args: Sequence[str], target: Target, cwd: Path, *, zig_target: str | 
     _run(["cc", "-target", zig_target or target.zig_target, *args], cwd)
 
 
-def start_zig_cc(args: Sequence[str], target: Target, cwd: Path, *, zig_target: str | None = None) -> subprocess.Popen:
-    """Start what `zig_cc` runs, and wait for nothing: its output is dropped. Raises ToolchainError if it is missing."""
-    command, environment = _command(["cc", "-target", zig_target or target.zig_target, *args])
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, cwd=cwd, env=environment, stdin=quiet, stdout=quiet, stderr=quiet)
-
-
 def zig_ar(archive: str, members: Sequence[str], cwd: Path) -> None:
     """Write `archive` of `members`, in that order, without dates, owners or modes."""
     _run(["ar", "rcsD", archive, *members], cwd)
@@ -63,20 +56,14 @@ def without_debug(source: str, result: str, cwd: Path, unused: Sequence[str] = (
     _run(["ld.lld", "-r", "-T", script, source, "-o", result], cwd)
 
 
-def _command(args: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Return zig's command line and environment. Raises ToolchainError if it is missing, or has no cache."""
+def _run(args: list[str], cwd: Path) -> None:
     if importlib.util.find_spec("ziglang") is None:
         raise _missing()
     environment = {key: value for key, value in os.environ.items() if key not in _LEAKY}
     environment[_CACHE] = _cache(*map(os.environ.get, (_CACHE, "XDG_CACHE_HOME", "HOME")))
-    return [sys.executable, "-m", "ziglang", *args], environment
-
-
-def _run(args: list[str], cwd: Path) -> None:
-    command, environment = _command(args)
     try:
         done = subprocess.run(
-            command,
+            [sys.executable, "-m", "ziglang", *args],
             cwd=cwd,
             env=environment,
             capture_output=True,

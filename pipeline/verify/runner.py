@@ -12,11 +12,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ..codegen.library import COMPILE_FLAGS, Library
+from ..codegen.library import Library
 from ..codegen.template import render
 from ..errors import ModelError, NumericError, PassfitError, ToolchainError
 from ..program import Port, Program, Tensor
-from ..targets import Runner, Target, how_to_run, program_libc, zig_cc
+from ..targets import Runner, Target, how_to_run
+from .link_program import link_program
 
 #: enough for a few cases, also under an emulator
 _TIMEOUT_SECONDS = 600
@@ -124,19 +125,6 @@ def link(library: Library, program: Program, target: Target, folder: Path) -> Li
     (folder / "runner.c").write_text(text, encoding="utf-8")
     link_program(["runner.c", library.archive.name, *(["-lpthread"] if library.threads > 1 else [])], "runner", target, folder)
     return Linked(library, program, how_to_run(target), folder)
-
-
-def link_program(sources: Sequence[str], name: str, target: Target, folder: Path) -> None:
-    """Compile and link `sources`, files in `folder`, into the program `name` there. Raises ToolchainError."""
-    libc, options = program_options(sources, name, target)
-    zig_cc(options, target, folder, zig_target=libc)
-
-
-def program_options(sources: Sequence[str], name: str, target: Target) -> tuple[str, list[str]]:
-    """Return the zig target and the options of the C compiler for a program."""
-    flags = [flag for flag in COMPILE_FLAGS if flag not in ("-std=c11", "-fvisibility=hidden", "-fPIC")]
-    libc, own = program_libc(target)
-    return libc, [*flags, "-std=gnu11", *own, *sources, "-lm", "-Wl,--gc-sections", "-o", name]
 
 
 def _checked(case: dict[str, np.ndarray], port: Port, program: Program) -> np.ndarray:

@@ -26,7 +26,7 @@ from ...kernels.schedule.tuned import ScheduleRequest
 from ...memory.liveness import ALIGNMENT, aligned
 from ...targets import Target, how_to_run
 from ...verify.instructions import between, log_of
-from ...verify.runner import link_program
+from ...verify.link_program import link_program
 from .harness import GUARD, HOPELESS, UNTOUCHED, Harness
 from .operands import Value
 

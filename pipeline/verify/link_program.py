@@ -1,0 +1,42 @@
+"""Link programs: native ones with the host's libc, others with a small one of our own, or with musl.
+
+zig builds musl for each target and place of its package in 50 s; the small libc needs the compiler's runtime only, 5 s.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ..codegen.library import COMPILE_FLAGS
+from ..errors import ToolchainError
+from ..targets import Target, bare_target, program_libc, zig_cc
+
+_SMALL_LIBC = Path(__file__).parent / "small_libc.c"
+_FLAGS = (*(flag for flag in COMPILE_FLAGS if flag not in ("-std=c11", "-fvisibility=hidden", "-fPIC")), "-std=gnu11")
+
+
+def link_program(sources: Sequence[str], name: str, target: Target, folder: Path) -> None:
+    """Compile and link `sources`, files in `folder`, into the program `name` there. Raises ToolchainError.
+
+    `sources` may hold options of the linker.
+    """
+    libc, options = program_libc(target)
+    if libc == target.zig_target and "-lpthread" not in sources:
+        with suppress(ToolchainError):  # a kernel calls a function of musl, or musl's link tells the fault
+            _link_small(sources, name, target, folder)
+            return
+    zig_cc([*_FLAGS, *options, *sources, "-lm", "-Wl,--gc-sections", "-o", name], target, folder, zig_target=libc)
+
+
+def _link_small(sources: Sequence[str], name: str, target: Target, folder: Path) -> None:
+    shutil.copyfile(_SMALL_LIBC, folder / _SMALL_LIBC.name)
+    linked = []
+    for source in (*sources, _SMALL_LIBC.name):
+        linked.append(f"{source}.o" if source.endswith(".c") else source)
+        if source.endswith(".c"):  # else clang makes loops calls of functions that the small libc lacks
+            zig_cc([*_FLAGS, "-fno-builtin", "-c", source, "-o", linked[-1]], target, folder)
+    bare = ["-nostdlib", "-rtlib=compiler-rt", "-static", "-Wl,--gc-sections"]
+    zig_cc([*bare, *linked, "-o", name], target, folder, zig_target=bare_target(target))
