@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from passfit.codegen.check_loads import EXPORTS, why_not_loadable
+
+from ..shared_libraries import shared_library
 
 pytestmark = pytest.mark.slow
 FIVE = "".join(f"void two_{name}(void) {{}}\n" for name in EXPORTS)
 MISSING = "int nowhere(void);\nint uses(void) { return nowhere(); }\n"
 CRASHING = "__attribute__((constructor)) static void crash(void) { __builtin_trap(); }\n"
-
-
-def build(folder: Path, source: str) -> Path:
-    """Link a shared library with a linker's defaults: an undefined symbol is no error."""
-    (folder / "two.c").write_text(source)
-    command = [sys.executable, "-m", "ziglang", "cc", "-shared", "-fPIC", "-o", "libtwo.so", "two.c"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return folder / "libtwo.so"
 
 
 @pytest.mark.parametrize(
@@ -34,7 +24,7 @@ def build(folder: Path, source: str) -> Path:
     ],
 )
 def test_a_library_loads_with_all_its_functions_or_the_reason_is_given(tmp_path, source, reason):
-    found = why_not_loadable(build(tmp_path, source), "two")
+    found = why_not_loadable(shared_library(source, tmp_path / "libtwo.so"), "two")
     assert (found is None) if reason is None else (reason in found and str(tmp_path) not in found)
 
 

@@ -93,13 +93,13 @@ def test_every_dtype_has_pointers(dtype, tmp_path):
 @pytest.mark.skipif(not how_to_run(TARGET).native, reason="the host cannot run x86-64-v3")
 @pytest.mark.slow
 def test_numbers_stay_numbers_and_results_are_those_of_packed_functions(tmp_path):
-    from passfit.targets import zig_cc
+    from passfit.targets import host_libc, zig_cc
 
     row = te.var("row", "int64")
     x = te.placeholder((6, 5), name="x")
     kernel = te.create_prim_func([row, x, te.compute((5,), lambda j: tirx.exp(x[row, j]) * 2.0, name="z")])
     build_module({"f": kernel}, TARGET.llvm_config(), RAW).write_to_file(str(tmp_path / "f.o"), "o")
-    zig_cc(["-shared", "f.o", "-o", "libf.so"], TARGET, tmp_path, zig_target="x86_64-linux-gnu")
+    zig_cc(["-shared", "f.o", "-o", "libf.so"], TARGET, tmp_path, zig_target=host_libc(TARGET))
     data, found = np.linspace(-2, 2, 30, dtype="float32").reshape(6, 5), np.zeros(5, "float32")
     function = ctypes.CDLL(str(tmp_path / "libf.so")).f
     function.argtypes = [ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p]

@@ -46,7 +46,7 @@ def beaten(module, ports, evaluations: int, objectives: tuple[str, ...] = ("ram"
     return found
 
 
-@settings(max_examples=examples(8), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(5), suppress_health_check=list(HealthCheck))
 @given(mixed_models())
 def test_no_strategy_beats_the_default_one_on_random_graphs(model):
     from passfit.frontend.canonical.canonicalise import canonicalize

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 from passfit.memory.footprint import Baseline, BesideFloats, Footprint, FootprintReport, Measured, Start
 from passfit.params.params import Params, load_params
+
+from ..shared_libraries import shared_library
 
 PARAMS = """
 models: {a: {source: a.onnx}, b: {source: b.onnx}}
@@ -50,11 +50,7 @@ IO = {
 
 def build_library(path: Path, text: str = LIBRARY) -> bytes:
     """The hand-written library for this machine."""
-    source = path.with_name("two.c")
-    source.write_text(text)
-    command = [sys.executable, "-m", "ziglang", "cc", "-shared", "-fPIC", "-o", str(path), str(source)]
-    subprocess.run(command, check=True, capture_output=True)
-    return path.read_bytes()
+    return shared_library(text, path).read_bytes()
 
 
 class Repo:
