@@ -97,19 +97,33 @@ def _by_neon(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
 
 
 def _by_avx2(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
-    lanes, eights = bounded.ty.dtype.lanes, []
+    lanes, narrow = bounded.ty.dtype.lanes, "packuswb" if dtype == "uint8" else "packsswb"
+    eights = []
     for first in range(0, lanes, 2 * _LANES):
         part = bounded if lanes == 2 * _LANES else taken([bounded], range(first, first + 2 * _LANES))
-        whole = tirx.call_llvm_pure_intrin("int32x8", "llvm.x86.avx.cvt.ps2dq.256", part)
-        halves = [taken([whole], range(half, half + _LANES)) for half in (0, _LANES)]
-        both = tirx.call_llvm_pure_intrin("int16x8", "llvm.x86.sse2.packssdw.128", *halves)
-        if zero:
-            both = tirx.call_llvm_pure_intrin("int16x8", "llvm.sadd.sat.v8i16", both, Broadcast(tirx.const(zero, "int16"), 2 * _LANES))
-        eights.append(both)
-    narrow = "packuswb" if dtype == "uint8" else "packsswb"
-    pairs = [eights[number : number + 2] for number in range(0, len(eights), 2)]
-    parts = [tirx.call_llvm_pure_intrin(f"{dtype}x16", f"llvm.x86.sse2.{narrow}.128", pair[0], pair[-1]) for pair in pairs]
+        eights.append(tirx.call_llvm_pure_intrin("int32x8", "llvm.x86.avx.cvt.ps2dq.256", part))
+    parts = []
+    for number in range(0, len(eights), 2):
+        pair = eights[number : number + 2]
+        if len(pair) == 1:
+            halves = [taken(pair, range(half, half + _LANES)) for half in (0, _LANES)]
+            both = _with_zero(tirx.call_llvm_pure_intrin("int16x8", "llvm.x86.sse2.packssdw.128", *halves), zero)
+            parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x16", f"llvm.x86.sse2.{narrow}.128", both, both))
+            continue
+        # halves of both vectors in turns: fours of the results are put in order at the end
+        both = _with_zero(tirx.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.packssdw", *pair), zero)
+        halves = [taken([both], range(half, half + 2 * _LANES)) for half in (0, 2 * _LANES)]
+        turns = tirx.call_llvm_pure_intrin(f"{dtype}x16", f"llvm.x86.sse2.{narrow}.128", *halves)
+        parts.append(taken([turns], [four * _LANES + n for four in (0, 2, 1, 3) for n in range(_LANES)]))
     return parts[0] if lanes == 4 * _LANES else taken(parts, range(lanes))
+
+
+def _with_zero(numbers: Expr, zero: int) -> Expr:
+    """Add the zero point to vectors of int16, saturated."""
+    lanes = numbers.ty.dtype.lanes
+    if not zero:
+        return numbers
+    return tirx.call_llvm_pure_intrin(f"int16x{lanes}", f"llvm.sadd.sat.v{lanes}i16", numbers, Broadcast(tirx.const(zero, "int16"), lanes))
 
 
 #: lanes of the vectors that each set of instructions takes, and how
