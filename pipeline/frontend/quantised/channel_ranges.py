@@ -90,7 +90,7 @@ def convolution_of(node: onnx.NodeProto, context: Context) -> Convolution | None
     in_order = (np.isfinite(multiplier) & (multiplier >= 0)).all()
     if not in_order or largest_sum(reach(found["xz"].dtype.name, zeros[:1]), filters, biases) >= LIMIT:
         return None
-    weights = filters.reshape(len(w), w.shape[1], -1)
+    weights = filters.astype(np.int16).reshape(len(w), w.shape[1], -1)  # -255 to 255: layers are held together
     return Convolution(weights, biases, multiplier, *zeros, found["yz"].dtype.name, int(attributes.get("group", 1)), padded)
 
 
