@@ -1,8 +1,11 @@
-"""Round requantised sums by AArch64's instructions: to the nearest even, then narrower with saturation.
+"""Round requantised sums by instructions: to the nearest even, then narrower with saturation.
 
-    fcvtns   int32 of float32, to the nearest even, saturated
-    sqxtn    int16 of int32, saturated; sqadd adds the zero point, saturated
-    sqxtn    int8 of int16, saturated (sqxtun: uint8)
+    AArch64     fcvtns                  int32 of float32, to the nearest even, saturated
+                sqxtn, sqadd            int16 of int32, and the zero point, saturated
+                sqxtn, sqxtun           int8 or uint8 of int16, saturated
+    AVX2        vminps, vcvtps2dq       the same; too large a number would become the least, so its bound stays
+                vpackssdw, vpaddsw      as sqxtn and sqadd
+                vpacksswb, vpackuswb    as sqxtn and sqxtun
 
 The same numbers as frontend/relax/integer/requantize.py gives: its bounds are those of the dtype, less the zero point.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr
+from tvm.target.codegen import target_has_features
 from tvm.tirx import Broadcast, FloatImm, IntImm, PrimFunc
 
 from .neon import intrinsics_of
@@ -25,24 +29,34 @@ _BOUNDS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 def with_narrow_results(kernel: PrimFunc) -> PrimFunc:
     """Return a lowered, vectorised kernel whose requantised vectors take these instructions; the same one elsewhere."""
-    if intrinsics_of(kernel) != "aarch64":
+    narrow = _NARROW.get(_instructions_of(kernel))
+    if narrow is None:
         return kernel
+    lanes, narrowed = narrow
     found: list[tirx.Cast] = []
-    tvm_ffi.structural_walk(kernel.body, (tirx.Cast, lambda cast: found.append(cast) if _parts(cast) else None))
+    tvm_ffi.structural_walk(kernel.body, (tirx.Cast, lambda cast: found.append(cast) if _parts(cast, lanes) else None))
     if not found:
         return kernel
 
-    def narrowed(cast: tirx.Cast) -> Expr:
-        parts = _parts(cast)
-        return cast if parts is None else _narrowed(*parts)
+    def replaced(cast: tirx.Cast) -> Expr:
+        parts = _parts(cast, lanes)
+        return cast if parts is None else narrowed(*parts)
 
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (tirx.Cast, narrowed)))
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (tirx.Cast, replaced)))
 
 
-def _parts(cast: tirx.Cast) -> tuple[Expr, int, str] | None:
-    """Return the float, the zero point and the dtype of a requantised vector; None for other casts."""
+def _instructions_of(kernel: PrimFunc) -> str | None:
+    found = intrinsics_of(kernel)
+    return found or ("avx2" if target_has_features("avx2", kernel.attrs["target"]) else None)
+
+
+def _parts(cast: tirx.Cast, each: int) -> tuple[tirx.Min, int, str] | None:
+    """Return the bounded float, the zero point and the dtype of a requantised vector of `each` lanes or some times as many.
+
+    None for other casts.
+    """
     dtype, _, lanes = str(cast.ty.dtype).partition("x")
-    if dtype not in _BOUNDS or not lanes or int(lanes) % _LANES or not isinstance(cast.value, (tirx.Add, tirx.Sub)):
+    if dtype not in _BOUNDS or not lanes or int(lanes) % each or not isinstance(cast.value, (tirx.Add, tirx.Sub)):
         return None
     bits, shift = cast.value.a, _number(cast.value.b)
     if shift is None or not isinstance(bits, Call) or getattr(bits.op, "name", "") != "tirx.reinterpret":
@@ -56,7 +70,7 @@ def _parts(cast: tirx.Cast) -> tuple[Expr, int, str] | None:
     zero = int(shift if isinstance(cast.value, tirx.Add) else -shift) + _ROUND_BITS
     bounds = tuple(bound - zero for bound in _BOUNDS[dtype])
     sums = any(isinstance(each, tirx.Cast) and str(each.value.ty.dtype).startswith("int32") for each in (low.a.a, low.a.b))
-    return (low.a, zero, dtype) if sums and (least, _number(low.b)) == bounds else None
+    return (low, zero, dtype) if sums and (least, _number(low.b)) == bounds else None
 
 
 def _number(expr: Expr) -> float | None:
@@ -64,8 +78,8 @@ def _number(expr: Expr) -> float | None:
     return value.value if isinstance(value, (FloatImm, IntImm)) else None
 
 
-def _narrowed(value: Expr, zero: int, dtype: str) -> Expr:
-    lanes = value.ty.dtype.lanes
+def _by_neon(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
+    value, lanes = bounded.a, bounded.ty.dtype.lanes
     halves = []
     for first in range(0, lanes, _LANES):
         part = value if lanes == _LANES else taken([value], range(first, first + _LANES))
@@ -81,3 +95,36 @@ def _narrowed(value: Expr, zero: int, dtype: str) -> Expr:
         parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x8", f"llvm.aarch64.neon.{narrow}.v8i8", both))
     return parts[0] if lanes == 2 * _LANES else taken(parts, range(lanes))
 
+
+def _by_avx2(bounded: tirx.Min, zero: int, dtype: str) -> Expr:
+    lanes, narrow = bounded.ty.dtype.lanes, "packuswb" if dtype == "uint8" else "packsswb"
+    eights = []
+    for first in range(0, lanes, 2 * _LANES):
+        part = bounded if lanes == 2 * _LANES else taken([bounded], range(first, first + 2 * _LANES))
+        eights.append(tirx.call_llvm_pure_intrin("int32x8", "llvm.x86.avx.cvt.ps2dq.256", part))
+    parts = []
+    for number in range(0, len(eights), 2):
+        pair = eights[number : number + 2]
+        if len(pair) == 1:
+            halves = [taken(pair, range(half, half + _LANES)) for half in (0, _LANES)]
+            both = _with_zero(tirx.call_llvm_pure_intrin("int16x8", "llvm.x86.sse2.packssdw.128", *halves), zero)
+            parts.append(tirx.call_llvm_pure_intrin(f"{dtype}x16", f"llvm.x86.sse2.{narrow}.128", both, both))
+            continue
+        # halves of both vectors in turns: fours of the results are put in order at the end
+        both = _with_zero(tirx.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.packssdw", *pair), zero)
+        halves = [taken([both], range(half, half + 2 * _LANES)) for half in (0, 2 * _LANES)]
+        turns = tirx.call_llvm_pure_intrin(f"{dtype}x16", f"llvm.x86.sse2.{narrow}.128", *halves)
+        parts.append(taken([turns], [four * _LANES + n for four in (0, 2, 1, 3) for n in range(_LANES)]))
+    return parts[0] if lanes == 4 * _LANES else taken(parts, range(lanes))
+
+
+def _with_zero(numbers: Expr, zero: int) -> Expr:
+    """Add the zero point to vectors of int16, saturated."""
+    lanes = numbers.ty.dtype.lanes
+    if not zero:
+        return numbers
+    return tirx.call_llvm_pure_intrin(f"int16x{lanes}", f"llvm.sadd.sat.v{lanes}i16", numbers, Broadcast(tirx.const(zero, "int16"), lanes))
+
+
+#: lanes of the vectors that each set of instructions takes, and how
+_NARROW = {"aarch64": (_LANES, _by_neon), "avx2": (2 * _LANES, _by_avx2)}

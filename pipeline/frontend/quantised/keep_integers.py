@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..canonical.fold_constants import fold
 from ..canonical.shapes import infer_shapes
 from ..refuse.wrong_quantisation import refuse_wrong_quantisation
+from .drop_channels import drop_constant_channels
 from .integer_layers import integer_layers
 from .integer_moves import move_integers
 
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 
 
 def keep_integers(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Compute layers between quantised tensors in integers; `model` has inferred shapes.
+    """Compute layers between quantised tensors in integers, without constant channels; `model` has inferred shapes.
 
     Operators that move elements come first: they stand between the layers. Raises ModelError for scales, zero points
     and sums that no implementation computes alike.
     """
     refuse_wrong_quantisation(model)
-    if not any(node.op_type == "DequantizeLinear" for node in model.graph.node):
-        return model
-    model = fold(move_integers(model))
-    return fold(integer_layers(infer_shapes(model)))
+    if any(node.op_type == "DequantizeLinear" for node in model.graph.node):
+        model = fold(move_integers(model))
+        model = infer_shapes(fold(integer_layers(infer_shapes(model))))
+    found = drop_constant_channels(model)
+    return fold(found) if found is not model else model

@@ -43,7 +43,7 @@ def test_a_model_of_mlperf_tiny_is_one_of_integer_layers(name: str) -> None:
     layers = sum(node.op_type in FLOAT_LAYERS for node in given.graph.node)
     assert operators["QLinearConv"] + operators["QLinearMatMul"] == layers
     assert not operators.keys() & FLOAT_LAYERS
-    assert _weights(imported) == _weights(given)
+    assert _weights(imported) <= _weights(given)  # constant channels go
     random = np.random.default_rng(0)
     reference = with_equal_signs(imported)
     for _ in range(3):

@@ -39,6 +39,8 @@ from .padded_data import PaddedData, guarded, in_vectors
 _SERIAL, _VECTORIZED = 0, 2
 #: candidate vectors of a block of filters; registers for other values than sums
 _VECTORS, _OPERANDS = (4, 3, 2, 1), 4
+#: lanes of results that are narrowed to bytes together
+_NARROWED = 16
 #: bytes of the line buffer: preferred, at most
 _LINES, _MOST_LINES = 1536, 3072
 #: most tiles of a band, and most pairs of an unrolled step
@@ -196,17 +198,18 @@ class _Runs(PaddedData):
         return body
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, offset: Expr, block: Expr, rows: int) -> Stmt:
-        groups = range(0, self.width, self.lanes)
         loops = {var: Var(var.name, "int64") for var in self.others}
+        #: results are narrowed by whole vectors of bytes
+        together = self.lanes if self.width % _NARROWED else max(self.lanes, _NARROWED)
         step, steps = Var("step", "int64"), self.repack.pairs
         unrolled = max(n for n in range(1, _UNROLLED + 1) if steps % n == 0)
 
-        def each(made: Callable[[int, Expr], Stmt]) -> list[Stmt]:
+        def each(made: Callable[[int, Expr], Stmt], lanes: int = self.lanes) -> list[Stmt]:
             found = []
             for row in range(rows):
-                for first in groups:
+                for first in range(0, self.width, lanes):
                     lane = Var("lane", "int64")
-                    found.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, made(row, lane + first)))
+                    found.append(For(lane, int64(0), int64(lanes), _VECTORIZED, made(row, lane + first)))
             return found
 
         def zero(row: int, lane: Expr) -> Stmt:
@@ -237,4 +240,4 @@ class _Runs(PaddedData):
         body = loop_of(step, steps // unrolled, body)
         for var, loop in reversed(loops.items()):
             body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
-        return sequence([*each(zero), body, *each(stored)])
+        return sequence([*each(zero), body, *each(stored, together)])

@@ -1,0 +1,192 @@
+"""Drop constant channels between quantised convolutions: their filters, and the weights that read them.
+
+    QLinearConv ─► channel by channel: depthwise convolutions, pools, Clip, views ─► QLinearConv
+    filter f gone          …                                                     weights of channel f gone; bias + what they add
+
+Results stay the same, bit for bit: a constant adds (its number − x's zero point) · Σ (w − w's zero point) to each sum. In
+padding it would not, so there it has to be the zero point. Some constant channels stay: as many as keep the count a
+multiple of what vectors need. Those lose their weights' values: biases that kept them constant need many bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..canonical.rewrites import Context, context_of
+from .channel_ranges import Convolution, Ranges, channel_ranges, convolution_of, keeps_channels
+
+if TYPE_CHECKING:
+    import onnx
+
+#: counts of channels stay multiples of it, if they are: vectors are full
+_VECTOR = 16
+#: operators of one operand that keep channels apart
+_BY_CHANNEL = (
+    "AveragePool", "Clip", "DequantizeLinear", "GlobalAveragePool", "Identity", "MaxPool", "QuantizeLinear", "Relu",
+)  # fmt: skip
+#: biases of channels that they alone make constant are less
+_FEW_BITS = 1 << 15
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Hold a convolution, its node's place in the graph, and the ranges of what it reads and makes."""
+
+    node: onnx.NodeProto
+    index: int
+    form: Convolution
+    x: Ranges | None
+    y: Ranges
+
+
+def drop_constant_channels(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Drop the constant channels of `model`, sorted, with inferred shapes; return itself if it has none."""
+    context = context_of(model)
+    ranges = channel_ranges(model, context)
+    if not any(each.constant.any() for each in ranges.values()):
+        return model
+    groups = _Groups(model, context, ranges)
+    kept = groups.kept()
+    made: dict[int, NodeBuilder] = {}
+    for index, node in enumerate(model.graph.node):
+        build = NodeBuilder(stem_of(node, index))
+        if index in groups.layers:
+            _convolution(groups.layers[index], kept, build, context)
+        elif node.op_type == "Reshape" and node.output[0] in kept:
+            shape = context.shape(node.output[0]) or ()
+            target = build.integers(shape[0], len(kept[node.output[0]]), *shape[2:])
+            build.node("Reshape", node.input[0], target, result=node.output[0])
+        if build.nodes:
+            made[index] = build
+    result = spliced(model, made)
+    if made:
+        del result.graph.value_info[:]  # shapes are others
+    return result
+
+
+class _Groups:
+    """Join values with the same channels; find the channels to keep of each group."""
+
+    def __init__(self, model: onnx.ModelProto, context: Context, ranges: Mapping[str, Ranges]):
+        self.context, self.ranges = context, ranges
+        self.layers: dict[int, _Layer] = {}
+        self._leader: dict[str, str] = {}
+        self._fixed = {value.name for value in (*model.graph.input, *model.graph.output)}
+        #: by the name of a value: convolutions that sum over its channels
+        self._sums: dict[str, list[Convolution]] = {}
+        for index, node in enumerate(model.graph.node):
+            form = convolution_of(node, context)
+            if form is not None and node.output[0] in ranges:
+                self.layers[index] = _Layer(node, index, form, ranges.get(node.input[0]), ranges[node.output[0]])
+            self._enter(node, form if index in self.layers else None)
+
+    def kept(self) -> dict[str, list[int]]:
+        """Return the channels to keep of each value that loses some."""
+        members: dict[str, list[str]] = {}
+        for name in self.ranges:
+            members.setdefault(self._find(name), []).append(name)
+        fixed = {self._find(name) for name in self._fixed}
+        found = {}
+        for leader, names in members.items():
+            if leader in fixed:
+                continue
+            gone = np.logical_and.reduce([self._removable(name) for name in names])
+            count, some = len(gone), math.gcd(len(gone), _VECTOR)
+            left = max(some, -(-int((~gone).sum()) // some) * some)
+            if left < count:
+                spare = np.flatnonzero(gone)[: left - int((~gone).sum())]
+                channels = sorted({*np.flatnonzero(~gone).tolist(), *spare.tolist()})
+                found |= dict.fromkeys(names, channels)
+        return found
+
+    def _enter(self, node: onnx.NodeProto, form: Convolution | None) -> None:
+        x = node.input[0] if node.input else ""
+        if form is not None and form.depthwise and len(form.weights) > 1:
+            self._join(x, node.output[0])
+        elif form is not None and form.groups == 1:
+            self._sums.setdefault(x, []).append(form)
+        elif self._by_channel(node):
+            self._join(x, node.output[0])
+        else:
+            self._fixed |= {x, *node.output}
+        self._fixed.update(list(node.input)[1:])
+
+    def _by_channel(self, node: onnx.NodeProto) -> bool:
+        if not node.output or not {node.input[0], node.output[0]} <= self.ranges.keys():
+            return False
+        constants = [self.context.constant(name) for name in list(node.input)[1:] if name]
+        single = all(each is not None and each.size == 1 for each in constants)
+        return keeps_channels(node, self.context) or (node.op_type in _BY_CHANNEL and single)
+
+    def _removable(self, name: str) -> np.ndarray:
+        """Tell for each channel of a value whether it may go, as far as readers know that sum over channels."""
+        own = self.ranges[name]
+        gone = own.constant
+        for form in self._sums.get(name, []):
+            if form.padded:
+                gone = gone & (own.low == form.x_zero)
+        return gone
+
+    def _find(self, name: str) -> str:
+        while (above := self._leader.get(name, name)) != name:
+            name = above
+        return name
+
+    def _join(self, one: str, other: str) -> None:
+        self._leader[self._find(other)] = self._find(one)
+
+
+def _convolution(layer: _Layer, kept: Mapping[str, list[int]], build: NodeBuilder, context: Context) -> None:
+    """Build a convolution without the channels that go, unless it stays the same."""
+    node, form = layer.node, layer.form
+    inputs, attributes = [*node.input, *[""] * (9 - len(node.input))], attributes_of(node)
+    channels, filters = kept.get(inputs[0]), kept.get(node.output[0])
+    weights, scale, zeros = (np.array(context.constant(inputs[place])) for place in (3, 4, 5))
+    alone = _by_bias(layer, scale)
+    if channels is None and filters is None and not alone:
+        return
+    bias = form.bias.copy()
+    if channels is not None and not form.depthwise:
+        assert layer.x is not None
+        less = form.weights.sum(2) * (layer.x.low - form.x_zero)
+        less[:, channels] = 0
+        bias += less.sum(1)
+        weights = weights[:, channels]
+    for f, (number, by) in alone.items():
+        bias[f] = number
+        weights[f] = zeros.ravel()[f if zeros.size > 1 else 0]
+        if scale.size > 1:
+            scale[f] = by
+    own = filters if filters is not None else list(range(len(weights)))
+    if form.depthwise and filters is not None:
+        attributes["group"] = len(filters)
+    for place, value in ((3, weights), (4, scale), (5, zeros)):
+        inputs[place] = build.constant(value[own] if value.size > 1 or place == 3 else value)
+    if inputs[8] or bias.any():
+        inputs[8] = build.constant(bias[own].astype(np.int32))
+    build.node("QLinearConv", *(inputs if inputs[8] else inputs[:8]), result=node.output[0], **attributes)
+    build.nodes[-1].name = node.name
+
+
+def _by_bias(layer: _Layer, scale: np.ndarray) -> dict[int, tuple[int, np.float32]]:
+    """Find biases that alone give constant channels their numbers, by filter, with the scale of its weights.
+
+    That is the largest scale of all filters: the number has few bits.
+    """
+    form, found = layer.form, {}
+    largest = int(np.argmax(form.multiplier))
+    for f in np.flatnonzero(layer.y.constant & (form.weights != 0).any((1, 2))).tolist():
+        by = largest if scale.size > 1 else f
+        wanted, multiplier = int(layer.y.low[f]), float(form.multiplier[by])
+        number = round((wanted - form.y_zero) / multiplier) if multiplier > 0 else 0
+        sums = np.zeros_like(form.bias)
+        sums[by] = number - form.bias[by]
+        if abs(number) < _FEW_BITS and int(form.numbers(sums)[by]) == wanted:
+            found[f] = number, scale.ravel()[by if scale.size > 1 else 0]
+    return found
