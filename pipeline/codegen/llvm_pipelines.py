@@ -14,6 +14,7 @@ from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipelin
 
 from ..tir.workspace import flattening_passes
 from .expand.byte_runs import with_byte_runs
+from .expand.half_conversions import with_half_conversions
 from .expand.narrow_results import with_narrow_results
 from .expand.pair_products import with_pair_products
 from .expand.quad_products import with_quad_products
@@ -46,7 +47,7 @@ def _ready_for_vectors(function: PrimFunc, _module: IRModule, _context: tvm.tran
 
 @tirx.transform.prim_func_pass(opt_level=0)
 def _vector_math(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    return with_vector_math(function)
+    return with_vector_math(with_half_conversions(function))
 
 
 @tirx.transform.prim_func_pass(opt_level=0)

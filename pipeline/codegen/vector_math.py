@@ -27,6 +27,7 @@ from tvm.ir import Call, Expr, Op, register_op_attr
 from tvm.tirx import AllocBuffer, Bind, BufferStore, IfThenElse, Let, PrimFunc, Select, SeqStmt, Stmt
 
 from ..tir.expressions import is_choice
+from .expand.half_conversions import NARROW, WIDEN, narrow, widen
 
 _LOG2_E = 1.44269504088896341
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
@@ -141,7 +142,7 @@ class _Registers:
 def _function(call: Any) -> Callable[[Expr, _Registers], Expr] | None:
     """Return the expansion of `call`; None if it stays a call."""
     function = _FUNCTIONS.get(getattr(call.op, "name", "")) if isinstance(call, Call) else None
-    return function if function and str(call.ty.dtype).startswith("float32") else None
+    return function if function and (str(call.ty.dtype).startswith("float32") or call.op.name == NARROW) else None
 
 
 def _exp(x: Expr, registers: _Registers) -> Expr:
@@ -192,4 +193,5 @@ def _like(x: Expr, value: float) -> Expr:
 #: expansions by function; their `x` may be used more than once
 _FUNCTIONS: dict[str, Callable[[Expr, _Registers], Expr]] = {
     "tirx.exp": _exp, "tirx.sigmoid": _sigmoid, "tirx.tanh": _tanh, _ERF: _erf,
+    WIDEN: lambda x, registers: widen(x, registers.keep), NARROW: lambda x, registers: narrow(x, registers.keep),
 }  # fmt: skip

@@ -64,6 +64,8 @@ def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
     version = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=least)
     if version >= least:
         return model
+    # files of before version 4 list their constants as inputs, too; these are bound by now
+    model.ir_version = max(model.ir_version, _IR)
     try:
         converted = version_converter.convert_version(model, least)
     except (RuntimeError, version_converter.ConvertError) as error:
@@ -72,7 +74,7 @@ def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
             f"The model uses operator set {version}, which cannot be raised to {least}: {said}.",
             f"Export the model with operator set {least} or newer.",
         ) from error
-    converted.ir_version = max(model.ir_version, 7 if least < 21 else 10)
+    converted.ir_version = max(model.ir_version, _IR if least < 21 else 10)
     return converted
 
 

@@ -92,6 +92,20 @@ def _chain(build: NodeBuilder, terms: list[str], result: str) -> str:
     return total
 
 
+def _in_single(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Multiply float16 numbers in float32, as ONNX Runtime does.
+
+    TVM's squares are infinite from 256 on, and its sums of products lose digits.
+    """
+    from onnx import TensorProto
+
+    halves = [bool(name) and context.dtype(name) == np.float16 for name in node.input]
+    if halves[0]:
+        wide = [build.node("Cast", name, to=TensorProto.FLOAT) if half else name for name, half in zip(node.input, halves)]
+        result = build.node(node.op_type, *wide, **attributes)
+        build.node("Cast", result, result=node.output[0], to=TensorProto.FLOAT16)
+
+
 def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Give Resize the sizes of all dimensions.
 
@@ -246,13 +260,16 @@ def _reduce_truth(node: onnx.NodeProto, attributes: dict[str, Any], context: Con
 _RULES: dict[str, Rule] = {
     "ConvTranspose": _conv_transpose,
     "DFT": discrete_fourier,
+    "Einsum": _in_single,
     "IsInf": _isinf,
     "LpNormalization": _lp_normalization,
     "Mean": _mean,
     "OneHot": _one_hot,
     "Pow": _pow,
+    "ReduceL2": _in_single,
     "ReduceMax": _reduce_truth,
     "ReduceMin": _reduce_truth,
+    "ReduceSumSquare": _in_single,
     "Resize": _resize,
     "STFT": short_time_fourier,
     "Softplus": _softplus,

@@ -17,7 +17,7 @@ from math import prod
 from tvm import sym
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import BufferStore, FloorDiv, FloorMod, const
+from tvm.tirx import BufferStore, FloorDiv, FloorMod, Mul, const
 
 from ...targets import Machine
 from ...tir.expressions import conjuncts, has_condition, is_choice, is_contiguous, loads, unconverted, uses
@@ -98,9 +98,17 @@ def _by_lane(reduced: Reduced) -> list[list[Tiling]]:
     operands = _operands(reduced.block)
     if operands is None:
         return []
-    return [
-        group for vector, scalar in (operands, operands[::-1]) for group in _tilings(reduced, vector, scalar) if group
-    ]
+    one, other = operands
+    together = Mul(one, other), const(1, one.ty.dtype)
+    # a square, or a product of two pictures: no axis moves one factor alone, as none does in a sum of one operand
+    pairs = (operands, operands[::-1]) if _apart(reduced.block, one, other) else (together,)
+    return [group for vector, scalar in pairs for group in _tilings(reduced, vector, scalar) if group]
+
+
+def _apart(block: SBlock, one: Expr, other: Expr) -> bool:
+    """Tell whether some spatial axis moves one factor alone."""
+    axes = [axis.var for axis in block.iter_vars if int(axis.iter_type) == 0 and int(axis.dom.extent) > 1]
+    return any(uses(one, axis) != uses(other, axis) for axis in axes)
 
 
 def _operands(block: SBlock) -> tuple[Expr, Expr] | None:

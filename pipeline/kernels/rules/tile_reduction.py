@@ -86,7 +86,7 @@ def register_tiles(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
         return
     wide = _cheaper_wide(kernel, repackable, machine)
     for copy_late in (False, True):
-        tiled = None if wide is None else tile_reduction(wide.kernel, repackable, machine, copy_late=copy_late, choose=wide.best)
+        tiled = None if wide is None else tile_reduction(wide.kernel, repackable, wide.of(machine), copy_late=copy_late, choose=wide.best)
         narrow = None if wide is None or tiled is None else wide.narrowed(tiled.kernel, tiled.repacks)
         if narrow is not None:
             yield RuleResult(*narrow)
@@ -103,7 +103,7 @@ def _cheaper_wide(kernel: PrimFunc, repackable: frozenset[int], machine: Machine
     """Return the widened kernel whose whole vectors cost less than the best tiles of `kernel`, if any."""
     found: list[tuple[float, Wide]] = []
     for wide in widened(kernel, machine):
-        cycles = _least_cycles(wide.kernel, repackable, machine)
+        cycles = _least_cycles(wide.kernel, repackable, wide.of(machine))
         if cycles is not None:
             found.append((cycles * wide.rounded / wide.extent, wide))
     if not found:

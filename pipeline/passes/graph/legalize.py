@@ -21,6 +21,7 @@ class Legalize(ModulePass):
         from tvm import relax
         from tvm.relax.backend.cpu_generic import pipeline
 
+        from .lowering.half_sums import sum_halves
         from .lowering.runtime_free import legalize_topk, serial_loops
         from .lowering.transposed_convolution import legalize_transposed
         from .memoised_legalize import memoised_rules
@@ -28,6 +29,7 @@ class Legalize(ModulePass):
         from .quantised.legalize_quantize import legalize_quantize
         from .rules.convolution.geometry import TRANSPOSED
 
+        module = sum_halves(module)
         target = tvm.target.Target(HOST)
         own = {operator: legalize_transposed for operator in TRANSPOSED}
         memoised = memoised_rules(module, {"relax.quantize": legalize_quantize, **own})

@@ -249,6 +249,16 @@ def test_old_operator_sets_are_raised(tmp_path: Path) -> None:
     np.testing.assert_allclose(run(imported, {"x": x})[0], run(model, {"x": x})[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("as_input", [True, False])
+def test_the_first_files_that_list_constants_as_inputs_are_raised(tmp_path: Path, as_input: bool) -> None:
+    """ONNX's converter did not find constants that the import had bound."""
+    nodes = [node("MatMul", ["x", "w"], ["m"]), node("Squeeze", ["m"], ["y"], axes=[0])]
+    inputs = {"x": [1, 3], "w": [3, 5]} if as_input else {"x": [1, 3]}
+    model = model_of(nodes, inputs, ["y"], {"w": np.ones((3, 5), np.float32)}, opset=7)
+    model.ir_version = 3
+    assert [each.op_type for each in import_model(save(model, tmp_path)).graph.node] == ["MatMul", "Squeeze"]
+
+
 def test_an_output_that_is_constant_stays_an_output(tmp_path: Path) -> None:
     nodes = [node("Relu", ["x"], ["y"]), node("Add", ["c", "c"], ["z"])]
     model = model_of(nodes, {"x": [2]}, ["y", "z"], {"c": np.ones(2, np.float32)})

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
@@ -43,6 +44,18 @@ def test_a_rewrite_changes_no_result(tmp_path: Path, name: str) -> None:
         x = abs(x)
     np.testing.assert_allclose(run(imported, {"x": x})[0], run(model, {"x": x})[0], rtol=1e-4, atol=1e-6)
     assert "Sum" not in {each.op_type for each in imported.graph.node}
+
+
+@pytest.mark.parametrize(
+    "made", [node("ReduceL2", ["x"], ["y"], axes=[1]), node("ReduceSumSquare", ["x"], ["y"], axes=[1]), node("Einsum", ["x", "x"], ["y"], equation="ij,kj->ik")],
+    ids=lambda made: made.op_type,
+)  # fmt: skip
+def test_products_of_float16_are_summed_in_float32(tmp_path: Path, made: onnx.NodeProto) -> None:
+    model = model_of([made], {"x": [3, 5]}, ["y"], opset=13, dtype=TensorProto.FLOAT16)
+    imported = import_model(save(model, tmp_path))
+    assert [each.op_type for each in imported.graph.node] == ["Cast"] * (1 + (made.op_type == "Einsum")) + [made.op_type, "Cast"]
+    x = np.full((3, 5), 100, np.float16)
+    np.testing.assert_array_equal(run(imported, {"x": x})[0], run(model, {"x": x})[0])
 
 
 def test_softplus_keeps_its_digits_far_below_zero(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def _tiled(program) -> list[bool]:
     return [tile_reduction(kernel, frozenset({1})) is not None for kernel in program.kernels.values()]
 
 
-_CHANNELS = st.sampled_from([1, 3, 4, 8, 12, 16, 24, 40])
+_CHANNELS = st.sampled_from([1, 3, 4, 5, 8, 12, 13, 16, 24, 40])
 _SIDES = st.sampled_from([1, 2, 3, 5, 7, 8, 11, 12, 16, 21])
 
 
@@ -135,6 +135,17 @@ def test_reductions_and_pooling(shape, kind, stride, pad):
         return pool(x, (2, 2), (stride, stride), (pad, pad))
 
     _agrees(lowered([shape], body))
+
+
+@_FEW
+@given(_SIDES, st.sampled_from([5, 33]), st.sampled_from([3, 16, 49]), st.booleans())
+def test_sums_of_products_in_which_no_axis_moves_one_factor_alone(rows, depth, width, square):
+    """Norms across memory, and the dot products of two pictures."""
+    shapes = [(rows, depth, width)] * (1 if square else 2)
+    program = lowered(shapes, lambda x, *other: relax.op.sum(relax.op.multiply(x, *(other or [x])), axis=1), ("legalize", "fuse-operators"))
+    if width % 8 == 0:
+        assert _tiled(program) == [True]
+    _agrees(program)
 
 
 @pytest.mark.parametrize("stride", [1, 2])

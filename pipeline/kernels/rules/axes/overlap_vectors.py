@@ -6,6 +6,8 @@
         n = min(8 v, 189) + lane                    the last vector starts at 189, and computes 3 results again
         y[n] = Σ a[k] · b[k, n]
 
+An axis shorter than a vector has two shorter ones: 13 filters are 8 and 8, three of them computed twice.
+
 Nothing is read or written past the end of a tensor. A weight is repacked with the whole axis last, and grows by nothing.
 Results that an operand of the same size might share memory with are left alone: they are written twice.
 """
@@ -30,6 +32,8 @@ from ...weights.repack import Repack
 from ..tile_candidates import Reduced, Tiling, best_tiling
 from .exchange_params import exchange_params
 
+#: lanes of the shortest vectors: two of them cost less than single elements
+_SHORTEST = 2
 #: a buffer and a dimension of it
 _Dimension = tuple[Var, int]
 
@@ -53,8 +57,12 @@ class Wide:
 
     def best(self, reduced: Reduced) -> Tiling | None:
         """Return the best tiling; it repacks weights with all of the axis side by side."""
-        found = best_tiling(reduced)
+        found = best_tiling(replace(reduced, machine=self.of(reduced.machine)))
         return None if found is None else replace(found, whole=self.rounded)
+
+    def of(self, machine: Machine) -> Machine:
+        """Return the machine with vectors of these lanes."""
+        return replace(machine, lanes=self.lanes)
 
     def narrowed(self, scheduled: PrimFunc, repacks: Sequence[Repack]) -> tuple[PrimFunc, tuple[Repack, ...]] | None:
         """Return the schedule of the wide kernel for the true shapes, and its repacks.
@@ -97,10 +105,19 @@ def widened(kernel: PrimFunc, machine: Machine) -> Iterator[Wide]:
         return
     (result,) = written
     for dimension, extent in enumerate(map(int, result.ty.shape)):
-        if extent > machine.lanes and extent % machine.lanes:
+        lanes = _lanes(extent, machine)
+        if lanes and extent % lanes:
             found = _walked(blocks, result, dimension, extent)
             if found is not None and not _may_share(kernel, blocks, result):
-                yield _wide(kernel, blocks, found, extent, machine.lanes)
+                yield _wide(kernel, blocks, found, extent, lanes)
+
+
+def _lanes(extent: int, machine: Machine) -> int:
+    """Return the lanes of the longest vectors shorter than `extent`; 0 if they are too short."""
+    lanes = machine.lanes
+    while lanes >= max(extent, _SHORTEST):
+        lanes //= 2
+    return lanes if lanes >= _SHORTEST else 0
 
 
 def _walked(blocks: Sequence[SBlock], result: Var, dimension: int, extent: int) -> set[_Dimension] | None:

@@ -21,7 +21,7 @@ from ...programs import lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
 _FEW = settings(max_examples=examples(12))
-_ODD = st.sampled_from([9, 12, 15, 17, 23, 31, 49, 97])
+_ODD = st.sampled_from([3, 5, 7, 9, 12, 15, 17, 23, 31, 49, 97])
 
 
 def _agrees(program) -> None:
@@ -69,8 +69,8 @@ def test_a_residual_keeps_its_place():
 @pytest.mark.parametrize(
     ("shapes", "body"),
     [
-        ([(5, 16)], lambda x: relax.op.matmul(x, weight(16, 24))),  # whole vectors
-        ([(5, 16)], lambda x: relax.op.matmul(x, weight(16, 7))),  # less than one vector
+        ([(4, 16)], lambda x: relax.op.matmul(x, weight(16, 24))),  # whole vectors
+        ([(4, 16)], lambda x: relax.op.matmul(x, weight(16, 2))),  # less than two short vectors
         ([(1, 3, 19, 19)], lambda x: relax.op.nn.conv2d(x, weight(8, 3, 3, 3), padding=1, strides=2, dilation=2)),
     ],
 )
@@ -78,8 +78,16 @@ def test_other_kernels_stay(shapes, body):
     assert not _wide(lowered(shapes, body))
 
 
+@pytest.mark.parametrize(("filters", "lanes"), [(3, 2), (5, 4), (7, 4), (9, 8), (13, 8), (15, 8)])
+def test_few_filters_are_two_vectors_of_fewer_lanes(filters, lanes):
+    program = lowered([(1, 16, 33)], lambda x: relax.op.nn.conv1d(x, weight(filters, 16, 5), padding=2))
+    (kernel,) = program.kernels.values()
+    wide = next(widened(flatten_axes(kernel, frozenset({1})), Machine(lanes=16)))
+    assert (wide.extent, wide.lanes, wide.rounded) == (filters, lanes, 2 * lanes)
+
+
 def test_machines_without_need():
-    (kernel,) = lowered([(5, 16)], lambda x: relax.op.matmul(x, weight(16, 97))).kernels.values()
+    (kernel,) = lowered([(4, 16)], lambda x: relax.op.matmul(x, weight(16, 97))).kernels.values()
     assert [each.rounded for each in widened(kernel, Machine())] == [104]
     assert not list(widened(kernel, Machine(lanes=1)))
     assert not list(widened(kernel, Machine(lanes=32, joined=4)))

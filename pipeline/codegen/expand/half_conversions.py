@@ -1,0 +1,126 @@
+"""Convert float16 by arithmetic on its bits on processors without an instruction for it: ARMv7, RISC-V without Zfh.
+
+LLVM would call a function for each element, and TVM supplies one whose arguments lie in other registers than RISC-V's
+callers put them. Operators of float16 compute in float32 and round, as LLVM's own do. The forms are those of M. Dukhan's
+library FP16: exact, also for subnormal numbers, infinities and NaN, and without branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, Expr, Op, register_op_attr
+from tvm.tirx import Bind, BufferStore, Let, PrimFunc, Select, Stmt
+
+#: conversions to and from float32; call effect 1 is "pure"
+WIDEN, NARROW = "passfit.widen_half", "passfit.narrow_half"
+for _name in (WIDEN, NARROW):
+    register_op_attr(_name, "TCallEffectKind", 1)
+_ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Min, tirx.Max)
+_COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
+#: calls that move float16 and compute nothing
+_MOVES = frozenset({"tirx.if_then_else", "tirx.reinterpret", "tirx.vectorlow", "tirx.vectorhigh", "tirx.vectorcombine", WIDEN, NARROW})
+#: features with instructions of their own, by architecture
+_NATIVE = {"riscv64": frozenset({"+zfh", "+zfhmin"}), "arm": frozenset({"+fp16", "+fullfp16"})}
+
+
+def with_half_conversions(kernel: PrimFunc) -> PrimFunc:
+    """Return a kernel whose values convert float16 by calls of WIDEN and NARROW; the same one on other processors."""
+    if not _lacks_instructions(kernel):
+        return kernel
+
+    def written(stmt: BufferStore | Bind) -> Stmt:
+        lets: list[Let] = []
+        tvm_ffi.structural_walk(stmt.value, (Let, lets.append))
+        if lets:
+            return stmt
+        value = tvm_ffi.structural_map(stmt.value, ((tirx.Cast, Call, *_ARITHMETIC, *_COMPARISONS), _converted))
+        if value.same_as(stmt.value):
+            return stmt
+        return Bind(stmt.var, value) if isinstance(stmt, Bind) else BufferStore(stmt.buffer, value, stmt.indices)
+
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, ((BufferStore, Bind), written)))
+
+
+def _lacks_instructions(kernel: PrimFunc) -> bool:
+    target = kernel.attrs["target"] if kernel.attrs and "target" in kernel.attrs else None
+    word = str(target.attrs.get("mtriple", "")).split("-")[0] if target is not None else ""
+    native = _NATIVE.get("arm" if word.startswith(("armv", "thumb")) else word)
+    return native is not None and not native & {str(each) for each in target.attrs.get("mattr", ())}
+
+
+def _converted(expr: Any) -> Expr:
+    """Return an expression that reads or makes float16 with float32 in its place; its operands are done already."""
+    if isinstance(expr, tirx.Cast):
+        if _is_half(expr.value):
+            wide = _wide(expr.value)
+            return wide if str(expr.ty.dtype).startswith("float32") else tirx.Cast(expr.ty.dtype, wide)
+        return _narrow(tirx.Cast(_other(expr.ty.dtype), expr.value)) if _is_half(expr) else expr
+    if isinstance(expr, Call):
+        if not _is_half(expr) or getattr(expr.op, "name", "") in _MOVES:
+            return expr
+        operands = [_wide(each) if isinstance(each, Expr) and _is_half(each) else each for each in expr.args]
+        return _narrow(Call(expr.op, operands, ret_ty=tirx.const(0, _other(expr.ty.dtype)).ty))
+    if not _is_half(expr.a):
+        return expr
+    both = type(expr)(_wide(expr.a), _wide(expr.b))
+    return both if isinstance(expr, _COMPARISONS) else _narrow(both)
+
+
+def _is_half(expr: Expr) -> bool:
+    return str(getattr(expr.ty, "dtype", "")).partition("x")[0] == "float16"
+
+
+def _other(dtype: object, kind: str = "float32") -> str:
+    """Return `kind` with the lanes of `dtype`."""
+    lanes = str(dtype).partition("x")[2]
+    return f"{kind}x{lanes}" if lanes else kind
+
+
+def _wide(expr: Expr) -> Expr:
+    number = expr.value if isinstance(expr, tirx.Broadcast) else expr
+    dtype = _other(expr.ty.dtype)
+    if isinstance(number, tirx.FloatImm):
+        return tirx.const(number.value, dtype)
+    return Call(Op.get(WIDEN), [expr], ret_ty=tirx.const(0, dtype).ty)
+
+
+def _narrow(expr: Expr) -> Expr:
+    return Call(Op.get(NARROW), [expr], ret_ty=tirx.const(0, _other(expr.ty.dtype, "float16")).ty)
+
+
+def widen(half: Expr, keep: Callable[[Expr], Expr]) -> Expr:
+    """Return a float16 as float32; `keep` computes a value once."""
+    words, single = _other(half.ty.dtype, "uint32"), _other(half.ty.dtype)
+    number = _numbers(words)
+    bits = keep(tirx.Cast(words, tirx.reinterpret(_other(half.ty.dtype, "uint16"), half)))
+    unsigned = keep(tirx.shift_left(bits, number(17)))
+    normal = tirx.reinterpret(single, tirx.shift_right(unsigned, number(4)) + number(0xE0 << 23)) * tirx.const(2.0**-112, single)
+    small = tirx.reinterpret(single, tirx.bitwise_or(tirx.shift_right(unsigned, number(17)), number(126 << 23))) - tirx.const(0.5, single)
+    sign = tirx.shift_left(tirx.bitwise_and(bits, number(0x8000)), number(16))
+    magnitude = Select(unsigned < number(1 << 27), tirx.reinterpret(words, small), tirx.reinterpret(words, normal))
+    return tirx.reinterpret(single, tirx.bitwise_or(sign, magnitude))
+
+
+def narrow(single: Expr, keep: Callable[[Expr], Expr]) -> Expr:
+    """Return a float32 rounded to float16, to the nearest even; `keep` computes a value once."""
+    words, wide = _other(single.ty.dtype, "uint32"), str(single.ty.dtype)
+    number = _numbers(words)
+    bits = keep(tirx.reinterpret(words, single))
+    sign = keep(tirx.bitwise_and(bits, number(0x80000000)))
+    unsigned = keep(tirx.shift_left(bits, number(1)))
+    # out of range becomes an infinity here
+    scaled = tirx.reinterpret(wide, tirx.bitwise_xor(bits, sign)) * tirx.const(2.0**112, wide) * tirx.const(2.0**-110, wide)
+    exponent = tirx.Max(tirx.bitwise_and(unsigned, number(0xFF000000)), number(0x71000000))
+    # the sum rounds at the last bit of a float16 of this exponent
+    rounded = keep(tirx.reinterpret(words, tirx.reinterpret(wide, tirx.shift_right(exponent, number(1)) + number(0x07800000)) + scaled))
+    magnitude = tirx.bitwise_and(tirx.shift_right(rounded, number(13)), number(0x7C00)) + tirx.bitwise_and(rounded, number(0x0FFF))
+    whole = tirx.bitwise_or(tirx.shift_right(sign, number(16)), Select(unsigned > number(0xFF000000), number(0x7E00), magnitude))
+    return tirx.reinterpret(_other(single.ty.dtype, "float16"), tirx.Cast(_other(single.ty.dtype, "uint16"), whole))
+
+
+def _numbers(words: str) -> Callable[[int], Expr]:
+    return lambda value: tirx.const(value, words)
