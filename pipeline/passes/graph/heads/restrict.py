@@ -16,14 +16,14 @@ from tvm import relax
 from tvm.ir import GenericConst
 
 #: operators of one element each of their operands, which are broadcast
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     f"relax.{name}"
     for name in (
         "abs", "add", "divide", "erf", "exp", "log", "maximum", "minimum", "multiply", "negative", "power", "rsqrt",
         "sigmoid", "sqrt", "square", "subtract", "tanh", "where", "nn.gelu", "nn.gelu_tanh", "nn.relu", "nn.silu",
     )
 )  # fmt: skip
-_RESHAPES = frozenset(f"relax.{name}" for name in ("reshape", "flatten", "expand_dims", "squeeze"))
+RESHAPES = frozenset(f"relax.{name}" for name in ("reshape", "flatten", "expand_dims", "squeeze"))
 
 
 class Whole(Exception):
@@ -78,9 +78,9 @@ class Restriction:
         if not isinstance(value, relax.Call):
             raise Whole("an input of the model, or a value of another form")
         name, args = str(getattr(value.op, "name", "")), list(value.args)
-        if name in _ELEMENTWISE:
+        if name in ELEMENTWISE:
             return self._like(value, [self._broadcast(each, len(shape), ranges) for each in args])
-        if name in _RESHAPES:
+        if name in RESHAPES:
             return self._shaped(self.part(args[0], _before_reshape(shape_of(args[0]), shape, ranges)), restricted(shape, ranges))
         if name == "relax.permute_dims":
             return self._permuted(value, ranges)
