@@ -1,8 +1,9 @@
 """Project the features of a head after its attention instead of before, so that keys and values are never whole.
 
-    softmax(q · (x · K + k)ᵀ) · (x · V + v)  ─►  softmax((q · Kᵀ) · xᵀ + q · k) · x · V + v
+    softmax(q · (x · K + k)ᵀ) · (x · V + v)  ─►  softmax((q · Kᵀ) · xᵀ) · x · V + v
 
-Shares of a softmax sum to one, so the bias of the values stays. Imports TVM: only imported once a graph is transformed.
+The bias of the keys adds the same number to all scores of a row, which changes no share; shares sum to one, so the bias
+of the values stays. Imports TVM: only imported once a graph is transformed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from typing import NamedTuple
 from tvm import relax
 from tvm.ir import GenericConst
 
-from .restrict import ELEMENTWISE, RESHAPES, Whole, shape_of
+from .restrict import RESHAPES, Whole, shape_of
+
+#: operators that keep a number added to a whole row the same for all of it; factors must not vary along the row
+_SCALING = ("relax.multiply", "relax.divide")
+_LINEAR = ("relax.add", "relax.subtract", *_SCALING)
 
 
 class Projection(NamedTuple):
@@ -57,11 +62,12 @@ class LateProjection:
         name = str(getattr(call.op, "name", ""))
         if name == "relax.matmul":
             return self._late_keys(*call.args)
-        if name not in ELEMENTWISE:
-            raise Whole(name)
         inner = [n for n, each in enumerate(call.args) if shape_of(each) == shape_of(scores) and not isinstance(each, GenericConst)]
-        if len(inner) != 1:
-            raise Whole("scores of several products")
+        if len(inner) != 1 or name not in _LINEAR or (inner != [0] and name == "relax.divide"):
+            raise Whole("scores of several products, or not linear in one")
+        factor = call.args[1 - inner[0]]
+        if name in _SCALING and any(extent > 1 for extent in shape_of(factor)[-1:]):
+            raise Whole("a factor for each column")
         args = [self._scores(each) if n == inner[0] else each for n, each in enumerate(call.args)]
         return self._emit(relax.Call(call.op, args, call.attrs, call.ty_args))
 
@@ -71,14 +77,10 @@ class LateProjection:
         axes = [int(each) % rank for each in flipped.attrs.axes] if flipped.attrs.axes is not None else list(range(rank))[::-1]
         if axes != [*range(rank - 2), rank - 1, rank - 2]:
             raise Whole("keys in another order")
-        data, weight, bias = self._projection(flipped.args[0])
+        data, weight, _ = self._projection(flipped.args[0])
         turned = relax.const(weight.value.numpy().T.copy(), str(weight.value.dtype))
         wide = self._emit(relax.op.matmul(queries, turned))
-        scores = self._emit(relax.op.matmul(wide, self._emit(relax.op.permute_dims(data, axes))))
-        if bias is None:
-            return scores
-        column = relax.const(bias.value.numpy().reshape(-1, 1).copy(), str(bias.value.dtype))
-        return self._emit(relax.op.add(scores, self._emit(relax.op.matmul(queries, column))))
+        return self._emit(relax.op.matmul(wide, self._emit(relax.op.permute_dims(data, axes))))
 
     def _projection(self, expr: relax.Expr) -> Projection:
         """Return the projection that made rows. Raises Whole."""

@@ -16,7 +16,7 @@ from tvm import relax
 from tvm.ir import GenericConst
 
 #: operators of one element each of their operands, which are broadcast
-ELEMENTWISE = frozenset(
+_ELEMENTWISE = frozenset(
     f"relax.{name}"
     for name in (
         "abs", "add", "divide", "erf", "exp", "log", "maximum", "minimum", "multiply", "negative", "power", "rsqrt",
@@ -78,7 +78,7 @@ class Restriction:
         if not isinstance(value, relax.Call):
             raise Whole("an input of the model, or a value of another form")
         name, args = str(getattr(value.op, "name", "")), list(value.args)
-        if name in ELEMENTWISE:
+        if name in _ELEMENTWISE:
             return self._like(value, [self._broadcast(each, len(shape), ranges) for each in args])
         if name in RESHAPES:
             return self._shaped(self.part(args[0], _before_reshape(shape_of(args[0]), shape, ranges)), restricted(shape, ranges))

@@ -19,7 +19,7 @@ class SplitHeads(ModulePass):
 
     Keys and values of one head are alive at a time. Heads that are not computed apart from each other stay joined. With
     `late=1`, values of the last two heads, and keys of the last, are projected after the attention, so that they are
-    never whole: see late_projection. That takes more arithmetic.
+    never whole: see late_projection. That takes more arithmetic, so the search does not try it.
     """
 
     name = "split-heads"
@@ -27,10 +27,6 @@ class SplitHeads(ModulePass):
     levels = frozenset({Level.GRAPH})
 
     late: int = 0
-
-    @classmethod
-    def instances(cls) -> tuple[SplitHeads, ...]:
-        return cls(), cls(late=1)
 
     def apply(self, module: IRModule) -> IRModule:
         from .divide_heads import divide_heads
