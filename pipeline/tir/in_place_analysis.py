@@ -6,8 +6,9 @@
     for i, j: y[i, j] = x[j, i]                              x may not: y[0, 1] would be gone before it is read
 
 An operand may alias a result if each of its elements is read only to write the one element at its place, and no element
-of the result is written twice; or if the result keeps it, see `kept_elements`. This holds for any order of iterations,
-so the kernel is analysed as it is compiled: after scheduling. Code the analysis does not understand shares nothing.
+of the result is written twice; or if the result keeps it, see `kept_elements`. This holds for any order of iterations.
+Operands at the end of a result that grows over them depend on the order, see `ordered_elements`. So the kernel is
+analysed as it is compiled: after scheduling. Code the analysis does not understand shares nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 import tvm_ffi
 from tvm.ir import Call, Expr, TensorLoad, Var
-from tvm.tirx import PrimFunc, Select
+from tvm.tirx import PrimFunc, Select, Stmt
 
 from ..program import DTYPE_BYTES, Overlay
 from .expressions import choice_of, is_choice, parts, walk
 from .index_grid import Grid, Unknown, chunks
 from .kept_elements import kept_shift
+from .ordered_elements import end_shift
 from .stores import Store, stores
 
 #: intrinsics that take an address, through which anything could be read or written
@@ -57,24 +59,25 @@ def analyse_sharing(kernel: PrimFunc) -> Sharing:
     reads = len(params) - len(results)
     if results != list(range(reads, len(params))) or not all(map(_is_plain, params)):
         return Sharing()
-    shared = _Kernel(params[:reads], params[reads:], found)
+    shared = _Kernel(kernel.body, params[:reads], params[reads:], found)
     return Sharing(len(results), tuple(shared.in_place()), shared.copies())
 
 
-def is_kept(kernel: PrimFunc, operand: int, result: Var) -> bool:
-    """Tell whether an in-place operand lies in a larger result that keeps its elements, and reads them for other places."""
+def is_kept(kernel: PrimFunc, operand: int, result: Var, shift: int) -> bool:
+    """Tell whether an operand `shift` bytes into a larger result has elements that the kernel reads for other places."""
     source = kernel.params[operand]
     if _elements(source) >= _elements(result):
         return False
     found = [(store, load) for store in stores(kernel.body) for load in masked_loads(store) if load[0].source.same_as(source)]
-    return flat_shift(found) is None
+    flat = flat_shift(found)
+    return flat is None or flat * _element_bytes(source) != shift
 
 
 class _Kernel:
     """Hold a kernel's operands, its results, and all its stores."""
 
-    def __init__(self, operands: list[Var], results: list[Var], found: list[Store]):
-        self.operands, self.results, self.stores = operands, results, found
+    def __init__(self, body: Stmt, operands: list[Var], results: list[Var], found: list[Store]):
+        self.body, self.operands, self.results, self.stores = body, operands, results, found
         self.loads = [(store, load) for store in found for load in masked_loads(store)]
         self.steering = [load for store in found for load in _steering(store)]
         self.opaque = any(takes_address(store) for store in found)
@@ -93,8 +96,16 @@ class _Kernel:
                 shift = flat_shift(readers)
                 if shift is None:
                     shift = kept_shift(operand, result, self.stores)
-                if shift is not None and self._written_once(place) is not None:
+                if shift is None or self._written_once(place) is None:
+                    shift = self._end_shift(operand, result)
+                if shift is not None:
                     yield Overlay(number, place, shift * _element_bytes(operand))
+
+    def _end_shift(self, operand: Var, result: Var) -> int | None:
+        if operand.ty.dtype != result.ty.dtype:
+            return None
+        reads = [(store, load, masks) for store, (load, masks) in self.loads if load.source.same_as(operand)]
+        return end_shift(self.body, operand, result, self.stores, reads)
 
     def copies(self) -> tuple[Overlay, ...]:
         """Return the overlays that turn the kernel into a no-op; empty if it computes."""

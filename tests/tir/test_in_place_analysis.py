@@ -88,9 +88,6 @@ def test_reflections_keep_their_operand_in_any_order(length, widths, rows, rando
     ("shape", "body", "expected"),
     [
         ((3, 4), lambda x: relax.op.tile(x, (2, 1)), first(0)),
-        ((3, 4), lambda x: relax.op.tile(x, (1, 2)), ()),
-        ((6,), lambda x: relax.op.repeat(x, 2), ()),
-        ((6,), lambda x: relax.op.concat([relax.op.exp(x), x]), ()),
         ((1, 7), lambda x: relax.op.exp(relax.op.nn.pad(x, (0, 0, 2, 1), pad_mode="reflect")), ()),
         ((1, 7), lambda x: relax.op.astype(relax.op.nn.pad(x, (0, 0, 2, 1), pad_mode="reflect"), "int32"), ()),
     ],
@@ -120,16 +117,16 @@ def test_concatenation_along_the_outermost_dimension_copies_to_places():
 
 
 def test_concatenation_along_an_inner_dimension_interleaves():
-    assert found([(1, 2, 3), (1, 2, 4)], lambda *parts: relax.op.concat(parts, axis=2)) == ((), ())
-    stacked = found([(1, 2, 3), (1, 2, 4)], lambda a, b: relax.op.concat((a, b), axis=2), _UNFUSED)
-    assert stacked == ((), ())
+    shapes = [(1, 2, 3), (1, 2, 4)]
+    for passes in (TVM_DEFAULT, _UNFUSED):  # the first waits at the end of the result; the second would be too late
+        assert found(shapes, lambda a, b: relax.op.concat((a, b), axis=2), passes) == ((Overlay(0, 0, 32),), ())
 
 
-def test_an_operand_read_for_two_elements_has_no_place():
+def test_an_operand_read_for_two_elements_has_its_place_at_the_second():
     def body(x, y):
         return relax.op.concat((relax.op.add(x, y), x), axis=1)
 
-    assert found([(1, 2, 3), (1, 2, 3)], body) == ((Overlay(1, 0),), ())
+    assert found([(1, 2, 3), (1, 2, 3)], body) == ((Overlay(0, 0, 24), Overlay(1, 0)), ())
 
 
 def test_a_slice_of_the_outermost_dimension_is_a_window():

@@ -67,11 +67,11 @@ def _names(variants: Iterable[_KernelVariant], taken: Iterable[str]) -> dict[_Ke
 
 
 def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) -> PrimFunc:
-    """Replace each load of an in-place operand by the result element about to be written, or by the one that keeps it."""
+    """Replace each load of an in-place operand by the result element about to be written, or by the one it lies in."""
     if not overlays:
         return kernel
     results = {overlay.read: kernel.params[len(step.reads) + overlay.write] for overlay in overlays}
-    kept = {overlay.read: overlay.shift for overlay in overlays if is_kept(kernel, overlay.read, results[overlay.read])}
+    kept = {each.read: each.shift for each in overlays if is_kept(kernel, each.read, results[each.read], each.shift)}
     if is_scheduled(kernel):
         return _read_rows_in_place(kernel, results)
 

@@ -56,6 +56,22 @@ def reflected(x):
     return x
 
 
+def cached(x):
+    """Build a cache that grows by a token for each head: it waits at the end of its result, which grows over it."""
+    return relax.op.concat([relax.op.exp(x), relax.op.mean(x, axis=[1], keepdims=True)], axis=1)
+
+
+def grown(x):
+    """Build pictures that grow in place: each row is read twice, before the result reaches it."""
+    for size in ((10, 14), (10, 42)):
+        x = relax.op.image.resize2d(relax.op.exp(x), size, None, "NCHW", "nearest_neighbor", "asymmetric", "floor")
+    return x
+
+
+def repeated(x):
+    return relax.op.tile(relax.op.repeat(relax.op.exp(x), 3, axis=1), (1, 1, 2))
+
+
 @pytest.mark.parametrize(
     ("shape", "body", "passes", "buffers"),
     [
@@ -66,6 +82,9 @@ def reflected(x):
         ((1, 2, 3, 5), reshaped, _UNFUSED, 2),
         ((40,), cast, _UNFUSED, 1),
         ((1, 40), reflected, _UNFUSED, 1),
+        ((3, 14, 5), cached, _UNFUSED, 3),
+        ((1, 3, 5, 7), grown, _UNFUSED, 1),
+        ((3, 4, 5), repeated, _UNFUSED, 1),
     ],
 )
 def test_shared_memory_changes_no_bit(shape, body, passes, buffers):

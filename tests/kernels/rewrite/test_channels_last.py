@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,7 +70,8 @@ def test_any_results_may_lie_so_and_all_comes_out_the_same(network, data: st.Dat
     assert len(can) >= 6
     layout = Layout("+".join(map(str, sorted(data.draw(st.sets(st.sampled_from(can), min_size=1))))))
     after, _ = apply_program_passes(before, [layout, parse_spec("share"), parse_spec("order")])
-    assert [buffer.nbytes for buffer in after.program.buffers] == [buffer.nbytes for buffer in before.program.buffers]
+    sizes, whole = (Counter(buffer.nbytes for buffer in each.program.buffers) for each in (after, before))
+    assert sizes <= whole  # some are shared
     assert len(after.program.steps) == len(before.program.steps)
     np.testing.assert_allclose(run(after, inputs)[0], expected, rtol=1e-4, atol=1e-5)
 

@@ -31,7 +31,9 @@ def repeat_elements(kernel: PrimFunc) -> PrimFunc | None:
     except REFUSALS:
         return None
     found = scheduled_kernel(schedule, kernel)
-    return found if analyse_sharing(found) == analyse_sharing(kernel) else None
+    ours, before = analyse_sharing(found), analyse_sharing(kernel)
+    keeps = set(ours.in_place) >= set(before.in_place) and (ours.results, ours.copies) == (before.results, before.copies)
+    return found if keeps else None
 
 
 def _copies(block: SBlock) -> int | None:

@@ -8,12 +8,19 @@ from __future__ import annotations
 from tvm import relax
 from tvm.ir import GenericConst, IRModule
 
+from .late_projection import LateProjection
 from .restrict import Range, Restriction, Whole, common_factors, shape_of
 
+#: last heads with late values; the last one has late keys too
+LATE_HEADS = 2
 
-def divide_heads(module: IRModule) -> IRModule:
-    """Divide each product of `module` that can be; return the same object if there is none."""
-    mutator = _Divider(module)
+
+def divide_heads(module: IRModule, late: bool = False) -> IRModule:
+    """Divide each product of `module` that can be; return the same object if there is none.
+
+    With `late`, the last head has keys and values after its attention, the one before it values.
+    """
+    mutator = _Divider(module, late)
     main = mutator.visit_expr(module["main"])
     if not mutator.divided:
         return module
@@ -25,8 +32,9 @@ def divide_heads(module: IRModule) -> IRModule:
 class _Divider(relax.PyExprMutator):
     """Replace products over joined heads, in the order of the bindings."""
 
-    def __init__(self, module: IRModule):
+    def __init__(self, module: IRModule, late: bool):
         super().__init__(module)
+        self.late = LateProjection(self.builder_.emit, self.builder_.lookup_binding) if late else None
         function = module["main"]
         self.values = {binding.var: binding.value for block in function.body.blocks for binding in block.bindings}
         self.divided = 0
@@ -57,17 +65,25 @@ class _Divider(relax.PyExprMutator):
         count = before[axes[0]]
         size = features // count
         shape = (*after[:-1], size)
-        parts = []
-        for head in range(count):
-            part = self.restriction.part(heads, {axes[0]: Range(head, 1, drop=True)})
-            part = part if shape_of(part) == shape else self.builder_.emit(relax.op.reshape(part, shape))
+        parts = [self._head(heads, {axes[0]: Range(head, 1, drop=True)}, shape, count - 1 - head) for head in range(count)]
+        # all products come after all heads: until then, a head takes fewer bytes than its product
+        products = []
+        for head, part in enumerate(parts):
             share = self.restriction.part(weight, {0: Range(head * size, size)})
-            parts.append(self.builder_.emit(relax.op.matmul(part, share)))
+            products.append(self.builder_.emit(relax.op.matmul(part, share)))
         self.divided += 1
-        total = parts[0]
-        for part in parts[1:-1]:
-            total = self.builder_.emit(relax.op.add(total, part))
-        return relax.op.add(total, parts[-1])
+        total = products[0]
+        for product in products[1:-1]:
+            total = self.builder_.emit(relax.op.add(total, product))
+        return relax.op.add(total, products[-1])
+
+    def _head(self, heads: relax.Expr, place: dict[int, Range], shape: tuple[int, ...], left: int) -> relax.Expr:
+        """Emit one head, as features of each token; `left` heads come after it."""
+        part = self.restriction.part(heads, place)
+        if self.late is not None and left < LATE_HEADS:
+            later = self.late.head(part, keys=left == 0)
+            part = part if later is None else later
+        return part if shape_of(part) == shape else self.builder_.emit(relax.op.reshape(part, shape))
 
     def _is_product(self, expr: relax.Expr) -> bool:
         """Tell whether a tensor is a product of two that are computed, in another order of its axes."""

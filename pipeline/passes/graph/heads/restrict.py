@@ -23,7 +23,7 @@ _ELEMENTWISE = frozenset(
         "sigmoid", "sqrt", "square", "subtract", "tanh", "where", "nn.gelu", "nn.gelu_tanh", "nn.relu", "nn.silu",
     )
 )  # fmt: skip
-_RESHAPES = frozenset(f"relax.{name}" for name in ("reshape", "flatten", "expand_dims", "squeeze"))
+RESHAPES = frozenset(f"relax.{name}" for name in ("reshape", "flatten", "expand_dims", "squeeze"))
 
 
 class Whole(Exception):
@@ -80,7 +80,7 @@ class Restriction:
         name, args = str(getattr(value.op, "name", "")), list(value.args)
         if name in _ELEMENTWISE:
             return self._like(value, [self._broadcast(each, len(shape), ranges) for each in args])
-        if name in _RESHAPES:
+        if name in RESHAPES:
             return self._shaped(self.part(args[0], _before_reshape(shape_of(args[0]), shape, ranges)), restricted(shape, ranges))
         if name == "relax.permute_dims":
             return self._permuted(value, ranges)

@@ -17,14 +17,18 @@ class SplitHeads(ModulePass):
 
         join(head 1, head 2) · W  ─►  head 1 · W₁ + head 2 · W₂
 
-    Keys and values of one head are alive at a time. Heads that are not computed apart from each other stay joined.
+    Keys and values of one head are alive at a time. Heads that are not computed apart from each other stay joined. With
+    `late=1`, values of the last two heads, and keys of the last, are projected after the attention, so that they are
+    never whole: see late_projection. That takes more arithmetic, so the search does not try it.
     """
 
     name = "split-heads"
     summary = "compute attention head by head: keys and values of one head are alive at a time"
     levels = frozenset({Level.GRAPH})
 
+    late: int = 0
+
     def apply(self, module: IRModule) -> IRModule:
         from .divide_heads import divide_heads
 
-        return divide_heads(module)
+        return divide_heads(module, bool(self.late))

@@ -44,7 +44,7 @@ def test_a_picture_that_grows_by_a_whole_factor(shapes, body, copies):
     ((name, kernel),) = program.kernels.items()
     repeated = repeat_elements(kernel)
     assert f"T.unroll(T.int64({copies}))" in repeated.script()
-    assert analyse_sharing(repeated) == analyse_sharing(kernel)
+    assert set(analyse_sharing(repeated).in_place) >= set(analyse_sharing(kernel).in_place)
     inputs = random_inputs(program)
     after = type(program)(program.program, {name: repeated}, program.weights)
     for ours, reference in zip(run(after, inputs), run(program, inputs), strict=True):
