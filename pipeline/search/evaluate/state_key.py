@@ -35,10 +35,14 @@ class StateKeys:
 
     def key(self, module: IRModule) -> int:
         """Return a number of 128 bits."""
+        return self.key_and_contents(module)[0]
+
+    def key_and_contents(self, module: IRModule) -> tuple[int, str]:
+        """Return the key, and a digest of the values of constants, which it leaves out."""
         functions = {var.name_hint: function for var, function in module.functions.items()}
         contents: dict[str, int] = {}
         parts = [(name, self._function(functions[name], contents)) for name in sorted(functions)]
-        return int(_digest(parts), 16)
+        return int(_digest(parts), 16), _digest(*contents)
 
     def _function(self, function: BaseFunc, contents: dict[str, int]) -> str:
         if isinstance(function, PrimFunc):  # its digest depends on nothing else
