@@ -37,6 +37,11 @@ class ResultStore:
         self._known: dict[str, Any] = {}
         self._read = 0
 
+    @property
+    def on_disk(self) -> bool:
+        """Tell whether other processes may read what is kept."""
+        return self._path is not None
+
     def get_or_make(self, key: str, make: Callable[[], Any]) -> Any:
         """Return the value of `key`; `make` computes it if no process has kept it."""
         if key not in self._known:

@@ -34,6 +34,8 @@ class StoredPrograms:
 
     def get_or_make(self, key: str, make: Callable[[], Lowered]) -> Lowered:
         """Return the unscheduled program of a key; one that was read equals that of `make` but for names."""
+        if not self._store.on_disk:
+            return make()
         once = _Once(make)
         text, keys = self._store.get_or_make(f"program {key}", lambda: self._written(once.made))
         if once.is_made:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -88,7 +88,7 @@ class Scorer:
     ):
         self._name, self._target, self._inputs, self._outputs = name, target, tuple(inputs), tuple(outputs)
         self.summaries = ScheduleSummaries()
-        self._transitions = Transitions(graph, name, self._inputs, self._outputs, keep=keep)
+        self._transitions = Transitions(graph, self._inputs, self._outputs, keep=keep)
         self._programs = StoredPrograms(self._transitions.store, target.machine)
         self._scored: dict[int, EvaluationOutcome] = {}
         #: the latest states with leading program passes applied
@@ -132,7 +132,8 @@ class Scorer:
 
     def lowered(self, specs: Specs) -> Lowered:
         """Return the program after the passes, nothing scheduled yet; exceptions of a pass propagate."""
-        return self._programs.get_or_make(str(self._transitions.state(specs)), lambda: self._lowered(specs))
+        found = self._programs.get_or_make(str(self._transitions.state(specs)), lambda: self._lowered(specs))
+        return replace(found, program=replace(found.program, name=self._name))
 
     def begun(self, specs: Specs, order: Arrangement) -> tuple[Lowered, Arrangement]:
         """Lower the module after the passes, and apply those of `order` that come before scheduling; return the rest too."""
