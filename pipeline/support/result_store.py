@@ -12,6 +12,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -20,18 +21,26 @@ from typing import Any
 
 from .digests import source_files_digest
 
-#: most bytes of a file: nothing is added beyond. And files kept: of the latest versions of the code
-MOST_BYTES, KEPT = 16 << 20, 3
+#: most bytes of a file: nothing is added beyond. And files kept: of the latest versions of the code, or of subjects
+MOST_BYTES, KEPT, SUBJECTS = 16 << 20, 3, 8
 _PACKAGES = ("apache-tvm", "apache-tvm-ffi")
 
 
 class ResultStore:
-    """Hold JSON values by key; without a path, in this process alone."""
+    """Hold JSON values by key; without a path, in this process alone.
 
-    def __init__(self, path: Path | None):
-        self._path = path
+    A new file leaves `kept` of its folder.
+    """
+
+    def __init__(self, path: Path | None, kept: int = KEPT):
+        self._path, self._kept = path, kept
         self._known: dict[str, Any] = {}
         self._read = 0
+
+    @property
+    def on_disk(self) -> bool:
+        """Tell whether other processes may read what is kept."""
+        return self._path is not None
 
     def get_or_make(self, key: str, make: Callable[[], Any]) -> Any:
         """Return the value of `key`; `make` computes it if no process has kept it."""
@@ -59,7 +68,7 @@ class ResultStore:
         with suppress(OSError):
             if not self._path.exists():
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                _sweep(self._path.parent)
+                _sweep(self._path.parent, self._kept)
             with self._path.open("ab", buffering=0) as file:
                 if file.tell() < MOST_BYTES:
                     file.write(f"\n{line}\n".encode())  # the first end closes a line that a killed process left open
@@ -68,16 +77,27 @@ class ResultStore:
 @cache
 def shared_store() -> ResultStore:
     """Return the store in `$PASSFIT_STORE`, else in `~/.cache/passfit/store`; the value `off` keeps nothing on disk."""
+    return ResultStore(_file())
+
+
+def store_of(subject: str) -> ResultStore:
+    """Return a store for large results of one subject, such as a graph; in a file of its own, see `shared_store`."""
+    shared = _file()
+    return ResultStore(None if shared is None else shared.with_suffix("") / f"{subject}.jsonl", SUBJECTS)
+
+
+def _file() -> Path | None:
+    """Return the file of this version of the code; None if nothing is kept on disk."""
     chosen = os.environ.get("PASSFIT_STORE")
     if chosen == "off":
-        return ResultStore(None)
+        return None
     try:
         root = Path(chosen) if chosen else Path.home() / ".cache" / "passfit" / "store"
     except RuntimeError:  # no home
-        return ResultStore(None)
+        return None
     versions = ",".join(map(importlib.metadata.version, _PACKAGES))
     digest = hashlib.sha256(f"{source_files_digest()} {versions}".encode()).hexdigest()
-    return ResultStore(root / f"{digest[:32]}.jsonl")
+    return root / f"{digest[:32]}.jsonl"
 
 
 def _entry(line: bytes) -> tuple[str, Any] | None:
@@ -93,8 +113,9 @@ def _check(key: str, value: Any) -> str:
     return hashlib.sha256(json.dumps([key, value]).encode()).hexdigest()[:16]
 
 
-def _sweep(folder: Path) -> None:
-    """Remove the files of older versions, before a new one is made."""
+def _sweep(folder: Path, kept: int) -> None:
+    """Remove the oldest files, before a new one is made."""
     files = sorted(folder.glob("*.jsonl"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in files[KEPT - 1 :]:
+    for file in files[kept - 1 :]:
         file.unlink(missing_ok=True)
+        shutil.rmtree(file.with_suffix(""), ignore_errors=True)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from passfit.support import result_store
-from passfit.support.result_store import ResultStore, shared_store
+from passfit.support.result_store import KEPT, SUBJECTS, ResultStore, shared_store, store_of
 
 
 def never() -> object:
@@ -74,6 +74,27 @@ def test_files_of_old_versions_go(tmp_path: Path) -> None:
         ResultStore(tmp_path / f"{number}.jsonl").get_or_make("plan", lambda: 1)
         os.utime(tmp_path / f"{number}.jsonl", (number, number))
     assert sorted(each.name for each in tmp_path.iterdir()) == ["3.jsonl", "4.jsonl", "5.jsonl"]
+
+
+def test_subjects_have_files_of_their_own_which_go_with_their_version(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PASSFIT_STORE", str(tmp_path))
+    assert store_of("graph").get_or_make("plan", lambda: 1) == 1
+    assert store_of("graph").get_or_make("plan", never) == 1
+    assert store_of("another").get_or_make("plan", lambda: 2) == 2
+    (folder,) = tmp_path.iterdir()
+    assert sorted(each.name for each in folder.iterdir()) == ["another.jsonl", "graph.jsonl"]
+    for number in range(SUBJECTS):
+        store_of(str(number)).get_or_make("plan", lambda: 3)
+    assert len(list(folder.iterdir())) == SUBJECTS
+    version = folder.with_suffix(".jsonl")
+    ResultStore(version).get_or_make("plan", lambda: 1)
+    os.utime(version, (0, 0))
+    for number in range(KEPT):
+        ResultStore(tmp_path / f"{number}.jsonl").get_or_make("plan", lambda: 1)
+    assert not folder.exists()
+    monkeypatch.setenv("PASSFIT_STORE", "off")
+    store_of("graph").get_or_make("plan", lambda: 4)
+    assert not folder.exists()
 
 
 def test_the_folder_is_named_by_the_environment(tmp_path: Path, monkeypatch) -> None:

@@ -34,7 +34,7 @@ class Lowered:
 
     program: Program
     kernels: dict[str, PrimFunc]
-    weights: tuple[np.ndarray, ...]
+    weights: Sequence[np.ndarray]
     layouts: Mapping[int, Repack] = field(default_factory=dict)
     machine: Machine = Machine()
     tuning: Tuning = Tuning()

@@ -108,7 +108,7 @@ def free_weights(program: Program, fixed: frozenset[str]) -> frozenset[int]:
 
 def repack_weights(
     program: Program, arrays: Sequence[np.ndarray], repacks: Mapping[str, tuple[Repack, ...]]
-) -> tuple[Program, tuple[np.ndarray, ...]]:
+) -> tuple[Program, Sequence[np.ndarray]]:
     """Return `program` and its weights, repacked as kernels ask; see `repackable_parameters`."""
     chosen = {}
     for step in program.steps:
@@ -119,10 +119,10 @@ def repack_weights(
 
 def repack_by_number(
     program: Program, arrays: Sequence[np.ndarray], chosen: Mapping[int, Repack]
-) -> tuple[Program, tuple[np.ndarray, ...]]:
+) -> tuple[Program, Sequence[np.ndarray]]:
     """Return `program` and its weights, with the weights in `chosen` repacked."""
     if not chosen:
-        return program, tuple(arrays)
+        return program, arrays
     packed = [chosen[n].apply(array) if n in chosen else array for n, array in enumerate(arrays)]
     weights = tuple(
         replace(weight, nbytes=packed[n].nbytes, digest=hashlib.sha256(packed[n].tobytes()).hexdigest()) if n in chosen else weight

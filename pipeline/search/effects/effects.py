@@ -74,7 +74,7 @@ def effects(
     seconds of each pass alone, including scoring; without it, `workers` measure several at once. Raises ModelError if
     TVM's default passes fail.
     """
-    evaluator = Evaluator(module, "profile", target, inputs, outputs, workers=workers)
+    evaluator = Evaluator(module, "profile", target, inputs, outputs, workers=workers, keep=clock is None)
     with closing(evaluator):
         return _effects(evaluator, target, progress, clock)
 

@@ -87,13 +87,14 @@ class Evaluator:
         outputs: Ordered[str],
         objective: str = "ram",
         workers: Callable[[Scorer], Workers] = InProcess,
+        keep: bool = True,
     ):
         self.target = target
         self.objective = objective
         self.failures: dict[str, str] = {}
         #: bindings of the graph
         self.operators = sum(len(block.bindings) for block in module["main"].body.blocks)
-        self.scorer = Scorer(module, name, target, inputs, outputs)
+        self.scorer = Scorer(module, name, target, inputs, outputs, keep)
         self._workers = workers(self.scorer)
         self._counted: set[object] = set()
         #: called after each candidate with their number so far, of any phase, and the least ram of all (bytes)

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tvm.ir import IRModule
 
 from ...kernels.lower.lower import Lowered, lower
 from ...kernels.lower.schedule_program import summarise_schedules
+from ...kernels.lower.stored_program import StoredPrograms
 from ...kernels.rewrite.splittable import splits_of
 from ...kernels.schedule.summaries import ScheduleSummaries
 from ...memory import ALIGNMENT, Footprint, account, bound, plan_arena, ports_floor, shared_floor
 from ...memory.order.best_order import orders_of
 from ...memory.order.step_graph import step_graph
 from ...memory.sharing.share import has_copies
-from ...passes.base import Level, LoweredPass, ModulePass, Pass
+from ...passes.base import Level, LoweredPass, Pass
 from ...passes.program.cut_sums import CutSums
 from ...passes.program.order import Order
 from ...passes.program.share import Share
 from ...passes.sequence.apply import apply_program_passes
-from ...passes.sequence.catalogue import parse_spec
-from ...passes.sequence.failures import PassFailure, failure_of
+from ...passes.sequence.failures import failure_of
 from ...program import Program, Splits
 from ...targets import Target
-from .state_key import StateKeys
+from .transitions import Specs, Transitions
 
-Specs = tuple[str, ...]
 #: program passes of a candidate: splits, sharing, and last the order of the kernels
 Arrangement = tuple[Pass, ...]
 #: lowered programs kept, the latest ones
 _SPLIT = 32
-#: a module and its state key
-_Reached = tuple[IRModule, int]
 
 
 class EvaluationRequest(NamedTuple):
@@ -81,17 +78,18 @@ class EvaluationOutcome:
 
 
 class Scorer:
-    """Score sequences on one graph, with modules cached by prefix and transition, footprints by state.
+    """Score sequences on one graph, with modules and footprints cached by state.
 
-    `summaries` are the schedule summaries of all kernels.
+    `summaries` are the schedule summaries of all kernels. Unless `keep`, nothing is taken from other searches of the graph.
     """
 
-    def __init__(self, graph: IRModule, name: str, target: Target, inputs: Ordered[str], outputs: Ordered[str]):
+    def __init__(
+        self, graph: IRModule, name: str, target: Target, inputs: Ordered[str], outputs: Ordered[str], keep: bool = True
+    ):
         self._name, self._target, self._inputs, self._outputs = name, target, tuple(inputs), tuple(outputs)
         self.summaries = ScheduleSummaries()
-        self._keys = StateKeys()
-        self._modules: dict[Specs, _Reached] = {(): (graph, self._keys.key(graph))}
-        self._transitions: dict[tuple[int, str], _Reached | PassFailure] = {}
+        self._transitions = Transitions(graph, self._inputs, self._outputs, keep=keep)
+        self._programs = StoredPrograms(self._transitions.store, target.machine)
         self._scored: dict[int, EvaluationOutcome] = {}
         #: the latest states with leading program passes applied
         self._splitted: dict[tuple[int, Arrangement], Lowered] = {}
@@ -103,13 +101,13 @@ class Scorer:
             return EvaluationOutcome(result=request.run(self))
         key = None
         try:
-            module, key = self._module(request.specs)
+            key = self._transitions.state(request.specs).key
             if request.order:
-                return self._ordered(module, key, request.order, request.below)
+                return self._ordered(request.specs, key, request.order, request.below)
             if not request.score or key in known:
                 return EvaluationOutcome(key)
             if key not in self._scored:
-                lowered, workspace = self.planned(self._split(module, key, ()))
+                lowered, workspace = self.planned(self._split(request.specs, key, ()))
                 if request.below is not None and shared_floor(lowered.program) >= request.below:
                     return EvaluationOutcome(key, hopeless=True)
                 self._scored[key] = self._score(lowered.program, workspace, key)
@@ -122,28 +120,33 @@ class Scorer:
 
     def module(self, specs: Specs) -> IRModule:
         """Return the module after the passes; exceptions of a pass propagate."""
-        return self._module(specs)[0]
+        return self._transitions.module(specs)
+
+    def kept(self, what: str, specs: Specs, make: Callable[[], Any]) -> Any:
+        """Return a JSON value of the state after the passes, kept for searches of other targets."""
+        return self._transitions.store.get_or_make(f"{what} {self._transitions.state(specs)}", make)
 
     def program(self, specs: Specs) -> Program:
         """Return the program after the passes, in the order given, nothing shared."""
         return self.planned(self.lowered(specs))[0].program
 
     def lowered(self, specs: Specs) -> Lowered:
-        """Lower the module after the passes, nothing scheduled yet; exceptions of a pass propagate."""
-        return self._lowered(self.module(specs))
+        """Return the program after the passes, nothing scheduled yet; exceptions of a pass propagate."""
+        found = self._programs.get_or_make(str(self._transitions.state(specs)), lambda: self._lowered(specs))
+        return replace(found, program=replace(found.program, name=self._name))
 
     def begun(self, specs: Specs, order: Arrangement) -> tuple[Lowered, Arrangement]:
         """Lower the module after the passes, and apply those of `order` that come before scheduling; return the rest too."""
-        return self._begun(*self._module(specs), order)
+        return self._begun(specs, self._transitions.state(specs).key, order)
 
     def splittable(self, specs: Specs, cut: bool) -> tuple[Program, Mapping[str, Splits]]:
         """Return the program after the passes and the splits of its kernels.
 
         With `cut`, sums are cut first, see `CutSums`.
         """
-        module, key = self._module(specs)
+        key = self._transitions.state(specs).key
         if (key, cut) not in self._splittable:
-            lowered = self._split(module, key, (CutSums(),) if cut else ())
+            lowered = self._split(specs, key, (CutSums(),) if cut else ())
             self._splittable[key, cut] = self.planned(lowered)[0].program, splits_of(lowered)
         return self._splittable[key, cut]
 
@@ -151,54 +154,28 @@ class Scorer:
         """Summarise the schedules of all kernels, see `schedule_program.summarise_schedules`."""
         return summarise_schedules(lowered, self.summaries)
 
-    def _module(self, specs: Specs) -> _Reached:
-        """Return the module after the passes with its state key; exceptions of a pass propagate."""
-        if specs not in self._modules:
-            before, key = self._module(specs[:-1])
-            edge = (key, specs[-1])
-            if edge not in self._transitions:
-                self._transitions[edge] = self._applied(specs[-1], before, key)
-            reached = self._transitions[edge]
-            if isinstance(reached, PassFailure):
-                raise reached
-            self._modules[specs] = reached
-        return self._modules[specs]
-
-    def _applied(self, spec: str, before: IRModule, key: int) -> _Reached | PassFailure:
-        """Return the module after a pass, with its state key; or the failure, which would come again. Bugs go through."""
-        try:
-            each = parse_spec(spec)
-            assert isinstance(each, ModulePass)
-            after = each.apply(before)
-            return after, key if after.same_as(before) else self._keys.key(after)
-        except Exception as error:
-            failure = failure_of(error)
-            if failure is None:
-                raise
-            return failure
-
-    def _ordered(self, module: IRModule, key: int, order: Arrangement, below: int | None) -> EvaluationOutcome:
-        lowered, workspace = apply_program_passes(*self._begun(module, key, order), self.planned)
+    def _ordered(self, specs: Specs, key: int, order: Arrangement, below: int | None) -> EvaluationOutcome:
+        lowered, workspace = apply_program_passes(*self._begun(specs, key, order), self.planned)
         if below is not None:
             fullest = bound(lowered.program, self._target.alignment)
             if fullest + workspace + self._copied(lowered.program) >= below:
                 return EvaluationOutcome(key, hopeless=True)
         return EvaluationOutcome(key, self._account(lowered.program, workspace), order)
 
-    def _begun(self, module: IRModule, key: int, order: Arrangement) -> tuple[Lowered, Arrangement]:
+    def _begun(self, specs: Specs, key: int, order: Arrangement) -> tuple[Lowered, Arrangement]:
         """Apply the passes that come before scheduling, and return the rest: sharings of one split differ in these."""
         leading = tuple(takewhile(lambda each: Level.LOWERED in each.levels, order))
-        return self._split(module, key, leading), order[len(leading) :]
+        return self._split(specs, key, leading), order[len(leading) :]
 
-    def _split(self, module: IRModule, key: int, passes: Arrangement) -> Lowered:
+    def _split(self, specs: Specs, key: int, passes: Arrangement) -> Lowered:
         place = key, passes
         if place not in self._splitted:
             if passes:
                 last = passes[-1]
                 assert isinstance(last, LoweredPass)
-                made = last.apply(self._split(module, key, passes[:-1]))
+                made = last.apply(self._split(specs, key, passes[:-1]))
             else:
-                made = self._lowered(module)
+                made = self.lowered(specs)
             while len(self._splitted) >= _SPLIT:
                 del self._splitted[next(iter(self._splitted))]
             self._splitted[place] = made
@@ -221,8 +198,8 @@ class Scorer:
         assert best is not None
         return best
 
-    def _lowered(self, module: IRModule) -> Lowered:
-        return lower(module, self._name, self._inputs, self._outputs, machine=self._target.machine)
+    def _lowered(self, specs: Specs) -> Lowered:
+        return lower(self.module(specs), self._name, self._inputs, self._outputs, machine=self._target.machine)
 
     def _account(self, program: Program, workspace: int) -> Footprint:
         plan = plan_arena(program, self._target.alignment)

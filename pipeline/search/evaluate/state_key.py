@@ -35,10 +35,14 @@ class StateKeys:
 
     def key(self, module: IRModule) -> int:
         """Return a number of 128 bits."""
+        return self.key_and_contents(module)[0]
+
+    def key_and_contents(self, module: IRModule) -> tuple[int, str]:
+        """Return the key, and a digest of the values of constants, which it leaves out."""
         functions = {var.name_hint: function for var, function in module.functions.items()}
         contents: dict[str, int] = {}
         parts = [(name, self._function(functions[name], contents)) for name in sorted(functions)]
-        return int(_digest(parts), 16)
+        return int(_digest(parts), 16), _digest(*contents)
 
     def _function(self, function: BaseFunc, contents: dict[str, int]) -> str:
         if isinstance(function, PrimFunc):  # its digest depends on nothing else
@@ -49,7 +53,6 @@ class StateKeys:
         """Digest the nodes of a function; `contents` numbers the distinct constants of the module."""
         words: list[object] = []
         places: dict[int, int] = {}
-        types: dict[int, str] = {}
 
         def variable(var: Var) -> object:
             address, place = hash(var), len(places)
@@ -65,10 +68,7 @@ class StateKeys:
                 words.append(self._once(each.attrs, tvm.ir.save_json))
 
         def tensor_type(each: relax.TensorType) -> object:
-            address = each.__chandle__()  # equal types are often one object, and printing one takes longest here
-            if address not in types:
-                types[address] = _type(each)
-            words.append(types[address])
+            words.append(self._once(each, _type))  # equal types are often one object, and printing one takes longest here
             return _SKIP
 
         def field(each: Any, name: str) -> None:
@@ -111,9 +111,22 @@ def _type(each: relax.TensorType) -> str:
 
 def _kind(each: Any) -> object:
     """Return the class of a node, the length of a list, or a plain value itself."""
-    if isinstance(each, tvm_ffi.Array | tvm_ffi.Map):
-        return len(each)
-    return type(each).__name__ if isinstance(each, tvm_ffi.Object) else each
+    kind = type(each)
+    if kind not in _NAMES:
+        _NAMES[kind] = _name(kind)
+    name = _NAMES[kind]
+    return len(each) if name is None else name or each
+
+
+#: by class, see `_name`: the check of an abstract class takes long
+_NAMES: dict[type, str | None] = {}
+
+
+def _name(kind: type) -> str | None:
+    """Return the name of a class of nodes, None for lists, an empty one for plain values."""
+    if issubclass(kind, tvm_ffi.Array | tvm_ffi.Map):
+        return None
+    return kind.__name__ if issubclass(kind, tvm_ffi.Object) else ""
 
 
 def _digest(*parts: object) -> str:

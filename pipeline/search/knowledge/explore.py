@@ -133,5 +133,11 @@ def _digest(evaluator: Evaluator) -> str:
 
 
 def features_of(evaluator: Evaluator) -> Callable[[tuple[Pass, ...]], tuple[float, ...]]:
-    """Return the features of a search's graphs by prefix, for `Knowledge.ranking`; cached by prefix."""
-    return cache(lambda prefix: graph_features(evaluator.scorer.module(specs_of(cleaned(prefix)))))
+    """Return the features of a search's graphs by prefix, for `Knowledge.ranking`; kept for searches of other targets."""
+    scorer = evaluator.scorer
+
+    def features(prefix: tuple[Pass, ...]) -> tuple[float, ...]:
+        specs = specs_of(cleaned(prefix))
+        return tuple(scorer.kept("features", specs, lambda: graph_features(scorer.module(specs))))
+
+    return cache(features)

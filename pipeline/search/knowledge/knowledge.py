@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from ...passes.base import Pass
 from ...passes.sequence.catalogue import parse_spec
 from ...passes.sequence.sequence import specs_of
+from ...support.result_store import shared_store
 from ..evaluate.candidates import Candidate
 from .coreset import coreset
 from .predictor import Features, Predictor, Query
@@ -61,17 +63,23 @@ class Knowledge:
         """
         if not self.records:
             return list
-        predictor = Predictor(self.records, objective)
-
         def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
             known = {prefix: features_of(prefix) for prefix in {(): None} | {each.prefix: None for each in candidates}}
             queries = [
                 Query(known[()], known[each.prefix], specs_of(each.tail)) for each in candidates
             ]
-            order = zip(predictor.predict(queries), range(len(candidates)), strict=True)
+            costs = self._predicted(objective, queries)
+            order = zip([costs[query] for query in queries], range(len(candidates)), strict=True)
             return [candidates[number] for _, number in sorted(order)]
 
         return ranked
+
+    def _predicted(self, objective: str, queries: Iterable[Query]) -> dict[Query, float]:
+        """Predict the cost of each query; fitting takes a second, so costs are kept for searches of other targets."""
+        asked = sorted(set(queries), key=repr)
+        key = hashlib.sha256(repr((self.records, objective, asked)).encode()).hexdigest()[:32]
+        costs = shared_store().get_or_make(f"costs {key}", lambda: Predictor(self.records, objective).predict(asked))
+        return dict(zip(asked, costs, strict=True))
 
 
 def load_knowledge(extra: Path | None = None) -> Knowledge:

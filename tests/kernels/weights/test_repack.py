@@ -63,4 +63,4 @@ def test_repacking_changes_order_shape_and_digest_but_no_size():
 def test_without_wishes_nothing_changes():
     program = _program(Step("a", (0, 1), (2,)))
     array = np.zeros((8, 3), "float32")
-    assert repack_weights(program, [array], {"a": ()}) == (program, (array,))
+    assert repack_weights(program, (array,), {"a": ()}) == (program, (array,))

@@ -121,6 +121,7 @@ def test_a_pass_that_fails_changes_nothing_and_is_listed(monkeypatch):
     def broken(self, module):
         raise InternalError("boom")
 
+    monkeypatch.setenv("PASSFIT_STORE", "off")
     monkeypatch.setattr(CATALOGUE["fuse-transpose-matmul"], "apply", broken)
     found = profiled(products())
     failed = by_spec(found)["fuse-transpose-matmul"]
@@ -138,6 +139,7 @@ def test_a_pass_that_fails_only_after_another_is_disabled_by_it(monkeypatch):
             raise InternalError("boom")
         return works(self, given)
 
+    monkeypatch.setenv("PASSFIT_STORE", "off")
     monkeypatch.setattr(kind, "apply", fussy)
     found = profiled(module)
     pair = next(each for each in found["pairs"] if each["second"] == "fuse-transpose-matmul")
@@ -148,6 +150,7 @@ def test_a_model_tvms_default_cannot_compile_is_refused(monkeypatch):
     def broken(self, module):
         raise InternalError("no such operator")
 
+    monkeypatch.setenv("PASSFIT_STORE", "off")
     monkeypatch.setattr(CATALOGUE["legalize"], "apply", broken)
     with pytest.raises(ModelError, match="no such operator"):
         profiled(twice())

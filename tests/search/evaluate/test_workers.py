@@ -48,6 +48,7 @@ _EARLIER: set[int] = set()
 @pytest.fixture(autouse=True)
 def _together_at_once(monkeypatch):
     monkeypatch.setattr("passfit.search.evaluate.forked.ALONE", 0)
+    monkeypatch.setenv("PASSFIT_STORE", "off")  # so that every worker applies every pass itself
     _EARLIER.clear()
     _EARLIER.update(_children())
 

@@ -1,0 +1,100 @@
+"""Keep lowered programs in a store, so that the search for another target need not make their modules again.
+
+    "program 1f3a…" : ["eJy…", ["3c07…", "9d52…"]]        the program, and the keys of its kernels by name
+    "kernel 3c07…"  : "eJx…"                              a kernel as TVM made it
+
+Values of weights are not kept: whoever asks for them lowers the module.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+from tvm.tirx import PrimFunc
+from tvm_ffi.serialization import from_json_graph_str, to_json_graph_str
+
+from ...program.serial import program_from_json, program_to_json
+from ...support.result_store import ResultStore
+from ...targets import Machine
+from ...tir.structural_key import structural_key
+from .lower import Lowered
+
+
+class StoredPrograms:
+    """Read lowered programs from a store, or make and keep them. Equal kernels read from it are one object."""
+
+    def __init__(self, store: ResultStore, machine: Machine):
+        self._store, self._machine = store, machine
+        self._kernels: dict[str, PrimFunc] = {}
+
+    def get_or_make(self, key: str, make: Callable[[], Lowered]) -> Lowered:
+        """Return the unscheduled program of a key; one that was read equals that of `make` but for names."""
+        if not self._store.on_disk:
+            return make()
+        once = _Once(make)
+        text, keys = self._store.get_or_make(f"program {key}", lambda: self._written(once.made))
+        if once.is_made:
+            return once.made
+        kernels = {name: self._kernel(kernel) for name, kernel in keys.items()}
+        if any(kernel is None for kernel in kernels.values()):
+            return once.made  # a line of the store is lost
+        program = program_from_json(json.loads(_unpacked(text)))
+        return Lowered(program, kernels, _Weights(once, len(program.weights)), machine=self._machine)
+
+    def _written(self, lowered: Lowered) -> list:
+        keys = {name: structural_key(kernel) for name, kernel in lowered.kernels.items()}
+        for name, key in keys.items():
+            if key not in self._kernels:
+                self._kernels[key] = lowered.kernels[name]
+                self._store.get_or_make(f"kernel {key}", lambda name=name: _packed(to_json_graph_str(lowered.kernels[name])))
+        return [_packed(json.dumps(program_to_json(lowered.program))), keys]
+
+    def _kernel(self, key: str) -> PrimFunc | None:
+        if key not in self._kernels:
+            text = self._store.get_or_make(f"kernel {key}", lambda: "")
+            found = from_json_graph_str(_unpacked(text)) if text else None
+            if found is None or structural_key(found) != key:
+                return None
+            self._kernels[key] = found
+        return self._kernels[key]
+
+
+class _Once:
+    """Make a lowered program where it is first asked for."""
+
+    def __init__(self, make: Callable[[], Lowered]):
+        self._make = make
+
+    @cached_property
+    def made(self) -> Lowered:
+        return self._make()
+
+    @property
+    def is_made(self) -> bool:
+        return "made" in vars(self)
+
+
+class _Weights(Sequence[np.ndarray]):
+    """Lower the module for the values of its weights where one is asked for."""
+
+    def __init__(self, once: _Once, count: int):
+        self._once, self._count = once, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number):
+        return self._once.made.weights[number]
+
+
+def _packed(text: str) -> str:
+    return base64.b85encode(zlib.compress(text.encode(), 1)).decode()
+
+
+def _unpacked(text: str) -> str:
+    return zlib.decompress(base64.b85decode(text)).decode()
