@@ -21,7 +21,7 @@ _FLAGS = (*(flag for flag in COMPILE_FLAGS if flag not in ("-std=c11", "-fvisibi
 def link_program(sources: Sequence[str], name: str, target: Target, folder: Path) -> None:
     """Compile and link `sources`, files in `folder`, into the program `name` there. Raises ToolchainError.
 
-    `sources` may hold options of the linker.
+    The first is the C file of the program; the others may hold options of the linker.
     """
     libc, options = program_libc(target)
     if libc == target.zig_target and "-lpthread" not in sources:
@@ -32,11 +32,11 @@ def link_program(sources: Sequence[str], name: str, target: Target, folder: Path
 
 
 def _link_small(sources: Sequence[str], name: str, target: Target, folder: Path) -> None:
+    """Compile the small libc with the first of `sources`, a C file; headers are musl's, the rest is the compiler's."""
     shutil.copyfile(_SMALL_LIBC, folder / _SMALL_LIBC.name)
-    linked = []
-    for source in (*sources, _SMALL_LIBC.name):
-        linked.append(f"{source}.o" if source.endswith(".c") else source)
-        if source.endswith(".c"):  # else clang makes loops calls of functions that the small libc lacks
-            zig_cc([*_FLAGS, "-fno-builtin", "-c", source, "-o", linked[-1]], target, folder)
+    program, *linked = sources
+    # without knowledge of libc's functions clang makes no loop a call of one that the small libc lacks
+    compiled = [*_FLAGS, "-fno-builtin", "-include", _SMALL_LIBC.name, "-c", program, "-o", f"{program}.o"]
+    zig_cc(compiled, target, folder)
     bare = ["-nostdlib", "-rtlib=compiler-rt", "-static", "-Wl,--gc-sections"]
-    zig_cc([*bare, *linked, "-o", name], target, folder, zig_target=bare_target(target))
+    zig_cc([*bare, f"{program}.o", *linked, "-o", name], target, folder, zig_target=bare_target(target))

@@ -119,6 +119,7 @@ def test_inputs_are_the_same_every_time_and_valid(scripts):
 
 @pytest.mark.tvm
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_small_network_is_compiled_timed_and_tabled(main_tables, save_tiny_cnn, tmp_path):
     from models import Model
 

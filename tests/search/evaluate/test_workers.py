@@ -66,8 +66,7 @@ def test_any_number_of_workers_finds_the_same(blocks):
     assert [found(model, forked(count)) for count in (0, 1, 2, 3)] == [alone] * 4
 
 
-@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-@pytest.mark.parametrize("evaluations", [1, 12])
+@pytest.mark.parametrize(("strategy", "evaluations"), [("orchestrated", 1), *((name, 12) for name in sorted(STRATEGIES))])
 def test_every_strategy_finds_the_same_with_two_workers(strategy, evaluations):
     model = network(BLOCKS_OF_ALL_KINDS)
     alone, together = (found(model, workers, strategy, evaluations) for workers in (InProcess, forked(2)))
