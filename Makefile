@@ -20,11 +20,9 @@ demo: $(READY) ## compile the demo models for all targets, show what fits
 	@echo
 	@$(BIN)/passfit gate; verdict=$$?; $(BIN)/passfit track; exit $$verdict
 
-# One worker more than cores, since servers, emulators and interrupted programs are waited for. A file stays with one
-# worker, which makes the models and libraries of its fixtures once; files are handed out in the order of conftest.py, fast
-# tests first, and not by their number of tests.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(min(8, len(os.sched_getaffinity(0)) + 1))')
-PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# One worker a core. A file stays with one worker, which makes the models and libraries of its fixtures once; files are
+# handed out in the order of conftest.py, fast tests first, and not by their number of tests.
+PARALLEL := -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 test: $(READY) ## the whole test suite on all cores, the fast tests first
 	$(BIN)/python -m pytest $(PARALLEL)
