@@ -9,7 +9,7 @@ bias keeps at zero. Channels are dimension 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,7 @@ class Convolution:
 
     @property
     def depthwise(self) -> bool:
-        """Whether each channel has one filter of its own."""
+        """Tell whether each channel has one filter of its own."""
         return self.groups == len(self.weights) and self.weights.shape[1] == 1
 
     def numbers(self, sums: np.ndarray) -> np.ndarray:
@@ -94,11 +94,14 @@ def convolution_of(node: onnx.NodeProto, context: Context) -> Convolution | None
     return Convolution(weights, biases, multiplier, *zeros, found["yz"].dtype.name, int(attributes.get("group", 1)), padded)
 
 
-def channel_ranges(model: onnx.ModelProto, context: Context) -> dict[str, Ranges]:
-    """Bound the channels of the values of `model`, sorted, with inferred shapes; values without bounds are left out."""
+def channel_ranges(model: onnx.ModelProto, forms: Sequence[Convolution | None], context: Context) -> dict[str, Ranges]:
+    """Bound the channels of the values of `model`, sorted, with inferred shapes; leave out values without bounds.
+
+    `forms` are the constants of each node, see `convolution_of`.
+    """
     found: dict[str, Ranges] = {}
-    for node in model.graph.node:
-        made = _ranges(node, found, context)
+    for node, form in zip(model.graph.node, forms):
+        made = _ranges(node, found, context) if form is None else _convolved(node, form, found.get(node.input[0]), context)
         shape = context.shape(node.output[0]) if made is not None else None
         if made is not None and shape is not None and len(shape) > 1 and shape[1] == len(made.low):
             found[node.output[0]] = made
@@ -106,8 +109,6 @@ def channel_ranges(model: onnx.ModelProto, context: Context) -> dict[str, Ranges
 
 
 def _ranges(node: onnx.NodeProto, found: dict[str, Ranges], context: Context) -> Ranges | None:
-    if node.op_type == "QLinearConv":
-        return _convolved(node, found.get(node.input[0]), context)
     x = found.get(node.input[0]) if node.input else None
     if x is None or len(node.output) != 1:
         return None
@@ -127,9 +128,9 @@ def keeps_channels(node: onnx.NodeProto, context: Context) -> bool:
     return one[:2] == other[:2] and all(extent == 1 for extent in (*one[2:], *other[2:]))
 
 
-def _convolved(node: onnx.NodeProto, x: Ranges | None, context: Context) -> Ranges | None:
-    form, shape = convolution_of(node, context), context.shape(node.input[0])
-    if form is None or shape is None:
+def _convolved(node: onnx.NodeProto, form: Convolution, x: Ranges | None, context: Context) -> Ranges | None:
+    shape = context.shape(node.input[0])
+    if shape is None:
         return None
     info = np.iinfo(context.dtype(node.input[0]))
     low, high = (np.full(shape[1], bound) for bound in (info.min, info.max)) if x is None else (x.low, x.high)

@@ -11,7 +11,7 @@ multiple of what vectors need. Those lose their weights' values: biases that kep
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,10 +48,11 @@ class _Layer:
 def drop_constant_channels(model: onnx.ModelProto) -> onnx.ModelProto:
     """Drop the constant channels of `model`, sorted, with inferred shapes; return itself if it has none."""
     context = context_of(model)
-    ranges = channel_ranges(model, context)
+    forms = [convolution_of(node, context) for node in model.graph.node]
+    ranges = channel_ranges(model, forms, context)
     if not any(each.constant.any() for each in ranges.values()):
         return model
-    groups = _Groups(model, context, ranges)
+    groups = _Groups(model, forms, ranges, context)
     kept = groups.kept()
     made: dict[int, NodeBuilder] = {}
     for index, node in enumerate(model.graph.node):
@@ -73,15 +74,16 @@ def drop_constant_channels(model: onnx.ModelProto) -> onnx.ModelProto:
 class _Groups:
     """Join values with the same channels; find the channels to keep of each group."""
 
-    def __init__(self, model: onnx.ModelProto, context: Context, ranges: Mapping[str, Ranges]):
+    def __init__(
+        self, model: onnx.ModelProto, forms: Sequence[Convolution | None], ranges: Mapping[str, Ranges], context: Context
+    ):
         self.context, self.ranges = context, ranges
         self.layers: dict[int, _Layer] = {}
         self._leader: dict[str, str] = {}
         self._fixed = {value.name for value in (*model.graph.input, *model.graph.output)}
         #: by the name of a value: convolutions that sum over its channels
         self._sums: dict[str, list[Convolution]] = {}
-        for index, node in enumerate(model.graph.node):
-            form = convolution_of(node, context)
+        for index, (node, form) in enumerate(zip(model.graph.node, forms)):
             if form is not None and node.output[0] in ranges:
                 self.layers[index] = _Layer(node, index, form, ranges.get(node.input[0]), ranges[node.output[0]])
             self._enter(node, form if index in self.layers else None)
