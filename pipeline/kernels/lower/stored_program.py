@@ -40,9 +40,9 @@ class StoredPrograms:
         text, keys = self._store.get_or_make(f"program {key}", lambda: self._written(once.made))
         if once.is_made:
             return once.made
-        kernels = {name: self._kernel(kernel) for name, kernel in keys.items()}
-        if any(kernel is None for kernel in kernels.values()):
-            return once.made  # a line of the store is lost
+        kernels = {name: self._kernel(kernel, once) for name, kernel in keys.items()}
+        if once.is_made:
+            return once.made  # a line of the store was lost
         program = program_from_json(json.loads(_unpacked(text)))
         return Lowered(program, kernels, _Weights(once, len(program.weights)), machine=self._machine)
 
@@ -54,18 +54,16 @@ class StoredPrograms:
                 self._store.get_or_make(f"kernel {key}", lambda name=name: _packed(to_json_graph_str(lowered.kernels[name])))
         return [_packed(json.dumps(program_to_json(lowered.program))), keys]
 
-    def _kernel(self, key: str) -> PrimFunc | None:
+    def _kernel(self, key: str, once: _Once) -> PrimFunc:
         if key not in self._kernels:
-            text = self._store.get_or_make(f"kernel {key}", lambda: "")
-            found = from_json_graph_str(_unpacked(text)) if text else None
-            if found is None or structural_key(found) != key:
-                return None
-            self._kernels[key] = found
+            text = self._store.get_or_make(f"kernel {key}", lambda: _packed(to_json_graph_str(once.kernel(key))))
+            found = from_json_graph_str(_unpacked(text))
+            self._kernels[key] = found if structural_key(found) == key else once.kernel(key)
         return self._kernels[key]
 
 
 class _Once:
-    """Make a lowered program where it is first asked for."""
+    """Make a lowered program when it is first asked for."""
 
     def __init__(self, make: Callable[[], Lowered]):
         self._make = make
@@ -78,9 +76,13 @@ class _Once:
     def is_made(self) -> bool:
         return "made" in vars(self)
 
+    def kernel(self, key: str) -> PrimFunc:
+        """Return the kernel of a structural key."""
+        return next(kernel for kernel in self.made.kernels.values() if structural_key(kernel) == key)
+
 
 class _Weights(Sequence[np.ndarray]):
-    """Lower the module for the values of its weights where one is asked for."""
+    """Lower the module for the values of its weights, when one is asked for."""
 
     def __init__(self, once: _Once, count: int):
         self._once, self._count = once, count
