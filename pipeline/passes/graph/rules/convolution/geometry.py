@@ -71,11 +71,11 @@ class Geometry:
     def unpadded(self) -> bool:
         return not any((*self.before, *self.after))
 
-    def call(self, data: relax.Expr, weight: relax.Expr) -> relax.Call:
-        """Return the convolution of `data` with `weight`."""
+    def call(self, data: relax.Expr, weight: relax.Expr, out_dtype: str | None = None) -> relax.Call:
+        """Return the convolution of `data` with `weight`, accumulated in `out_dtype`; None: in theirs."""
         options = {"output_padding": list(self.extra)} if self.transposed else {}
         return getattr(relax.op.nn, self.operator.removeprefix("relax.nn."))(
             data, weight, strides=list(self.strides), padding=[*self.before, *self.after], dilation=list(self.dilation),
             groups=self.groups, data_layout=self.data_layout, kernel_layout=self.kernel_layout,
-            out_layout=self.data_layout, **options,
+            out_layout=self.data_layout, out_dtype=out_dtype, **options,
         )  # fmt: skip
