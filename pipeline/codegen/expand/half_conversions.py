@@ -15,6 +15,8 @@ from tvm import tirx
 from tvm.ir import Call, Expr, Op, register_op_attr
 from tvm.tirx import Bind, BufferStore, Let, PrimFunc, Select, Stmt
 
+from .architecture import architecture_of
+
 #: conversions to and from float32; call effect 1 is "pure"
 WIDEN, NARROW = "passfit.widen_half", "passfit.narrow_half"
 for _name in (WIDEN, NARROW):
@@ -24,7 +26,10 @@ _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 #: calls that move float16 and compute nothing
 _MOVES = frozenset({"tirx.if_then_else", "tirx.reinterpret", "tirx.vectorlow", "tirx.vectorhigh", "tirx.vectorcombine", WIDEN, NARROW})
 #: features with instructions of their own, by architecture
-_NATIVE = {"riscv64": frozenset({"+zfh", "+zfhmin"}), "arm": frozenset({"+fp16", "+fullfp16"})}
+_NATIVE = {
+    "arm": frozenset({"+fp16", "+fullfp16"}), "thumb": frozenset({"+fp16", "+fullfp16"}),
+    "riscv": frozenset({"+zfh", "+zfhmin"}),
+}  # fmt: skip
 
 
 def with_half_conversions(kernel: PrimFunc) -> PrimFunc:
@@ -46,10 +51,8 @@ def with_half_conversions(kernel: PrimFunc) -> PrimFunc:
 
 
 def _lacks_instructions(kernel: PrimFunc) -> bool:
-    target = kernel.attrs["target"] if kernel.attrs and "target" in kernel.attrs else None
-    word = str(target.attrs.get("mtriple", "")).split("-")[0] if target is not None else ""
-    native = _NATIVE.get("arm" if word.startswith(("armv", "thumb")) else word)
-    return native is not None and not native & {str(each) for each in target.attrs.get("mattr", ())}
+    native = _NATIVE.get(architecture_of(kernel))
+    return native is not None and not native & {str(each) for each in kernel.attrs["target"].attrs.get("mattr", ())}
 
 
 def _converted(expr: Any) -> Expr:
@@ -71,13 +74,13 @@ def _converted(expr: Any) -> Expr:
 
 
 def _is_half(expr: Expr) -> bool:
-    return str(getattr(expr.ty, "dtype", "")).partition("x")[0] == "float16"
+    dtype = getattr(expr.ty, "dtype", None)
+    return dtype is not None and dtype.with_lanes(1) == "float16"
 
 
-def _other(dtype: object, kind: str = "float32") -> str:
+def _other(dtype: tvm_ffi.dtype, kind: str = "float32") -> str:
     """Return `kind` with the lanes of `dtype`."""
-    lanes = str(dtype).partition("x")[2]
-    return f"{kind}x{lanes}" if lanes else kind
+    return str(tvm_ffi.dtype(kind).with_lanes(dtype.lanes))
 
 
 def _wide(expr: Expr) -> Expr:

@@ -51,9 +51,9 @@ def _instructions_of(kernel: PrimFunc) -> str | None:
 
 
 def _parts(cast: tirx.Cast, each: int) -> tuple[tirx.Min, int, str] | None:
-    """Return the bounded float, the zero point and the dtype of a requantised vector of `each` lanes or some times as many.
+    """Return the bounded float, the zero point and the dtype of a requantised vector; None for other casts.
 
-    None for other casts.
+    Its lanes are a multiple of `each`.
     """
     dtype, _, lanes = str(cast.ty.dtype).partition("x")
     if dtype not in _BOUNDS or not lanes or int(lanes) % each or not isinstance(cast.value, (tirx.Add, tirx.Sub)):

@@ -6,6 +6,7 @@ from tvm import tirx
 from tvm.ir import Expr
 from tvm.tirx import PrimFunc
 
+from .architecture import architecture_of
 from .shuffle import taken
 
 #: products of eight bytes in int16; neighbours of eight int16 added up in four int32, on Arm added to others at once
@@ -15,8 +16,8 @@ _SUMS = {"aarch64": "llvm.aarch64.neon.saddlp.v4i32.v8i16", "arm": "llvm.arm.neo
 
 def intrinsics_of(kernel: PrimFunc) -> str | None:
     """Return which intrinsics a kernel's target has, `aarch64` or `arm`; None for neither."""
-    triple = str(kernel.attrs["target"].attrs.get("mtriple", ""))
-    return next((name for name in _SUMS if triple.startswith(name)), None)
+    architecture = architecture_of(kernel)
+    return architecture if architecture in _SUMS else None
 
 
 def less_products(one: Expr, x: Expr, other: Expr, y: Expr, neon: str | None) -> Expr:
