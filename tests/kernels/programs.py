@@ -22,10 +22,10 @@ HOST = {"kind": "llvm"}
 _AROUND = 4096
 
 
-def module_of(shapes: Sequence[tuple[int, ...]], body: Callable[..., relax.Expr]) -> IRModule:
-    """Build a module whose main function applies `body` to float32 inputs of `shapes`."""
+def module_of(shapes: Sequence[tuple[int, ...]], body: Callable[..., relax.Expr], dtype: str = "float32") -> IRModule:
+    """Build a module whose main function applies `body` to inputs of `shapes`."""
     builder = relax.BlockBuilder()
-    inputs = [relax.Var(f"x{number}", relax.TensorType(shape, "float32")) for number, shape in enumerate(shapes)]
+    inputs = [relax.Var(f"x{number}", relax.TensorType(shape, dtype)) for number, shape in enumerate(shapes)]
     with builder.function("main", inputs):
         with builder.dataflow():
             result = builder.emit_output(builder.emit(body(*inputs)))

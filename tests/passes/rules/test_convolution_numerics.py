@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytest.importorskip("tvm")
+
 from ... import strategies  # noqa: F401  (the settings of hypothesis)
+from ...kernels.programs import module_of
 from ...profiles import examples
 from .test_padding_taps import results_of
 
@@ -111,18 +113,6 @@ steps = st.lists(
 )
 
 
-def _module(shapes: list[tuple[int, ...]], dtype: str, body: Callable):
-    from tvm import relax
-
-    builder = relax.BlockBuilder()
-    inputs = [relax.Var(f"x{number}", relax.TensorType(shape, dtype)) for number, shape in enumerate(shapes)]
-    with builder.function("main", inputs):
-        with builder.dataflow():
-            result = builder.emit_output(builder.emit(body(*inputs)))
-        builder.emit_func_output(result)
-    return builder.get()
-
-
 def _agree(module, order: list[str], dtype: str):
     """Apply the rules in this order; return the module they make, which computes the same."""
     from tvm import relax
@@ -166,9 +156,9 @@ def test_scales_and_shifts_around_a_convolution(layer: Layer, before: list[str],
             x = relax.BlockBuilder.current().emit(_step(kind, x, layer.results, layer, 10 + seed))
         return x
 
-    changed = _agree(_module([layer.shape], layer.dtype, body), [*order, *order], layer.dtype)
+    changed = _agree(module_of([layer.shape], body, layer.dtype), [*order, *order], layer.dtype)
     linear = not {"relu", "leakyrelu", "bound", "gate"} & {*before, *behind} and layer.dtype != "float16"
-    if linear:
+    if linear and "tiny" not in before:  # a shift before padding stays, and is divided by no scale below 1e-3
         assert not {"relax.multiply", "relax.divide", "relax.nn.batch_norm"} & _operators(changed)
 
 
@@ -181,7 +171,7 @@ def test_padding_before_a_convolution(layer: Layer, widths: list[int], order: li
     around = [0] * 2 * len(layer.shape)
     for number, axis in enumerate(spatial):
         around[2 * axis : 2 * axis + 2] = widths[2 * number : 2 * number + 2]
-    module = _module([layer.shape], layer.dtype, lambda x: layer(relax.op.nn.pad(x, around)))
+    module = module_of([layer.shape], lambda x: layer(relax.op.nn.pad(x, around)), layer.dtype)
     changed = _agree(module, order, layer.dtype)
     if not layer.operator.endswith("transpose"):
         assert "relax.nn.pad" not in _operators(changed)
@@ -204,7 +194,7 @@ def test_a_convolution_of_concatenated_channels(layer: Layer, before: list[str],
             x = _step(kind, x, channels, layer, seed)
         return layer(x)
 
-    changed = _agree(_module(shapes, layer.dtype, body), [*order, "partial-convolutions"], layer.dtype)
+    changed = _agree(module_of(shapes, body, layer.dtype), [*order, "partial-convolutions"], layer.dtype)
     if layer.options["groups"] == 1:
         assert "relax.concat" not in _operators(changed)
 
@@ -224,7 +214,7 @@ def test_parallel_convolutions(layer: Layer, behind: list[str], order: list[str]
             branches.append(y)
         return relax.op.concat(branches, layer.channel)
 
-    _agree(_module([layer.shape], layer.dtype, body), order, layer.dtype)
+    _agree(module_of([layer.shape], body, layer.dtype), order, layer.dtype)
 
 
 @settings(max_examples=examples(40))
@@ -251,4 +241,4 @@ def test_dense_layers(before, behind, order, left: bool, shape: tuple[int, ...],
             results.append(y)
         return relax.op.concat(results, axis) if parallel else results[0]
 
-    _agree(_module([shape], dtype, body), order, dtype)
+    _agree(module_of([shape], body, dtype), order, dtype)

@@ -15,21 +15,13 @@ from passfit.passes.graph.lowering.half_sums import sum_halves
 from passfit.passes.sequence.sequence import Sequence
 from passfit.targets import get_target
 
+from ....kernels.programs import module_of
 from ....models import model_of, save
 
 pytestmark = pytest.mark.tvm
 
 _HALF = TensorProto.FLOAT16
-
-
-def graph(body, *shapes, dtype="float16"):
-    builder = relax.BlockBuilder()
-    params = [relax.Var(f"x{number}", relax.TensorType(shape, dtype)) for number, shape in enumerate(shapes)]
-    with builder.function("main", params):
-        with builder.dataflow():
-            result = builder.emit_output(builder.emit(body(*params)))
-        builder.emit_func_output(result)
-    return builder.get()
+_FACTORS = [(3, 40), (40, 5)]
 
 
 def test_a_library_of_float16_computes_what_onnx_runtime_does(tmp_path):
@@ -54,9 +46,9 @@ def test_a_library_of_float16_computes_what_onnx_runtime_does(tmp_path):
 @pytest.mark.parametrize(
     "module",
     [
-        graph(lambda x, w: relax.op.matmul(x, w), (3, 40), (40, 5), dtype="float32"),
-        graph(lambda x, w: relax.op.matmul(x, w, "float16"), (3, 40), (40, 5)),
-        graph(lambda x: relax.op.add(x, x), (3, 40)),
+        module_of(_FACTORS, lambda x, w: relax.op.matmul(x, w)),
+        module_of(_FACTORS, lambda x, w: relax.op.matmul(x, w, "float16"), "float16"),
+        module_of([(3, 40)], lambda x: relax.op.add(x, x), "float16"),
     ],
     ids=["float32", "a named accumulator", "no sum"],
 )
