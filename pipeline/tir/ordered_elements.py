@@ -73,7 +73,7 @@ def _moments(grid: Grid, store: Store, turns: Turns, places: np.ndarray, masks: 
 
 
 def _turns(stmt: Stmt, vector: bool = False) -> tuple[int, list[Turns]]:
-    """Return the turns a statement takes, and those of its stores, in text order. Raises Unknown."""
+    """Return a statement's turns, and its stores' turns in text order. Raises Unknown."""
     if isinstance(stmt, BufferStore):
         return 1, [Turns(0, ())]
     if isinstance(stmt, For):

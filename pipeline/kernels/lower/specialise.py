@@ -67,7 +67,7 @@ def _names(variants: Iterable[_KernelVariant], taken: Iterable[str]) -> dict[_Ke
 
 
 def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) -> PrimFunc:
-    """Replace each load of an in-place operand by the result element about to be written, or by the one it lies in."""
+    """Replace loads of in-place operands by loads of the result, at the element written or the shifted one."""
     if not overlays:
         return kernel
     results = {overlay.read: kernel.params[len(step.reads) + overlay.write] for overlay in overlays}

@@ -199,7 +199,7 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
 
 
 def _windows(kernel: PrimFunc, stage: Stage) -> tuple[list[PrimFunc], PrimFunc | None]:
-    """Return the kernels of a stage's ticks, of one tap each if there are any, and the one after its last tick."""
+    """Return the kernels of a stage's ticks, one for each tap, and the kernel after its last tick."""
     if stage.operand is not None:
         parts = partial_sum(kernel, stage.operand, stage.axis, stage.group)
         return [parts.part], parts.finish

@@ -191,7 +191,7 @@ def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], 
 
 
 def _in_step(need: Need, reader: Stage, extent: int) -> bool:
-    """Tell whether the groups of a reader are those of the rows it needs, `extent` rows in all."""
+    """Tell whether a reader's groups are the rows it needs, of `extent` in all."""
     return (need.slope, need.low, need.high) == (1, 0, 1) and reader.extent == extent
 
 

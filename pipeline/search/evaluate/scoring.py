@@ -136,7 +136,7 @@ class Scorer:
         return replace(found, program=replace(found.program, name=self._name))
 
     def begun(self, specs: Specs, order: Arrangement) -> tuple[Lowered, Arrangement]:
-        """Lower the module after the passes, and apply those of `order` that come before scheduling; return the rest too."""
+        """Lower the module after the passes, apply the actions of `order` before scheduling; return the rest too."""
         return self._begun(specs, self._transitions.state(specs).key, order)
 
     def splittable(self, specs: Specs, cut: bool) -> tuple[Program, Mapping[str, Splits]]:

@@ -199,7 +199,7 @@ def _dropped_before(ranges: Ranges, axis: int) -> int:
 
 
 def _before_reshape(before: Sequence[int], after: Sequence[int], ranges: Ranges) -> dict[int, Range]:
-    """Return the ranges before a reshape of those after it. Raises Whole if they are not one stretch of memory each."""
+    """Return the ranges before a reshape. Raises Whole if one is not a single stretch of memory."""
     found: dict[int, Range] = {}
     for inner, outer in common_factors(before, after):
         if any(axis in ranges for axis in outer):
