@@ -80,21 +80,14 @@ def test_the_environment_uses_the_wheel(repo, python):
 
 
 def test_a_model_repo_from_init_to_gate(repo):
-    repo.passfit("init", "--model", "m.onnx", "--target", "x86-64", "--target", "rpi4")
+    repo.passfit("init", "--model", "m.onnx", "--target", "x86-64")
     before = repo.passfit("gate", expect=2)
     assert "Traceback" not in before, "no data never passes"
 
     names = ("optimize", "tune", "compile", "footprint")
-    stages = {f"{stage}@m-{target}" for stage in names for target in ("x86-64", "rpi4")}
-    assert repo.repro() == stages | {"toolchain", "import@m", "profile@m", "track"}
+    assert repo.repro() == {f"{stage}@m-x86-64" for stage in names} | {"toolchain", "import@m", "profile@m", "track"}
     repo.passfit("gate")
-    assert repo.repro() == {"toolchain"}
 
     repo.run("git", "add", "-A")
     repo.run("git", "commit", "-q", "-m", "the first footprints")
     assert "not checked" not in repo.passfit("gate", "--against", "HEAD"), "git keeps the footprints"
-
-    repo.edit("params.yaml", "x86-64: {budget: {ram: null", "x86-64: {budget: {ram: 1KiB")
-    assert repo.repro() == {"toolchain", "optimize@m-x86-64", "footprint@m-x86-64", "track"}
-    refused = repo.passfit("gate", expect=1)
-    assert "over" in refused and "Traceback" not in refused
