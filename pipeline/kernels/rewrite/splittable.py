@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 from tvm.tirx import PrimFunc
 
