@@ -11,10 +11,9 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 
-import numpy as np
 from tvm.tirx import PrimFunc
 from tvm_ffi.serialization import from_json_graph_str, to_json_graph_str
 
@@ -22,6 +21,7 @@ from ...program.serial import program_from_json, program_to_json
 from ...support.result_store import ResultStore
 from ...targets import Machine
 from ...tir.structural_key import structural_key
+from ..weights.deferred_weights import DeferredWeights
 from .lower import Lowered
 
 
@@ -44,7 +44,8 @@ class StoredPrograms:
         if once.is_made:
             return once.made  # a line of the store was lost
         program = program_from_json(json.loads(_unpacked(text)))
-        return Lowered(program, kernels, _Weights(once, len(program.weights)), machine=self._machine)
+        weights = DeferredWeights(lambda: once.made.weights, len(program.weights))
+        return Lowered(program, kernels, weights, machine=self._machine)
 
     def _written(self, lowered: Lowered) -> list:
         keys = {name: structural_key(kernel) for name, kernel in lowered.kernels.items()}
@@ -79,19 +80,6 @@ class _Once:
     def kernel(self, key: str) -> PrimFunc:
         """Return the kernel of a structural key."""
         return next(kernel for kernel in self.made.kernels.values() if structural_key(kernel) == key)
-
-
-class _Weights(Sequence[np.ndarray]):
-    """Lower the module for the values of its weights, when one is asked for."""
-
-    def __init__(self, once: _Once, count: int):
-        self._once, self._count = once, count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, number):
-        return self._once.made.weights[number]
 
 
 def _packed(text: str) -> str:

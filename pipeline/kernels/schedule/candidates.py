@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import tvm_ffi
 from tvm.s_tir import SBlock
-from tvm.tirx import PrimFunc
+from tvm.tirx import For, PrimFunc
 
 from ...targets import Machine
 from ...tir.in_place_analysis import Sharing, analyse_sharing
@@ -232,6 +232,18 @@ def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Ite
             if workspace <= RULE_WORKSPACE:
                 yield Schedule(found.kernel, workspace, found.repacks, speed=found.speed)
                 return
+
+
+@lru_cache(1 << 12)
+def reads_machine(kernel: PrimFunc) -> bool:
+    """Tell whether the schedules of `kernel` may depend on more of a machine than its threads: sums, marks or stages."""
+    return not is_scheduled(kernel) and (_reduces(kernel) or bool(held_bytes_of(kernel)) or _is_marked(kernel))
+
+
+def _is_marked(kernel: PrimFunc) -> bool:
+    found: list[bool] = []
+    tvm_ffi.structural_walk(kernel.body, [(For, lambda loop: found.append(bool(loop.annotations)))])
+    return any(found)
 
 
 def _reduces(kernel: PrimFunc) -> bool:

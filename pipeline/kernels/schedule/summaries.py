@@ -17,7 +17,7 @@ from ...support.result_store import shared_store
 from ...targets import Machine
 from ...tir.in_place_analysis import Sharing
 from ...tir.structural_key import structural_key
-from .candidates import Schedule, Schedules, fits, is_scheduled, largest_default, schedules
+from .candidates import Schedule, Schedules, fits, is_scheduled, largest_default, reads_machine, schedules
 from .shared_log import SharedLog
 
 
@@ -45,7 +45,7 @@ class ScheduleSummaries:
     ) -> dict[str, ScheduleSummary]:
         """Summarise the schedule `schedule_program` would choose by rule for each kernel of a program."""
         asked = [
-            (name, structural_key(kernels[name], sorted(private[name]), machine), lambda name=name: schedules(kernels[name], private[name], machine))
+            (name, _key(kernels[name], private[name], machine), lambda name=name: schedules(kernels[name], private[name], machine))
             for name in sorted(kernels, reverse=self.backwards)
         ]
         most = largest_default(
@@ -78,6 +78,11 @@ class ScheduleSummaries:
             if self.lines is not None:
                 self.lines.append(json.dumps([key, self._known[key]]))
         return self._known[key]
+
+
+def _key(kernel: PrimFunc, private: frozenset[int], machine: Machine) -> str:
+    """Return the key of a kernel's schedules; machines share it where no rule asks for more than the threads."""
+    return structural_key(kernel, sorted(private), machine if reads_machine(kernel) else machine.threads)
 
 
 def _written(schedule: Schedule) -> list:

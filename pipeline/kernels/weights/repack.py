@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...program import Program
+from .deferred_weights import DeferredWeights
 
 
 @dataclass(frozen=True)
@@ -120,16 +121,31 @@ def repack_weights(
 def repack_by_number(
     program: Program, arrays: Sequence[np.ndarray], chosen: Mapping[int, Repack]
 ) -> tuple[Program, Sequence[np.ndarray]]:
-    """Return `program` and its weights, with the weights in `chosen` repacked."""
+    """Return `program` and its weights, with the weights in `chosen` repacked.
+
+    Deferred weights stay deferred: their digests then name the repacks instead of the bytes.
+    """
     if not chosen:
         return program, arrays
-    packed = [chosen[n].apply(array) if n in chosen else array for n, array in enumerate(arrays)]
-    weights = tuple(
-        replace(weight, nbytes=packed[n].nbytes, digest=hashlib.sha256(packed[n].tobytes()).hexdigest()) if n in chosen else weight
-        for n, weight in enumerate(program.weights)
-    )
-    tensors = tuple(
-        replace(tensor, shape=packed[tensor.weight].shape) if tensor.weight in chosen else tensor
-        for tensor in program.tensors
-    )
-    return replace(program, weights=weights, tensors=tensors), tuple(packed)
+    digests: dict[int, str] = {}
+    packed: Sequence[np.ndarray]
+    if isinstance(arrays, DeferredWeights):
+        packed = DeferredWeights(lambda: _packed(arrays, chosen), len(arrays))
+        digests |= {n: _sha256(f"{program.weights[n].digest} {repack}".encode()) for n, repack in chosen.items()}
+    else:
+        packed = _packed(arrays, chosen)
+        digests |= {n: _sha256(packed[n].tobytes()) for n in chosen}
+    tensors, weights = list(program.tensors), list(program.weights)
+    for number, tensor in enumerate(program.tensors):
+        if (n := tensor.weight) in chosen:
+            tensors[number] = replace(tensor, shape=chosen[n].shape(tensor.shape))
+            weights[n] = replace(weights[n], nbytes=tensors[number].nbytes, digest=digests[n])
+    return replace(program, weights=tuple(weights), tensors=tuple(tensors)), packed
+
+
+def _packed(arrays: Sequence[np.ndarray], chosen: Mapping[int, Repack]) -> tuple[np.ndarray, ...]:
+    return tuple(chosen[n].apply(array) if n in chosen else array for n, array in enumerate(arrays))
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

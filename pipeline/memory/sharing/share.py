@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ...program import Overlay, Program, Step, View
 from ..liveness import ALIGNMENT, aligned
@@ -167,8 +168,9 @@ def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int
     return users[-1] == number and all(earlier >> user & 1 for user in users[:-1])
 
 
+@lru_cache(1 << 10)
 def _cost(program: Program, alignment: int) -> _Cost:
-    """Return the cost of `program` in its best cheap order."""
+    """Return the cost of `program` in its best cheap order; refused merges are tried again in later rounds."""
     graph = step_graph(program, alignment)
     found = [graph.alive(order) for _, order in orders_of(graph)]
     return min((max(alive), len(program.steps), sum(alive)) for alive in found)

@@ -23,6 +23,8 @@ from passfit.tir.workspace import workspace_bytes
 from ..programs import lowered, weight
 
 pytestmark = pytest.mark.tvm
+#: machines of one thread
+MACHINES = [get_target(name).machine for name in ("x86-64", "rpi4", "beaglebone", "visionfive2")]
 
 
 def _network(x):
@@ -115,3 +117,15 @@ def test_kernels_of_one_hash_are_told_apart():
         (kernel,) = program.kernels.values()
         found.append(structural_key(kernel, [], machine))
     assert found[0] != found[1]
+
+
+@pytest.mark.parametrize("passes", [("legalize",), ("legalize", "fuse-operators")])
+def test_kernels_without_sums_have_one_schedule_on_all_machines(passes):
+    def network(x):
+        rows = relax.op.permute_dims(relax.op.concat([relax.op.exp(x), x], axis=1), [0, 2, 1])
+        return relax.op.nn.relu(relax.op.reshape(rows, (1, 8 * 12)))
+
+    program = lowered([(1, 6, 8)], network, passes)
+    assert not any(map(candidates.reads_machine, program.kernels.values()))
+    found = [summarise_schedules(replace(program, machine=each), ScheduleSummaries()) for each in MACHINES]
+    assert all((each.program, needed) == (found[0][0].program, found[0][1]) for each, needed in found)

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from passfit.kernels.weights.deferred_weights import DeferredWeights
 from passfit.kernels.weights.repack import Repack, repack_weights, repackable_parameters
 from passfit.program import Buffer, Port, Program, Step, Tensor, Weight
 from passfit.program.check import first_problem
@@ -64,3 +65,18 @@ def test_without_wishes_nothing_changes():
     program = _program(Step("a", (0, 1), (2,)))
     array = np.zeros((8, 3), "float32")
     assert repack_weights(program, (array,), {"a": ()}) == (program, (array,))
+
+
+def test_deferred_weights_are_repacked_where_they_are_read():
+    program, reads = _program(Step("a", (0, 1), (2,))), []
+    array = np.arange(24, dtype="float32").reshape(8, 3)
+    deferred = DeferredWeights(lambda: reads.append(1) or (array,), 1)
+    wishes = {"a": (Repack(1, 0, 4),)}
+    packed, later = repack_weights(program, deferred, wishes)
+    assert first_problem(packed) is None
+    assert not reads
+    known, (now,) = repack_weights(program, [array], wishes)
+    assert (packed.tensors, packed.weight_bytes) == (known.tensors, known.weight_bytes)
+    np.testing.assert_array_equal(later[0], now)
+    assert packed.weights != program.weights
+    assert reads == [1]
