@@ -51,15 +51,15 @@ def test_rows_at_a_time_are_exact(channels, width, stride, pad, machine):
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=["rpi4", "beaglebone"])
-@pytest.mark.parametrize("size, last", [((1, 1), ()), ((1, 1), (0, 4)), ((1, 7), (0, 4)), ((1, 20), (0, 4)), ((5, 1), (0,))])
+@pytest.mark.parametrize("size, last", [((1, 1), ()), ((1, 1), (0, 4)), ((1, 7), (0, 4)), ((5, 1), (0,))])
 def test_channels_alone_are_exact(size, last, machine):
     kernel = conv(48, 24, size, (1, 1), last=last, zero=-9)
     assert_exact(kernel, scheduled(kernel, machine))
 
 
-@pytest.mark.parametrize("taps, channels", [((3, 1), 16), ((1, 2), 32)])
+@pytest.mark.parametrize("taps, channels", [((3, 1), 16), ((1, 2), 32), ((1, 1), 48)])
 def test_few_products_are_exact(taps, channels):
-    kernel = conv(channels, 4, (4, 9), taps, pads=(1, 0, 1, 1), zero=5)
+    kernel = conv(channels, 4, (2, 20), taps, pads=(1, 0, 1, 1), zero=5)
     assert_exact(kernel, scheduled(kernel))
 
 
