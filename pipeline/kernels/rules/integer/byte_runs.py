@@ -47,6 +47,8 @@ _OTHERS, _EARLY, _ALONE = 3, 12, 16
 _MOST_TAPS, _MOST_EDGES = 8, 4
 #: most products of a tile without loops; tiles of a row for which it pays to keep weights in registers, or on the stack
 _UNROLLED, _MANY_TILES = 64, 4
+#: most runs of a loop that LLVM unrolls as well itself
+_UNROLLED_BY_LLVM = 2
 
 
 def byte_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -77,7 +79,7 @@ class _Runs(TileResults):
         self.block = Var("block", "int64")
         summed, one_row = prod(self.axes[var] for var in self.summed), self.axes[self.c] * self.taps
         #: whether a tile has no loops: filters follow each other then, so that few sums are held at once
-        self.alone = summed == one_row and self.rows > 1 and summed * self.width * self.rows <= _UNROLLED * RUN
+        self.alone = summed == one_row > _UNROLLED_BY_LLVM * RUN and self.rows > 1 and summed * self.width * self.rows <= _UNROLLED * RUN
         #: whether registers hold the values of a tile for all blocks, rather than weights of a block for all tiles
         self.few = self.alone and self.axes[self.x] // self.rows < _MANY_TILES
         held = len(self._columns(self.rows)) * (self.axes[self.c] // RUN if self.alone else 1)
