@@ -2,7 +2,7 @@
 
     for … rows of the result, blocks of filters, tiles of places:
         acc[places, filters, 0:4] = 0
-        for i, runs of channels:
+        for i, runs of channels (unrolled if few):
             values[column] = sixteen channels of each column the tile reads, or the padding
             for taps j, unrolled:
                 acc[p, f, 0:4] += runs(weight[i, j, run, f], values[p · stride + j])
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from math import prod
 
 from tvm import tirx
@@ -44,6 +45,10 @@ _WIDTHS, _ROWS = (16, 12, 8, 4), (8, 6, 5, 4, 3, 2, 1)
 _OTHERS, _EARLY, _ALONE = 3, 12, 16
 #: most taps, since they are unrolled; most tiles with padding in a row, each read by code of its own
 _MOST_TAPS, _MOST_EDGES = 8, 4
+#: most products of a tile without loops; tiles of a row for which it pays to keep weights in registers, or on the stack
+_UNROLLED, _MANY_TILES = 64, 4
+#: most runs of a loop that LLVM unrolls as well itself
+_UNROLLED_BY_LLVM = 2
 
 
 def byte_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
@@ -72,9 +77,15 @@ class _Runs(TileResults):
         self.repack = RepackRuns(self.number, self.filters, self.width, channels=self.inner, zero=self.zero, extents=extents)
         self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
         self.block = Var("block", "int64")
+        summed, one_row = prod(self.axes[var] for var in self.summed), self.axes[self.c] * self.taps
+        #: whether a tile has no loops: filters follow each other then, so that few sums are held at once
+        self.alone = summed == one_row > _UNROLLED_BY_LLVM * RUN and self.rows > 1 and summed * self.width * self.rows <= _UNROLLED * RUN
+        #: whether registers hold the values of a tile for all blocks, rather than weights of a block for all tiles
+        self.few = self.alone and self.axes[self.x] // self.rows < _MANY_TILES
+        held = len(self._columns(self.rows)) * (self.axes[self.c] // RUN if self.alone else 1)
         # unsigned: see quad_products.py
         self.acc = buffer_of("acc", [self.rows, self.width * SUMS], "uint32")
-        self.values = buffer_of("values", [len(self._columns(self.rows)), RUN // 2], "uint16")
+        self.values = buffer_of("values", [held, RUN // 2], "uint16")
 
     def _columns(self, rows: int) -> list[int]:
         """List the columns that a tile reads, counted from its first."""
@@ -108,25 +119,33 @@ class _Runs(TileResults):
 
     def kernel(self) -> PrimFunc:
         outer = self.outer()
-        blocks = int64(self.axes[self.f] // self.width)
-        stmt: Stmt = For(self.block, int64(0), blocks, _SERIAL, sequence(self._tiles(outer)))
-        return self.in_rows(stmt, outer, [self.acc, self.values], self.packed)
+        stmt = sequence(self._tiles(outer))
+        return self.in_rows(stmt if self.few else self._blocks(stmt), outer, [self.acc, self.values], self.packed)
+
+    def _blocks(self, stmt: Stmt) -> Stmt:
+        """Loop over blocks of filters."""
+        block = Var("block", "int64")
+        return loop_of(block, self.axes[self.f] // self.width, replaced(stmt, {self.block: block}))
 
     def _tiles(self, outer: dict[Var, Expr]) -> list[Stmt]:
         """Build the tiles of a row."""
         whole, rest = divmod(self.axes[self.x], self.rows)
         tile = Var("tile", "int64")
         starts = range(0, whole * self.rows, self.rows)
-        parts = [loop_of(tile, whole, self._tile(outer, tile * self.rows, starts, self.rows))]
-        return [*parts, self._tile(outer, int64(starts.stop), range(starts.stop, starts.stop + 1), rest)] if rest else parts
+        around = self._blocks if self.few else lambda stmt: stmt
+        parts = [loop_of(tile, whole, around(self._tile(outer, tile * self.rows, starts, self.rows)))]
+        last = range(starts.stop, starts.stop + 1)
+        return [*parts, around(self._tile(outer, int64(starts.stop), last, rest))] if rest else parts
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, rows: int) -> Stmt:
-        loops = {var: Var(var.name, "int64") for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c)}
+        others = [var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c)]
+        around = {var: Var(var.name, "int64") for var in others if self.axes[var] > 1}
+        loops: dict[Var, Expr] = {var: around.get(var, int64(0)) for var in others}
         run = Var("run", "int64")
         tile = Tile(outer, loops, run, start, starts, rows)
-        columns = self._columns(rows)
+        columns, count = self._columns(rows), self.axes[self.c] // RUN
 
-        def product(tap: int, row: int, filter_: int) -> Stmt:
+        def product(run: Expr, tap: int, row: int, filter_: int, first: bool = False, own: int = 0) -> Stmt:
             values = {**outer, **loops, **({} if self.tap is None else {self.tap: int64(tap)})}
             linear: Expr = int64(0)
             for place, index in enumerate(self.weight.indices):
@@ -137,34 +156,41 @@ class _Runs(TileResults):
 
             def made(lane: Expr) -> Stmt:
                 weights = neighbours(*(tirx.BufferLoad(self.packed, [self.block, lane * SUMS + (at + n)]) for n in range(SUMS)))
-                x = neighbours(*(tirx.BufferLoad(self.values, [int64(column), lane * 2 + n]) for n in (0, 1)))
+                x = neighbours(*(tirx.BufferLoad(self.values, [int64(column + own), lane * 2 + n]) for n in (0, 1)))
                 place = [int64(row), lane + filter_ * SUMS]
-                sums = tirx.BufferLoad(self.acc, place).astype("int32")
+                sums = tirx.const(0, "int32") if first else tirx.BufferLoad(self.acc, place).astype("int32")
                 return BufferStore(self.acc, runs(sums, weights, x).astype("uint32"), place)
 
             return _vector(made)
 
+        if self.alone:
+            reads = [self._read(replace(tile, number=int64(n)), columns, n * len(columns)) for n in range(count)]
+            products = [
+                product(int64(n), tap, row, filter_, n == tap == 0, n * len(columns))
+                for filter_ in range(self.width) for n in range(count) for tap in range(self.taps) for row in range(rows)
+            ]  # fmt: skip
+            return sequence([*reads, *products, *self.stored(outer, start, self.block, rows)])
         every = [(row, filter_) for row in range(rows) for filter_ in range(self.width)]
         zeros = [
             _vector(lambda lane, at=at: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(at[0]), lane + at[1] * SUMS]))
             for at in every
         ]
         products = [
-            product(tap, row, filter_) for tap in range(self.taps) for filter_ in range(self.width) for row in range(rows)
+            product(run, tap, row, filter_) for tap in range(self.taps) for filter_ in range(self.width) for row in range(rows)
         ]
-        inner = loop_of(run, self.axes[self.c] // RUN, sequence([self._read(tile, columns), *products]))
-        for var, loop in reversed(loops.items()):
+        inner = loop_of(run, count, sequence([self._read(tile, columns), *products]))
+        for var, loop in reversed(around.items()):
             inner = For(loop, int64(0), int64(self.axes[var]), _SERIAL, inner)
         return sequence([*zeros, inner, *self.stored(outer, start, self.block, rows)])
 
-    def _read(self, tile: Tile, columns: Sequence[int]) -> Stmt:
+    def _read(self, tile: Tile, columns: Sequence[int], own: int = 0) -> Stmt:
         """Read the columns of a tile: by code of its own for each tile with padding."""
 
         def filled(first: Expr, inside: Sequence[bool]) -> Stmt:
             parts = []
             for n, at in enumerate(columns):
                 lane = Var("lane", "int64")
-                store = BufferStore(self.values, self._pair(tile, first + at, lane, inside[n]), [int64(n), lane])
+                store = BufferStore(self.values, self._pair(tile, first + at, lane, inside[n]), [int64(own + n), lane])
                 parts.append(For(lane, int64(0), int64(RUN // 2), _VECTORIZED, store))
             return sequence(parts)
 

@@ -57,6 +57,12 @@ def test_channels_alone_are_exact(size, last, machine):
     assert_exact(kernel, scheduled(kernel, machine))
 
 
+@pytest.mark.parametrize("taps, channels", [((3, 1), 16), ((1, 3), 16), ((1, 1), 48)])
+def test_few_products_are_exact(taps, channels):
+    kernel = conv(channels, 4, (2, 20), taps, pads=(1, 0, 1, 1), zero=5)
+    assert_exact(kernel, scheduled(kernel))
+
+
 @pytest.mark.parametrize(
     "kernel",
     [
