@@ -1,10 +1,10 @@
-"""Compare `--strategy by-architecture` with the default: seconds of `passfit optimize`, and the ram it reaches.
+"""Compare `--strategy by-architecture` with the default: seconds of the search, and the ram it reaches.
 
     .venv/bin/python benchmarks/by_architecture.py                    all models; writes results/by_architecture.md
     .venv/bin/python benchmarks/by_architecture.py --model ocr-cls    one model; its table is printed, not written
 
-Each search runs in a process of its own, for x86-64, with a knowledge without the model's own records and those of its
-relatives (the first word of its name): the selection is that of an unknown model. Rows are kept by commit.
+Each search runs in a process of its own with an empty store, for x86-64. Its knowledge lacks the records of the model
+and of its relatives (the first word of its name), as if it were unknown. Rows are kept by commit.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from head import begin
 from models import HERE, Model, geometric_mean, models
 
+import passfit.search.knowledge
+import passfit.search.search
 from passfit import api
+from passfit.search.find_sequence import find_sequence
+from passfit.support.progress import silent
 from passfit.support.sizes import format_bytes
 from passfit.targets import get_target
 
@@ -34,26 +37,20 @@ LIMIT = 900
 
 def search(name: str, strategy: str) -> dict[str, object]:
     """Search one model in this process. Returns the row of a strategy."""
-    import passfit.frontend.relax.to_relax
-    import passfit.search.search  # loaded before the clock starts: Python's imports are the same for both
     from passfit.search.knowledge import Knowledge, load_knowledge
+    from passfit.support.result_store import shared_store
 
     model = next(each for each in models() if each.name == name)
     source, family = model.source or str(model.file()), _relatives(name)
     known = Knowledge(tuple(record for record in load_knowledge().records if _relatives(record.model) != family))
     passfit.search.knowledge.load_knowledge = lambda extra=None: known
+    imported = api.load(source, name, model.shapes, model.fix)
+    shared_store()  # reads every source file once a process
     started, spent = time.monotonic(), _processor()
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "out"
-        report = api.optimize(
-            source, get_target("x86-64"), out=out, name=name, shapes=model.shapes, fix=model.fix,
-            search=api.SearchSettings(strategy),
-        )  # fmt: skip
-        wall = time.monotonic() - started
-        found = json.loads((out / "search.json").read_text(encoding="utf-8"))
+    found, _ = find_sequence(imported, get_target("x86-64"), None, api.SearchSettings(strategy), silent)
     return {
-        "wall": round(wall, 2), "processor": round(_processor() - spent, 2), "states": found["evaluations"],
-        "closed": found["closed"], "ram": report.best.ram, "family": found.get("family", ""),
+        "wall": round(time.monotonic() - started, 2), "processor": round(_processor() - spent, 3), "states": found.evaluations,
+        "closed": found.closed, "ram": found.best.ram, "family": found.family,
     }  # fmt: skip
 
 
@@ -73,7 +70,10 @@ def measure(model: Model) -> dict[str, object]:
     for strategy in (OURS, FULL):
         command = [sys.executable, __file__, "--search", model.name, strategy]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+            with tempfile.TemporaryDirectory() as store:
+                done = subprocess.run(
+                    command, env=os.environ | {"PASSFIT_STORE": store}, capture_output=True, text=True, timeout=LIMIT, check=False
+                )
         except subprocess.TimeoutExpired:
             return {"failed": f"{strategy}: no result in {LIMIT} s"}
         if done.returncode:
@@ -87,7 +87,8 @@ def table(rows: Mapping[Model, Mapping], head: Iterable[str]) -> str:
     lines = [
         "# Passes chosen by architecture", "", *head, "",
         f"`passfit optimize` with `--strategy {OURS}`, then with the default, `{FULL}`. The knowledge holds neither the",
-        "model nor its relatives. Seconds are wall and processor time from the ONNX file to the sequence.", "",
+        "model nor its relatives. Seconds are wall and processor time of the search, from the imported model to the",
+        "sequence, with an empty store: imports of Python and of the model are the same for both.", "",
         "| model | family | states | default's | wall | ratio | processor | ratio | load | ram | ratio |",
         "| --- | --- |" + " ---: |" * 9,
     ]  # fmt: skip

@@ -33,7 +33,7 @@ class FamilyTable:
     """Evidence of a family for one objective; `models` are its records.
 
     `borrowed`: these are too few, and the evidence is that of all families. `sequences` led to the best of a model, the
-    most frequent first, of equals the shorter one. `joined` are the passes of all sequences, and those that led to the
+    most frequent first; of equals the more frequent of all families, by sequence and by tail, then the shorter one. `joined` are the passes of all sequences, and those that led to the
     best in other families and change too few models of this one to judge; the most frequent of all families first.
     """
 
@@ -61,7 +61,11 @@ def family_table(records: Sequence[ModelRecord], family: str, objective: str) ->
     used = list(records) if borrowed else own
     led = [_led(record, objective) for record in used]
     counts = Counter(led)
-    order = sorted(counts, key=lambda each: (-counts[each], len(each.prefix), each.prefix, each.tail))
+    everywhere = led if borrowed else [_led(record, objective) for record in records]
+    alike, tailed = Counter(everywhere), Counter(each.tail for each in everywhere)
+    order = sorted(
+        counts, key=lambda each: (-counts[each], -alike[each], -tailed[each.tail], len(each.prefix), each.prefix, each.tail)
+    )
     passes = _evidence((record.passes for record in used), map(_changing, used), (set(each.prefix) for each in led))
     tails = _evidence((record.tails for record in used), map(_distinct, used), ([each.tail] for each in led))
     return FamilyTable(family, len(own), borrowed, passes, tails, tuple(order), _joined(records, objective, passes))
