@@ -33,8 +33,9 @@ class FamilyTable:
     """Evidence of a family for one objective; `models` are its records.
 
     `borrowed`: these are too few, and the evidence is that of all families. `sequences` led to the best of a model, the
-    most frequent first; of equals the more frequent of all families, by sequence and by tail, then the shorter one. `joined` are the passes of all sequences, and those that led to the
-    best in other families and change too few models of this one to judge; the most frequent of all families first.
+    most frequent first; of equals the more frequent of all families, by sequence and by tail, then the shorter one.
+    `joined` are the passes of all sequences, and those that led to the best in other families and change too few models
+    of this one to judge; the most frequent of all families first.
     """
 
     family: str
