@@ -199,7 +199,7 @@ class _Runs(PaddedData):
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, offset: Expr, block: Expr, rows: int) -> Stmt:
         loops = {var: Var(var.name, "int64") for var in self.others}
-        #: results are narrowed by whole vectors of bytes
+        # results are narrowed by whole vectors of bytes
         together = self.lanes if self.width % _NARROWED else max(self.lanes, _NARROWED)
         step, steps = Var("step", "int64"), self.repack.pairs
         unrolled = max(n for n in range(1, _UNROLLED + 1) if steps % n == 0)
