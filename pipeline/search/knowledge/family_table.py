@@ -47,11 +47,11 @@ class FamilyTable:
     joined: Specs
 
     def untried(self, specs: Iterable[str]) -> Specs:
-        """Return those of `specs` that no model of the evidence has tried."""
+        """Return the untried `specs`: no model of the evidence has them."""
         return tuple(spec for spec in specs if spec not in self.passes or not self.passes[spec].tried)
 
     def untried_tails(self, tails: Iterable[Specs]) -> tuple[Specs, ...]:
-        """Return those of `tails` that no model of the evidence has tried."""
+        """Return the untried `tails`: no model of the evidence has them."""
         return tuple(tail for tail in tails if tail not in self.tails or not self.tails[tail].tried)
 
 
@@ -60,21 +60,21 @@ def family_table(records: Sequence[ModelRecord], family: str, objective: str) ->
     own = [record for record in records if record.family == family]
     borrowed = len(own) < ENOUGH
     used = list(records) if borrowed else own
-    led = [_led(record, objective) for record in used]
+    everywhere = [_led(record, objective) for record in records]
+    led = everywhere if borrowed else [best for record, best in zip(records, everywhere) if record.family == family]
     counts = Counter(led)
-    everywhere = led if borrowed else [_led(record, objective) for record in records]
     alike, tailed = Counter(everywhere), Counter(each.tail for each in everywhere)
     order = sorted(
         counts, key=lambda each: (-counts[each], -alike[each], -tailed[each.tail], len(each.prefix), each.prefix, each.tail)
     )
     passes = _evidence((record.passes for record in used), map(_changing, used), (set(each.prefix) for each in led))
     tails = _evidence((record.tails for record in used), map(_distinct, used), ([each.tail] for each in led))
-    return FamilyTable(family, len(own), borrowed, passes, tails, tuple(order), _joined(records, objective, passes))
+    return FamilyTable(family, len(own), borrowed, passes, tails, tuple(order), _joined(everywhere, passes))
 
 
-def _joined(records: Sequence[ModelRecord], objective: str, own: Mapping[str, Evidence]) -> Specs:
-    """Return the passes that led anywhere, but for those that changed ENOUGH models of `own` and led on none."""
-    counts = Counter(spec for record in records for spec in set(_led(record, objective).prefix))
+def _joined(best: Iterable[KnownSequence], own: Mapping[str, Evidence]) -> Specs:
+    """Return the passes of all `best`, less passes that changed ENOUGH models of `own` in vain."""
+    counts = Counter(spec for each in best for spec in set(each.prefix))
     rest = Evidence(0, 0, 0)
     judged = {spec: own.get(spec, rest).led or own.get(spec, rest).changed < ENOUGH for spec in counts}
     return tuple(spec for spec in sorted(counts, key=lambda each: (-counts[each], each)) if judged[spec])
