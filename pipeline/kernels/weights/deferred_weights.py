@@ -8,7 +8,7 @@ import numpy as np
 
 
 class DeferredWeights(Sequence[np.ndarray]):
-    """Hold the number of weights, and make all of them where one is read."""
+    """Hold the number of weights; make all of them when one is read."""
 
     def __init__(self, make: Callable[[], Sequence[np.ndarray]], count: int):
         self._make, self._count = make, count
