@@ -80,7 +80,8 @@ class _Kernel:
         self.body, self.operands, self.results, self.stores = body, operands, results, found
         self.loads = [(store, load) for store in found for load in masked_loads(store)]
         self.steering = [load for store in found for load in _steering(store)]
-        self.opaque = any(takes_address(store) for store in found)
+        # one walk of the whole body rules addresses out for all its stores: unrolled kernels have thousands
+        self.opaque = _takes_address(body) and any(takes_address(store) for store in found)
         self._writes_once: dict[int, int | None] = {}
 
     def in_place(self) -> Iterator[Overlay]:
@@ -193,14 +194,18 @@ def _only_copies(store: Store) -> bool:
 
 def takes_address(store: Store) -> bool:
     """Tell whether a store touches memory beyond its own elements: takes an address or passes a buffer."""
+    return any(_takes_address(expr) for expr in (store.value, *store.indices))
+
+
+def _takes_address(part: object) -> bool:
+    """Tell whether any call in an expression or a statement takes an address or passes a buffer."""
     found: list[bool] = []
 
     def call(each: Call) -> None:
         name = str(getattr(each.op, "name", each.op))
         found.append(any(word in name for word in _ADDRESSES) or any(map(_is_buffer, each.args)))
 
-    for expr in (store.value, *store.indices):
-        tvm_ffi.structural_walk(expr, [(Call, call)])
+    tvm_ffi.structural_walk(part, (Call, call))
     return any(found)
 
 

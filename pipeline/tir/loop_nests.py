@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tvm import sym, tirx
 from tvm.ir import Expr, Range, TensorRegion, Var
@@ -17,7 +18,13 @@ _SERIAL = 0
 
 def blocks_of(kernel: PrimFunc) -> list[SBlock]:
     """Return the blocks of a kernel, each with one loop per axis. Raises Unknown for a kernel of another form."""
-    return [block_of(nest) for nest in nests_in(kernel)]
+    return list(_blocks_of(kernel))
+
+
+@lru_cache(1 << 10)
+def _blocks_of(kernel: PrimFunc) -> tuple[SBlock, ...]:
+    """Return `blocks_of`, kept: each rule asks for them."""
+    return tuple(block_of(nest) for nest in nests_in(kernel))
 
 
 def nests_in(kernel: PrimFunc) -> list[Stmt]:

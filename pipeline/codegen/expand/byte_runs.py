@@ -11,29 +11,29 @@ LLVM knows: on other targets the same numbers come out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr, TensorLoad
-from tvm.tirx import PrimFunc, Ramp
+from tvm.tirx import Broadcast, IntImm, PrimFunc, Ramp
 
-from ...tir.operators.runs import RUN, RUNS, SUMS, TOTALS
-from .neon import intrinsics_of, less_products, with_neighbour_sums
+from ...tir.operators.runs import ACROSS, GROUP, RUN, RUNS, SUMS, TOTALS, TURNED
+from .neon import intrinsics_of, less_products, neighbour_sums, products_of, with_neighbour_sums
 from .shuffle import taken
 
 
 def with_byte_runs(kernel: PrimFunc) -> PrimFunc:
     """Expand the operators of tir/operators/runs.py in a lowered, vectorised kernel, by its attribute `target`."""
     found: list[Call] = []
-    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in (RUNS, TOTALS) else None))
+    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in _WRITERS else None))
     if not found:
         return kernel
     neon = intrinsics_of(kernel)
 
     def expanded(call: Call) -> Expr:
-        if _name(call) == RUNS:
-            sums, weights, values = call.args
-            return _runs(sums, weights, values, neon)
-        return _totals(call, neon) if _name(call) == TOTALS else call
+        write = _WRITERS.get(_name(call))
+        return call if write is None else write(call, neon)
 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
 
@@ -42,28 +42,75 @@ def _name(call: Call) -> str:
     return getattr(call.op, "name", "")
 
 
-def _runs(sums: Expr, weights: Expr, values: Expr, neon: str | None) -> Expr:
+def _runs(call: Call, neon: str | None) -> Expr:
+    sums, weights, values = call.args
     assert sums.ty.dtype.lanes == SUMS, "runs are vectors of four sums"
-    w, x = (tirx.reinterpret(f"int8x{RUN}", each) for each in (weights, values))
-    (w0, w1), (x0, x1) = ([taken([each], range(first, first + RUN // 2)) for first in (0, RUN // 2)] for each in (w, x))
+    (w0, w1), (x0, x1) = ([_half(each, half) for half in (0, 1)] for each in (weights, values))
     return with_neighbour_sums(sums, less_products(w0, x0, w1, x1, neon), neon)
+
+
+def _half(run: Expr, half: int) -> Expr:
+    first = half * RUN // 2
+    return taken([tirx.reinterpret(f"int8x{RUN}", run)], range(first, first + RUN // 2))
+
+
+def _group(call: Call, neon: str | None) -> Expr:
+    sums, weights, values, *rest = call.args
+    numbers = list(map(_number, rest))
+    factors = [
+        (_half(_run(weights, half // 2), half % 2), _half(_run(values, run), half % 2)) for half, run in zip(numbers[::2], numbers[1::2])
+    ]
+    products = products_of(factors, neon)
+    first = isinstance(sums, Broadcast) and isinstance(sums.value, IntImm)
+    return neighbour_sums(products, neon) if first and neon != "arm" else with_neighbour_sums(sums, products, neon)
+
+
+def _across(call: Call, neon: str | None) -> Expr:
+    return _summed(list(call.args), neon)
+
+
+def _number(operand: Expr) -> int:
+    """Return a constant operand, which vectorised loops repeat."""
+    return int(operand.value if isinstance(operand, Broadcast) else operand)
+
+
+def _load_near(load: Expr, offset: int, lanes: int, step: int = 1) -> Expr:
+    """Load neighbours at an offset from the first element of a vector, elements `step` apart."""
+    assert isinstance(load, TensorLoad)
+    at = load.indices[-1]
+    assert isinstance(at, Ramp) and int(at.stride) == step, "a vector has another step"
+    return tirx.BufferLoad(load.source, [*load.indices[:-1], Ramp(at.base + offset, tirx.const(1, at.base.ty.dtype), lanes)])
+
+
+def _run(load: Expr, number: int) -> Expr:
+    """Load a run by its number, relative to the run of a load."""
+    lanes = RUN * 8 // load.ty.dtype.bits
+    return _load_near(load, number * lanes, lanes)
+
+
+def _turned(call: Call, _neon: str | None) -> Expr:
+    load, place = call.args
+    number, lanes = _number(place), load.ty.dtype.lanes
+    assert lanes % SUMS == 0, "fours have gaps"
+    whole = tirx.reinterpret(f"int32x{lanes * SUMS}", _load_near(load, -number, lanes * SUMS, SUMS))
+    return taken([whole], range(number, lanes * SUMS, SUMS))
 
 
 def _totals(call: Call, neon: str | None) -> Expr:
     first, lanes = call.args[0], call.ty.dtype.lanes
-    assert isinstance(first, TensorLoad) and lanes % SUMS == 0, "totals are vectors of fours"
-    start = first.indices[-1]
-    assert isinstance(start, Ramp) and int(start.stride) == SUMS, "totals leave gaps"
+    assert lanes % SUMS == 0, "totals are vectors of fours"
 
     def sums(number: int) -> Expr:
-        at = Ramp(start.base + number * SUMS, tirx.const(1, start.base.ty.dtype), SUMS)
-        return tirx.reinterpret("int32x4", tirx.BufferLoad(first.source, [*first.indices[:-1], at]))
+        return tirx.reinterpret("int32x4", _load_near(first, number * SUMS, SUMS, SUMS))
 
-    parts = []
-    for filter_ in range(0, lanes, SUMS):
-        one, other, third, fourth = (sums(filter_ + n) for n in range(SUMS))
-        parts.append(_added(_added(one, other, neon), _added(third, fourth, neon), neon))
+    parts = [_summed([sums(filter_ + n) for n in range(SUMS)], neon) for filter_ in range(0, lanes, SUMS)]
     return parts[0] if len(parts) == 1 else taken(parts, range(lanes))
+
+
+def _summed(vectors: Sequence[Expr], neon: str | None) -> Expr:
+    """Return the totals of four vectors of four."""
+    one, other, third, fourth = vectors
+    return _added(_added(one, other, neon), _added(third, fourth, neon), neon)
 
 
 def _added(one: Expr, other: Expr, neon: str | None) -> Expr:
@@ -76,3 +123,6 @@ def _added(one: Expr, other: Expr, neon: str | None) -> Expr:
     even, odd = (taken([one, other], range(first, 2 * SUMS, 2)) for first in (0, 1))
     return even + odd
 
+
+#: by operator
+_WRITERS = {RUNS: _runs, TOTALS: _totals, GROUP: _group, ACROSS: _across, TURNED: _turned}

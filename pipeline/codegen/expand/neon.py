@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tvm import tirx
 from tvm.ir import Expr
 from tvm.tirx import PrimFunc
@@ -23,6 +25,15 @@ def intrinsics_of(kernel: PrimFunc) -> str | None:
 def less_products(one: Expr, x: Expr, other: Expr, y: Expr, neon: str | None) -> Expr:
     """Return one · x − other · y in int16, of vectors of eight int8."""
     return _product(one, x, neon) - _product(other, y, neon)
+
+
+def products_of(factors: Sequence[tuple[Expr, Expr]], neon: str | None) -> Expr:
+    """Add up products in int16 of vectors of eight int8."""
+    (one, x), *rest = factors
+    total = _product(one, x, neon)
+    for other, y in rest:
+        total = total + _product(other, y, neon)
+    return total
 
 
 def with_neighbour_sums(total: Expr, products: Expr, neon: str | None) -> Expr:

@@ -83,8 +83,9 @@ class _Once:
 
 
 def _packed(text: str) -> str:
-    return base64.b85encode(zlib.compress(text.encode(), 1)).decode()
+    # base85 is 7 % shorter, and takes Python 70 times as long to read
+    return base64.b64encode(zlib.compress(text.encode(), 1)).decode()
 
 
 def _unpacked(text: str) -> str:
-    return zlib.decompress(base64.b85decode(text)).decode()
+    return zlib.decompress(base64.b64decode(text)).decode()

@@ -41,7 +41,7 @@ def compute_at_consumer(schedule: Schedule, block: SBlockRV) -> None:
         return
     loops = _shared_loops(schedule, consumers)
     selecting = [
-        any(flags) for flags in zip(*(_selecting_loops(schedule, block, consumer, loops) for consumer in consumers))
+        any(flags) for flags in zip(*(selecting_loops(schedule, block, consumer, loops) for consumer in consumers))
     ]
     if not any(selecting):
         return
@@ -64,7 +64,7 @@ def _shared_loops(schedule: Schedule, blocks: list[SBlockRV]) -> list[LoopRV]:
     return shared
 
 
-def _selecting_loops(schedule: Schedule, producer: SBlockRV, consumer: SBlockRV, loops: list[LoopRV]) -> list[bool]:
+def selecting_loops(schedule: Schedule, producer: SBlockRV, consumer: SBlockRV, loops: list[LoopRV]) -> list[bool]:
     """Tell for each loop of `consumer` whether it selects elements of the producer."""
     produced = schedule.get(producer).writes[0].source
     block = schedule.get(consumer)

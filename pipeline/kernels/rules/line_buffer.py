@@ -34,7 +34,8 @@ class LineBuffer(Plane):
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel)
         self.lanes, self.compact, self.register_bytes = machine.lanes, machine.compact, machine.register_bytes
-        while self.lanes // 2 >= max(self.width, machine.lanes // machine.joined):  # shorter vectors take fewer registers
+        # shorter vectors waste less; of joined registers, they take fewer
+        while self.lanes // 2 >= max(self.width, min(_FEW, machine.lanes // machine.joined)):
             self.lanes //= 2
         self.chunks = -(-self.width // self.lanes)
         self.phase_width = self.chunks * self.lanes + (self.columns.taps - 1) * self.columns.step // self.columns.stride

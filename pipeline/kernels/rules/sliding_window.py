@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import tvm_ffi
 from tvm import tirx
@@ -174,9 +175,14 @@ class _ByLines(LineBuffer):
     def _taps(self, offset: Expr, chunk: Expr, rows: int, i: Expr) -> list[Stmt]:
         """Add the products of row `i` of the window."""
         return [
-            self._each(rows, lambda row, at, j=j: self._update(offset, chunk, row, at, i, j))
+            self._each(rows, partial(self._update, offset, chunk, i, j, self._product(i, j)))
             for j in range(self.columns.taps)
         ]
+
+    def _product(self, i: Expr, j: int) -> Expr:
+        """Return the value of the window's update at a tap, the same for all rows and vectors."""
+        taps = {var: value for var, value in ((self.rows.tap, i), (self.columns.tap, int64(j))) if var is not None}
+        return replaced(self.window.body.value, {**self.values, **taps})
 
     def _each(self, rows: int, made: Callable[[int, Expr], Stmt]) -> Stmt:
         parts = []
@@ -190,11 +196,10 @@ class _ByLines(LineBuffer):
         assert isinstance(self.window.init, BufferStore)
         return BufferStore(self.acc, self.window.init.value, [int64(row), at])
 
-    def _update(self, offset: Expr, chunk: Expr, row: int, at: Expr, i: Expr, j: int) -> Stmt:
+    def _update(self, offset: Expr, chunk: Expr, i: Expr, j: int, product: Expr, row: int, at: Expr) -> Stmt:
         column = j * self.columns.step
         line = offset * self.rows.stride + (i * self.rows.step + row * self.rows.stride)
         place = at + chunk * self.lanes + column // self.columns.stride
-        taps = {var: value for var, value in ((self.rows.tap, i), (self.columns.tap, int64(j))) if var is not None}
 
         def load(each: TensorLoad) -> Expr:
             if each.source.same_as(self.window.body.buffer):
@@ -203,8 +208,7 @@ class _ByLines(LineBuffer):
                 return tirx.BufferLoad(self.lines, [line, int64(column % self.columns.stride), place])
             return each
 
-        value = tvm_ffi.structural_map(self.window.body.value, [(TensorLoad, load)])
-        return BufferStore(self.acc, replaced(value, {**self.values, **taps}), [int64(row), at])
+        return BufferStore(self.acc, tvm_ffi.structural_map(product, [(TensorLoad, load)]), [int64(row), at])
 
     def _stored(self, start: Expr, chunk: Expr, rows: int, last: bool) -> Stmt:
         """Store the epilogue of the accumulators inside the plane."""

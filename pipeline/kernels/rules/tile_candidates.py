@@ -30,7 +30,9 @@ _PADDED_LANES = 2.0
 _REPACK = 0.99
 #: dtypes of sums with as many lanes as a vector has floats
 _DTYPES = ("float32", "int32")
-#: bytes from line to line of a weight from which on repacking pays: each step is in another page, of the same cache set
+#: bytes from line to line of a weight from which on repacking pays: each step leaves the lines that are fetched ahead
+_FAR = 256
+#: bytes after which places in the nearest cache repeat
 _PAGE = 4096
 #: bytes of a result that the next cache holds beside the operands
 _NEXT_CACHE = 1 << 18
@@ -197,10 +199,10 @@ def _is_partial(operand: Expr, lane: Var, reduced: Reduced) -> bool:
 
 
 def _is_far(operand: Expr, lane: Var) -> bool:
-    """Tell whether each step through a contiguous weight leaves a page."""
+    """Tell whether each step through a contiguous weight leaves the lines fetched ahead."""
     if not isinstance(operand, TensorLoad) or not lane.same_as(operand.indices[-1]) or len(operand.indices) < 2:
         return False
-    return int(operand.source.ty.shape[-1]) * 4 >= _PAGE
+    return int(operand.source.ty.shape[-1]) * 4 >= _FAR
 
 
 def _conflicts(apart: int, count: int) -> bool:

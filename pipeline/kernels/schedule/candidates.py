@@ -18,10 +18,13 @@ from ...tir.in_place_analysis import Sharing, analyse_sharing
 from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
+from ..rewrite.narrow_sums import narrow_sums
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.axes.repeat_elements import repeat_elements
+from ..rules.axes.vector_columns import vector_columns
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
+from ..rules.integer.byte_groups import byte_groups
 from ..rules.integer.byte_runs import byte_runs
 from ..rules.integer.channel_windows import channel_windows
 from ..rules.integer.pair_products import pair_products
@@ -43,7 +46,8 @@ from .run_stages import StageSchedule, run_stages
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first with a small workspace wins
 RULES: tuple[Rule, ...] = (
-    vector_sums_of_one_operand, sliding_windows, channel_windows, run_products, pair_products, byte_runs, quad_products, register_tiles, vector_sums,
+    vector_sums_of_one_operand, sliding_windows, channel_windows, run_products, pair_products, byte_groups, byte_runs, quad_products, register_tiles, vector_sums,
+    vector_columns,
 )  # fmt: skip
 _SCHEDULED, _WORKSPACE = "passfit.scheduled", "passfit.workspace"
 
@@ -178,6 +182,8 @@ def _serial(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool
 ) -> Iterator[Schedule]:
     """Yield the single-thread schedules of `kernel`."""
+    if not held_bytes_of(kernel) and _reduces(kernel):
+        kernel = narrow_sums(kernel)
     ranges = split_by_range(kernel)
     if ranges is not None:
         flat = ranges if fixed_shapes else flatten_axes(ranges)

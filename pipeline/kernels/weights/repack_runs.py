@@ -7,6 +7,7 @@ The first half of a run is added, the second subtracted: see tir/operators/runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -30,12 +31,20 @@ class RepackRuns(Repack):
     def index_map(self, *indices):
         """Return the new indices of an element."""
         f, c = indices[self.dimension], indices[self.channels]
-        linear = 0
-        for place, index in enumerate(indices):
-            if place not in (self.dimension, self.channels):
-                linear = linear * self.extents[place] + index
-        linear = linear * (self.extents[self.channels] // RUN) + c // RUN
+        linear = self.linear(indices, self.others) * (self.extents[self.channels] // RUN) + c // RUN
         return [f // self.width, (linear * self.width + f % self.width) * RUN + c % RUN]
+
+    def linear(self, indices, places: Iterable[int]):
+        """Return the number of an element among those that differ along `places`."""
+        linear = 0
+        for place in places:
+            linear = linear * self.extents[place] + indices[place]
+        return linear
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """List the dimensions besides filters and channels."""
+        return tuple(place for place in range(len(self.extents)) if place not in (self.dimension, self.channels))
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""

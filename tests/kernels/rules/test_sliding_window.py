@@ -99,6 +99,15 @@ def test_vectors_may_be_shorter_and_fewer(side, machine):
     agrees(program, machine)
 
 
+@pytest.mark.parametrize(("width", "lanes"), [(1, 4), (2, 4), (4, 4), (5, 8), (7, 8), (9, 16), (14, 16)])
+def test_vectors_are_no_longer_than_a_row_needs(width, lanes):
+    """Keep to vectors of four at least."""
+    program = lowered([(1, 3, 6, width)], lambda x: relax.op.nn.conv2d(x, weight(3, 1, 3, 3), padding=1, groups=3))
+    agrees(program, Machine(lanes=16))
+    (kernel,) = program.kernels.values()
+    assert f"vectorized(T.int64({lanes}))" in sliding_window(inlined(kernel), Machine(lanes=16)).script()
+
+
 @pytest.mark.parametrize("width", [64, 65, 71, 100, 111, 150])
 def test_nothing_is_written_past_the_end_of_the_result(width):
     program = lowered([(1, 2, 9, width)], lambda x: relax.op.nn.max_pool2d(x, (3, 3), (1, 1), (1, 1)))

@@ -240,3 +240,12 @@ def test_two_runs_give_the_same_kernels():
         return [tile_reduction(kernel, frozenset({1})).kernel.script() for kernel in program.kernels.values()]
 
     assert scripts() == scripts()
+
+
+@pytest.mark.parametrize("columns, repacked", [(32, False), (64, True), (400, True)])
+def test_weights_whose_lines_are_apart_are_repacked(columns, repacked):
+    program = lowered([(4, 96)], lambda x: relax.op.matmul(x, weight(96, columns)))
+    (kernel,) = program.kernels.values()
+    tiled = tile_reduction(kernel, frozenset({1}))
+    assert tiled is not None and [each.dimension for each in tiled.repacks] == [1] * repacked
+    _agrees(program)

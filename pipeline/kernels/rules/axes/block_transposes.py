@@ -1,8 +1,12 @@
-"""Walk transposed operands in blocks that use up each line of a cache.
+"""Walk transposed operands in blocks that use up each line of a cache, and turn small ones in registers.
 
     for i, j: y[i, j] = x[j, i]                                        512 lines of x for each line of y
 
     for I, J in blocks of 16 by 16: for i in I, j in J: y[i, j] = x[j, i]       16 lines of both at a time
+
+    for i, j in a block, 4 by 4:
+        turned[0:4][0:4] = x[j : j + 4, i : i + 4]                     vectors are loaded, shuffled and stored
+        y[i : i + 4, j : j + 4] = turned[0:4][0:4], transposed
 """
 
 from __future__ import annotations
@@ -10,30 +14,97 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd, prod
 
-from tvm.ir import Expr, Var
+from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
+from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import BufferStore, PrimFunc
 
+from ....targets import Machine
 from ....tir.expressions import has_condition, loads
+from ....tir.in_place_analysis import analyse_sharing
 from ....tir.inlining import REFUSALS, new_schedule, only_block, scheduled_kernel
 from ..tile_size import divisors
+from .overlap_vectors import overlapped
 
 #: side of a block: the floats of a line of a cache
 _SIDE = 16
 #: least side that pays
 _LEAST = 8
+#: side of a block that registers hold, on any target with vectors, and its dtypes
+_TURNED, _DTYPES = 4, ("float32", "int32")
 #: bytes after which places in the nearest cache repeat, and how many lines with one place it holds
 _PERIOD, _WAYS = 4096, 8
 
 
 def block_transposes(kernel: PrimFunc) -> PrimFunc | None:
-    """Block the loops of an unscheduled `kernel` without reduction; None if it transposes nothing large."""
+    """Block the loops of an unscheduled `kernel` without reduction; None if it transposes nothing that pays."""
+    return (_turned_whole(kernel) or _in_lines(kernel)) if _transposes(kernel) else None
+
+
+def _transposes(kernel: PrimFunc) -> bool:
+    """Tell whether a kernel of one block has a transposed operand, of any size."""
+    schedule = new_schedule(kernel)
+    try:
+        block, _ = only_block(schedule)
+    except REFUSALS:
+        return False
+    return block is not None and _transposed(schedule.get(block)) is not None
+
+
+def _turned_whole(kernel: PrimFunc) -> PrimFunc | None:
+    """Turn blocks in registers, the last of an uneven axis over the one before; None if that shares less memory."""
+    found = _turned(kernel) or overlapped(kernel, Machine(lanes=_TURNED), lambda wide, _lanes: _turned(wide))
+    return found if found is not None and analyse_sharing(found) == analyse_sharing(kernel) else None
+
+
+def _turned(kernel: PrimFunc) -> PrimFunc | None:
+    """Turn blocks of four by four in registers; None for another form."""
     schedule = new_schedule(kernel)
     try:
         block, loops = only_block(schedule)
-        pair = None if block is None else _transposed(schedule.get(block))
-        if pair is None:
+        found = None if block is None else _transposed(schedule.get(block))
+        if block is None or found is None:
             return None
+        load, *pair = found
+        read = [each for each in loads(schedule.get(block).body.value) if each.source.same_as(load.source)]
+        extents = [int(schedule.get(loops[axis]).extent) for axis in pair]
+        same = str(load.source.ty.dtype) == str(schedule.get(block).body.buffer.ty.dtype) in _DTYPES
+        if len(read) > 1 or not same or min(extents) < _LEAST or any(extent % _TURNED for extent in extents):
+            return None
+        sides = [max(side for side in divisors(extent // _TURNED, _SIDE // _TURNED)) for extent in extents]
+        (outer, middle, inner), (outer_last, middle_last, last) = (
+            schedule.split(loops[axis], [None, side, _TURNED]) for axis, side in zip(pair, sides)
+        )
+        others = [loop for number, loop in enumerate(loops) if number not in pair]
+        schedule.reorder(*others, outer, outer_last, middle, middle_last, inner, last)
+        _load_vectors(schedule, block, load, middle_last)
+        schedule.unroll(inner)
+        schedule.vectorize(last)
+    except REFUSALS:
+        return None
+    return scheduled_kernel(schedule, kernel)
+
+
+def _load_vectors(schedule: Schedule, block: SBlockRV, load: TensorLoad, around: LoopRV) -> None:
+    """Copy the part of an operand that a block in registers reads, by vectors."""
+    number = next(n for n, each in enumerate(schedule.get(block).reads) if each.source.same_as(load.source))
+    copy = schedule.cache_read(block, number, "local")
+    schedule.compute_at(copy, around, preserve_unit_loops=True)
+    *lines, lane = schedule.get_loops(copy)[-len(schedule.get(copy).iter_vars) :]
+    for loop in lines:
+        schedule.unroll(loop)
+    schedule.vectorize(lane)
+
+
+def _in_lines(kernel: PrimFunc) -> PrimFunc | None:
+    """Block loops by lines of a cache; None if it holds the lines of the operand that meet a line of the result."""
+    schedule = new_schedule(kernel)
+    try:
+        block, loops = only_block(schedule)
+        found = None if block is None else _transposed(schedule.get(block), large=True)
+        if found is None:
+            return None
+        _, *pair = found
         sides = [divisors(int(schedule.get(loops[axis]).extent), _SIDE)[-1] for axis in pair]
         if min(sides) < _LEAST:
             return None
@@ -45,10 +116,10 @@ def block_transposes(kernel: PrimFunc) -> PrimFunc | None:
     return scheduled_kernel(schedule, kernel)
 
 
-def _transposed(block: SBlock) -> tuple[int, int] | None:
-    """Find the axes along which an operand and the result run in memory.
+def _transposed(block: SBlock, large: bool = False) -> tuple[TensorLoad, int, int] | None:
+    """Find a transposed operand, and the axes along which it and the result run in memory.
 
-    None if they are one, or the nearest cache holds the lines of the operand that meet a line of the result.
+    With `large`, one of which the nearest cache does not hold the lines that meet a line of the result.
     """
     store, axes = block.body, [axis.var for axis in block.iter_vars]
     if not isinstance(store, BufferStore) or block.init is not None or has_condition(store.value):
@@ -59,11 +130,11 @@ def _transposed(block: SBlock) -> tuple[int, int] | None:
     for load in loads(store.value):
         along, shape = _last(axes, load.indices), [int(extent) for extent in load.source.ty.shape]
         steps = [prod(shape[n + 1 :]) for n, index in enumerate(load.indices[:-1]) if axes[last].same_as(index)]
-        if along in (None, last) or len(steps) != 1:
+        if along is None or along == last or len(steps) != 1:
             continue
         places = _PERIOD // gcd(_PERIOD, steps[0] * 4)
-        if int(block.iter_vars[last].dom.extent) > places * _WAYS:
-            return along, last
+        if not large or int(block.iter_vars[last].dom.extent) > places * _WAYS:
+            return load, along, last
     return None
 
 

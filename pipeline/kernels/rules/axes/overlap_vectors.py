@@ -14,7 +14,7 @@ Results that an operand of the same size might share memory with are left alone:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -26,6 +26,7 @@ from tvm.tirx import BufferStore, PrimFunc
 
 from ....targets import Machine
 from ....tir.expressions import loads, replaced, uses
+from ....tir.in_place_analysis import analyse_sharing
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, resized
 from ...weights.repack import Repack
@@ -89,10 +90,27 @@ class Wide:
         return tirx.min(index // self.lanes * self.lanes, int64(self.extent - self.lanes)) + index % self.lanes
 
 
-def widened(kernel: PrimFunc, machine: Machine) -> Iterator[Wide]:
+def overlapped(kernel: PrimFunc, machine: Machine, scheduled: Callable[[PrimFunc, int], PrimFunc | None]) -> PrimFunc | None:
+    """Schedule `kernel`, which is unscheduled and flat, with the last vectors of one axis overlapping.
+
+    `scheduled` takes the wide kernel and its lanes. None if it fits no axis, or if a result may share an operand's memory.
+    """
+    sharing = analyse_sharing(kernel)
+    if sharing.in_place or sharing.copies:
+        return None
+    for wide in widened(kernel, machine, alone=True):
+        made = scheduled(wide.kernel, wide.lanes)
+        narrow = None if made is None else wide.narrowed(made, ())
+        if narrow is not None:
+            return narrow[0]
+    return None
+
+
+def widened(kernel: PrimFunc, machine: Machine, alone: bool = False) -> Iterator[Wide]:
     """Yield `kernel`, which is unscheduled and flat, with one axis of its result in whole vectors.
 
-    Yields nothing for machines of single lanes, or of joined registers, whose shorter vectors cost less.
+    Yields nothing for machines of single lanes, or of joined registers, whose shorter vectors cost less. The result of a
+    kernel known to be `alone` shares no memory with operands.
     """
     if machine.lanes == 1 or machine.joined > 1:
         return
@@ -108,7 +126,7 @@ def widened(kernel: PrimFunc, machine: Machine) -> Iterator[Wide]:
         lanes = _lanes(extent, machine)
         if lanes and extent % lanes:
             found = _walked(blocks, result, dimension, extent)
-            if found is not None and not _may_share(kernel, blocks, result):
+            if found is not None and (alone or not _may_share(kernel, blocks, result)):
                 yield _wide(kernel, blocks, found, extent, lanes)
 
 

@@ -15,36 +15,34 @@ copied to all lanes, and columns are read once for all taps. Sums and values sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
 from tvm import tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import replaced
 from ....tir.index_grid import Unknown
-from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.quads import neighbours
 from ....tir.operators.runs import RUN, SUMS, runs, totals
-from ....tir.workspace import held_bytes
 from ...weights.repack_runs import RepackRuns
 from ..line_buffer import loop_of
 from ..rule import RuleResult
+from .byte_columns import ByteColumns, in_vector
+from .product_schedule import product_schedule
 from .quad_windows import Tile
-from .tile_results import TileResults
 
-_SERIAL, _VECTORIZED = 0, 2
+_SERIAL = 0
 #: filters and places of a tile
 _WIDTHS, _ROWS = (16, 12, 8, 4), (8, 6, 5, 4, 3, 2, 1)
 #: registers for other values than sums and columns; with one tap, for others than sums, and most sums: LLVM reads early
 _OTHERS, _EARLY, _ALONE = 3, 12, 16
-#: most taps, since they are unrolled; most tiles with padding in a row, each read by code of its own
-_MOST_TAPS, _MOST_EDGES = 8, 4
+#: most taps, since they are unrolled
+_MOST_TAPS = 8
 #: most products of a tile without loops; tiles of a row for which it pays to keep weights in registers, or on the stack
 _UNROLLED, _MANY_TILES = 64, 4
 #: most runs of a loop that LLVM unrolls as well itself
@@ -55,41 +53,29 @@ def byte_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) ->
     """Yield the schedule of an integer product of weights: a Rule."""
     if machine.compact or not machine.quads or machine.dots:
         return
-    with suppress(Unknown):
-        found = _Runs(inlined(kernel), repackable, machine)
-        made = found.kernel()
-        yield RuleResult(made, (found.repack,), workspace=held_bytes(made))
+    yield from product_schedule(_Runs, kernel, repackable, machine)
 
 
-class _Runs(TileResults):
+class _Runs(ByteColumns):
     """Build the kernel. Raises Unknown for other forms."""
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable)
-        self.read_memory()
-        if not (self.adjacent or self.axes[self.x] == 1) or self.axes[self.c] % RUN:
-            raise Unknown("channels are no runs")
-        self.taps = 1 if self.tap is None else self.axes[self.tap]
         if self.taps > _MOST_TAPS:
             raise Unknown("too many taps to unroll")
         self.width, self.rows = self._shape(machine.registers * machine.lanes // SUMS)
         extents = tuple(map(int, self.weight.source.ty.shape))
         self.repack = RepackRuns(self.number, self.filters, self.width, channels=self.inner, zero=self.zero, extents=extents)
         self.packed = buffer_of(self.weight.source.name, self.repack.shape(extents), "int8")
-        self.block = Var("block", "int64")
         summed, one_row = prod(self.axes[var] for var in self.summed), self.axes[self.c] * self.taps
         #: whether a tile has no loops: filters follow each other then, so that few sums are held at once
         self.alone = summed == one_row > _UNROLLED_BY_LLVM * RUN and self.rows > 1 and summed * self.width * self.rows <= _UNROLLED * RUN
         #: whether registers hold the values of a tile for all blocks, rather than weights of a block for all tiles
         self.few = self.alone and self.axes[self.x] // self.rows < _MANY_TILES
-        held = len(self._columns(self.rows)) * (self.axes[self.c] // RUN if self.alone else 1)
+        held = len(self.columns_of(self.rows)) * (self.axes[self.c] // RUN if self.alone else 1)
         # unsigned: see quad_products.py
         self.acc = buffer_of("acc", [self.rows, self.width * SUMS], "uint32")
         self.values = buffer_of("values", [held, RUN // 2], "uint16")
-
-    def _columns(self, rows: int) -> list[int]:
-        """List the columns that a tile reads, counted from its first."""
-        return sorted({row * self.stride + tap * self.step for row in range(rows) for tap in range(self.taps)})
 
     def _shape(self, registers: int) -> tuple[int, int]:
         """Choose filters and places of a tile with the fewest instructions."""
@@ -97,7 +83,7 @@ class _Runs(TileResults):
         around = 8 if self.border is not None else 3
 
         def cost(width: int, rows: int) -> float:
-            step = self.taps * width * (3 * rows + 0.6) + 2 * len(self._columns(rows)) + around
+            step = self.taps * width * (3 * rows + 0.6) + 2 * len(self.columns_of(rows)) + around
             return steps * step + 3 * rows * width
 
         def total(width: int, rows: int) -> float:
@@ -111,7 +97,7 @@ class _Runs(TileResults):
         found = [
             (total(width, rows), width, rows)
             for width in _WIDTHS if self.axes[self.f] % width == 0
-            for rows in _ROWS if rows <= places and fits(rows * width, len(self._columns(rows)))
+            for rows in _ROWS if rows <= places and fits(rows * width, len(self.columns_of(rows)))
         ]  # fmt: skip
         if not found:
             raise Unknown("the filters are no whole vectors")
@@ -120,19 +106,14 @@ class _Runs(TileResults):
     def kernel(self) -> PrimFunc:
         outer = self.outer()
         stmt = sequence(self._tiles(outer))
-        return self.in_rows(stmt if self.few else self._blocks(stmt), outer, [self.acc, self.values], self.packed)
-
-    def _blocks(self, stmt: Stmt) -> Stmt:
-        """Loop over blocks of filters."""
-        block = Var("block", "int64")
-        return loop_of(block, self.axes[self.f] // self.width, replaced(stmt, {self.block: block}))
+        return self.in_rows(stmt if self.few else self.in_blocks(stmt), outer, [self.acc, self.values], self.packed)
 
     def _tiles(self, outer: dict[Var, Expr]) -> list[Stmt]:
         """Build the tiles of a row."""
         whole, rest = divmod(self.axes[self.x], self.rows)
         tile = Var("tile", "int64")
         starts = range(0, whole * self.rows, self.rows)
-        around = self._blocks if self.few else lambda stmt: stmt
+        around = self.in_blocks if self.few else lambda stmt: stmt
         parts = [loop_of(tile, whole, around(self._tile(outer, tile * self.rows, starts, self.rows)))]
         last = range(starts.stop, starts.stop + 1)
         return [*parts, around(self._tile(outer, int64(starts.stop), last, rest))] if rest else parts
@@ -143,14 +124,11 @@ class _Runs(TileResults):
         loops: dict[Var, Expr] = {var: around.get(var, int64(0)) for var in others}
         run = Var("run", "int64")
         tile = Tile(outer, loops, run, start, starts, rows)
-        columns, count = self._columns(rows), self.axes[self.c] // RUN
+        columns, count = self.columns_of(rows), self.axes[self.c] // RUN
 
         def product(run: Expr, tap: int, row: int, filter_: int, first: bool = False, own: int = 0) -> Stmt:
             values = {**outer, **loops, **({} if self.tap is None else {self.tap: int64(tap)})}
-            linear: Expr = int64(0)
-            for place, index in enumerate(self.weight.indices):
-                if place not in (self.filters, self.inner):
-                    linear = linear * self.repack.extents[place] + replaced(index, values)
+            linear = self.repack.linear([replaced(index, values) for index in self.weight.indices], self.repack.others)
             at = ((linear * (self.axes[self.c] // RUN) + run) * self.width + filter_) * RUN
             column = columns.index(row * self.stride + tap * self.step)
 
@@ -161,10 +139,10 @@ class _Runs(TileResults):
                 sums = tirx.const(0, "int32") if first else tirx.BufferLoad(self.acc, place).astype("int32")
                 return BufferStore(self.acc, runs(sums, weights, x).astype("uint32"), place)
 
-            return _vector(made)
+            return in_vector(made)
 
         if self.alone:
-            reads = [self._read(replace(tile, number=int64(n)), columns, n * len(columns)) for n in range(count)]
+            reads = [self.read(replace(tile, number=int64(n)), columns, n * len(columns)) for n in range(count)]
             products = [
                 product(int64(n), tap, row, filter_, n == tap == 0, n * len(columns))
                 for filter_ in range(self.width) for n in range(count) for tap in range(self.taps) for row in range(rows)
@@ -172,59 +150,18 @@ class _Runs(TileResults):
             return sequence([*reads, *products, *self.stored(outer, start, self.block, rows)])
         every = [(row, filter_) for row in range(rows) for filter_ in range(self.width)]
         zeros = [
-            _vector(lambda lane, at=at: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(at[0]), lane + at[1] * SUMS]))
+            in_vector(lambda lane, at=at: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(at[0]), lane + at[1] * SUMS]))
             for at in every
         ]
         products = [
             product(run, tap, row, filter_) for tap in range(self.taps) for filter_ in range(self.width) for row in range(rows)
         ]
-        inner = loop_of(run, count, sequence([self._read(tile, columns), *products]))
+        inner = loop_of(run, count, sequence([self.read(tile, columns), *products]))
         for var, loop in reversed(around.items()):
             inner = For(loop, int64(0), int64(self.axes[var]), _SERIAL, inner)
         return sequence([*zeros, inner, *self.stored(outer, start, self.block, rows)])
 
-    def _read(self, tile: Tile, columns: Sequence[int], own: int = 0) -> Stmt:
-        """Read the columns of a tile: by code of its own for each tile with padding."""
-
-        def filled(first: Expr, inside: Sequence[bool]) -> Stmt:
-            parts = []
-            for n, at in enumerate(columns):
-                lane = Var("lane", "int64")
-                store = BufferStore(self.values, self._pair(tile, first + at, lane, inside[n]), [int64(own + n), lane])
-                parts.append(For(lane, int64(0), int64(RUN // 2), _VECTORIZED, store))
-            return sequence(parts)
-
-        each = {start: tuple(self.low <= start * self.stride + at < self.high for at in columns) for start in tile.starts}
-        edges = [start for start, inside in each.items() if not all(inside)]
-        if len(edges) > _MOST_EDGES:
-            raise Unknown("the padding is wider than a few tiles")
-        there = filled(tile.start * self.stride, [True] * len(columns)) if len(edges) < len(each) else None
-        for start in edges:
-            alone = filled(int64(start * self.stride), each[start])
-            there = alone if there is None else IfThenElse(tile.start == start, alone, there)
-        assert there is not None
-        if not self.by_row:
-            return there
-        return IfThenElse(self._inside(self.by_row, tile, int64(0)), there, filled(int64(0), [False] * len(columns)))
-
-    def _pair(self, tile: Tile, column: Expr, lane: Expr, inside: bool) -> Expr:
-        """Return two bytes of a column, the second half of a run complemented."""
-        word: Expr = tirx.const((self.zero & 0xFF) * 0x0101, "uint16")
-        if inside:
-            indices = [self._raw_at(tile.outer, tile.loops, tile.number * RUN + lane * 2 + n, column) for n in (0, 1)]
-            word = neighbours(*(tirx.BufferLoad(self.raw.source, each) for each in indices)).astype("uint16")
-            if self.dtype == "uint8":
-                word = tirx.bitwise_xor(word, tirx.const(0x8080, "uint16"))
-        second = tirx.shift_right(lane, int64(2)).astype("uint16")  # 0 in the first half, else 1
-        return tirx.bitwise_xor(word, tirx.const(0, "uint16") - second)
-
     def sum_at(self, row: int, lane: Expr) -> Expr:
         """Return the sum of a place and a filter."""
         four = [tirx.BufferLoad(self.acc, [int64(row), lane * SUMS + n]) for n in range(SUMS)]
-        start = neighbours(*(tirx.BufferLoad(self.packed, [self.block, lane * 4 + (self.repack.starts + n)]) for n in range(4)))
-        return totals(*four) + start
-
-
-def _vector(made: Callable[[Expr], Stmt]) -> Stmt:
-    lane = Var("lane", "int64")
-    return For(lane, int64(0), int64(SUMS), _VECTORIZED, made(lane))
+        return totals(*four) + self.start_of(lane)

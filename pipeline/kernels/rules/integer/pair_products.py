@@ -14,7 +14,6 @@ Weights are repacked, filters last. Sums of integers are exact in any order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from math import prod
 
 import tvm_ffi
@@ -25,16 +24,15 @@ from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 from ....targets import Machine
 from ....tir.expressions import is_choice, replaced
 from ....tir.index_grid import Unknown
-from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.pairs import pairs
 from ....tir.operators.quads import couple
-from ....tir.workspace import held_bytes
 from ...weights.repack import Repack
 from ..line_buffer import loop_of
 from ..rule import RuleResult
 from ..tile_size import divisors
 from .integer_sum import IntegerSum
+from .product_schedule import product_schedule
 
 _SERIAL, _VECTORIZED = 0, 2
 #: candidate widths of a block of filters; lanes of its vectors
@@ -51,10 +49,7 @@ def pair_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine
     """Yield the schedule of an integer product of weights: a Rule."""
     if machine.compact or not machine.pairs:
         return
-    with suppress(Unknown):
-        found = _Dots(inlined(kernel), repackable, machine)
-        made = found.kernel()
-        yield RuleResult(made, (found.repack,), workspace=held_bytes(made))
+    yield from product_schedule(_Dots, kernel, repackable, machine)
 
 
 class _Dots(IntegerSum):

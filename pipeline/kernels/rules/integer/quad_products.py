@@ -15,7 +15,6 @@ in any order. Sums and values stay in registers: there is no other workspace.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
 from tvm import tirx
 from tvm.ir import Expr, Var
@@ -23,14 +22,12 @@ from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from ....targets import Machine
 from ....tir.expressions import replaced
-from ....tir.index_grid import Unknown
-from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.quads import dots, neighbours, quads
-from ....tir.workspace import held_bytes
 from ...weights.repack_quads import RepackQuads
 from ..line_buffer import loop_of
 from ..rule import RuleResult
+from .product_schedule import product_schedule
 from .quad_form import CHUNK, PLACES
 from .quad_windows import Tile, vectors_of
 from .tile_results import LANES, TileResults
@@ -44,10 +41,7 @@ def quad_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine
     """Yield the schedule of an integer product of weights: a Rule."""
     if machine.compact or not machine.quads:
         return
-    with suppress(Unknown):
-        found = _Quads(inlined(kernel), repackable, machine)
-        made = found.kernel()
-        yield RuleResult(made, (found.repack,), workspace=held_bytes(made))
+    yield from product_schedule(_Quads, kernel, repackable, machine)
 
 
 class _Quads(TileResults):

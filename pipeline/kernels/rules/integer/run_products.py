@@ -14,7 +14,6 @@ A run of taps and channels may be odd: its last weight is 0 then. Sums of intege
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from math import prod
 
@@ -25,16 +24,15 @@ from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 from ....targets import Machine
 from ....tir.expressions import replaced, uses
 from ....tir.index_grid import Unknown
-from ....tir.inlining import inlined
 from ....tir.loop_nests import buffer_of, int64, sequence
 from ....tir.operators.pairs import pairs
 from ....tir.operators.quads import couple, neighbours
-from ....tir.workspace import held_bytes
 from ...weights.repack_pairs import RepackPairs
 from ..line_buffer import loop_of
 from ..rule import RuleResult
 from ..tile_size import divisors
 from .padded_data import PaddedData, guarded, in_vectors
+from .product_schedule import product_schedule
 
 _SERIAL, _VECTORIZED = 0, 2
 #: candidate vectors of a block of filters; registers for other values than sums
@@ -51,10 +49,7 @@ def run_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine)
     """Yield the schedule of an integer product of weights: a Rule."""
     if machine.compact or not machine.pairs:
         return
-    with suppress(Unknown):
-        found = _Runs(inlined(kernel), repackable, machine)
-        made = found.kernel()
-        yield RuleResult(made, (found.repack,), workspace=held_bytes(made))
+    yield from product_schedule(_Runs, kernel, repackable, machine)
 
 
 class _Runs(PaddedData):

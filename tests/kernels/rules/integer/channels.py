@@ -61,14 +61,16 @@ def outputs(kernel: PrimFunc, operands: Sequence[np.ndarray], processor: dict, f
     return result.numpy()
 
 
-def assert_exact(kernel: PrimFunc, found: Sequence[RuleResult], seed: int = 0, rows: Sequence[int] = ()) -> None:
+def assert_exact(
+    kernel: PrimFunc, found: Sequence[RuleResult], seed: int = 0, rows: Sequence[int] = (), processors: Sequence[dict] = PROCESSORS
+) -> None:
     """Compare the only schedule with the kernel; `rows` are first rows of a window of one."""
     (only,) = found
     assert workspace_bytes(only.kernel) <= (only.workspace or 0) <= RULE_WORKSPACE
     operands = operands_of(kernel, seed)
     for first in rows or (None,):
         expected = outputs(kernel, operands, PROCESSORS[0], first)
-        for processor in PROCESSORS:
+        for processor in processors:
             packed = list(operands)
             for each in only.repacks:
                 number = each.parameter - (first is not None)

@@ -1,0 +1,100 @@
+"""Narrow the sums of a kernel to the elements that its later blocks read.
+
+    for x in 0…5: sum[x] = Σ w[k] · data[x, k]; for x in 0…4: y[x] = relu(sum[x + 1])            a slice behind it
+
+    for x in 0…4: sum[x] = Σ w[k] · data[x + 1, k]; for x in 0…4: y[x] = relu(sum[x])
+
+Nothing is computed in vain, and the rules meet sums and epilogues over the same axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import BufferStore, PrimFunc, Stmt
+
+from ...tir.expressions import loads, replaced
+from ...tir.index_grid import Unknown
+from ...tir.inlining import inlined
+from ...tir.loop_nests import analyzer_of, axis_like, blocks_of, buffer_of, int64, kernel_of, nest_of, simplified
+
+#: first element and number of elements read, by dimension
+_Box = list[tuple[int, int]]
+
+
+def narrow_sums(kernel: PrimFunc) -> PrimFunc:
+    """Return an unscheduled `kernel` whose internal reductions compute no element outside the box that is read.
+
+    Returns `kernel` itself if there is none, or for a kernel of another form.
+    """
+    try:
+        flat = inlined(kernel)
+        blocks = blocks_of(flat)
+    except Unknown:
+        return kernel
+    boxes = {buffer: box for buffer in flat.body.block.alloc_buffers if (box := _box(blocks, buffer)) is not None}
+    return _narrowed(flat, blocks, boxes) if boxes else kernel
+
+
+def _box(blocks: Sequence[SBlock], buffer: Var) -> _Box | None:
+    """Return the part of a reduction's result that other blocks read; None if it is all, or of another form."""
+    writers = [block for block in blocks if block.body.buffer.same_as(buffer)]
+    shape = list(map(int, buffer.ty.shape))
+    if len(writers) != 1 or writers[0].init is None or not _covers(writers[0], shape):
+        return None
+    first, last = shape[:], [-1] * len(shape)
+    for block in blocks:
+        if block is writers[0]:
+            continue
+        analyzer = analyzer_of(block.iter_vars)
+        for load in loads(block.body.value):
+            if not load.source.same_as(buffer):
+                continue
+            for dimension, index in enumerate(load.indices):
+                bound = analyzer.const_int_bound(index)
+                first[dimension] = max(0, min(first[dimension], int(bound.min_value)))
+                last[dimension] = min(shape[dimension] - 1, max(last[dimension], int(bound.max_value)))
+    box = [(low, high - low + 1) for low, high in zip(first, last)]
+    return box if box != [(0, extent) for extent in shape] and all(count > 0 for _, count in box) else None
+
+
+def _covers(block: SBlock, shape: Sequence[int]) -> bool:
+    """Tell whether the axes of a block's result are its own dimensions, each once."""
+    extents = {axis.var: int(axis.dom.extent) for axis in block.iter_vars}
+    found = [extents.get(index) if isinstance(index, Var) else None for index in block.body.indices]
+    return found == list(shape) and len(set(block.body.indices)) == len(shape)
+
+
+def _narrowed(kernel: PrimFunc, blocks: Sequence[SBlock], boxes: dict[Var, _Box]) -> PrimFunc:
+    made = {buffer: buffer_of(buffer.name, [count for _, count in box], str(buffer.ty.dtype)) for buffer, box in boxes.items()}
+    nests = [_nest(block, boxes, made) for block in blocks]
+    own = [made.get(buffer, buffer) for buffer in kernel.body.block.alloc_buffers]
+    return kernel_of(kernel.params, nests, own, kernel.attrs)
+
+
+def _nest(block: SBlock, boxes: dict[Var, _Box], made: dict[Var, Var]) -> Stmt:
+    """Return the loops of a block over the part of its result that is read."""
+    written, analyzer = block.body.buffer, analyzer_of(block.iter_vars)
+    part = dict(zip(block.body.indices, boxes[written])) if written in boxes else {}
+    axes = [axis_like(axis, part.get(axis.var, (0, int(axis.dom.extent)))[1]) for axis in block.iter_vars]
+    own = {old.var: new.var for old, new in zip(block.iter_vars, axes)}
+    moved = {old: new + int64(part[old][0]) if part.get(old, (0, 0))[0] else new for old, new in own.items()}
+
+    def load(each: TensorLoad) -> TensorLoad:
+        if each.source not in made:
+            return each
+        if each.source.same_as(written):
+            return tirx.BufferLoad(made[written], [replaced(index, own) for index in each.indices])
+        first = [low for low, _ in boxes[each.source]]
+        at = [simplified(analyzer, index - int64(low)) if low else index for index, low in zip(each.indices, first)]
+        return tirx.BufferLoad(made[each.source], at)
+
+    def store(each: BufferStore) -> BufferStore:
+        value = replaced(tvm_ffi.structural_map(each.value, [(TensorLoad, load)]), moved)
+        return BufferStore(made.get(written, written), value, [replaced(index, own) for index in each.indices])
+
+    return nest_of(axes, block.name_hint, store(block.body), None if block.init is None else store(block.init))

@@ -1,0 +1,223 @@
+"""Schedule integer products of weights along runs, in int16 by groups that the weights prove: four products or more.
+
+    for … rows of the result, tiles of four places:
+        values[taps, columns] = sixteen channels of each column the tile reads, or the padding    (all taps of a unit)
+        for blocks of filters, filters f:
+            by the grouping of f:                  the weights hold its number
+                acc[f, place] += across(for each place: the groups of all taps, each in int16, added up in int32)
+        result[tile] = epilogue(start of f + acc[f, place])
+
+Unlike in byte_runs.py, int16 holds sums of many products, and values are as they are. Code knows all groupings: the
+weights of each filter choose one (weights/repack_groups.py). With more runs than a unit, blocks are loops around units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+
+from tvm import tirx
+from tvm.ir import Expr, Var
+from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
+
+from ....memory import ALIGNMENT
+from ....memory.liveness import aligned
+from ....targets import Machine
+from ....tir.expressions import replaced
+from ....tir.index_grid import Unknown
+from ....tir.loop_nests import buffer_of, int64, sequence
+from ....tir.operators.runs import RUN, SUMS, across, group, turned
+from ...weights.repack_groups import RepackGroups, groupings
+from ..line_buffer import loop_of
+from ..rule import RuleResult
+from .byte_columns import ByteColumns, in_vector
+from .product_schedule import product_schedule
+from .quad_windows import Tile
+
+_SERIAL, _VECTORIZED = 0, 2
+#: filters of a block
+_WIDTHS = (8, 4)
+#: places of a tile: at most the lanes of its sums
+_ROWS = (4, 3)
+#: most runs of a unit, and registers for its values and sums; least registers of the machine
+_MOST_RUNS, _MOST_VALUES, _REGISTERS = 9, 25, 32
+#: instructions of eight products with their sums, by weights of trained networks, and of a unit around them
+_PRODUCT, _AROUND = 1.27, 14
+#: most instructions of eight products: byte_runs.py takes so many, or fewer without taps
+_MOST_COST = 1.745
+
+
+def byte_groups(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the schedule of an integer product of weights: a Rule."""
+    if machine.compact or not machine.quads or machine.dots or machine.registers * machine.lanes // SUMS < _REGISTERS:
+        return
+    yield from product_schedule(_Groups, kernel, repackable, machine)
+
+
+class _Groups(ByteColumns):
+    """Build the kernel. Raises Unknown for other forms."""
+
+    complemented = False
+    repack: RepackGroups
+
+    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
+        super().__init__(kernel, repackable)
+        if self.axes[self.x] < SUMS:
+            raise Unknown("a tile has four places")
+        self.rows, self.within, self.runs, self.width = self._shape(machine.register_bytes)
+        #: axes that are loops around a unit
+        self.around = [var for var in self.others if self.axes[var] > 1 and not any(var.same_as(each) for each in self.within)]
+        self.repack = self._repacked()
+        self.packed = buffer_of(self.weight.source.name, self.repack.shape(self.repack.extents), "int8")
+        self.groupings = groupings(2 * self.repack.size)
+        self.acc = buffer_of("acc", [self.width, SUMS], "uint32")
+        self.parts = buffer_of("parts", [SUMS, SUMS], "uint32")
+        size = prod(self.axes[var] for var in self.within) * self.runs
+        self.values = buffer_of("values", [size * len(self.columns_of(self.rows)), RUN // 2], "uint16")
+
+    def _shape(self, most: int) -> tuple[int, list[Var], int, int]:
+        """Choose places, axes within a unit, its runs of channels and filters, with the fewest instructions.
+
+        Buffers take `most` bytes. Raises Unknown if other rules take fewer instructions.
+        """
+        others = [var for var in self.others if self.axes[var] > 1]
+        runs = prod(self.axes[var] for var in others) * self.taps * (self.axes[self.c] // RUN)
+        found = []
+        for rows, within, width in product(_ROWS, (others, []), _WIDTHS):
+            axes, columns = prod(self.axes[var] for var in within), len(self.columns_of(rows))
+            for n in range(1, _MOST_RUNS // (axes * self.taps) + 1):
+                values = n * axes * columns
+                held = sum(aligned(each, ALIGNMENT) for each in (width * SUMS * 4, SUMS * SUMS * 4, values * RUN))
+                fits = values + rows <= _MOST_VALUES and held <= most
+                if fits and self.axes[self.f] % width == 0 and self.axes[self.c] % (n * RUN) == 0:
+                    cost = self._cost(rows, n * axes * self.taps, runs, values / width)
+                    found.append((cost, -rows, -len(within), -n, -width))
+        least = min(found, default=None)
+        if least is None or least[0] > _MOST_COST * 2 * runs * self.axes[self.x]:
+            raise Unknown("too many taps to unroll, or too few to gain")
+        return -least[1], others if least[2] else [], -least[3], -least[4]
+
+    def _cost(self, rows: int, size: int, runs: int, values: float) -> float:
+        """Estimate the instructions of a filter and a row, by units of `size` runs; `values` are read for each filter."""
+        units = runs // size
+        around = _AROUND + size / 2 + (2 + 1.5 * values if units > 1 else 0)
+        whole, rest = divmod(self.axes[self.x], rows)
+        return units * sum(_PRODUCT * 2 * size * n + around for n in [rows] * whole + [rest] * (rest > 0))
+
+    def _repacked(self) -> RepackGroups:
+        """Return the layout of the weight."""
+        extents = tuple(map(int, self.weight.source.ty.shape))
+        taps = [self.tap] if self.tap is not None and self.taps > 1 else []
+        found = []
+        for var in (*self.within, *taps):
+            places = [place for place, index in enumerate(self.weight.indices) if index.same_as(var)]
+            if len(places) != 1:
+                raise Unknown("the weight is not indexed by axes")
+            found.append(places[0])
+        return RepackGroups(
+            self.number, self.filters, self.width, channels=self.inner, zero=self.zero, extents=extents, unrolled=tuple(found), runs=self.runs
+        )
+
+    def kernel(self) -> PrimFunc:
+        outer = self.outer()
+        whole, rest = divmod(self.axes[self.x], self.rows)
+        tile = Var("tile", "int64")
+        starts = range(0, whole * self.rows, self.rows)
+        parts = [loop_of(tile, whole, self._tile(outer, tile * self.rows, starts, self.rows))]
+        if rest:
+            parts.append(self._tile(outer, int64(starts.stop), range(starts.stop, starts.stop + 1), rest))
+        stmt = sequence(parts)
+        return self.in_rows(stmt if self._single else self.in_blocks(stmt), outer, [self.acc, self.parts, self.values], self.packed)
+
+    @property
+    def _single(self) -> bool:
+        """Tell whether a filter is a single unit: its values stay for all blocks."""
+        return self.repack.units == 1
+
+    def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, rows: int) -> Stmt:
+        loops = {var: Var(var.name, "int64") for var in self.around}
+        chunk, filter_ = Var("chunk", "int64"), Var("filter", "int64")
+        chunks = self.axes[self.c] // (RUN * self.runs)
+        indices = [replaced(index, {**outer, **loops}) for index in self.weight.indices]
+        unit = self.repack.linear(indices, self.repack.looped) * chunks + chunk
+        read = self._read_unit(Tile(outer, loops, chunk * self.runs, start, starts, rows))
+        summed = For(filter_, int64(0), int64(self.width), _SERIAL, self._products(unit, filter_, rows))
+        stored = self.stored(outer, start, self.block, rows)
+        if self._single:
+            known: dict[Var, Expr] = {chunk: int64(0)}
+            return sequence([replaced(read, known), self.in_blocks(sequence([replaced(summed, known), *stored]))])
+        inner = loop_of(chunk, chunks, sequence([read, summed]))
+        for var, loop in reversed(loops.items()):
+            inner = For(loop, int64(0), int64(self.axes[var]), _SERIAL, inner)
+        zeros = [
+            in_vector(lambda lane, n=n: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(n), lane])) for n in range(self.width)
+        ]
+        return sequence([*zeros, inner, *stored])
+
+    def _points(self) -> list[dict[Var, Expr]]:
+        """List the values of the axes within a unit, but the tap."""
+        found: list[dict[Var, Expr]] = [{var: int64(0) for var in self.others if self.axes[var] == 1}]
+        for var in self.within:
+            found = [{**each, var: int64(n)} for each in found for n in range(self.axes[var])]
+        return found
+
+    def _read_unit(self, tile: Tile) -> Stmt:
+        columns, parts = self.columns_of(tile.rows), []
+        for n, point in enumerate(self._points()):
+            for run in range(self.runs):
+                own = Tile(tile.outer, {**tile.loops, **point}, tile.number + run, tile.start, tile.starts, tile.rows)
+                parts.append(self.read(own, columns, (n * self.runs + run) * len(columns)))
+        return sequence(parts)
+
+    def _products(self, unit: Expr, filter_: Expr, rows: int) -> Stmt:
+        """Sum the products of a unit and a filter, by the grouping whose number the weights hold."""
+        columns, size = self.columns_of(rows), self.repack.size
+        places = [(point, run, tap) for point in range(size // self.taps // self.runs) for tap in range(self.taps) for run in range(self.runs)]
+
+        def factors(half: int, row: int) -> tuple[int, int]:
+            """Return the half of weights, and the run of values."""
+            point, run, tap = places[half // 2]
+            return half, (point * self.runs + run) * len(columns) + columns.index(row * self.stride + tap * self.step)
+
+        def added(products: list[tuple[int, int]], row: int, first: bool) -> Stmt:
+            def made(lane: Expr) -> Stmt:
+                weights = tirx.BufferLoad(self.packed, [self.block, (unit * self.width + filter_) * (size * RUN) + lane])
+                values = tirx.BufferLoad(self.values, [int64(0), lane])
+                sums = tirx.const(0, "int32") if first else tirx.BufferLoad(self.parts, [int64(row), lane]).astype("int32")
+                return BufferStore(self.parts, group(sums, weights, values, products).astype("uint32"), [int64(row), lane])
+
+            return in_vector(made)
+
+        def summed(groups: tuple[tuple[int, ...], ...]) -> Stmt:
+            return sequence(
+                [added([factors(half, row) for half in each], row, n == 0) for n, each in enumerate(groups) for row in range(rows)]
+            )
+
+        def total(lane: Expr) -> Stmt:
+            parts = [tirx.BufferLoad(self.parts, [int64(min(row, rows - 1)), lane]).astype("int32") for row in range(SUMS)]
+            sums: Expr = across(*parts)
+            if not self._single:
+                sums = tirx.BufferLoad(self.acc, [filter_, lane]).astype("int32") + sums
+            return BufferStore(self.acc, sums.astype("uint32"), [filter_, lane])
+
+        chosen = tirx.BufferLoad(self.packed, [self.block, unit * self.width + filter_ + self.repack.numbers]).astype("int32")
+        *others, last = [summed(groups) for groups in self.groupings]
+        found = last
+        for number, stmt in reversed(list(enumerate(others))):
+            found = IfThenElse(chosen == tirx.const(number, "int32"), stmt, found)
+        return sequence([found, in_vector(total)])
+
+    def stored(self, outer: dict[Var, Expr], start: Expr, block: Expr, rows: int) -> list[Stmt]:
+        """Store the epilogue of a tile of `rows` places: of a filter's places at once if they are neighbours in the result."""
+        if not self.rows_last or rows < SUMS:
+            return super().stored(outer, start, block, rows)
+        filter_, lane = Var("filter", "int64"), Var("lane", "int64")
+        total = tirx.BufferLoad(self.acc, [filter_, lane]).astype("int32") + self.start_of(filter_)
+        own = {**outer, self.x: start + lane, self.f: block * self.width + filter_}
+        along = For(lane, int64(0), int64(SUMS), _VECTORIZED, BufferStore(*self.result(total, own)))
+        return [For(filter_, int64(0), int64(self.width), _SERIAL, along)]
+
+    def sum_at(self, row: int, lane: Expr) -> Expr:
+        """Return the sum of a place and a filter."""
+        return turned(tirx.BufferLoad(self.acc, [lane, int64(row)]), row) + self.start_of(lane)
