@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT
+from .group_rows import coarser
 from .partitioner import Partition, Partitioner, StreamedSteps
 from .region import merge_region, region
 from .region_forms import KnownForms
@@ -41,12 +42,12 @@ def best_partition(
     paths = Partitioner(program, splits, alignment, known)
     found = paths.within(max(paths.alone, default=0))
     assert found.complete
-    low = paths.unavoidable
+    low: float = paths.unavoidable
     while low < found.nbytes:
-        middle = (low + found.nbytes) // 2
+        middle = int(low + found.nbytes) // 2
         path = paths.within(middle)
         if path.complete:
             found = path
         else:
-            low = middle + 1
-    return paths.coarser(found)
+            low = paths.beyond
+    return coarser(paths, found)

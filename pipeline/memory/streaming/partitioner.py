@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
 from ...program import Program, Splits
-from ..liveness import aligned
+from .alive_bytes import AliveBytes
 from .in_place import Replaceable, last_uses_of
-from .region import Region, region
-from .region_builder import RegionBuilder, last_needs
+from .region_builder import BRANCH, RegionBuilder, last_needs
 from .region_bytes import region_bytes
 from .region_forms import KnownForms, RegionForms
 
 #: most steps of one region
 LONGEST = 256
-#: most rows at a time: longer loops cost less overhead, and weights are read less often
-MOST_ROWS = 16
+#: steps from one pivot to the next: regions from there bound those that begin before
+PIVOT = 16
+#: steps from a pivot to the end of a region, at least: shorter regions are measured at once
+FAR = 48
 
 
 @dataclass(frozen=True)
@@ -50,103 +51,35 @@ class Partition:
     complete: bool
 
 
-class Partitioner:
+class Partitioner(AliveBytes):
     """Search partitions of a program; the bytes alive at each edge are computed once, on demand."""
 
-    def __init__(
-        self, program: Program, splits: Mapping[str, Splits], alignment: int, known: KnownForms | None = None
-    ):
-        self.program, self.splits, self.alignment = program, splits, alignment
-        self.count = len(program.steps)
-        self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
-        self.births, self.deaths = self._lives()
+    def __init__(self, program: Program, splits: Mapping[str, Splits], alignment: int, known: KnownForms | None = None):
+        super().__init__(program, alignment, LONGEST)
+        self.splits = splits
         self._needed = last_needs(program)
         self._known = KnownForms(alignment) if known is None else known
         #: by first step and axis: the forms of the empty region, of that with one step, and so on
         self._chains: dict[tuple[int, int], list[int]] = {}
-        self._known_around: dict[int, list[int]] = {}
         self._replaceable = Replaceable(program, self.sizes, self.births, self.deaths, LONGEST)
         self._axes_of: dict[int, list[int]] = {}
         #: by first step and axis: the region grown so far, and the first step no region can take in
         self._builders: dict[tuple[int, int], RegionBuilder] = {}
         self._stopped: dict[tuple[int, int], int] = {}
-
-    def _lives(self) -> tuple[list[int], list[int]]:
-        """Return the first step of each buffer, and the one after its last.
-
-        Inputs are alive before the first step, outputs after the last.
-        """
-        births, deaths = [self.count] * len(self.sizes), [0] * len(self.sizes)
-        for number, step in enumerate(self.program.steps):
-            for buffer in self.program.buffers_of(step.reads + step.writes):
-                births[buffer], deaths[buffer] = min(births[buffer], number), number + 1
-        for buffer in self.program.input_buffers():
-            births[buffer] = -1
-        for buffer in self.program.output_buffers():
-            deaths[buffer] = self.count + 1
-        return births, deaths
+        #: lower bound on the bytes within which the last search would have gone further
+        self.beyond = math.inf
+        #: first step and axis of regions ended by too many steps that wait
+        self._crowded: set[tuple[int, int]] = set()
 
     def _splits_of(self, number: int) -> Splits:
         return self.splits[self.program.steps[number].kernel]
-
-    @cached_property
-    def alone(self) -> list[int]:
-        """Return the bytes alive at each single step.
-
-        A dying operand that may lie in the result is not counted.
-        """
-        changes = [0] * (self.count + 2)
-        for size, birth, death in zip(self.sizes, self.births, self.deaths):
-            if death > birth + 1:
-                changes[max(birth, 0)] += size
-                changes[death] -= size
-        alive = accumulate(changes)
-        return [nbytes - self._saved(number) for number, nbytes in zip(range(self.count), alive)]
-
-    @property
-    def unavoidable(self) -> int:
-        """Return the bytes of the inputs alone, or of the outputs alone: no path is below."""
-        inputs = sum(self.sizes[b] for b in self.program.input_buffers())
-        return max(inputs, sum(self.sizes[b] for b in self.program.output_buffers()))
-
-    def _bytes_around(self, first: int, end: int) -> int:
-        """Return the bytes alive around a region of steps `first` up to `end`.
-
-        Buffers made and used up inside the region are left out.
-        """
-        if first not in self._known_around:
-            self._known_around[first] = list(self._all_around(first))
-        return self._known_around[first][end - first - 1]
-
-    def _all_around(self, first: int) -> Iterator[int]:
-        """Yield the bytes around each region from `first`, one per end, up to the longest."""
-        lives = list(zip(self.sizes, self.births, self.deaths))
-        nbytes = sum(size for size, birth, death in lives if birth < first < death)
-        changes = [0] * (self.count + 2)
-        for size, birth, death in lives:
-            if first <= birth < self.count:
-                changes[birth + 1] += size
-                changes[min(death, self.count + 1)] -= size
-        for end in range(first + 1, min(first + LONGEST, self.count) + 1):
-            nbytes += changes[end]
-            yield nbytes
-
-    def _saved(self, number: int) -> int:
-        """Return the bytes a step saves by running in place."""
-        step = self.program.steps[number]
-        best = 0
-        for overlay in step.in_place:
-            (read,) = self.program.buffers_of((step.reads[overlay.read],)) or (None,)
-            (write,) = self.program.buffers_of((step.writes[overlay.write],))
-            if read is not None and self.deaths[read] == number + 1:
-                best = max(best, min(self.sizes[read], self.sizes[write]))
-        return best
 
     def within(self, most: int) -> Partition:
         """Return the path within `most` bytes that joins the fewest steps.
 
         If none leads to the end, it goes as far as possible.
         """
+        self.beyond = math.inf
         joined: list[tuple[int, int] | None] = [None] * (self.count + 1)
         joined[0] = (0, 0)
         came: list[StreamedSteps | None] = [None] * (self.count + 1)
@@ -156,6 +89,8 @@ class Partitioner:
                 continue
             if self.alone[first] <= most:
                 self._reach(joined, came, first + 1, here, None)
+            else:
+                self.beyond = min(self.beyond, self.alone[first])
             blocked = next((k for k in range(first, min(first + LONGEST, self.count)) if self.alone[k] > most), None)
             if blocked is None:
                 continue
@@ -171,9 +106,10 @@ class Partitioner:
             streamed = came[at]
             at = at - 1 if streamed is None else streamed.first
             regions += [streamed] if streamed is not None else []
-        return self._path(regions[::-1], reached)
+        return self.path_of(regions[::-1], reached)
 
-    def _path(self, regions: Sequence[StreamedSteps], reached: int) -> Partition:
+    def path_of(self, regions: Sequence[StreamedSteps], reached: int) -> Partition:
+        """Return the path of these regions and single steps, as far as step `reached`."""
         inside = {number for streamed in regions for number in range(streamed.first, streamed.last + 1)}
         alone = [nbytes for number, nbytes in enumerate(self.alone[:reached]) if number not in inside]
         most = max([*alone, *(streamed.nbytes for streamed in regions)], default=0)
@@ -186,32 +122,88 @@ class Partitioner:
 
     def streamed(self, first: int, end: int, most: int) -> StreamedSteps | None:
         """Return the fastest region of these steps within `most` bytes; None if there is none."""
-        around = self._bytes_around(first, end)
+        around = self.bytes_around(first, end)
         bound = around - self._replaceable.most(first, end)
         if bound > most:
+            self.beyond = min(self.beyond, bound)
             return None
         for axis in self._axes(first):
             form = self._form(first, end, axis)
-            if form is None or bound + self._known.least.get(form, 0) > most:
+            if form is None:
+                continue
+            least = bound + self._known.least.get(form, 0)
+            if least > most:
+                self.beyond = min(self.beyond, least)
                 continue
             replaces = bound < around
             if form not in self._known.rings or (replaces and form not in self._known.in_place):
+                inner = bound + self._inner_rings(first, end, most - bound)
+                if inner > most:
+                    self.beyond = min(self.beyond, inner)
+                    return None
                 builder = self._grown(first, end, axis)
                 if builder is None:
                     continue
                 self._known.least[form] = builder.least_bytes
                 if bound + builder.least_bytes > most:
+                    self.beyond = min(self.beyond, bound + builder.least_bytes)
                     continue
                 found = region_bytes(builder, self.alignment, self._last_uses if replaces else None, most - bound)
                 if isinstance(found, int):
                     self._known.least[form] = found
+                    self.beyond = min(self.beyond, bound + found)
                     continue
                 self._known.keep(form, found, replaces)
             ways = ((self._known.rings[form], False), (self._known.in_place[form] if replaces else None, True))
             for nbytes, in_place in ways:
-                if nbytes is not None and around + nbytes <= most:
-                    return StreamedSteps(first, end - 1, axis, 1, around + nbytes, in_place)
+                if nbytes is not None:
+                    if around + nbytes <= most:
+                        return StreamedSteps(first, end - 1, axis, 1, around + nbytes, in_place)
+                    self.beyond = min(self.beyond, around + nbytes)
         return None
+
+    @cached_property
+    def _first_reads(self) -> dict[int, int]:
+        """Return the first step that reads each tensor."""
+        return {t: number for number, step in reversed(list(enumerate(self.program.steps))) for t in step.reads}
+
+    @cached_property
+    def _unambiguous(self) -> bool:
+        return all(self.splits[step.kernel].unambiguous for step in self.program.steps)
+
+    def _inner_rings(self, first: int, end: int, most: int) -> float:
+        """Return a lower bound on the rings of a region: those of its steps from a pivot on, which need as much.
+
+        Their readers are the same, and so are their rows. Infinite if they cannot run as one; exact only up to `most`.
+        """
+        pivot = (first // PIVOT + 1) * PIVOT
+        if (
+            not self._unambiguous
+            or pivot >= end - FAR
+            or self._first_reads.get(self.program.steps[pivot].writes[0], end) >= end
+        ):
+            return 0
+        known, least = self._known, math.inf
+        for axis in self._axes(pivot):
+            form = self._form(pivot, end, axis)
+            if form is not None and form not in known.rings and known.least.get(form, 0) <= most:
+                further = self._inner_rings(pivot, end, most)
+                if further > most:
+                    return further
+                builder = self._grown(pivot, end, axis)
+                if builder is None:
+                    form = None
+                else:
+                    found = region_bytes(builder, self.alignment, None, most)
+                    if isinstance(found, int):
+                        known.least[form] = found
+                    else:
+                        known.keep(form, found, False)
+            if form is not None:
+                least = min(least, (known.rings[form] or 0) if form in known.rings else known.least[form])
+            elif (pivot, axis) in self._crowded:
+                return 0
+        return least
 
     @cached_property
     def _forms(self) -> RegionForms:
@@ -227,7 +219,7 @@ class Partitioner:
         for step in range(first + len(chain) - 1, end):
             form = self._forms.grown(chain[-1], first, step)
             if form in self._known.ended:
-                self._stopped[first, axis] = step
+                self._stop(first, axis, step, form)
                 return None
             chain.append(form)
         return chain[end - first]
@@ -257,43 +249,19 @@ class Partitioner:
             self._builders[first, axis] = builder
         while builder.last < end - 1:
             if not builder.grow():
-                self._stopped[first, axis] = builder.last
-                self._known.ended.add(self._chains[first, axis][builder.last + 1 - first])
+                form = self._chains[first, axis][builder.last + 1 - first]
+                self._known.ended.add(form)
+                if len(builder.waiting) > BRANCH:
+                    self._known.crowded.add(form)
+                self._stop(first, axis, builder.last, form)
                 return None
         return builder
+
+    def _stop(self, first: int, axis: int, step: int, form: int) -> None:
+        self._stopped[first, axis] = step
+        if form in self._known.crowded:
+            self._crowded.add((first, axis))
 
     def _stops(self, first: int, end: int) -> bool:
         """Tell whether no region from `first` goes as far as `end`."""
         return all(self._stopped.get((first, axis), self.count) < end for axis in self._axes(first))
-
-    def coarser(self, path: Partition) -> Partition:
-        """Take as many rows at a time as there is room for."""
-        return self._path([self._coarser(streamed, path.nbytes) for streamed in path.regions], path.reached)
-
-    def _coarser(self, streamed: StreamedSteps, most: int) -> StreamedSteps:
-        around = self._bytes_around(streamed.first, streamed.last + 1)
-        for group in self._groups(streamed):
-            found = self._region(streamed, group)
-            if found is not None and around + found.nbytes - found.saved <= most:
-                return replace(streamed, group=group, nbytes=around + found.nbytes - found.saved)
-        return streamed
-
-    def _region(self, streamed: StreamedSteps, group: int) -> Region | None:
-        return region(
-            self.program, self.splits, streamed.first, streamed.last, streamed.axis, group, self.alignment, streamed.in_place
-        )
-
-    def _groups(self, streamed: StreamedSteps) -> list[int]:
-        """List the rows to take at a time, cheapest first.
-
-        To begin a group is taken to cost half a row of it, rows of a last group that overlaps are computed again, and a
-        multiple of four fits vectors and tiles.
-        """
-        rows = self._region(streamed, 1)
-        extents = [] if rows is None else [stage.extent for stage in rows.stages]
-
-        def cost(group: int) -> int:
-            return sum(-(-extent // group) for extent in extents) * (2 * group + 1) * (16 if group % 4 == 0 else 17)
-
-        cheaper = [group for group in range(2, MOST_ROWS + 1) if cost(group) < cost(1)]
-        return sorted(cheaper, key=lambda group: (cost(group), -group))

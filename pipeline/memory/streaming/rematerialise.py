@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ...errors import PlanError
 from ...program import Buffer, Program, Splits
 from ..liveness import ALIGNMENT
+from .group_rows import coarser
 from .partition import best_partition
 from .partitioner import Partition, Partitioner
 from .region_forms import KnownForms
@@ -134,6 +135,8 @@ def _within(
             tries.refused = tries.refused or cost > work
             if cost > work or not tries.allows(program):
                 continue
+            if best is not None and best[0] <= (0, cost):
+                continue  # no repeat takes the path further than to the end
             after = with_repeats(program, repeat)
             known.forget()
             tried = Partitioner(after, splits, known.alignment, known)
@@ -146,7 +149,7 @@ def _within(
         _, repeat, program, paths, path, cost = best
         work -= cost
         repeats.append(repeat)
-    return RepeatResult(program, tuple(repeats), paths.coarser(path))
+    return RepeatResult(program, tuple(repeats), coarser(paths, path))
 
 
 def _candidates(paths: Partitioner, blocked: int) -> Iterator[Repeat]:

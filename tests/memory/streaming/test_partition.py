@@ -1,15 +1,18 @@
 """Compare the best partition with all partitions of the steps."""
 
 from functools import cache
+from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.memory import alive_bytes, bound
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
+from passfit.memory.streaming import partitioner
+from passfit.memory.streaming.group_rows import MOST_ROWS, in_groups, row_groups
 from passfit.memory.streaming.partition import apply_partition, best_partition
-from passfit.memory.streaming.partitioner import MOST_ROWS, Partitioner
+from passfit.memory.streaming.partitioner import Partitioner
 from passfit.memory.streaming.region import merge_region, region
 from passfit.program import Program, Rows
 
@@ -57,6 +60,22 @@ def least_by_all_partitions(program, splits, alignment: int) -> int:
 def test_no_partition_is_better(case, alignment):
     program, splits = case
     assert best_partition(program, splits, alignment).nbytes == least_by_all_partitions(program, splits, alignment)
+
+
+@given(row_programs(most=6), st.sampled_from([1, 64]))
+def test_no_partition_is_better_with_a_pivot_at_every_step(case, alignment):
+    program, splits = case
+    with patch.multiple(partitioner, PIVOT=1, FAR=1):
+        assert best_partition(program, splits, alignment).nbytes == least_by_all_partitions(program, splits, alignment)
+
+
+@settings(max_examples=25)
+@given(row_programs(most=24), st.sampled_from([2, 3, 5]))
+def test_pivots_change_no_path(case, pivot):
+    program, splits = case
+    with patch.multiple(partitioner, PIVOT=pivot, FAR=pivot):
+        found = best_partition(program, splits)
+    assert found == best_partition(program, splits)
 
 
 @given(row_programs(most=6), st.sampled_from([1, 64]))
@@ -124,7 +143,7 @@ def test_a_program_without_steps():
 @given(programs(), st.sampled_from([1, 64]))
 def test_what_is_alive_at_a_step_alone_is_what_is_alive_around_it(program, alignment):
     paths = Partitioner(program, {}, alignment)
-    assert paths.alone == [paths._bytes_around(step, step + 1) - paths._saved(step) for step in range(len(program.steps))]
+    assert paths.alone == [paths.bytes_around(step, step + 1) - paths._saved(step) for step in range(len(program.steps))]
 
 
 @pytest.mark.parametrize(("rows", "group"), [(32, 16), (101, 8), (49, 10), (9, 3)])
@@ -135,3 +154,18 @@ def test_groups_overlap_where_that_costs_less_than_small_ones(rows, group):
     builder.step((narrow,), (3 * rows, 64))
     path = best_partition(*builder.program())
     assert path.nbytes == 256 * rows and [each.group for each in path.regions] == [group]
+
+
+@pytest.mark.parametrize("fewest", [2, 4])
+def test_groups_of_rows_are_the_fewest_that_save_time(fewest):
+    program, splits = stack()
+    (one,) = best_partition(program, splits).regions
+    grouped = in_groups(Partitioner(program, splits, 64), best_partition(program, splits), fewest)
+    extents = [stage.extent for stage in region(program, splits, one.first, one.last, one.axis).stages]
+    possible = [
+        group
+        for group in sorted(row_groups(extents))
+        if group >= fewest and region(program, splits, one.first, one.last, one.axis, group) is not None
+    ]
+    assert [many.group for many in grouped.regions] == possible[:1] if grouped is not None else not possible
+    assert grouped is None or one.nbytes <= grouped.nbytes
