@@ -116,6 +116,16 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "channels and positions of a convolution": Example(
             _PLANES, lambda x: _op.strided_slice(_op.nn.conv2d(x, filled(4, 2, 1, 1)), [1, 2], [1, 0], [3, 1])
         ),
+        "positions without a convolution's padding behind": Example(
+            ((1, 2, 9),),
+            lambda x: _op.strided_slice(_op.nn.conv1d(x, filled(4, 2, 3), padding=4, dilation=2), [2], [0], [9]),
+        ),
+        "windows of what is computed": Example(
+            ((1, 2, 9, 7),),
+            lambda x: _op.strided_slice(
+                _op.nn.conv2d(_op.exp(x), filled(4, 1, 3, 2), padding=1, strides=2, groups=2), [2, 3], [1, 0], [4, 4], [2, 3]
+            ),
+        ),
         "a convolution divided by its channels": Example(
             _PLANES,
             lambda x: (
@@ -220,6 +230,6 @@ REASONS: dict[str, str] = {
     "cancel-transposes": "rebench/03.onnx, rebench/09.onnx: transposes around element-wise operators, as converters leave them",
     "cancel-casts": "rebench/31.onnx, behind remove-identities: a boolean cast to a number and back",
     "cancel-split-concat": "speech-plcmos of benchmarks/models.toml, whose unrolled cells split what they concatenate",
-    "push-slices-up": "speech-plcmos, vad-16k-sequence; classifiers on transformers read the first position alone",
+    "push-slices-up": "speech-plcmos, vad-16k-sequence; classifiers read the first position alone; causal convolutions cut padding off",
     "share-constants": "rebench/05.onnx, rebench/25.onnx: constants of one value for every element, equal weights",
 }

@@ -4,11 +4,12 @@
 
 A slice, an item of a split with unread ones, or a `take` of one position moves up through element-wise operators,
 transposes, reshapes that keep its axis, concatenations, broadcasts, matrix products, reductions, softmax and layer norm
-along other axes, and convolutions along batch and output channels, behind which a slice of positions stays. Legal along
-axes on which each element of the result depends on one position of the operands. It pays, and is done, where slices
-alone read the value, and take fewer elements of it together than it has, and of no constant that something else reads
-whole. It also pays where they divide the output channels of a convolution: then its parts are never alive together.
-Equal slices become one. Exact.
+along other axes, and convolutions. Along positions, convolutions read less padding, or a part of data computed for them
+alone; else that slice stays behind. Legal along axes on which each element of the result depends on one position of the
+operands, and on positions of convolutions, which depend on windows. It pays, and is done, where slices alone read the
+value, and take fewer elements of it together than it has, and of no constant that something else reads whole. It also
+pays where they divide the output channels of a convolution: then its parts are never alive together. Equal slices become
+one. Exact.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def _are_channels(read: Mapping[Ranges, int], shape: Sequence[int]) -> bool:
 
 
 def _is_convolved(expr: Expr, graph: Dataflow) -> bool:
-    """Tell whether a value is a convolution by constants of its own, in one group, or computed from it by element."""
+    """Tell whether a value is an ungrouped convolution by unshared constants, or element-wise over one."""
     from ..convolution.geometry import CONVOLUTIONS
 
     call = graph.value(expr)

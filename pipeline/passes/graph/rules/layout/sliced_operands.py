@@ -13,6 +13,7 @@ from .slices import Range, sliced
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
 
+    from ..convolution.geometry import Geometry
     from ..dataflow import Dataflow
 
 Ranges = tuple[Range, ...]
@@ -107,11 +108,46 @@ def _convolution(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -
         return None
     batch = tuple(each for each in taken if each.axis == 0)
     channels = tuple(replace(each, axis=0) for each in taken if each.axis == 1)
-    if not (batch or channels) or (channels and int(call.attrs.groups) != 1):
+    positions = tuple(each for each in taken if each.axis > 1)
+    if channels and int(call.attrs.groups) != 1:
+        return None
+    if (narrowed := _narrowed(call, positions, graph)) is not None:
+        geometry, read = narrowed
+        return geometry.call(slice_of(call.args[0], (*batch, *read)), slice_of(call.args[1], channels))
+    if not (batch or channels):
         return None
     # positions of the plane are left to a slice behind it
-    positions = tuple(each for each in taken if each.axis > 1)
     return sliced(graph.like(call, [slice_of(call.args[0], batch), slice_of(call.args[1], channels)]), positions, graph)
+
+
+def _narrowed(call: Call, positions: Ranges, graph: Dataflow) -> tuple[Geometry, Ranges] | None:
+    """Return a convolution that computes these positions alone, and the ranges of the data it reads.
+
+    None for a convolution of mixed dtypes, for positions of padding alone, and if the data is an input or has another
+    reader: a part of it would lie beside the whole.
+    """
+    from ..convolution.geometry import Geometry
+
+    geometry = Geometry.of(call) if positions else None
+    if geometry is None:
+        return None
+    data, kernel = graph.shape(call.args[0]), graph.shape(call.args[1])
+    strides, before, after = list(geometry.strides), list(geometry.before), list(geometry.after)
+    read = []
+    for each in positions:
+        at = each.axis - 2
+        first = each.begin * strides[at] - before[at]
+        strides[at] *= each.step
+        last = first + (each.extent - 1) * strides[at] + (kernel[each.axis] - 1) * geometry.dilation[at]
+        part = Range(each.axis, max(first, 0), min(last + 1, data[each.axis]))
+        before[at], after[at] = max(-first, 0), max(last + 1 - data[each.axis], 0)
+        if part.begin >= part.end:
+            return None
+        if part.extent < data[each.axis]:
+            read.append(part)
+    if read and (not graph.operator(call.args[0]) or graph.uses(call.args[0]) > 1):
+        return None
+    return replace(geometry, strides=tuple(strides), before=tuple(before), after=tuple(after)), tuple(read)
 
 
 def _reshape(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
