@@ -18,6 +18,7 @@ from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean
 from passfit.memory.footprint import Budget
 from passfit.params.params import Params, load_params
 from passfit.support.interrupts import interruptible
+from passfit.support.rare_collection import collect_rarely
 from passfit.support.text_files import decode, read_text
 from passfit.targets import Target
 from passfit.targets.catalogue import get_target
@@ -43,6 +44,7 @@ def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[s
         parser.add_argument(name)
     values = vars(parser.parse_args(argv))
     logging.basicConfig(level=logging.WARNING, format="passfit: %(message)s")
+    collect_rarely()
     try:
         started = time.monotonic()
         with interruptible():

@@ -9,6 +9,7 @@ import typer
 
 from ..errors import NumericError, PassfitError, PlanError, environment_error
 from ..support.interrupts import interruptible
+from ..support.rare_collection import collect_rarely
 from .model_commands import compile_, learn, optimize, profile, tune
 from .output import BAD_INPUT, BUG
 from .repo_commands import add, gate, init, track
@@ -38,6 +39,7 @@ def main() -> None:
     User errors: one line on stderr, exit code 2. Bugs: a traceback, exit code 3. Ctrl-C: 130; a termination signal: 128
     + its number (see `support/interrupts.py`).
     """
+    collect_rarely()
     try:
         with interruptible():
             app(prog_name="passfit")

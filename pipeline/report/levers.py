@@ -19,6 +19,7 @@ WORDS = {
     "share": "memory shared",
     "split": "kernels split, none run twice",
     "repeat": "kernels run again, within the limit",
+    "costlier": "a pass with more arithmetic, within the limit",
     "next": "with twice the limit",
 }
 _HINT = "Run the search that writes it again."

@@ -10,7 +10,7 @@ from functools import partial
 
 from tvm.ir import IRModule
 
-from ..errors import ConfigError, ModelError, did_you_mean
+from ..errors import ConfigError, did_you_mean
 from ..memory import Footprint
 from ..passes.program.order import Order
 from ..passes.sequence.failures import failure_of
@@ -18,7 +18,7 @@ from ..passes.sequence.sequence import TVM_DEFAULT, Sequence
 from ..targets import Target
 from .choose_by_aim import choose_by_aim
 from .evaluate.candidates import actions
-from .evaluate.evaluation import OBJECTIVES, Evaluator
+from .evaluate.evaluation import OBJECTIVES, Evaluator, uncompilable
 from .evaluate.scoring import Scorer
 from .evaluate.tvm_default import tvm_default
 from .evaluate.workers import InProcess, Workers
@@ -118,14 +118,12 @@ def search(
         STRATEGIES[strategy](trace, seed)
         if trace.best is None:
             reason = next(iter(evaluator.failures.values()), "no candidate was evaluated")
-            raise ModelError(
-                f"The model cannot be compiled: {reason}", "Replace the operator it names before exporting."
-            )
+            raise uncompilable(reason)
         # refinement tries variants of the winner: it is not counted as search
         evaluations, failures = evaluator.count, dict(evaluator.failures)
         evaluator.watch = lambda tried, least: shown("refining, candidates evaluated", tried, least)
         splitter, extra = Splitter(evaluator), None if trace.fits else extra_compute
-        taken = accepted(trace, splitter, refuse, extra, rungs)
+        taken = accepted(trace, splitter, refuse, extra, rungs, 0 if aim is None else aim.ram)
         refinement = taken.refinement
         tried = (_plain(evaluator), *refinement.tried) if rungs else refinement.tried
         chosen, tradeoff = None, None

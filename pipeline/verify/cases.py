@@ -170,7 +170,7 @@ def _refuse_nan(cases: list[Case]) -> None:
         if all(_is_nan(case.expected[name]) for case in cases):
             raise ModelError(
                 f"ONNX Runtime computes nothing but NaN for the output '{name}', so the library cannot be verified.",
-                "Export the model again with finite weights.",
+                "Fix an input to a useful value with --fix, or export the model again with finite weights.",
             )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from ...kernels.lower.lower import Lowered
 from ...kernels.lower.schedule_program import schedule_program
 from ...kernels.rewrite.integers_last import integers_last
-from ..base import Level, LoweredPass, Pass
+from ...program import Program
+from ..base import Level, LoweredPass, Pass, ProgramPass
 
 
 def apply_program_passes(
@@ -28,6 +29,14 @@ def apply_program_passes(
             lowered, workspace = _in_best_layout(lowered, scheduled)
         lowered = each.apply(lowered)
     return (lowered, workspace) if workspace is not None else _in_best_layout(lowered, scheduled)
+
+
+def rearranged(program: Program, passes: Iterable[Pass]) -> Program:
+    """Apply the program passes of `passes` to a program alone; skip passes of other levels."""
+    for each in passes:
+        if isinstance(each, ProgramPass):
+            program = each.rearrange(program)
+    return program
 
 
 def _in_best_layout(lowered: Lowered, scheduled: Callable[[Lowered], tuple[Lowered, int]]) -> tuple[Lowered, int]:

@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass
 
 from tvm.ir import IRModule
 
-from ...errors import ModelError
 from ...memory import Footprint
 from ...passes.base import Pass
 from ...passes.sequence.catalogue import CATALOGUE_VERSION
@@ -28,7 +27,7 @@ from ...passes.sequence.sequence import specs_of
 from ...targets import Target
 from ..evaluate.candidates import TAILS, graph_passes
 from ..evaluate.child import PATIENT
-from ..evaluate.evaluation import Evaluator
+from ..evaluate.evaluation import Evaluator, uncompilable
 from ..evaluate.forked import forked
 from ..evaluate.scoring import Scorer
 from ..evaluate.workers import Workers
@@ -82,9 +81,7 @@ def effects(
 def _effects(evaluator: Evaluator, target: Target, progress: Progress, clock: dict[str, float] | None) -> dict:
     reference = evaluator.evaluate(TAILS[0])
     if reference.footprint is None:
-        raise ModelError(
-            f"The model cannot be compiled: {reference.failure}", "Replace the operator it names before exporting."
-        )
+        raise uncompilable(reference.failure)
     actions = [Action((each,)) for each in graph_passes()] + [Action(tail, down=True) for tail in TAILS[1:]]
     if clock is None:
         _compute_ahead(evaluator, [((), action) for action in actions], lambda done: progress("profiling passes", done, len(actions)))

@@ -16,13 +16,19 @@ from typing import NoReturn
 
 from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 
+#: wall time of a candidate, for each second of processor time: other work on the machine costs it no result
+PATIENCE = 10
+#: beginnings of the reasons of candidates over a limit
+OVER_LIMIT = _TOO_LONG, _TOO_LARGE = ("took longer than", "needed more than")
+#: signals of the timers of processor time and wall time
+_TIMERS = (signal.SIGPROF, signal.SIGALRM)
 #: signals handled by the parent
 _PARENTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 @dataclass(frozen=True)
 class CandidateLimits:
-    """Limits of one candidate: wall time, and bytes beyond the process's size before it."""
+    """Limits of one candidate: processor time, PATIENCE times that in wall time, and bytes beyond the size before it."""
 
     seconds: float = 120.0
     nbytes: int = 8 << 30
@@ -105,8 +111,8 @@ class Child:
 
     def _death(self) -> ChildDied:
         code = self._reap()
-        if code == -signal.SIGALRM:
-            return ChildDied(f"took longer than {self._limits.seconds:g} s", final=True)
+        if -code in _TIMERS:
+            return ChildDied(f"{_TOO_LONG} {self._limits.seconds:g} s", final=True)
         how = f"signal {-code}, {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         return ChildDied(f"its process died ({how})", final=False)
 
@@ -119,7 +125,8 @@ def _serve(connection: Connection, scorer: Scorer, limits: CandidateLimits) -> N
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _PARENTS)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, inside C++ too
+        for timer in _TIMERS:
+            signal.signal(timer, signal.SIG_DFL)  # ends the process, inside C++ too
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         shared = scorer.summaries.lines
         _close_inherited_files(connection.fileno(), *([] if shared is None else [shared.fileno]))
@@ -145,7 +152,7 @@ def _close_inherited_files(*kept: int) -> None:
 def _answer(
     request: EvaluationRequest | WorkerTask, known: frozenset[int], scorer: Scorer, limits: CandidateLimits
 ) -> EvaluationOutcome | tuple[Exception, str]:
-    signal.setitimer(signal.ITIMER_REAL, limits.seconds)
+    _limit_time(limits.seconds)
     _limit_memory(_data_bytes() + limits.nbytes)
     try:
         outcome = scorer.outcome(request, known)
@@ -155,10 +162,16 @@ def _answer(
         return error, traceback.format_exc()
     finally:
         _limit_memory(resource.RLIM_INFINITY)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        _limit_time(0.0)
     if "MemoryError" in outcome.failure or "bad_alloc" in outcome.failure:
-        return EvaluationOutcome(failure=f"needed more than {limits.nbytes / (1 << 30):g} GiB", died=True)
+        return EvaluationOutcome(failure=f"{_TOO_LARGE} {limits.nbytes / (1 << 30):g} GiB", died=True)
     return outcome
+
+
+def _limit_time(seconds: float) -> None:
+    """Start the timers that end this process; 0 stops them."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE * seconds)
 
 
 def _limit_memory(nbytes: int) -> None:

@@ -16,7 +16,7 @@ from ...passes.base import ModulePass, Pass
 from ...passes.program.order import Order
 from ...passes.sequence.sequence import Sequence, specs_of
 from ...targets import Target
-from .child import CandidateLimits, Child, ChildDied
+from .child import OVER_LIMIT, CandidateLimits, Child, ChildDied
 from .scoring import Arrangement, EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 from .workers import InProcess, Workers
 
@@ -27,6 +27,12 @@ OBJECTIVES = ("ram", "sum")
 #: seconds for a task of the refinement that exceeded a candidate's limits
 TASK_SECONDS = 900.0
 _WITHOUT = "Leave kernels whole: --no-splits, or max-extra-compute: null in params.yaml."
+
+
+def uncompilable(reason: str) -> ModelError:
+    """Return the error of a model that no candidate compiles, for a `reason` of failure."""
+    step = "Try a smaller input shape." if reason.startswith(OVER_LIMIT) else "Replace the operator it names before exporting."
+    return ModelError(f"The model cannot be compiled: {reason}", step)
 
 
 @dataclass(frozen=True)

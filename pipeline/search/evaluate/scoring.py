@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
+from functools import cache
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -19,13 +20,16 @@ from ...memory import ALIGNMENT, Footprint, account, bound, plan_arena, ports_fl
 from ...memory.order.best_order import orders_of
 from ...memory.order.step_graph import step_graph
 from ...memory.sharing.share import has_copies
-from ...passes.base import Level, LoweredPass, Pass
+from ...passes.base import Level, LoweredPass, Pass, ProgramPass
 from ...passes.program.cut_sums import CutSums
 from ...passes.program.order import Order
 from ...passes.program.share import Share
-from ...passes.sequence.apply import apply_program_passes
+from ...passes.sequence.apply import apply_program_passes, rearranged
+from ...passes.sequence.catalogue import parse_spec
 from ...passes.sequence.failures import failure_of
+from ...passes.sequence.sequence import specs_of
 from ...program import Program, Splits
+from ...program.form import form_key
 from ...targets import Target
 from .transitions import Specs, Transitions
 
@@ -155,12 +159,21 @@ class Scorer:
         return summarise_schedules(lowered, self.summaries)
 
     def _ordered(self, specs: Specs, key: int, order: Arrangement, below: int | None) -> EvaluationOutcome:
-        lowered, workspace = apply_program_passes(*self._begun(specs, key, order), self.planned)
+        lowered, after = self._begun(specs, key, order)
+        lowered, workspace = apply_program_passes(lowered, (), self.planned)
+
+        @cache
+        def arranged() -> Program:
+            assert all(isinstance(each, ProgramPass) for each in after)
+            return rearranged(lowered.program, after)
+
+        store, place = self._transitions.store, f"{self._form(lowered.program)} {' '.join(specs_of(after))}"
         if below is not None:
-            fullest = bound(lowered.program, self._target.alignment)
-            if fullest + workspace + self._copied(lowered.program) >= below:
+            fullest = store.get_or_make(f"bound {place}", lambda: bound(arranged(), self._target.alignment))
+            if fullest + workspace + self._copied(lowered.program.weight_bytes) >= below:
                 return EvaluationOutcome(key, hopeless=True)
-        return EvaluationOutcome(key, self._account(lowered.program, workspace), order)
+        found = store.get_or_make(f"footprint {place}", lambda: astuple(self._planned_footprint(arranged())))
+        return EvaluationOutcome(key, self._needing(Footprint(*found), workspace), order)
 
     def _begun(self, specs: Specs, key: int, order: Arrangement) -> tuple[Lowered, Arrangement]:
         """Apply the passes that come before scheduling, and return the rest: sharings of one split differ in these."""
@@ -181,30 +194,43 @@ class Scorer:
             self._splitted[place] = made
         return self._splitted[place]
 
-    def _copied(self, program: Program) -> int:
-        """Return the bytes of weights copied to ram."""
-        return 0 if self._target.weights == "in-place" else program.weight_bytes
+    def _copied(self, weights: int) -> int:
+        """Return the bytes copied to ram, of so many bytes of weights."""
+        return 0 if self._target.weights == "in-place" else weights
 
     def _score(self, program: Program, workspace: int, key: int) -> EvaluationOutcome:
-        """Score a program in the best of its cheap arrangements."""
-        best: EvaluationOutcome | None = None
-        bottom = ports_floor(program, self._target.alignment) + self._copied(program)
+        """Score a program in the best of its cheap arrangements, which most targets share."""
+        store, place = self._transitions.store, self._form(program)
+        footprint, specs = store.get_or_make(f"score {place}", lambda: self._best(program))
+        bottom = ports_floor(program, self._target.alignment) + self._copied(program.weight_bytes)
+        found = self._needing(Footprint(*footprint), workspace)
+        return EvaluationOutcome(key, found, tuple(map(parse_spec, specs)), least=bottom)
+
+    def _best(self, program: Program) -> list:
+        """Return the footprint and the specs of the best cheap arrangement, without workspace and copied weights."""
+        best: tuple[Footprint, Arrangement] | None = None
         for least, order, arranged_program in arrangements(program, self._target.alignment):
-            if best is not None and least > best.footprint.arena:
+            if best is not None and least > best[0].arena:
                 break  # by increasing bound: no later arena is smaller
-            outcome = EvaluationOutcome(key, self._account(arranged_program, workspace), order, least=bottom)
-            if best is None or _size(outcome.footprint) < _size(best.footprint):
-                best = outcome
+            footprint = self._planned_footprint(arranged_program)
+            if best is None or _size(footprint) < _size(best[0]):
+                best = footprint, order
         assert best is not None
-        return best
+        return [astuple(best[0]), specs_of(best[1])]
+
+    def _form(self, program: Program) -> str:
+        return f"{form_key(program)} {self._target.alignment}"
 
     def _lowered(self, specs: Specs) -> Lowered:
         return lower(self.module(specs), self._name, self._inputs, self._outputs, machine=self._target.machine)
 
-    def _account(self, program: Program, workspace: int) -> Footprint:
-        plan = plan_arena(program, self._target.alignment)
-        in_place = self._target.weights == "in-place"
-        return account(program, plan, workspace=workspace, code=0, weights_in_place=in_place)
+    def _planned_footprint(self, program: Program) -> Footprint:
+        """Return the footprint of a program in its order, without workspace and copied weights."""
+        return account(program, plan_arena(program, self._target.alignment), workspace=0, code=0, weights_in_place=True)
+
+    def _needing(self, footprint: Footprint, workspace: int) -> Footprint:
+        """Add the workspace, and the weights if the target copies them."""
+        return replace(footprint, ram=footprint.ram + workspace + self._copied(footprint.weights), workspace=workspace)
 
 
 def arrangements(program: Program, alignment: int) -> list[tuple[int, Arrangement, Program]]:

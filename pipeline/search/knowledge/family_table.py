@@ -46,6 +46,11 @@ class FamilyTable:
     sequences: tuple[KnownSequence, ...]
     joined: Specs
 
+    @property
+    def first_prefix(self) -> Specs:
+        """Return the passes of the most frequent sequence that has any; the first of the joined ones without."""
+        return next((each.prefix for each in self.sequences if each.prefix), self.joined[:1])
+
     def untried(self, specs: Iterable[str]) -> Specs:
         """Return the untried `specs`: no model of the evidence has them."""
         return tuple(spec for spec in specs if spec not in self.passes or not self.passes[spec].tried)

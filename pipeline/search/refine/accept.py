@@ -11,6 +11,7 @@ from ...passes.sequence.sequence import Sequence
 from ..evaluate.candidates import Candidate
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..strategies.trace import Trace
+from .costlier import with_costlier
 from .finalists import lowest_finalist
 from .levers import Refinement, refine
 from .minimise import Worth, minimise, without_idle
@@ -47,9 +48,17 @@ class _Choice:
 
 
 def accepted(
-    trace: Trace, splitter: Splitter, refuse: Callable[[Sequence], str], extra_compute: float | None, rungs: Ordered[float]
+    trace: Trace,
+    splitter: Splitter,
+    refuse: Callable[[Sequence], str],
+    extra_compute: float | None,
+    rungs: Ordered[float],
+    enough: int = 0,
 ) -> Accepted:
-    """Return the best exact or accepted candidate. Raises ModelError if all are refused."""
+    """Return the best exact or accepted candidate. Raises ModelError if all are refused.
+
+    Costlier passes are tried on a winner above `enough` bytes of ram.
+    """
     rejected: dict[str, str] = {}
     failures: dict[str, str] = {}
     evaluator = trace.evaluator
@@ -65,6 +74,8 @@ def accepted(
         else:
             refinement, ablation = _shortest(evaluator, splitter, choice, extra_compute, rungs)
         failures |= refinement.failures
+        if evaluator.objective == "ram" and extra_compute and refinement.ram > enough:
+            refinement = with_costlier(evaluator, splitter, refinement, extra_compute)
         reason = refuse(refinement.best.sequence) if refinement.best.loss else ""
         if not reason:
             return Accepted(replace(refinement, failures=failures), ablation, rejected, complete)

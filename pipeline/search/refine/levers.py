@@ -50,6 +50,12 @@ class Attempt(NamedTuple):
     extra_compute: float = 0.0
 
 
+def lever_of(lever: str, best: Evaluation, extra_compute: float) -> Lever:
+    """Return the refinement step that left `best` as the best candidate."""
+    passes = specs_of(each for each in best.passes if not isinstance(each, ModulePass))
+    return Lever(lever, _footprint(best).arena, extra_compute, passes)
+
+
 def refine(
     evaluator: Evaluator, splitter: Splitter, found: Evaluation, max_extra_compute: float | None, rungs: Iterable[float] = ()
 ) -> Refinement:
@@ -113,8 +119,7 @@ class _Refiner:
             if least is None or tried.footprint.ram < least or (lever == "share" and tried.footprint.ram == least):
                 self._best, self.extra_compute = tried, extra_compute
         if self._best is not None:
-            passes = specs_of(each for each in self._best.passes if not isinstance(each, ModulePass))
-            self.levers.append(Lever(lever, self.arena, self.extra_compute, passes))
+            self.levers.append(lever_of(lever, self._best, self.extra_compute))
 
     def split(self, lever: str, plan: SplitPlan) -> None:
         best = None

@@ -13,6 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ...memory import CHEAP_ORDERS
+from ...memory.streaming.group_rows import coarser, in_groups
 from ...memory.streaming.partitioner import Partition, Partitioner, StreamedSteps
 from ...memory.streaming.rematerialise import TRIED_STEPS, RepeatResult, work_of
 from ...passes.program.cut_sums import CutSums
@@ -115,10 +116,19 @@ class Splitter:
         for most in sizes:
             path = paths.within(most)
             if path.complete:
-                path = paths.coarser(replace(path, nbytes=most))
+                path = coarser(paths, replace(path, nbytes=most))
             if path.complete and path.regions and path.regions != plan.regions:
                 found.setdefault(path.regions, replace(plan, regions=path.regions, nbytes=path.nbytes))
         return list(found.values())
+
+    def in_groups(self, plan: SplitPlan, fewest: int) -> SplitPlan | None:
+        """Take at least `fewest` rows at a time in every region of a plan; None if one cannot."""
+        paths = Partitioner(plan.repeated, plan.splits, plan.alignment)
+        path = in_groups(paths, Partition(plan.regions, plan.nbytes, paths.count, True), fewest)
+        if path is None:
+            return None
+        path = coarser(paths, path)
+        return replace(plan, regions=path.regions, nbytes=path.nbytes)
 
     def plans_of(self, founds: Sequence[Evaluation]) -> list[tuple[SplitPlan, ...]]:
         """Return `plans` of each candidate; several are computed at once."""

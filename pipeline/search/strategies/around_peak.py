@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...memory import alive_bytes, lifetimes
-from ...passes.base import ProgramPass
 from ...passes.graph.fuse_operators import FuseOperators
 from ...passes.graph.fusion_barriers import groups
+from ...passes.sequence.apply import rearranged
 from ...passes.sequence.sequence import specs_of
 from ...program import Program
 from ..evaluate.candidates import Candidate
@@ -40,10 +40,7 @@ def _calls_at_peak(scorer: Scorer, candidate: Candidate, found: Evaluation) -> l
     program = scorer.program(specs_of(candidate.passes))
     if len(members) != len(program.steps):  # a dead call has no step
         return []
-    ordered = program
-    for each in found.passes:
-        if isinstance(each, ProgramPass):
-            ordered = each.rearrange(ordered)
+    ordered = rearranged(program, found.passes)
     steps = [program.steps.index(ordered.steps[number]) for number in _holding(ordered)]
     return list(dict.fromkeys(call for step in steps if len(members[step]) > 1 for call in members[step]))
 

@@ -1,6 +1,7 @@
 """`by-architecture`: try the passes and tails that ever mattered for the graph's family, and no others.
 
-    family of the graph ──► sequences that led to the best of its models ──► their passes joined ──► untried passes
+    family of the graph ──► its tails after its first prefix ──► sequences that led to the best of its models
+                        ──► their passes joined ──► untried passes
 
 The family follows from the structure (`knowledge/family.py`), its passes from other models (`knowledge/family_table.py`).
 After Verma et al. (2022), who assign both by hand. Never closed: the other passes may lead lower.
@@ -17,6 +18,7 @@ from ..evaluate.candidates import TAILS, Candidate, cleaned
 from ..knowledge.family import family_of
 from ..knowledge.family_table import FamilyTable, family_table
 from ..knowledge.graph_features import read_graph
+from ..knowledge.record import KnownSequence
 from .trace import Trace
 
 #: graphs by tails that known passes lead to, at most; each is refined. Six took 10 to 30 % more time, and 64 bytes less of
@@ -42,16 +44,18 @@ def by_architecture(trace: Trace, seed: int) -> None:
 
 
 def _known(table: FamilyTable, passes: tuple[Pass, ...]) -> Iterator[Candidate]:
-    """Yield the sequences that led to the best of a model, then the joined passes by each of their tails."""
+    """Yield the family's tails after its first prefix, its sequences as they are, its tails after the joined passes.
+
+    A prefix rarely harms, and a tail may need it: by the first prefix with each tail, both are tried early.
+    """
     allowed = {each.spec: each for each in passes}
     tails = {specs_of(tail): tail for tail in TAILS}
-    for each in table.sequences:
+    led = tuple(dict.fromkeys(each.tail for each in table.sequences))
+    crossed = [KnownSequence(table.first_prefix, tail) for tail in led]
+    joined = [KnownSequence(table.joined, tail) for tail in led]
+    for each in (*crossed, *table.sequences, *joined):
         if each.tail in tails:
             yield Candidate(tuple(allowed[spec] for spec in each.prefix if spec in allowed), tails[each.tail])
-    joined = tuple(allowed[spec] for spec in table.joined if spec in allowed)
-    for tail in dict.fromkeys(each.tail for each in table.sequences):
-        if tail in tails:
-            yield Candidate(joined, tails[tail])
 
 
 def _try_new(trace: Trace, table: FamilyTable) -> None:

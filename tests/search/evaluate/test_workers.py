@@ -21,10 +21,11 @@ from passfit.errors import ConfigError, PlanError
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.passes.sequence.catalogue import CATALOGUE
+from passfit.search.evaluate import child
 from passfit.search.evaluate.candidates import starts
 from passfit.search.evaluate.child import CandidateLimits
 from passfit.search.evaluate.cluster import Executing, Problem, on_cluster
-from passfit.search.evaluate.evaluation import Evaluator
+from passfit.search.evaluate.evaluation import Evaluator, uncompilable
 from passfit.search.evaluate.forked import forked
 from passfit.search.evaluate.scoring import WorkerTask
 from passfit.search.evaluate.workers import InProcess
@@ -133,6 +134,11 @@ def raises(self, module):
     raise InternalError("boom")
 
 
+def spins(self, module):
+    while True:
+        pass
+
+
 def sleeps(self, module):
     time.sleep(1000)
 
@@ -160,7 +166,7 @@ LIMITS = CandidateLimits(seconds=1.5, nbytes=1 << 28)
         (aborts, "its process died (signal 6, SIGABRT)"),
         (leaves, "its process died (exit code 7)"),
         (devours, "needed more than 0.25 GiB"),
-        (sleeps, "took longer than 1.5 s"),
+        (spins, "took longer than 1.5 s"),
     ],
 )
 def test_what_harms_its_process_costs_one_candidate(monkeypatch, harm, reason):
@@ -174,6 +180,19 @@ def test_what_harms_its_process_costs_one_candidate(monkeypatch, harm, reason):
     harmed = {specs: reason for specs in expected.failures if VICTIM in specs}
     assert harmed and result.failures == expected.failures | harmed
     assert _children() == []
+
+
+def test_a_candidate_that_waits_for_ever_ends_by_wall_time(monkeypatch):
+    monkeypatch.setattr(CATALOGUE[VICTIM], "apply", sleeps)
+    monkeypatch.setattr(child, "PATIENCE", 1)
+    result = found(network(["conv", "Relu"]), forked(2, LIMITS), "greedy")
+    assert {reason for specs, reason in result.failures.items() if VICTIM in specs} == {"took longer than 1.5 s"}
+
+
+def test_what_exceeds_a_limit_is_told_apart_from_what_tvm_refuses():
+    for reason, word in (("took longer than 120 s", "shape"), ("needed more than 8 GiB", "shape"), ("no rule for X", "operator")):
+        error = uncompilable(reason)
+        assert reason in error.what and word in error.hint
 
 
 def test_a_harmful_pass_ends_no_closure(monkeypatch):

@@ -64,6 +64,13 @@ def test_only_the_familys_passes_are_tried(plain):
     assert trace.evaluator.count == 4, "two graphs by two tails"
 
 
+def test_a_tail_is_tried_early_after_the_prefix_of_another_model(plain):
+    """Fold batch norms, then fuse into poolings: no model had both, and the state is the third."""
+    _, asked = tried(Knowledge(plain))
+    third = list(dict.fromkeys(asked))[2]
+    assert FOLDED.prefix[0] in third and third[-len(POOLED.tail) :] == POOLED.tail
+
+
 def test_a_pass_and_a_tail_that_no_model_has_tried_are_tried(plain):
     older = [replace(each, passes=each.passes[:-3], tails=each.tails[:-1]) for each in plain]
     older = [replace(each, states=tuple(replace(state, outcomes=state.outcomes[:-1]) for state in each.states)) for each in older]

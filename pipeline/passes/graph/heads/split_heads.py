@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...base import Level, ModulePass
+from ...base import Level, ModulePass, Pass
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -19,7 +20,7 @@ class SplitHeads(ModulePass):
 
     Keys and values of one head are alive at a time. Heads that are not computed apart from each other stay joined. With
     `late=1`, values of the last two heads, and keys of the last, are projected after the attention, so that they are
-    never whole: see late_projection. That takes more arithmetic, so the search does not try it.
+    never whole: see late_projection. That takes more arithmetic, so the search tries it on its winner alone.
     """
 
     name = "split-heads"
@@ -27,6 +28,10 @@ class SplitHeads(ModulePass):
     levels = frozenset({Level.GRAPH})
 
     late: int = 0
+
+    def costlier(self) -> Iterable[Pass]:
+        """Yield the pass with late projections."""
+        return () if self.late else (replace(self, late=1),)
 
     def apply(self, module: IRModule) -> IRModule:
         from .divide_heads import divide_heads
