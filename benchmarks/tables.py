@@ -13,7 +13,7 @@ Row = Mapping
 #: seconds within which a model should compile
 SOON = 60
 #: levers of search.json, in order; docs/splits.md describes them
-LEVERS = ("given", "order", "share", "split", "repeat")
+LEVERS = ("given", "order", "share", "split", "repeat", "costlier")
 
 
 def memory(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
@@ -163,7 +163,7 @@ def _mean(rows: Sequence[Row], value: Callable[[Row], float | None], form: str) 
 def _levers(rows: Mapping[Model, Row]) -> list[str]:
     """Return the section on levers: the arena after each, on top of those before it, ÷ the arena of tvm-default."""
     named = [
-        (model, {each["lever"]: each["arena"] for each in row["search"]["levers"]}, row["footprint"]["baseline"]["arena"])
+        (model, _arenas(row["search"]["levers"]), row["footprint"]["baseline"]["arena"])
         for model, row in rows.items()
     ]
     listed = [(model, arenas, arena) for model, arenas, arena in named if arena and all(arenas.get(each) for each in LEVERS)]
@@ -181,6 +181,12 @@ def _levers(rows: Mapping[Model, Row]) -> list[str]:
         means = [geometric_mean([arenas[each] / arena for _, arenas, arena in listed]) for each in LEVERS]
         lines.append(f"| **geometric mean** ({len(listed)}) | {' | '.join(f'**{mean:.3f}**' for mean in means)} |")
     return lines
+
+
+def _arenas(levers: Iterable[Mapping]) -> dict[str, int]:
+    """Return the arena after each lever in bytes; a costlier pass is listed only if the winner takes it."""
+    arenas = {each["lever"]: each["arena"] for each in levers}
+    return {"costlier": arenas["repeat"]} | arenas if "repeat" in arenas else arenas
 
 
 def _known(value: float | None, form: Callable[[float], str]) -> str:
