@@ -88,7 +88,7 @@ static __attribute__((noinline)) int32_t deep(void) {{
     built.header.write_text(built.header.read_text() + deep)
     after = verify_library(built, model.program, cases, HOST, 1e-4)
     assert before.stack < 8_000 and 100_000 <= after.stack <= 108_000  # room for what a machine's signals add
-    assert after.ram == before.ram
+    assert abs(after.ram - before.ram) <= 2 * after.page  # pages of the program's own vary; the frame takes 24
 
 
 @native
