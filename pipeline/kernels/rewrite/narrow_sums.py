@@ -63,10 +63,11 @@ def _box(blocks: Sequence[SBlock], buffer: Var) -> _Box | None:
 
 
 def _covers(block: SBlock, shape: Sequence[int]) -> bool:
-    """Tell whether the axes of a block's result are its own dimensions, each once."""
+    """Tell whether the axes of a block's result are its own dimensions, each once; one element needs no axis."""
     extents = {axis.var: int(axis.dom.extent) for axis in block.iter_vars}
-    found = [extents.get(index) if isinstance(index, Var) else None for index in block.body.indices]
-    return found == list(shape) and len(set(block.body.indices)) == len(shape)
+    axes = [index for index in block.body.indices if isinstance(index, Var)]
+    found = [extents.get(index) if isinstance(index, Var) else 1 for index in block.body.indices]
+    return found == list(shape) and len(set(axes)) == len(axes)
 
 
 def _narrowed(kernel: PrimFunc, blocks: Sequence[SBlock], boxes: dict[Var, _Box]) -> PrimFunc:
@@ -79,7 +80,8 @@ def _narrowed(kernel: PrimFunc, blocks: Sequence[SBlock], boxes: dict[Var, _Box]
 def _nest(block: SBlock, boxes: dict[Var, _Box], made: dict[Var, Var]) -> Stmt:
     """Return the loops of a block over the part of its result that is read."""
     written, analyzer = block.body.buffer, analyzer_of(block.iter_vars)
-    part = dict(zip(block.body.indices, boxes[written])) if written in boxes else {}
+    parts = zip(block.body.indices, boxes.get(written, ()))
+    part = {index: box for index, box in parts if isinstance(index, Var)}
     axes = [axis_like(axis, part.get(axis.var, (0, int(axis.dom.extent)))[1]) for axis in block.iter_vars]
     own = {old.var: new.var for old, new in zip(block.iter_vars, axes)}
     moved = {old: new + int64(part[old][0]) if part.get(old, (0, 0))[0] else new for old, new in own.items()}
