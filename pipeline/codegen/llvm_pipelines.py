@@ -18,6 +18,7 @@ from .expand.half_conversions import with_half_conversions
 from .expand.narrow_results import with_narrow_results
 from .expand.pair_products import with_pair_products
 from .expand.quad_products import with_quad_products
+from .expand.rolled_loops import with_rolled_loops
 from .expand.separate_products import with_separate_products
 from .raw_pointers import raw_pointers
 from .vector_math import ready_for_vectors, with_vector_math
@@ -47,7 +48,7 @@ def _ready_for_vectors(function: PrimFunc, _module: IRModule, _context: tvm.tran
 
 @tirx.transform.prim_func_pass(opt_level=0)
 def _vector_math(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    return with_vector_math(with_half_conversions(function))
+    return with_rolled_loops(with_vector_math(with_half_conversions(function)))
 
 
 @tirx.transform.prim_func_pass(opt_level=0)

@@ -28,7 +28,7 @@ class Machine:
     that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster. `pairs` says that one instruction adds up
     the products of two pairs of int16 in each lane, as AVX2's vpmaddwd. `quads` says that products of eight bytes are
     summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp; `dots` that one instruction adds up four
-    products of bytes in each int32, as sdot.
+    products of bytes in each int32, as sdot. `rolled` says that loops over taps stay loops if tiles fill the registers.
     """
 
     lanes: int = 8
@@ -40,6 +40,7 @@ class Machine:
     pairs: bool = False
     quads: bool = False
     dots: bool = False
+    rolled: bool = False
 
     def registers_of(self, lanes: int) -> int:
         """Count the vectors of `lanes` lanes at hand.
@@ -77,7 +78,7 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
         return Machine(lanes=4, registers=16, by_element=True, quads=True) if "+neon" in features else _SCALAR
     if architecture == "aarch64":
         return Machine(by_element=True, quads=True, dots="+dotprod" in features)
-    return Machine()
+    return Machine(rolled=architecture == "x86_64")
 
 
 def riscv_vector_bits(features: tuple[str, ...]) -> int:

@@ -61,7 +61,7 @@ class Target:
         pairs = self.architecture == "x86_64" and ("+avx2" in self.features or self.cpu in _WITH_AVX2)
         found = machine_of(self.architecture, self.features)
         if self.architecture == "x86_64" and ("+avx512bw" in self.features or self.cpu in _WITH_AVX512):
-            found = replace(found, lanes=16)
+            found = replace(found, lanes=16, rolled=False)
         return replace(found, threads=self.threads, compact=self.opt == "size", pairs=pairs)
 
     def with_threads(self, threads: int) -> Target:

@@ -24,6 +24,7 @@ from tvm.tirx import PrimFunc
 from ...targets import Machine
 from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS, new_schedule, scheduled_kernel
+from ...tir.rolled_loops import with_rolled_taps
 from ..weights.repack import Repack
 from .axes.overlap_vectors import Wide, widened
 from .axes.split_groups import split_groups
@@ -167,7 +168,8 @@ def _tile(schedule: Schedule, kernel: PrimFunc, parts: Parts, tiling: Tiling, co
     inside = _tile_consumer(schedule, parts, tiling)
     _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
-    return Tiled(peel_loops(tiled) if peeled else tiled, tiling.tile.lanes, repacks)
+    tiled = peel_loops(tiled) if peeled else tiled
+    return Tiled(with_rolled_taps(tiled) if tiling.tile.rolled else tiled, tiling.tile.lanes, repacks)
 
 
 def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: Tiling) -> tuple[Repack, ...]:

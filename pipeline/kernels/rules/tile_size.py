@@ -15,7 +15,7 @@ extent, the remainder is a smaller tile.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from ...targets import Machine
@@ -34,6 +34,8 @@ _VECTOR_STORE, _SCATTER = 1.0, 1.5
 _CONFLICT, _WAYS = 8.0, 8
 #: penalty of a tile that leaves a remainder: the remainder is additional code
 _LEFT_OVER = 1.1
+#: penalty of a loop over taps: its control, and the scalars loaded again by each tap
+_ROLLED = 1.03
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Tile:
     """Size of a register tile, with its estimated cycles per element.
 
     `rows` are the extents of the unrolled axes, outermost first. `lanes` is a power of two: LLVM keeps accumulators of
-    other vector widths out of registers.
+    other vector widths out of registers. `rolled` tiles loop over taps: unrolled, they need more registers than there are.
     """
 
     lanes: int
@@ -50,6 +52,7 @@ class Tile:
     cycles: float
     #: true without a remainder
     even: bool = True
+    rolled: bool = False
 
     @property
     def width(self) -> int:
@@ -94,7 +97,7 @@ def tiles(
     other in lanes are apart in memory; `packed` is how many elements of a vector operand lie side by side. The lanes
     divide their extent; so does every other size but, if `uneven`, the number of vectors and the rows of the last axis.
     `shared` says that neighbouring rows read the same scalars in some steps, as sliding windows do: LLVM keeps these in
-    registers from step to step. `aliased` says that the places of neighbouring lanes' results compete in a cache.
+    registers from step to step if it unrolls them. `aliased` says that the places of neighbouring lanes' results compete in a cache.
     """
     side_by_side = width if packed is None else gcd(width, packed)
     powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
@@ -105,9 +108,15 @@ def tiles(
         _tile(lanes, width // lanes, groups, rows, counts, steps, _store_cycles(lanes, groups, scattered, aliased), machine)
         for groups in _sizes(width // lanes, most, uneven)
         for counts in _counts(rows, most // groups, uneven)
-        if _held(groups, _product(counts), shared and _broadcasts(machine)) <= registers
+        if _held(groups, _product(counts), shared and _broadcasts(machine) and not machine.rolled) <= registers
     ]
+    if shared and machine.rolled:
+        candidates = [_rolled(tile) if _held(tile.groups, _product(tile.rows), True) >= registers else tile for tile in candidates]
     return sorted(candidates, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, tile.groups, tile.rows))
+
+
+def _rolled(tile: Tile) -> Tile:
+    return replace(tile, rolled=True, cycles=tile.cycles * _ROLLED)
 
 
 def _held(groups: int, rows: int, shared: bool) -> int:

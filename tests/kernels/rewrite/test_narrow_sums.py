@@ -17,6 +17,7 @@ from passfit.kernels.rules.rule import Speed
 from passfit.kernels.schedule.candidates import schedules
 from passfit.targets import get_target
 from passfit.tir.loop_nests import blocks_of
+from passfit.tir.row_window import row_window
 
 pytestmark = pytest.mark.tvm
 MACHINE = get_target("x86-64").machine
@@ -92,6 +93,13 @@ def test_a_rule_fits_a_convolution_with_a_slice_behind_it():
     kernel = kernel_of(PLANES, CASES["behind a convolution"][0])
     found = schedules(kernel, frozenset({1}), MACHINE).within(4096)
     assert found.speed == Speed.FAST
+
+
+def test_a_slice_of_channels_is_narrowed_row_by_row():
+    kernel = kernel_of(PLANES, lambda x, w: topi.nn.relu(cut(convolved(x, w), (4, 8), (0, 9), (0, 7), first=1)))
+    rows = row_window(kernel, 2, 1)  # an axis of one row is a constant index
+    assert total_of(narrow_sums(rows)) == [1, 4, 1, 7]
+    assert schedules(rows, frozenset({2}), MACHINE, True).within(4096).speed == Speed.FAST
 
 
 @pytest.mark.parametrize(

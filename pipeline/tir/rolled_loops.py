@@ -1,0 +1,51 @@
+"""Mark the loops over taps that LLVM must not unroll: unrolled, scalars of several steps wait in registers.
+
+    for c, i:                                  for j in 0…3, unrolled: 12 sums, 4 vectors and 5 columns of data at once;
+        for j: acc[…] += data[j] · weight[j]   AVX2 has 16 registers, and sums went to memory after each step
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
+
+#: annotation of a marked loop
+ROLLED = "passfit.rolled"
+#: most steps of a loop that LLVM unrolls as a whole
+_MOST = 16
+_SERIAL = 0
+
+
+def with_rolled_taps(kernel: PrimFunc) -> PrimFunc:
+    """Mark the innermost serial loops of a tile's sums. Steps that differ, as at padding, branch: that costs less."""
+
+    def marked(loop: For) -> For:
+        if int(loop.kind) != _SERIAL or not isinstance(loop.extent, IntImm) or not 1 < int(loop.extent) <= _MOST:
+            return loop
+        if _has_serial_loop(loop.body) or not _sums(loop.body):
+            return loop
+        return For(loop.loop_var, loop.min, loop.extent, loop.kind, loop.body, annotations={**loop.annotations, ROLLED: 1})
+
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, marked)))
+
+
+def is_rolled(loop: For) -> bool:
+    return ROLLED in loop.annotations
+
+
+def _has_serial_loop(stmt: Stmt) -> bool:
+    found: list[bool] = []
+    tvm_ffi.structural_walk(stmt, [(For, lambda loop: found.append(int(loop.kind) == _SERIAL))])
+    return any(found)
+
+
+def _sums(stmt: Stmt) -> bool:
+    """Tell whether a store inside adds a product to what it overwrites."""
+    found: list[bool] = []
+
+    def see(store: BufferStore) -> None:
+        total = store.value
+        found.append(type(total).__name__ == "Add" and type(total.b).__name__ == "Mul")
+
+    tvm_ffi.structural_walk(stmt, [(BufferStore, see)])
+    return any(found)
