@@ -99,7 +99,7 @@ def test_a_slice_of_channels_is_narrowed_row_by_row():
     kernel = kernel_of(PLANES, lambda x, w: topi.nn.relu(cut(convolved(x, w), (4, 8), (0, 9), (0, 7), first=1)))
     rows = row_window(kernel, 2, 1)  # an axis of one row is a constant index
     assert total_of(narrow_sums(rows)) == [1, 4, 1, 7]
-    assert schedules(rows, frozenset({2}), MACHINE, True).within(4096).speed == Speed.FAST
+    assert schedules(rows, frozenset({2}), MACHINE, True).within(4096).speed <= Speed.LANES
 
 
 @pytest.mark.parametrize(
