@@ -27,10 +27,11 @@ from ...memory import ALIGNMENT
 from ...memory.liveness import aligned
 from ...program import DTYPE_BYTES
 from ...targets import Machine
-from ...tir.expressions import loads, replaced, uses
+from ...tir.expressions import is_costly, loads, replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
 from ...tir.loop_nests import buffer_of, int64, kernel_of, sequence
+from ...tir.rolled_loops import ROLLED
 from ...tir.workspace import held_bytes
 from .line_buffer import LineBuffer, loop_of
 from .rule import RuleResult
@@ -87,6 +88,10 @@ def sliding_variants(kernel: PrimFunc, machine: Machine) -> list[Lines]:
             for band in (own.band, own.band // 2, own.height):
                 found.append(Lines(at_once, rows, max(band // rows * rows, rows)))
     return list(dict.fromkeys(found))
+
+
+def _as_it_is(acc: Expr, _indices: list[Expr]) -> Expr:
+    return acc
 
 
 class _ByLines(LineBuffer):
@@ -213,12 +218,16 @@ class _ByLines(LineBuffer):
     def _stored(self, start: Expr, chunk: Expr, rows: int, last: bool) -> Stmt:
         """Store the epilogue of the accumulators inside the plane."""
         parts: list[Stmt] = []
+        made = self._made_of
+        if self._is_long and self._fits_accumulators:
+            parts.append(self._made_in_place(start, chunk, rows))
+            made = _as_it_is
         for row in range(rows):
             for number in range(self.at_once):
                 partial = last and number == self.at_once - 1
                 count = self.width - (self.chunks - 1) * self.lanes if partial else self.lanes
-                if count == self.lanes or not self._fits_accumulators:
-                    parts.append(self._store(start, chunk, row, number, count, self._made_of))
+                if count == self.lanes or made is _as_it_is or not self._fits_accumulators:
+                    parts.append(self._store(start, chunk, row, number, count, made))
                     continue
                 # compute whole vectors, store part of the last
                 lane = Var("lane", "int64")
@@ -226,8 +235,20 @@ class _ByLines(LineBuffer):
                 indices = [*map(self.outside, self.outer), start + row, at[1] + chunk * self.lanes]
                 value = self._made_of(tirx.BufferLoad(self.acc, at), indices)
                 parts.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, BufferStore(self.acc, value, at)))
-                parts.append(self._store(start, chunk, row, number, count, lambda acc, indices: acc))
+                parts.append(self._store(start, chunk, row, number, count, _as_it_is))
         return sequence(parts)
+
+    def _made_in_place(self, start: Expr, chunk: Expr, rows: int) -> Stmt:
+        """Compute the epilogue in the accumulators, vector by vector.
+
+        The loop parts it from the sums: in one block, LLVM sums up one accumulator after the other, each for its function.
+        """
+        number, lane = Var("vector", "int64"), Var("lane", "int64")
+        row, column = tirx.floordiv(number, int64(self.at_once)), tirx.floormod(number, int64(self.at_once)) * self.lanes + lane
+        indices = [*map(self.outside, self.outer), start + row, column + chunk * self.lanes]
+        store = BufferStore(self.acc, self._made_of(tirx.BufferLoad(self.acc, [row, column]), indices), [row, column])
+        vector = For(lane, int64(0), int64(self.lanes), _VECTORIZED, store)
+        return For(number, int64(0), int64(rows * self.at_once), _SERIAL, vector, annotations={ROLLED: 1})
 
     def _store(
         self, start: Expr, chunk: Expr, row: int, number: int, count: int, made: Callable[[Expr, list[Expr]], Expr]
@@ -237,6 +258,11 @@ class _ByLines(LineBuffer):
         indices = [*map(self.outside, self.outer), start + row, at + chunk * self.lanes]
         store = BufferStore(self.result, made(tirx.BufferLoad(self.acc, [int64(row), at]), indices), indices)
         return For(lane, int64(0), int64(count), _VECTORIZED if count == self.lanes else _SERIAL, store)
+
+    @property
+    def _is_long(self) -> bool:
+        """Tell whether the epilogue has a function that takes many instructions."""
+        return self.last is not None and not self.compact and is_costly(self.last.body.value)
 
     @property
     def _fits_accumulators(self) -> bool:

@@ -1,5 +1,7 @@
 """Compare sliding windows over line buffers with TVM's kernels, in every shape, stride, padding and dilation."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from tvm import relax
 from passfit.codegen.objects import build_module
 from passfit.kernels.rules.sliding_window import sliding_window
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
-from passfit.targets import Machine
+from passfit.targets import Machine, get_target
 from passfit.tir.index_grid import chunks
 from passfit.tir.inlining import inlined
 from passfit.tir.row_window import row_window
@@ -66,6 +68,18 @@ def test_depthwise_convolutions(case, channels, epilogue):
         return relax.op.add(result, relax.op.nn.relu(result)) if epilogue == "residual" else result
 
     agrees(lowered([(1, channels, *sides)], body, ("legalize", "fold-constant", "fuse-operators")))
+
+
+def test_a_function_behind_the_sums_is_a_loop():
+    def body(x):
+        result = relax.op.nn.conv2d(x, weight(4, 1, 5, 5), groups=4, padding=2)
+        return relax.op.multiply(result, relax.op.sigmoid(result))
+
+    program = lowered([(1, 4, 14, 14)], body, ("legalize", "fold-constant", "fuse-operators"))
+    agrees(program)
+    (kernel,) = program.kernels.values()
+    text = build_module({"f": sliding_window(inlined(kernel))}, get_target("x86-64").llvm_config()).inspect_source("asm")
+    assert len(re.findall(r"vdivps", text)) <= 2  # one for a band of four rows, one for the last two; unrolled, 12
 
 
 @_FEW
