@@ -12,6 +12,7 @@ import argparse
 import json
 import tempfile
 from collections.abc import Iterable
+from math import prod
 from pathlib import Path
 
 import onnx
@@ -32,8 +33,7 @@ def measure(file: Path) -> dict:
     graph = onnx.load(file).graph
     name = file.stem.partition("-")[0]
     model = Model(file.stem, str(file), shapes={graph.input[0].name: [1, *INPUTS[name]]})
-    integers = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
-    row: dict = {"int8 weights": sum(len(onnx.numpy_helper.to_array(each).tobytes()) for each in graph.initializer if each.data_type in integers)}
+    row: dict = {"int8 weights": int8_weights(graph)}
     with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
         for target in TARGETS:
             out = Path(scratch) / target
@@ -43,8 +43,32 @@ def measure(file: Path) -> dict:
             report = json.loads((out / "footprint.json").read_text(encoding="utf-8"))
             row[target] = {part: report["best"][part] for part in ("ram", "weights", "code")}
             row[target] |= {name: report["measured"][name] for name in ("instructions", "ran", "given")}
+            program = json.loads((out / "plan.json").read_text(encoding="utf-8"))["program"]
+            row[target]["stored"] = stored(program, row[target]["weights"])
         row["latency"] = timed(model, {"passfit": Path(scratch) / "x86-64"})
     return row
+
+
+def int8_weights(graph: onnx.GraphProto) -> int:
+    """Count the bytes of a graph's int8 and uint8 constants, without zero points."""
+    integers = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
+    zeros = {node.input[2] for node in graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear") and len(node.input) > 2}
+    return sum(prod(each.dims) for each in graph.initializer if each.data_type in integers and each.name not in zeros)
+
+
+def stored(program: dict, total: int) -> dict[str, int]:
+    """Split the bytes of a plan's weights by kind; `alignment` is the rest of `total`.
+
+    Vectors of float32 are scales, of int16 and int32 biases; packed weights hold sums for zero points and padding.
+    """
+    found = {"packed": 0, "scales": 0, "biases": 0}
+    tensors = {each["weight"]: each for each in program["tensors"] if each.get("weight") is not None}
+    for number, weight in enumerate(program["weights"]):
+        tensor = tensors[number]
+        vector = sum(extent > 1 for extent in tensor["shape"]) <= 1 and not tensor["dtype"].endswith("int8")
+        kind = "packed" if not vector else "scales" if tensor["dtype"].startswith("float") else "biases"
+        found[kind] += weight["nbytes"]
+    return found | {"alignment": total - sum(found.values())}
 
 
 def table(rows: dict[str, dict], head: Iterable[str]) -> str:
@@ -71,6 +95,13 @@ def table(rows: dict[str, dict], head: Iterable[str]) -> str:
                 f"({found['ram'] / head_bytes:.2f}) | {found['weights']:,} | {found['weights'] / row['int8 weights']:.2f} "
                 f"| {found['code']:,} | {count} | {_agreement(found['given'])} |"
             )
+    lines += ["", "## Weights", "", "Bytes. Packed: int8 weights as kernels read them, with sums for zero points and padding; ratio to those of the file.", ""]
+    lines += ["| model | target | packed | ratio | scales | biases | alignment |", "| --- | --- |" + " ---: |" * 5]
+    for name, row in rows.items():
+        for target in TARGETS if name.endswith("int8") and "failed" not in row else ():
+            parts = row[target]["stored"]
+            ratio = parts["packed"] / row["int8 weights"]
+            lines.append(f"| {name} | {target} | {parts['packed']:,} | {ratio:.3f} | " + " | ".join(f"{parts[each]:,}" for each in ("scales", "biases", "alignment")) + " |")
     lines += ["", "## Time", "", "Milliseconds natively, one thread, turn by turn; ONNX Runtime has the machine's widest vectors.", ""]
     lines += ["| model | passfit | ONNX Runtime | ratio | float ÷ int8, instructions on rpi4 |", "| --- | ---: | ---: | ---: | ---: |"]
     for name, row in rows.items():
