@@ -199,14 +199,14 @@ def compile_imported(
 
     chosen, tuned = sequence, tuning or AdoptedTuning()
     started, graph, ports = time.monotonic(), imported.graph, port_names(imported.onnx)
+    # before the fork, so that the process aside need not legalize and fuse again
+    baseline = None if chosen is None else tvm_default(graph, target, *ports)
     # beside all other work, which leaves a core idle most of the time
     with result_folder(out) as folder, default_code_aside(graph, target, *ports) as baseline_code, comparison_kept(out):
-        if chosen is None:
+        if chosen is None or baseline is None:
             result, front = find_sequence(imported, target, budget, search, progress, baseline_code)
             chosen, baseline = result.sequence, result.baseline
             write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
-        else:
-            baseline = tvm_default(graph, target, *ports)
         progress("lowering", 0, 0)
         with step_limit("Lowering", imported.name):
             before = lower_by_sequence(chosen, graph, imported.onnx, imported.name, target.machine, tuned.schedules)
