@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from .search.settings import SearchSettings
 from .support.interrupts import patient
 from .support.progress import Progress, silent
 from .support.result_folder import check_file_place, result_folder
+from .support.result_store import shared_store
 from .support.step_limit import step_limit
 from .support.text_files import json_lines, write_text
 from .targets import Target, how_to_run
@@ -53,10 +55,9 @@ def profile(
     progress: Progress = silent,
     clock: dict[str, float] | None = None,
 ) -> dict:
-    """Measure every pass alone and after every other; write effects.json to `out`.
+    """Measure every pass alone and after every other; write effects.json to `out`, its picture beside it.
 
-    A picture of it, an .svg, goes beside it. Returns the content of effects.json; `clock` receives the seconds of each
-    pass alone. Raises ModelError, OutputError.
+    Returns the content of effects.json; `clock` receives the seconds of each pass alone. Raises ModelError, OutputError.
     """
     check_file_place(out)
     picture = out.with_suffix(".svg")
@@ -115,18 +116,24 @@ def optimize(
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
     progress: Progress = silent,
+    compiled_next: bool = False,
 ) -> FootprintReport:
     """Search for a sequence; write sequence.json, footprint.json, search.json, trajectory.json to `out`.
 
     With a latency limit, front.json too. With a budget, the fastest library within it is chosen unless `search` has
-    another objective. Nothing is executed, except a lossy winner. Raises ModelError, ConfigError for
-    an unknown strategy, OutputError.
+    another objective. Nothing is executed, except a lossy winner. `compiled_next` keeps the code size of `tvm-default` in
+    the store, made beside the search. Raises ModelError, ConfigError for an unknown strategy, OutputError.
     """
     with result_folder(out) as folder:
         imported = load(model, name, shapes, fix)
-        result, front = find_sequence(imported, target, budget, search, progress)
-        not_run = Measured(ran=False, how="not-run: optimized, not compiled")
-        exact = not result.sequence.lossy
+        from .search.evaluate.tvm_default_code import default_code_aside
+
+        graph, ports = imported.graph, port_names(imported.onnx)
+        kept = compiled_next and shared_store().on_disk
+        with default_code_aside(graph, target, *ports) if kept else nullcontext(lambda: None) as baseline_code:
+            result, front = find_sequence(imported, target, budget, search, progress, baseline_code)
+            baseline_code()
+        not_run, exact = Measured(ran=False, how="not-run: optimized, not compiled"), not result.sequence.lossy
         report = footprint_report(imported, target, budget, result.best, result.baseline, not_run, exact)
         write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
         write_footprint(report, folder)
@@ -184,36 +191,32 @@ def compile_imported(
     progress: Progress = silent,
 ) -> FootprintReport:
     """Compile a model already imported; see `compile_model`."""
+    from .passes.sequence.replay import lower_by_sequence, schedule_sequence
     from .passes.sequence.sequence import write_sequence
+    from .search.evaluate.tvm_default import tvm_default
+    from .search.evaluate.tvm_default_code import default_code_aside
     from .tuning.database import AdoptedTuning
 
     chosen, tuned = sequence, tuning or AdoptedTuning()
-    started = time.monotonic()
-    with result_folder(out) as folder:
-        from .passes.sequence.replay import lower_by_sequence, schedule_sequence
-        from .search.evaluate.tvm_default import tvm_default
-        from .search.evaluate.tvm_default_code import default_code_aside
-
-        if chosen is None:
-            result, front = find_sequence(imported, target, budget, search, progress)
+    started, graph, ports = time.monotonic(), imported.graph, port_names(imported.onnx)
+    # before the fork, so that the process aside need not legalize and fuse again
+    baseline = None if chosen is None else tvm_default(graph, target, *ports)
+    # beside all other work, which leaves a core idle most of the time
+    with result_folder(out) as folder, default_code_aside(graph, target, *ports) as baseline_code, comparison_kept(out):
+        if chosen is None or baseline is None:
+            result, front = find_sequence(imported, target, budget, search, progress, baseline_code)
             chosen, baseline = result.sequence, result.baseline
             write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
-        else:
-            baseline = tvm_default(imported.graph, target, *port_names(imported.onnx))
         progress("lowering", 0, 0)
         with step_limit("Lowering", imported.name):
-            before = lower_by_sequence(chosen, imported.graph, imported.onnx, imported.name, target.machine, tuned.schedules)
+            before = lower_by_sequence(chosen, graph, imported.onnx, imported.name, target.machine, tuned.schedules)
             lowered, workspace = schedule_sequence(before, chosen, tuned.layout)
             plan = checked_plan(lowered.program, target)
-        tolerance = max(verify.tolerance, verify.max_error) if chosen.lossy else verify.tolerance
-        checked = replace(verify, tolerance=tolerance)
-        with default_code_aside(imported.graph, target, *port_names(imported.onnx)) as baseline_code, comparison_kept(out):
-            measured, code = build_and_run(
-                imported, lowered, plan, workspace, target, folder, checked, progress, baseline_code
-            )
-            measured = replace(measured, compile_seconds=round(time.monotonic() - started, 3))
-            best = footprint_of(lowered.program, plan, workspace, code, target)
-            report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, baseline_code())
+        checked = verify if not chosen.lossy else replace(verify, tolerance=max(verify.tolerance, verify.max_error))
+        measured, code = build_and_run(imported, lowered, plan, workspace, target, folder, checked, progress, baseline_code)
+        measured = replace(measured, compile_seconds=round(time.monotonic() - started, 3))
+        best = footprint_of(lowered.program, plan, workspace, code, target)
+        report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, baseline_code())
         write_sequence(chosen, folder / "sequence.json")
         write_footprint(report, folder)
         write_pictures(imported, lowered, plan, before, target, folder)
@@ -247,8 +250,7 @@ def tune(
 
     check_file_place(out)
     if settings.seconds <= 0:
-        found = empty(target)  # independent of the seed, so that later stages need not rerun
-        write_database(found, out)
+        write_database(found := empty(target), out)  # independent of the seed, so that later stages need not rerun
         return found
     runner = how_to_run(target)
     if runner.command is None:

@@ -30,6 +30,7 @@ def optimize(params: Params, model: str, target: str) -> str:
             name=model,
             search=search,
             progress=progress,
+            compiled_next=True,
         )
     return optimize_line(report, read_json(out / "search.json"))
 

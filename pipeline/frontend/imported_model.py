@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..memory.footprint import Start
+from ..support.digests import digest_of
+from ..support.result_store import shared_store
 from .source.model_record import model_record
 from .source.source import resolve_source
 
@@ -39,10 +42,29 @@ def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | No
 
     Raises ModelError for a model that cannot be read or compiled.
     """
+    from .canonical.read_onnx import read_model
+    from .canonical.static_metric import start_of
+
+    path = resolve_source(str(model))
+    if shapes or fix or not (path.is_file() and os.access(path, os.R_OK)):
+        return _imported(path, shapes, fix)
+    fresh: list[tuple[onnx.ModelProto, Start]] = []
+
+    def changes_nothing() -> bool:
+        fresh.append(_imported(path))
+        return fresh[0][0].SerializeToString(deterministic=True) == path.read_bytes()
+
+    # the stages of a pipeline import a canonical file again: known as such, it is read alone
+    versions = map(importlib.metadata.version, ("onnx", "onnx-ir", "onnxscript"))
+    if shared_store().get_or_make(f"canonical {digest_of(path)} {' '.join(versions)}", changes_nothing):
+        return fresh[0] if fresh else (read_model(path), start_of(path, {}, {}))
+    return fresh[0] if fresh else _imported(path)
+
+
+def _imported(path: Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
     from .canonical.canonicalise import import_model
     from .canonical.static_metric import mark_start, start_of
 
-    path = resolve_source(str(model))
     canonical = import_model(path, shapes, fix)
     start = start_of(path, shapes or {}, fix or {})
     mark_start(canonical, start)

@@ -30,11 +30,17 @@ if TYPE_CHECKING:
 
 
 def find_sequence(
-    imported: ImportedModel, target: Target, budget: Budget | None, settings: SearchSettings, progress: Progress
+    imported: ImportedModel,
+    target: Target,
+    budget: Budget | None,
+    settings: SearchSettings,
+    progress: Progress,
+    work_aside: Callable[[], object] = lambda: None,
 ) -> tuple[SearchResult, Front | None]:
     """Search a sequence by settings; with a latency limit, return the Pareto front too.
 
-    Raises ConfigError for invalid settings, ModelError if nothing compiles.
+    `work_aside` waits for other work, which would disturb the timing for a latency limit. Raises ConfigError for
+    invalid settings, ModelError if nothing compiles.
     """
     from ..frontend.imported_model import port_names
     from ..passes.sequence.replay import replay
@@ -68,6 +74,7 @@ def find_sequence(
         library = build_library(imported.name, lowered, checked_plan(lowered.program, target), workspace, target, place)
         return link(library, lowered.program, target, place)
 
+    work_aside()
     return least_ram_within(limit, result, imported.onnx, target, built, lambda done, all: progress("timing", done, all))
 
 

@@ -13,6 +13,8 @@ from passfit import api
 from passfit.errors import ModelError, NumericError, PlanError
 from passfit.memory import Budget, read_plan, read_report, validate_plan
 from passfit.passes.sequence.sequence import read_sequence
+from passfit.search.evaluate import tvm_default_code
+from passfit.support.result_store import ResultStore
 from passfit.support.sizes import format_bytes
 from passfit.targets import get_target, how_to_run
 
@@ -113,6 +115,15 @@ def test_replaying_a_sequence_gives_the_same_bytes(compiled: Path, cnn: Path, tm
     # without a search there is nothing to tell of it, hence another manifest
     without = MEASURED | {"notes.txt", "search.json", "trajectory.json", "manifest.json"}
     assert _contents(tmp_path, without) == _contents(compiled, without)
+
+
+def test_a_search_before_a_compilation_keeps_the_code_of_tvm_default(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    store = ResultStore(tmp_path / "store.jsonl")
+    monkeypatch.setattr(tvm_default_code, "shared_store", lambda: store)
+    first = api.optimize(cnn, HOST, out=tmp_path / "found", compiled_next=True)
+    monkeypatch.setattr(tvm_default_code, "_built_bytes", lambda *_: 1 / 0)  # unknown unless it is kept
+    report = api.compile_model(cnn, HOST, out=tmp_path / "out", sequence=tmp_path / "found" / "sequence.json")
+    assert first.baseline.code is None and report.baseline.code
 
 
 @native
