@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import tvm_ffi
@@ -134,10 +134,15 @@ class IntegerSum:
         raise Unknown("no axis moves the weight alone")
 
     def _data(self) -> TensorLoad:
-        found = [load for load in loads(self.value) if any(uses(load, var) for var in self.axes)]
-        if len(found) != 1 or len(loads(self.value)) != 1:
+        """Return the load of the data; another may only be of a zero point computed at run time, the same for all sums."""
+        found = moved(self.value, self.axes)
+        if len(found) != 1 or any(load.source.same_as(found[0].source) for load in loads(self.value) if not load.same_as(found[0])):
             raise Unknown("the other factor reads more than one operand")
         return found[0]
+
+    def value_of(self, load: TensorLoad) -> Expr:
+        """Return the factor for another element of the data."""
+        return tvm_ffi.structural_map(self.value, (TensorLoad, lambda each: load if each.source.same_as(self.data.source) else each))
 
     def _places(self) -> tuple[Var, int]:
         """Find the axis of places, maybe of extent 1, and its dimension of the data."""
@@ -202,6 +207,12 @@ def _plain(padding: SBlock) -> bool:
     return len(axes) == len(indices) and all(
         index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm)) for axis, index in zip(axes, indices)
     )
+
+
+def moved(value: Expr, axes: Iterable[Var]) -> list[TensorLoad]:
+    """List the loads of an expression that depend on one of the axes."""
+    known = list(axes)
+    return [load for load in loads(value) if any(uses(load, var) for var in known)]
 
 
 def less(value: Expr) -> tuple[int, Expr]:

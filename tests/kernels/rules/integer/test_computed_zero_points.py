@@ -1,0 +1,89 @@
+"""Products whose data has a zero point computed at run time equal the exact arithmetic, by the rules for constant ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+import tvm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tvm import te
+from tvm.tirx import PrimFunc
+
+from passfit.codegen.objects import build_module
+from passfit.frontend.relax.integer.quantity import Quantity
+from passfit.frontend.relax.integer.sums import Sum, Window, convolution, product
+from passfit.kernels.rewrite.channels_last import with_channels_last
+from passfit.kernels.rules.integer.pair_products import pair_products
+from passfit.kernels.rules.integer.run_products import run_products
+
+from ....profiles import examples
+from .channels import MACHINES, PROCESSORS
+
+pytestmark = pytest.mark.tvm
+WEIGHT, FORM = 1, Sum((Quantity(place=2), Quantity(0)))
+
+
+def matrices(rows: int, depth: int, columns: int, dtype: str = "uint8", zeros: tuple[int, ...] = ()) -> PrimFunc:
+    a, b = te.placeholder((rows, depth), dtype, "x"), te.placeholder((depth, columns), "int8", "w")
+    z = te.placeholder(zeros, dtype, "z")
+    return te.create_prim_func([a, b, z, product(a, b, z, form=FORM)], index_dtype_override="int64")
+
+
+def windows(channels: int, size: int, taps: int, pad: int, dtype: str, last: tuple[int, ...]) -> PrimFunc:
+    x, w = te.placeholder((1, channels, size, size + 3), dtype, "x"), te.placeholder((16, channels, taps, taps), "int8", "w")
+    z = te.placeholder((), dtype, "z")
+    y = convolution(x, w, z, form=FORM, window=Window((1, 1), (1, 1), (pad, pad), (pad, pad)))
+    kernel = te.create_prim_func([x, w, z, y], index_dtype_override="int64")
+    return with_channels_last(kernel, frozenset(last), frozenset({WEIGHT}))[0]
+
+
+def assert_exact(kernel, found, seed) -> None:
+    (only,) = found
+    random = np.random.default_rng(seed)
+    operands = []
+    for param in kernel.params[:-1]:
+        shape, limits = [int(each) for each in param.ty.shape], np.iinfo(str(param.ty.dtype))
+        values = random.integers(limits.min, limits.max, shape, endpoint=True)
+        operands.append(np.where(random.random(shape) < 0.3, limits.min, values).astype(limits.dtype))
+    packed = list(operands)
+    for each in only.repacks:
+        packed[each.parameter] = each.apply(operands[each.parameter])
+
+    def run(made: PrimFunc, given: list[np.ndarray], processor: dict) -> np.ndarray:
+        result = tvm.runtime.tensor(np.full([int(each) for each in kernel.params[-1].ty.shape], 77, "int32"))
+        build_module({"f": made}, processor)["f"](*map(tvm.runtime.tensor, given), result)
+        return result.numpy()
+
+    expected = run(kernel, operands, PROCESSORS[0])
+    for processor in PROCESSORS:
+        np.testing.assert_array_equal(run(only.kernel, packed, processor), expected)
+
+
+@settings(max_examples=examples(6))
+@given(
+    st.integers(2, 20), st.integers(1, 40).map(lambda n: 2 * n), st.sampled_from([8, 16, 24, 48]), st.sampled_from(["uint8", "int8"]),
+    st.sampled_from([run_products, pair_products]), st.sampled_from(MACHINES), st.integers(0, 9),
+)  # fmt: skip
+def test_products_of_matrices_are_exact(rows, depth, columns, dtype, rule, machine, seed):
+    kernel = matrices(rows, depth, columns, dtype)
+    assert_exact(kernel, list(rule(kernel, frozenset({WEIGHT}), machine)), seed)
+
+
+@settings(max_examples=examples(4))
+@given(st.sampled_from([2, 3, 8]), st.integers(4, 9), st.integers(1, 3), st.sampled_from(["uint8", "int8"]), st.sampled_from([(0, 3), ()]), st.integers(0, 9))
+def test_windows_with_padding_are_exact(channels, size, taps, dtype, last, seed):
+    kernel = windows(channels, size, taps, taps // 2, dtype, last)
+    for rule in (run_products, pair_products):
+        found = list(rule(kernel, frozenset({WEIGHT}), MACHINES[0]))
+        if found:
+            assert_exact(kernel, found, seed)
+
+
+def test_a_zero_point_for_each_row_is_left_to_other_rules():
+    kernel = matrices(6, 16, 16, zeros=(6, 1))
+    for rule in (run_products, pair_products):
+        assert list(rule(kernel, frozenset({WEIGHT}), MACHINES[0])) == []
