@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,8 @@ from passfit.frontend.relax.integer.quantity import Quantity
 from passfit.frontend.relax.integer.sums import Sum, Window, convolution, product
 from passfit.kernels.rewrite.channels_last import with_channels_last
 from passfit.kernels.rules.integer.pair_products import pair_products
-from passfit.kernels.rules.integer.run_products import run_products
+from passfit.kernels.rules.integer.runs.run_products import run_products
+from passfit.kernels.rules.rule import RuleResult
 
 from ....profiles import examples
 from .channels import MACHINES, PROCESSORS
@@ -41,7 +44,8 @@ def windows(channels: int, size: int, taps: int, pad: int, dtype: str, last: tup
     return with_channels_last(kernel, frozenset(last), frozenset({WEIGHT}))[0]
 
 
-def assert_exact(kernel, found, seed) -> None:
+def assert_exact(kernel: PrimFunc, found: Sequence[RuleResult], seed: int, processors: Sequence[dict] = PROCESSORS) -> None:
+    """Compare the only schedule with the kernel as TVM makes it."""
     (only,) = found
     random = np.random.default_rng(seed)
     operands = []
@@ -59,7 +63,7 @@ def assert_exact(kernel, found, seed) -> None:
         return result.numpy()
 
     expected = run(kernel, operands, PROCESSORS[0])
-    for processor in PROCESSORS:
+    for processor in processors:
         np.testing.assert_array_equal(run(only.kernel, packed, processor), expected)
 
 
