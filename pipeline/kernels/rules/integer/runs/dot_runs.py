@@ -123,7 +123,7 @@ class DotRuns(RunProducts):
         held = neighbours(*(tirx.BufferLoad(self.packed, [block, int64(ends), lane * _GROUP + n]) for n in range(_GROUP)))
         return held if isinstance(self.zero, int) else held * self.zero
 
-    def group(self, values: dict[Var, Expr], start: Expr, at: Expr, group: Expr) -> Expr:
+    def group(self, values: dict[Var, Expr], start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
         if not self.in_place:
             lines = [values[var] for var in self.rows]
             return neighbours(*(tirx.BufferLoad(self.lines, [*lines, at + (group * _GROUP + n)]) for n in range(_GROUP)))

@@ -37,6 +37,8 @@ from ..product_schedule import product_schedule
 _SERIAL, _VECTORIZED = 0, 2
 #: candidate vectors of a block of filters; registers for other values than sums
 _VECTORS, _OPERANDS = (4, 3, 2, 1), 4
+#: lanes of AVX2
+_AVX2 = 8
 #: lanes of results that are narrowed to bytes together
 _NARROWED = 16
 #: bytes of the line buffer: preferred, at most
@@ -120,12 +122,12 @@ class RunProducts(PaddedData):
 
     def _tile_shape(self, machine: Machine) -> tuple[int, int]:
         """Choose places and filters of a tile with the fewest instructions."""
-        registers = machine.registers_of(self.lanes) - _OPERANDS
+        registers = machine.registers_of(self.lanes)
         places, found = self.axes[self.x], []
         for vectors in _VECTORS:
             if self.axes[self.f] % (vectors * self.lanes):
                 continue
-            most = min(registers // vectors, places)
+            most = min(self.most_rows(registers, vectors, machine.lanes), places)
             for high in {most, -(-places // -(-places // most))}:
                 whole, rest = divmod(places, high)
                 costs = [2 * rows * vectors + 2 * vectors + rows + 1 for rows in [high] * min(whole, 1) + [rest] * (rest > 0)]
@@ -136,6 +138,11 @@ class RunProducts(PaddedData):
             raise Unknown("a tile's lines are too long")
         _, high, width = min(found)
         return -high, width
+
+    def most_rows(self, registers: int, vectors: int, lanes: int) -> int:
+        """Return the rows of a tile that registers hold beside a row of weights, a value and a product."""
+        operands = vectors + 2 if lanes == _AVX2 else _OPERANDS  # AVX-512 has registers to spare
+        return (registers - operands) // vectors
 
     def _extents(self, places: int) -> list[int]:
         """Return the extents of the lines for so many places."""
@@ -220,7 +227,7 @@ class RunProducts(PaddedData):
         gap = loops[self.tap] * self.step if self.tap is not None and self.tap in loops else int64(0)
 
         def product(group: Expr, row: int, lane: Expr) -> Stmt:
-            value = self.group({**outer, **loops}, start, ((offset + row) * self.stride + gap) * self.channels, group)
+            value = self.group({**outer, **loops}, start, row, ((offset + row) * self.stride + gap) * self.channels, group)
             sum_ = self.added(tirx.BufferLoad(self.acc, [int64(row), lane]), block, rest * self.repack.steps + group, lane, value)
             return BufferStore(self.acc, sum_, [int64(row), lane])
 
@@ -247,8 +254,8 @@ class RunProducts(PaddedData):
         """Return the first term of the sum of a filter."""
         return tirx.const(0, "int32")
 
-    def group(self, values: dict[Var, Expr], _start: Expr, at: Expr, group: Expr) -> Expr:
-        """Return a group of values side by side, of the window whose first value is at `at` of the lines."""
+    def group(self, values: dict[Var, Expr], _start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
+        """Return a group of values side by side, of the window whose first value is at `at` of the lines, of a row of the tile."""
         lines = [values[var] for var in self.rows]
         if self.even:
             return tirx.BufferLoad(self.lines, [*lines, tirx.floordiv(at, 2) + group])
