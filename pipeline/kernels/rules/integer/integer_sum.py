@@ -165,7 +165,7 @@ class IntegerSum:
         if self.axes[self.x] == 1:
             return None, 1, 1
         linear = sym.detect_linear_equation(index, [self.x, *moved])
-        if not linear or not all(isinstance(each, IntImm) for each in linear) or int(linear[-1]):
+        if not linear or not all(isinstance(each, IntImm) for each in linear[:-1]) or not self.starts_at(linear[-1]):
             raise Unknown("places are not by stride and step")
         tap = moved[0] if moved else None
         if tap is not None and (self.axes[tap] > _MOST_TAPS or sum(uses(each, tap) for each in self.indices) != 1):
@@ -174,6 +174,10 @@ class IntegerSum:
         if stride < 1 or step < 1:
             raise Unknown("windows go backwards")
         return tap, stride, step
+
+    def starts_at(self, first: Expr) -> bool:
+        """Tell whether windows may start at a column, counted in the data: only at its first one."""
+        return isinstance(first, IntImm) and int(first) == 0
 
     def _check_epilogue(self) -> None:
         """Map the axes of the epilogue to axes of the sum, in `epilogue`."""

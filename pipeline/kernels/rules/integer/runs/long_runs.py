@@ -29,7 +29,7 @@ from ...rule import RuleResult
 from ...tile_size import divisors
 from ..padded_data import in_vectors
 from ..product_schedule import product_schedule
-from .run_products import RunProducts
+from .run_products import ALONE, RunProducts
 
 _SERIAL = 0
 #: bytes of the lines of a tile, and of lines that a rule for whole runs may keep
@@ -50,7 +50,7 @@ class LongRuns(RunProducts):
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable, machine)
-        if 2 * self.high * self.run <= _WHOLE:
+        if 2 * self.high * self.run <= (ALONE if self.axes[self.x] == 1 else _WHOLE):
             raise Unknown("lines hold the whole run")
 
     def _check_run(self) -> None:
@@ -61,7 +61,8 @@ class LongRuns(RunProducts):
 
     def _extents(self, places: int) -> list[int]:
         rows = min(places, self.high)
-        self.part = max(n for n in divisors(self.run // 2, self.run // 2) if 4 * rows * n <= _LINES)
+        most = ALONE if self.axes[self.x] == 1 else _LINES
+        self.part = max(n for n in divisors(self.run // 2, self.run // 2) if 4 * rows * n <= most)
         if self.part < _LEAST:
             raise Unknown("no parts of a fitting length")
         return [rows, self.part]

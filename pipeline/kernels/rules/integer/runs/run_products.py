@@ -43,6 +43,8 @@ _AVX2 = 8
 _NARROWED = 16
 #: bytes of the line buffer: preferred, at most
 _LINES, _MOST_LINES = 1536, 3072
+#: bytes of the line of a single place at most: it is widened for one row of sums, and tensors of such models are small
+ALONE = 192
 #: most tiles of a band, and most pairs of an unrolled step
 _MOST_TILES, _UNROLLED = 64, 2
 
@@ -59,8 +61,6 @@ class RunProducts(PaddedData):
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable)
-        if self.axes[self.x] == 1:
-            raise Unknown("a single place: no line to widen")
         self.c = self._channels()
         self.channels = 1 if self.c is None else self.axes[self.c]
         in_run = [self.tap] if self.tap is not None and self.step == 1 else []
@@ -87,6 +87,10 @@ class RunProducts(PaddedData):
         self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "int32" if self.even else "int16")
         self.acc = buffer_of("acc", [self.high, self.width], "int32")
 
+    def starts_at(self, first: Expr) -> bool:
+        """Tell whether windows may start at a column: any one of data that is not padded, as rows of a matrix do."""
+        return super().starts_at(first) or self.padding is None
+
     def _check_run(self) -> None:
         """Raise Unknown for a run of one value, or an odd one where another rule has pairs."""
         if self.run == 1 or (self.run % 2 and any(self.axes[var] % 2 == 0 for var in self.pairable())):
@@ -102,6 +106,8 @@ class RunProducts(PaddedData):
             if not uses(last, self.x):
                 raise Unknown("neither channels nor columns are neighbours")
             return None
+        if self.axes[self.x] == 1 and self.axes[found] == int(raw.source.ty.shape[places[-1]]):
+            return found
         before = raw.indices[places[-2]] if len(places) > 1 else None
         if self.axes[found] != int(raw.source.ty.shape[places[-1]]) or before is None or not uses(before, self.x):
             raise Unknown("pixels are not neighbours")
@@ -132,7 +138,7 @@ class RunProducts(PaddedData):
                 whole, rest = divmod(places, high)
                 costs = [2 * rows * vectors + 2 * vectors + rows + 1 for rows in [high] * min(whole, 1) + [rest] * (rest > 0)]
                 total = (whole * costs[0] + (costs[1] if rest else 0)) / vectors
-                if self._bytes(high) <= _MOST_LINES:
+                if self._bytes(high) <= (ALONE if places == 1 else _MOST_LINES):
                     found.append((total, -high, vectors * self.lanes))
         if not found:
             raise Unknown("a tile's lines are too long")
