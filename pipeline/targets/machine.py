@@ -28,7 +28,8 @@ class Machine:
     that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster. `pairs` says that one instruction adds up
     the products of two pairs of int16 in each lane, as AVX2's vpmaddwd. `quads` says that products of eight bytes are
     summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp; `dots` that one instruction adds up four
-    products of bytes in each int32, as sdot. `rolled` says that loops over taps stay loops if tiles fill the registers.
+    products of bytes in each int32, as sdot, and as vpdpbusd if there are `pairs`, where one factor is unsigned. `rolled`
+    says that loops over taps stay loops if tiles fill the registers.
     """
 
     lanes: int = 8

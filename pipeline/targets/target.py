@@ -21,10 +21,13 @@ _BALANCED_LEVELS = {"x86_64": 2}
 #: most threads: more than devices have cores
 MOST_THREADS = 64
 
-#: names of processors with AVX2, in words of LLVM
-_WITH_AVX2 = frozenset({"x86-64-v3", "x86-64-v4", "haswell", "skylake", "znver1", "znver2", "znver3", "znver4"})
-#: names of processors with AVX-512 at full rate
+#: names of processors with AVX-512 at full rate, in words of LLVM
 _WITH_AVX512 = frozenset({"x86-64-v4", "skylake-avx512", "cascadelake", "icelake-server", "sapphirerapids", "znver5"})
+#: names of processors with AVX2
+_WITH_AVX2 = _WITH_AVX512 | {"x86-64-v3", "haswell", "skylake", "alderlake", "znver1", "znver2", "znver3", "znver4"}
+#: features and names of processors that add up four products of bytes
+_VNNI = frozenset({"+avx512vnni", "+avxvnni"})
+_WITH_VNNI = frozenset({"cascadelake", "icelake-server", "sapphirerapids", "alderlake", "znver4", "znver5"})
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ class Target:
         found = machine_of(self.architecture, self.features)
         if self.architecture == "x86_64" and ("+avx512bw" in self.features or self.cpu in _WITH_AVX512):
             found = replace(found, lanes=16, rolled=False)
-        return replace(found, threads=self.threads, compact=self.opt == "size", pairs=pairs)
+        dots = found.dots or (pairs and (self.cpu in _WITH_VNNI or not _VNNI.isdisjoint(self.features)))
+        return replace(found, threads=self.threads, compact=self.opt == "size", pairs=pairs, dots=dots)
 
     def with_threads(self, threads: int) -> Target:
         """Return the device with libraries run by `threads` threads.

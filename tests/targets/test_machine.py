@@ -13,7 +13,7 @@ from passfit.targets import Machine, get_target
     [
         ("x86-64", Machine(8, 16, pairs=True)),
         ("x86-64-v4", Machine(16, 16, pairs=True)),
-        ("x86-64-vnni", Machine(16, 16, pairs=True)),
+        ("x86-64-vnni", Machine(16, 16, pairs=True, dots=True)),
         ("rpi4", Machine(8, 16, by_element=True, quads=True)),
         ("rpi5", Machine(8, 16, by_element=True, quads=True, dots=True)),
         ("beaglebone", Machine(4, 16, by_element=True, quads=True)),
@@ -23,6 +23,14 @@ from passfit.targets import Machine, get_target
 )
 def test_vectors_are_those_llvm_may_use(name, machine):
     assert get_target(name).machine == machine
+
+
+@pytest.mark.parametrize(
+    ("cpu", "features", "dots"),
+    [("x86-64-v3", ("+avxvnni",), True), ("x86-64-v4", (), False), ("cascadelake", (), True), ("skylake-avx512", (), False), ("x86-64", ("+avxvnni",), False)],
+)
+def test_vnni_is_a_feature_or_a_processors_beside_pairs(cpu, features, dots):
+    assert replace(get_target("x86-64"), cpu=cpu, features=features).machine.dots is dots
 
 
 @pytest.mark.parametrize("machine", [Machine(16, 32), Machine(32, 8), Machine(64, 8), Machine(8, 16)])

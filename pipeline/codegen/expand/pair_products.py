@@ -1,8 +1,9 @@
-"""Write `PAIRS`, the sum of two products, as one instruction if the target has it.
+"""Write `PAIRS` and `FOURS`, sums of two and of four products, as one instruction if the target has it.
 
     PAIRS(w, x) = w0 · (low half of x) + w1 · (high half of x)      w0, w1: two int8 in an int16; halves of x, an int32: int16
+    FOURS(s, w, x) = s + w0 · x0 + w1 · x1 + w2 · x2 + w3 · x3      four int8 and four uint8, each in an int32
 
-A schedule rule writes it (kernels/rules/integer) for a machine with `pairs`; TVM vectorises it over lanes.
+Schedule rules write them (kernels/rules/integer/runs) for machines with `pairs` and `dots`; TVM vectorises them over lanes.
 """
 
 from __future__ import annotations
@@ -15,23 +16,29 @@ from tvm.ir import Call, Expr
 from tvm.target.codegen import target_has_features
 from tvm.tirx import PrimFunc
 
-from ...tir.operators.pairs import PAIRS
+from ...tir.operators.pairs import FOURS, PAIRS
 
 #: vpmaddwd by its lanes, and the feature it needs
 _INTRINSICS = {8: ("llvm.x86.avx2.pmadd.wd", "avx2"), 16: ("llvm.x86.avx512.pmaddw.d.512", "avx512bw")}
+#: vpdpbusd by its lanes, and the features that have it
+_DOTS = {8: ("llvm.x86.avx512.vpdpbusd.256", ("avx512vnni", "avxvnni")), 16: ("llvm.x86.avx512.vpdpbusd.512", ("avx512vnni",))}
 
 
 def with_pair_products(kernel: PrimFunc) -> PrimFunc:
-    """Expand `PAIRS` in a lowered, vectorised kernel, by the features of its attribute `target`."""
+    """Expand `PAIRS` and `FOURS` in a lowered, vectorised kernel, by the features of its attribute `target`."""
     found: list[Call] = []
-    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _is_pairs(call) else None))
+    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _name(call) in (PAIRS, FOURS) else None))
     if not found:
         return kernel
     target = kernel.attrs["target"]
     known = {lanes: name for lanes, (name, feature) in _INTRINSICS.items() if target_has_features(feature, target)}
 
+    dots = {lanes: name for lanes, (name, features) in _DOTS.items() if any(target_has_features(each, target) for each in features)}
+
     def expanded(call: Call) -> Expr:
-        if not _is_pairs(call):
+        if _name(call) == FOURS:
+            return _dots(*call.args, known=dots)
+        if _name(call) != PAIRS:
             return call
         weights, halves = call.args
         return _product(weights, halves, known)
@@ -39,8 +46,8 @@ def with_pair_products(kernel: PrimFunc) -> PrimFunc:
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, expanded)))
 
 
-def _is_pairs(call: Call) -> bool:
-    return getattr(call.op, "name", "") == PAIRS
+def _name(call: Call) -> str:
+    return getattr(call.op, "name", "")
 
 
 def _product(weights: Expr, halves: Expr, known: Mapping[int, str]) -> Expr:
@@ -54,3 +61,18 @@ def _product(weights: Expr, halves: Expr, known: Mapping[int, str]) -> Expr:
     short, byte = dtype.replace("32", "16"), dtype.replace("32", "8")
     low = halves.astype(short).astype(dtype) * weights.astype(byte).astype(dtype)
     return low + tirx.shift_right(halves, tirx.const(16, dtype)) * tirx.shift_right(weights, tirx.const(8, short)).astype(dtype)
+
+
+def _dots(total: Expr, weights: Expr, values: Expr, known: Mapping[int, str]) -> Expr:
+    """Return one instruction for vectors of as many lanes as a `known` one has, else four products."""
+    lanes = total.ty.dtype.lanes
+    if lanes in known:
+        bytes_ = f"int8x{4 * lanes}"
+        factors = [tirx.reinterpret(bytes_, each) for each in (values, weights)]
+        return tirx.call_llvm_pure_intrin(f"int32x{lanes}", known[lanes], total, *factors)
+    dtype = "int32" if lanes == 1 else f"int32x{lanes}"
+    top = tirx.const(24, dtype)
+    for shift in (0, 8, 16, 24):
+        value = tirx.bitwise_and(tirx.shift_right(values, tirx.const(shift, dtype)), tirx.const(255, dtype))
+        total = total + tirx.shift_right(tirx.shift_left(weights, tirx.const(24 - shift, dtype)), top) * value
+    return total

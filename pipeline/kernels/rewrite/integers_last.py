@@ -19,14 +19,16 @@ from ..rules.flatten_axes import flatten_axes
 from ..rules.integer.byte_runs import byte_runs
 from ..rules.integer.channel_windows import channel_windows
 from ..rules.integer.quad_products import quad_products
-from ..rules.integer.run_products import run_products
+from ..rules.integer.runs.dot_runs import dot_runs
+from ..rules.integer.runs.long_runs import long_runs
+from ..rules.integer.runs.run_products import run_products
 from ..rules.rule import Rule
 from ..rules.sliding_window import sliding_windows
 from .channels_last import CHANNELS, channels_last, movable_results, own_weights, with_channels_last
 
 _DTYPES = ("int8", "uint8")
 #: rules for products of integers
-_PRODUCTS: tuple[Rule, ...] = (channel_windows, run_products, byte_runs, quad_products)
+_PRODUCTS: tuple[Rule, ...] = (channel_windows, dot_runs, long_runs, run_products, byte_runs, quad_products)
 
 
 def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int] = ()) -> Lowered:

@@ -215,8 +215,10 @@ def _vectorize(schedule: Schedule, partial: SBlockRV) -> None:
     """
     axes = schedule.get(partial).iter_vars
     loops = schedule.get_loops(partial)[-len(axes) :]
-    reduce = [loop for loop, axis in zip(loops, axes) if int(axis.iter_type) == _REDUCE]
-    (lane,) = [loop for loop, axis in zip(loops, axes) if _is_lane(schedule, partial, axis)]
+    values = iteration_values(schedule, partial)  # a result without axes leaves loops in another order than axes
+    bound = [(loop, axis) for loop in loops for axis, value in zip(axes, values) if uses(value, schedule.get(loop).loop_var)]
+    reduce = [loop for loop, axis in bound if int(axis.iter_type) == _REDUCE]
+    (lane,) = [loop for loop, axis in bound if _is_lane(schedule, partial, axis)]
     schedule.reorder(*reduce, lane)
     schedule.vectorize(lane)  # before the decomposition: TVM takes an update alone for no reduction
     schedule.decompose_reduction(partial, reduce[0])

@@ -29,7 +29,9 @@ from ..rules.integer.byte_runs import byte_runs
 from ..rules.integer.channel_windows import channel_windows
 from ..rules.integer.pair_products import pair_products
 from ..rules.integer.quad_products import quad_products
-from ..rules.integer.run_products import run_products
+from ..rules.integer.runs.dot_runs import dot_runs
+from ..rules.integer.runs.long_runs import long_runs
+from ..rules.integer.runs.run_products import run_products
 from ..rules.marked.jam_loops import jam_loops
 from ..rules.marked.vector_loops import vector_loops
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
@@ -46,7 +48,7 @@ from .run_stages import StageSchedule, run_stages
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first with a small workspace wins
 RULES: tuple[Rule, ...] = (
-    vector_sums_of_one_operand, sliding_windows, channel_windows, run_products, pair_products, byte_groups, byte_runs, quad_products, register_tiles, vector_sums,
+    vector_sums_of_one_operand, sliding_windows, channel_windows, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, register_tiles, vector_sums,
     vector_columns,
 )  # fmt: skip
 _SCHEDULED, _WORKSPACE = "passfit.scheduled", "passfit.workspace"

@@ -1,6 +1,8 @@
-"""Repack integer weights for sums of two products: neighbours of a run side by side, filters in between.
+"""Repack integer weights for sums of two or four products: neighbours of a run side by side, filters in between.
 
-    weight[f, …, run] ─► weight[f / width, …, run / 2, f % width, 2]      an odd run ends with a zero
+    weight[f, …, run] ─► weight[f / width, …, run / group, f % width, group]      a run that is no whole groups ends with zeros
+
+Groups of four end with a row more: the start of each filter's sum, int32.
 """
 
 from __future__ import annotations
@@ -13,42 +15,51 @@ import numpy as np
 
 from .repack import Repack
 
+_FOUR = 4
+
 
 @dataclass(frozen=True)
 class RepackPairs(Repack):
     """Repack parameter `parameter` of shape `extents` by filters along `dimension`, `width` a block.
 
-    A run walks the dimensions `run`, the last one fastest.
+    A run walks the dimensions `run`, the last one fastest. Starts are less the weights' sum by `zero`.
     """
 
     run: tuple[int, ...] = ()
     extents: tuple[int, ...] = ()
+    group: int = 2
+    zero: int = 0
 
     def index_map(self, *indices):
         """Return the new indices of an element."""
         f = indices[self.dimension]
         at = reduce(lambda linear, place: linear * self.extents[place] + indices[place], self.run, 0)
         rest = reduce(lambda linear, place: linear * self.extents[place] + indices[place], self.rest, 0)
-        return [f // self.width, rest * self.pairs + at // 2, f % self.width * 2 + at % 2]
+        return [f // self.width, rest * self.steps + at // self.group, f % self.width * self.group + at % self.group]
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""
         assert shape == self.extents
         rest = prod(self.extents[place] for place in self.rest)
-        return (shape[self.dimension] // self.width, rest * self.pairs, 2 * self.width)
+        return (shape[self.dimension] // self.width, rest * self.steps + (self.group == _FOUR), self.group * self.width)
 
     @property
-    def pairs(self) -> int:
-        """Count the pairs of a run."""
-        return -(-prod(self.extents[place] for place in self.run) // 2)
+    def steps(self) -> int:
+        """Count the groups of a run."""
+        return -(-prod(self.extents[place] for place in self.run) // self.group)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         """Repack weights, of any dtype."""
         moved = array.transpose(self.dimension, *self.rest, *self.run)
         moved = moved.reshape(array.shape[self.dimension], -1, prod(self.extents[place] for place in self.run))
-        moved = np.pad(moved, ((0, 0), (0, 0), (0, 2 * self.pairs - moved.shape[2])))
-        split = moved.reshape(-1, self.width, moved.shape[1], self.pairs, 2).transpose(0, 2, 3, 1, 4)
-        return np.ascontiguousarray(split).reshape(self.shape(array.shape))
+        moved = np.pad(moved, ((0, 0), (0, 0), (0, self.group * self.steps - moved.shape[2])))
+        split = moved.reshape(-1, self.width, moved.shape[1], self.steps, self.group).transpose(0, 2, 3, 1, 4)
+        packed = np.ascontiguousarray(split).reshape(split.shape[0], -1, self.group * self.width)
+        if self.group != _FOUR:
+            return packed
+        starts = -moved.astype(np.int64).sum((1, 2)) * self.zero
+        ends = starts.astype("<i4").reshape(-1, 1, self.width).view(np.int8)
+        return np.concatenate([packed, ends], axis=1)
 
     @property
     def rest(self) -> tuple[int, ...]:

@@ -1,12 +1,18 @@
-"""Declare the operator for the sum of two products; codegen/expand/pair_products.py writes it for a target."""
+"""Declare the operators for sums of two and of four products; codegen/expand/pair_products.py writes them for a target."""
 
 from tvm.ir import Call, Expr, Op, PrimType, register_op_attr
 
-PAIRS = "passfit.pairs"
-register_op_attr(PAIRS, "TVectorizable", True)
-register_op_attr(PAIRS, "TCallEffectKind", 1)
+PAIRS, FOURS = "passfit.pairs", "passfit.fours"
+for _name in (PAIRS, FOURS):
+    register_op_attr(_name, "TVectorizable", True)
+    register_op_attr(_name, "TCallEffectKind", 1)
 
 
 def pairs(weights: Expr, halves: Expr) -> Call:
     """Return w0 · low half + w1 · high half of `halves`, an int32 of two int16; `weights` are two int8 in an int16."""
     return Call(Op.get(PAIRS), [weights, halves], ret_ty=PrimType("int32"))
+
+
+def fours(total: Expr, weights: Expr, values: Expr) -> Call:
+    """Add the products of four int8 and four uint8, each four bytes of an int32, to an int32."""
+    return Call(Op.get(FOURS), [total, weights, values], ret_ty=PrimType("int32"))

@@ -59,6 +59,17 @@ def test_the_workspace_is_the_lanes():
     assert workspace_bytes(kernel) <= 2 * 64
 
 
+@pytest.mark.parametrize("name", ["max", "min", "sum"])
+@pytest.mark.parametrize("shape", [(64, 384), (1, 6, 16), (48,)])
+def test_a_reduction_of_all_elements_has_lanes(name, shape):
+    program = lowered([shape], lambda x: _REDUCTIONS[name](x))
+    ((number, kernel),) = program.kernels.items()
+    found = vector_reduction(kernel, one_operand=True)
+    assert found is not None and "T.vectorized(" in found.script()
+    inputs = random_inputs(program)
+    np.testing.assert_allclose(run(replace(program, kernels={number: found}), inputs)[0], run(program, inputs)[0], rtol=1e-5, atol=1e-5)
+
+
 def test_what_is_not_contiguous_or_has_no_lanes_is_left_to_other_rules():
     for shape, axes in (((4, 8, 16), [1]), ((4, 8, 15), [2]), ((4, 8, 1), [2])):
         assert vector_reduction(_kernel(lowered([shape], lambda x, axes=axes: relax.op.sum(x, axes))), one_operand=True) is None

@@ -1,4 +1,4 @@
-"""Weights repacked for sums of two: every element has one place, an odd run ends with a zero."""
+"""Weights repacked for sums of two and of four: every element has one place, a run of broken groups ends with zeros."""
 
 import numpy as np
 import pytest
@@ -28,3 +28,18 @@ def test_neighbours_of_a_run_are_side_by_side():
     array = np.arange(16 * 4, dtype=np.int8).reshape(16, 4)
     packed = RepackPairs(0, 0, 8, run=(1,), extents=(16, 4)).apply(array)
     np.testing.assert_array_equal(packed[1, 1, 4:6], array[10, 2:])
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("zero", [-128, 0, 1, 200])
+def test_fours_end_with_the_starts_of_their_sums(name, zero):
+    shape, dimension, run = FORMS[name]
+    array = np.random.default_rng(0).integers(1, 128, shape).astype(np.int8)
+    found = RepackPairs(1, dimension, 8, run=run, extents=shape, group=4, zero=zero)
+    places = np.stack([np.broadcast_to(each, shape).ravel() for each in found.index_map(*np.indices(shape))])
+    packed = found.apply(array)
+    assert packed.shape == found.shape(shape) and packed.flags.c_contiguous
+    np.testing.assert_array_equal(packed[tuple(places)], array.ravel())
+    assert len(set(map(tuple, places.T))) == array.size == np.count_nonzero(packed[:, :-1])
+    sums = np.moveaxis(array, dimension, 0).reshape(shape[dimension], -1).sum(1, dtype=np.int32)
+    np.testing.assert_array_equal(np.ascontiguousarray(packed[:, -1]).view("<i4").ravel(), -sums * zero)

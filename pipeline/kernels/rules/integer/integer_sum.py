@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import tvm_ffi
@@ -134,10 +134,15 @@ class IntegerSum:
         raise Unknown("no axis moves the weight alone")
 
     def _data(self) -> TensorLoad:
-        found = [load for load in loads(self.value) if any(uses(load, var) for var in self.axes)]
-        if len(found) != 1 or len(loads(self.value)) != 1:
+        """Return the load of the data; another may only be of a zero point computed at run time, the same for all sums."""
+        found = moved(self.value, self.axes)
+        if len(found) != 1 or any(load.source.same_as(found[0].source) for load in loads(self.value) if not load.same_as(found[0])):
             raise Unknown("the other factor reads more than one operand")
         return found[0]
+
+    def value_of(self, load: TensorLoad) -> Expr:
+        """Return the factor for another element of the data."""
+        return tvm_ffi.structural_map(self.value, (TensorLoad, lambda each: load if each.source.same_as(self.data.source) else each))
 
     def _places(self) -> tuple[Var, int]:
         """Find the axis of places, maybe of extent 1, and its dimension of the data."""
@@ -160,7 +165,7 @@ class IntegerSum:
         if self.axes[self.x] == 1:
             return None, 1, 1
         linear = sym.detect_linear_equation(index, [self.x, *moved])
-        if not linear or not all(isinstance(each, IntImm) for each in linear) or int(linear[-1]):
+        if not linear or not all(isinstance(each, IntImm) for each in linear[:-1]) or not self.starts_at(linear[-1]):
             raise Unknown("places are not by stride and step")
         tap = moved[0] if moved else None
         if tap is not None and (self.axes[tap] > _MOST_TAPS or sum(uses(each, tap) for each in self.indices) != 1):
@@ -169,6 +174,10 @@ class IntegerSum:
         if stride < 1 or step < 1:
             raise Unknown("windows go backwards")
         return tap, stride, step
+
+    def starts_at(self, first: Expr) -> bool:
+        """Tell whether windows may start at a column, counted in the data: only at its first one."""
+        return isinstance(first, IntImm) and int(first) == 0
 
     def _check_epilogue(self) -> None:
         """Map the axes of the epilogue to axes of the sum, in `epilogue`."""
@@ -202,6 +211,12 @@ def _plain(padding: SBlock) -> bool:
     return len(axes) == len(indices) and all(
         index.same_as(axis.var) or (int(axis.dom.extent) == 1 and isinstance(index, IntImm)) for axis, index in zip(axes, indices)
     )
+
+
+def moved(value: Expr, axes: Iterable[Var]) -> list[TensorLoad]:
+    """List the loads of an expression that depend on one of the axes."""
+    known = list(axes)
+    return [load for load in loads(value) if any(uses(load, var) for var in known)]
 
 
 def less(value: Expr) -> tuple[int, Expr]:

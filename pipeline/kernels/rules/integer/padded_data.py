@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
-from ....tir.expressions import conjuncts, loads, replaced, uses
+from ....tir.expressions import conjuncts, replaced, uses
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import int64, sequence
 from ..line_buffer import loop_of
-from .integer_sum import IntegerSum
+from .integer_sum import IntegerSum, moved
 
 _VECTORIZED = 2
 #: least lanes of a vector that is copied
@@ -40,7 +39,8 @@ class PaddedData(IntegerSum):
 
     def raw(self) -> TensorLoad:
         """Return the load of a value, by the axes of the sum."""
-        found = loads(self.inside)
+        axes = [axis.var for axis in self.padding.iter_vars] if self.padding is not None else list(self.axes)
+        found = moved(self.inside, axes)
         if len(found) != 1:
             raise Unknown("the data is no number less its zero point")
         return found[0] if self.padding is None else replaced(found[0], self._values(self.indices))
@@ -51,7 +51,7 @@ class PaddedData(IntegerSum):
         if self.padding is not None:
             return replaced(self.inside, self._values(indices))
         load = tirx.BufferLoad(self.data.source, indices)
-        return replaced(tvm_ffi.structural_map(self.inside, (TensorLoad, lambda each: load)), {**self.units, **values})
+        return replaced(self.value_of(load), {**self.units, **values})
 
     def row_inside(self, values: Mapping[Var, Expr]) -> Expr | None:
         """Return the condition for a row not to be padding, None if all are inside."""

@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr, TensorLoad, Var
+from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from ....targets import Machine
@@ -136,8 +135,7 @@ class _Dots(IntegerSum):
         padding = self.padding
         if padding is None or not self.data.source.same_as(padding.body.buffer):
             load = tirx.BufferLoad(self.data.source, indices)
-            value = tvm_ffi.structural_map(self.value, (TensorLoad, lambda each: load))
-            return replaced(value, values)
+            return replaced(self.value_of(load), values)
         axes = [axis.var for axis in padding.iter_vars]
         plain = all(one.same_as(other) for one, other in zip(axes, padding.body.indices)) and len(axes) == len(indices)
         if not plain or not is_choice(padding.body.value) or not self.value.same_as(self.data):

@@ -9,11 +9,11 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.run_products import run_products
+from passfit.kernels.rules.integer.runs.run_products import run_products
 from passfit.targets import get_target
 
-from ....profiles import examples
-from .channels import MACHINES, assert_exact, conv, row_of
+from .....profiles import examples
+from ..channels import MACHINES, assert_exact, conv, row_of
 
 pytestmark = pytest.mark.tvm
 PAIRS, WIDE = MACHINES

@@ -21,26 +21,30 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
-from ....targets import Machine
-from ....tir.expressions import replaced, uses
-from ....tir.index_grid import Unknown
-from ....tir.loop_nests import buffer_of, int64, sequence
-from ....tir.operators.pairs import pairs
-from ....tir.operators.quads import couple, neighbours
-from ...weights.repack_pairs import RepackPairs
-from ..line_buffer import loop_of
-from ..rule import RuleResult
-from ..tile_size import divisors
-from .padded_data import PaddedData, guarded, in_vectors
-from .product_schedule import product_schedule
+from .....targets import Machine
+from .....tir.expressions import replaced, uses
+from .....tir.index_grid import Unknown
+from .....tir.loop_nests import buffer_of, int64, sequence
+from .....tir.operators.pairs import pairs
+from .....tir.operators.quads import couple, neighbours
+from ....weights.repack_pairs import RepackPairs
+from ...line_buffer import loop_of
+from ...rule import RuleResult
+from ...tile_size import divisors
+from ..padded_data import PaddedData, guarded, in_vectors
+from ..product_schedule import product_schedule
 
 _SERIAL, _VECTORIZED = 0, 2
 #: candidate vectors of a block of filters; registers for other values than sums
 _VECTORS, _OPERANDS = (4, 3, 2, 1), 4
+#: lanes of AVX2
+_AVX2 = 8
 #: lanes of results that are narrowed to bytes together
 _NARROWED = 16
 #: bytes of the line buffer: preferred, at most
 _LINES, _MOST_LINES = 1536, 3072
+#: bytes of the line of a single place at most: it is widened for one row of sums, and tensors of such models are small
+ALONE = 192
 #: most tiles of a band, and most pairs of an unrolled step
 _MOST_TILES, _UNROLLED = 64, 2
 
@@ -49,23 +53,20 @@ def run_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine)
     """Yield the schedule of an integer product of weights: a Rule."""
     if machine.compact or not machine.pairs:
         return
-    yield from product_schedule(_Runs, kernel, repackable, machine)
+    yield from product_schedule(RunProducts, kernel, repackable, machine)
 
 
-class _Runs(PaddedData):
+class RunProducts(PaddedData):
     """Build the kernel; `c` is the axis of channels, if they are side by side. Raises Unknown for other forms."""
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable)
-        if self.axes[self.x] == 1:
-            raise Unknown("a single place: no line to widen")
         self.c = self._channels()
         self.channels = 1 if self.c is None else self.axes[self.c]
         in_run = [self.tap] if self.tap is not None and self.step == 1 else []
         in_run += [self.c] if self.c is not None else []
         self.run = prod(self.axes[var] for var in in_run)
-        if self.run == 1 or (self.run % 2 and any(self.axes[var] % 2 == 0 for var in self.pairable())):
-            raise Unknown("no run of pairs")
+        self._check_run()
         self.others = [var for var in self.summed if all(not var.same_as(each) for each in in_run) and self.axes[var] > 1]
         #: summed axes of the lines, besides the run and a tap with gaps
         self.rows = [var for var in self.others if not var.same_as(self.tap)]
@@ -86,6 +87,15 @@ class _Runs(PaddedData):
         self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "int32" if self.even else "int16")
         self.acc = buffer_of("acc", [self.high, self.width], "int32")
 
+    def starts_at(self, first: Expr) -> bool:
+        """Tell whether windows may start at a column: any one of data that is not padded, as rows of a matrix do."""
+        return super().starts_at(first) or self.padding is None
+
+    def _check_run(self) -> None:
+        """Raise Unknown for a run of one value, or an odd one where another rule has pairs."""
+        if self.run == 1 or (self.run % 2 and any(self.axes[var] % 2 == 0 for var in self.pairable())):
+            raise Unknown("no run of pairs")
+
     def _channels(self) -> Var | None:
         """Find the summed axis of values side by side in memory, None if columns are."""
         raw = self.raw()
@@ -96,6 +106,8 @@ class _Runs(PaddedData):
             if not uses(last, self.x):
                 raise Unknown("neither channels nor columns are neighbours")
             return None
+        if self.axes[self.x] == 1 and self.axes[found] == int(raw.source.ty.shape[places[-1]]):
+            return found
         before = raw.indices[places[-2]] if len(places) > 1 else None
         if self.axes[found] != int(raw.source.ty.shape[places[-1]]) or before is None or not uses(before, self.x):
             raise Unknown("pixels are not neighbours")
@@ -116,22 +128,27 @@ class _Runs(PaddedData):
 
     def _tile_shape(self, machine: Machine) -> tuple[int, int]:
         """Choose places and filters of a tile with the fewest instructions."""
-        registers = machine.registers_of(self.lanes) - _OPERANDS
+        registers = machine.registers_of(self.lanes)
         places, found = self.axes[self.x], []
         for vectors in _VECTORS:
             if self.axes[self.f] % (vectors * self.lanes):
                 continue
-            most = min(registers // vectors, places)
+            most = min(self.most_rows(registers, vectors, machine.lanes), places)
             for high in {most, -(-places // -(-places // most))}:
                 whole, rest = divmod(places, high)
                 costs = [2 * rows * vectors + 2 * vectors + rows + 1 for rows in [high] * min(whole, 1) + [rest] * (rest > 0)]
                 total = (whole * costs[0] + (costs[1] if rest else 0)) / vectors
-                if self._bytes(high) <= _MOST_LINES:
+                if self._bytes(high) <= (ALONE if places == 1 else _MOST_LINES):
                     found.append((total, -high, vectors * self.lanes))
         if not found:
             raise Unknown("a tile's lines are too long")
         _, high, width = min(found)
         return -high, width
+
+    def most_rows(self, registers: int, vectors: int, lanes: int) -> int:
+        """Return the rows of a tile that registers hold beside a row of weights, a value and a product."""
+        operands = vectors + 2 if lanes == _AVX2 else _OPERANDS  # AVX-512 has registers to spare
+        return (registers - operands) // vectors
 
     def _extents(self, places: int) -> list[int]:
         """Return the extents of the lines for so many places."""
@@ -147,7 +164,10 @@ class _Runs(PaddedData):
     def kernel(self) -> PrimFunc:
         outer = self.outer()
         stmt = sequence(self.bands(self.tiles * self.high, lambda start, count, inside: self._band(outer, start, count, inside)))
-        return self.in_rows(stmt, outer, [self.lines, self.acc], self.packed)
+        return self.in_rows(stmt, outer, self.buffers(), self.packed)
+
+    def buffers(self) -> list[Var]:
+        return [self.lines, self.acc]
 
     def _band(self, outer: dict[Var, Expr], start: Expr, count: int, inside: tuple[int, int]) -> Stmt:
         """Fill the lines of a band of `count` places, then compute its tiles."""
@@ -156,9 +176,9 @@ class _Runs(PaddedData):
         tiles = [loop_of(tile, whole, self._tile(outer, start, tile * self.high, block, self.high))] if whole else []
         tiles += [self._tile(outer, start, int64(whole * self.high), block, rest)] if rest else []
         computed = loop_of(block, self.axes[self.f] // self.width, sequence(tiles))
-        return sequence([self._filled(outer, start, self.span(count), inside), computed])
+        return sequence([*self._filled(outer, start, self.span(count), inside), computed])
 
-    def _filled(self, outer: dict[Var, Expr], start: Expr, span: int, inside: tuple[int, int]) -> Stmt:
+    def _filled(self, outer: dict[Var, Expr], start: Expr, span: int, inside: tuple[int, int]) -> list[Stmt]:
         rows = {var: Var(var.name, "int64") for var in self.rows}
         first, end = (each * self.channels for each in inside)
         nothing = tirx.const(0, "int16")
@@ -190,15 +210,12 @@ class _Runs(PaddedData):
         body = sequence([*edges, body])
         for var, loop in reversed(rows.items()):
             body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
-        return body
+        return [body]
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, offset: Expr, block: Expr, rows: int) -> Stmt:
         loops = {var: Var(var.name, "int64") for var in self.others}
         # results are narrowed by whole vectors of bytes
         together = self.lanes if self.width % _NARROWED else max(self.lanes, _NARROWED)
-        step, steps = Var("step", "int64"), self.repack.pairs
-        unrolled = max(n for n in range(1, _UNROLLED + 1) if steps % n == 0)
-
         def each(made: Callable[[int, Expr], Stmt], lanes: int = self.lanes) -> list[Stmt]:
             found = []
             for row in range(rows):
@@ -208,31 +225,49 @@ class _Runs(PaddedData):
             return found
 
         def zero(row: int, lane: Expr) -> Stmt:
-            return BufferStore(self.acc, tirx.const(0, "int32"), [int64(row), lane])
+            return BufferStore(self.acc, self.start(block, lane), [int64(row), lane])
 
         rest: Expr = int64(0)
         for place in self.repack.rest:
             rest = rest * self.repack.extents[place] + replaced(self.weight.indices[place], {**self.units, **outer, **loops})
         gap = loops[self.tap] * self.step if self.tap is not None and self.tap in loops else int64(0)
-        lines = [loops[var] for var in self.rows]
 
-        def product(number: int, row: int, lane: Expr) -> Stmt:
-            pair = step * unrolled + number
-            weights = neighbours(*(tirx.BufferLoad(self.packed, [block, rest * steps + pair, lane * 2 + n]) for n in (0, 1)))
-            at = ((offset + row) * self.stride + gap) * self.channels
-            if self.even:
-                halves: Expr = tirx.BufferLoad(self.lines, [*lines, tirx.floordiv(at, 2) + pair])
-            else:
-                halves = neighbours(*(tirx.BufferLoad(self.lines, [*lines, at + (pair * 2 + n)]) for n in (0, 1)))
-            sum_ = tirx.BufferLoad(self.acc, [int64(row), lane])
-            return BufferStore(self.acc, sum_ + pairs(weights, halves), [int64(row), lane])
+        def product(group: Expr, row: int, lane: Expr) -> Stmt:
+            value = self.group({**outer, **loops}, start, row, ((offset + row) * self.stride + gap) * self.channels, group)
+            sum_ = self.added(tirx.BufferLoad(self.acc, [int64(row), lane]), block, rest * self.repack.steps + group, lane, value)
+            return BufferStore(self.acc, sum_, [int64(row), lane])
 
         def stored(row: int, lane: Expr) -> Stmt:
             own = {**outer, self.x: start + offset + row, self.f: block * self.width + lane}
             return BufferStore(*self.result(tirx.BufferLoad(self.acc, [int64(row), lane]), own))
 
-        body = sequence([stmt for number in range(unrolled) for stmt in each(lambda row, lane, number=number: product(number, row, lane))])
-        body = loop_of(step, steps // unrolled, body)
+        body = self.in_parts(lambda group: sequence(each(lambda row, lane: product(group, row, lane))), outer, start + offset, rows)
         for var, loop in reversed(loops.items()):
             body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
         return sequence([*each(zero), body, *each(stored, together)])
+
+    def in_parts(self, made: Callable[[Expr], Stmt], _outer: dict[Var, Expr], _start: Expr, _rows: int) -> Stmt:
+        """Build the sum along a run by `made`, from the number of a group of values."""
+        return self.in_steps(made, self.repack.steps)
+
+    def in_steps(self, made: Callable[[Expr], Stmt], steps: int) -> Stmt:
+        """Build the loop over so many groups of values, unrolled where that divides them."""
+        step = Var("step", "int64")
+        unrolled = max(n for n in range(1, _UNROLLED + 1) if steps % n == 0)
+        return loop_of(step, steps // unrolled, sequence([made(step * unrolled + number) for number in range(unrolled)]))
+
+    def start(self, _block: Expr, _lane: Expr) -> Expr:
+        """Return the first term of the sum of a filter."""
+        return tirx.const(0, "int32")
+
+    def group(self, values: dict[Var, Expr], _start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
+        """Return a group of values side by side, of the window whose first value is at `at` of the lines, of a row of the tile."""
+        lines = [values[var] for var in self.rows]
+        if self.even:
+            return tirx.BufferLoad(self.lines, [*lines, tirx.floordiv(at, 2) + group])
+        return neighbours(*(tirx.BufferLoad(self.lines, [*lines, at + (group * 2 + n)]) for n in (0, 1)))
+
+    def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
+        """Return the sum with the products of a group of values; weights are at `row` of a block."""
+        weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * 2 + n]) for n in (0, 1)))
+        return sum_ + pairs(weights, values)

@@ -1,0 +1,146 @@
+"""Schedule integer products of weights by fours along runs: bytes as they are in memory, by x86's vpdpbusd.
+
+    for … rows of the result, bands of places along them:
+        lines[i, column · C + c] = x as uint8, or its zero point as padding     (none if x can be read in place)
+        for blocks of filters, tiles of places:
+            acc[places, filters] = − zero point · Σ weight[filters]
+            for i, groups r of four along a run (taps along the line, and the channels of each):
+                acc[p, 0:16] = fours(acc[p, 0:16], weight[i, r, 0:16], lines[i, p · stride · C + 4 r : + 4])
+            result[tile] = epilogue(acc)
+
+Data of int8 is offset by 128, and so is its zero point. A run that is no whole fours ends with weights of 0. Sums of
+integers are exact in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from math import prod
+
+from tvm import tirx
+from tvm.ir import Expr, TensorLoad, Var
+from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
+
+from .....targets import Machine
+from .....tir.expressions import loads
+from .....tir.index_grid import Unknown
+from .....tir.loop_nests import buffer_of, int64, sequence
+from .....tir.operators.pairs import fours
+from .....tir.operators.quads import neighbours
+from ....weights.repack_pairs import RepackPairs
+from ...rule import RuleResult
+from ..padded_data import guarded, in_vectors
+from ..product_schedule import product_schedule
+from .run_products import RunProducts
+
+_SERIAL, _GROUP = 0, 4
+_OFFSET = 128
+#: lanes of a vector that fills the lines
+_FILLED = 32
+
+
+def dot_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the schedule of an integer product of weights: a Rule."""
+    if machine.compact or not (machine.pairs and machine.dots):
+        return
+    yield from product_schedule(DotRuns, kernel, repackable, machine)
+
+
+class DotRuns(RunProducts):
+    """Build the kernel; `in_place` if data is read from memory. Raises Unknown for other forms."""
+
+    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
+        super().__init__(kernel, repackable, machine)
+        self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "uint8")
+
+    def _check_run(self) -> None:
+        """Read the zero point, and whether data is read in place. Raises Unknown for a run of few values."""
+        if self.run < _GROUP:
+            raise Unknown("no run of fours")
+        zero, value = _zero(self.inside)
+        if not isinstance(value, tirx.Cast) or not isinstance(value.value, TensorLoad):
+            raise Unknown("the data is no number less its zero point")
+        self.dtype = str(value.value.ty.dtype)
+        if self.dtype not in ("int8", "uint8") or str(self.weight.source.ty.dtype) != "int8":
+            raise Unknown("the factors are no bytes")
+        offset = _OFFSET if self.dtype == "int8" else 0
+        #: the zero point of the unsigned data: its number, or an expression
+        self.zero = int(zero) + offset if isinstance(zero, IntImm) else zero.astype("int32") + offset
+        self.in_place = self.padding is None and self.run % _GROUP == 0 and self.dtype == "uint8"
+
+    def _repacked(self, in_run: list[Var]) -> RepackPairs:
+        plain = super()._repacked(in_run)
+        zero = self.zero if isinstance(self.zero, int) else 1
+        return RepackPairs(plain.parameter, plain.dimension, plain.width, run=plain.run, extents=plain.extents, group=_GROUP, zero=zero)
+
+    def _extents(self, places: int) -> list[int]:
+        return [*(self.axes[var] for var in self.rows), self._values_of(self.span(places))]
+
+    def _values_of(self, columns: int) -> int:
+        return columns * self.channels + -self.run % _GROUP
+
+    def _bytes(self, places: int) -> int:
+        return 0 if self.in_place else prod(self._extents(places))
+
+    def buffers(self) -> list[Var]:
+        return [self.acc] if self.in_place else super().buffers()
+
+    def _filled(self, outer: dict[Var, Expr], start: Expr, span: int, inside: tuple[int, int]) -> list[Stmt]:
+        if self.in_place:
+            return []
+        rows = {var: Var(var.name, "int64") for var in self.rows}
+        first, end = (each * self.channels for each in inside)
+
+        def stored(at: Expr, empty: bool = False) -> BufferStore:
+            value = self._padding() if empty else self._unsigned({**outer, **rows}, start * self.stride, at)
+            return BufferStore(self.lines, value, [*rows.values(), at])
+
+        filled, nothings = in_vectors(first, end, _FILLED, stored), partial(stored, empty=True)
+        edges = [stmt for low, high in ((0, first), (end, self._values_of(span))) for stmt in in_vectors(low, high, _FILLED, nothings)]
+        body = guarded(self.row_inside({**outer, **rows}), filled, in_vectors(first, end, _FILLED, nothings))
+        body = sequence([*edges, body])
+        for var, loop in reversed(rows.items()):
+            body = For(loop, int64(0), int64(self.axes[var]), _SERIAL, body)
+        return [body]
+
+    def _padding(self) -> Expr:
+        return tirx.const(self.zero, "uint8") if isinstance(self.zero, int) else self.zero.astype("uint8")
+
+    def _unsigned(self, values: dict[Var, Expr], column: Expr, at: Expr) -> Expr:
+        """Return the value `at` so many from a column, as uint8."""
+        load = self._raw_at(values, column, at)
+        return load if self.dtype == "uint8" else tirx.reinterpret("uint8", load) ^ tirx.const(_OFFSET, "uint8")
+
+    def _raw_at(self, values: dict[Var, Expr], column: Expr, at: Expr) -> Expr:
+        channel = {} if self.c is None else {self.c: tirx.floormod(at, self.channels)}
+        moved = at if self.c is None else tirx.floordiv(at, self.channels)
+        (load,) = (each for each in loads(self.element({**values, **channel}, column + moved)) if each.source.same_as(self.raw().source))
+        return load
+
+    def start(self, block: Expr, lane: Expr) -> Expr:
+        ends = self.repack.shape(self.repack.extents)[1] - 1
+        held = neighbours(*(tirx.BufferLoad(self.packed, [block, int64(ends), lane * _GROUP + n]) for n in range(_GROUP)))
+        return held if isinstance(self.zero, int) else held * self.zero
+
+    def group(self, values: dict[Var, Expr], start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
+        if not self.in_place:
+            lines = [values[var] for var in self.rows]
+            return neighbours(*(tirx.BufferLoad(self.lines, [*lines, at + (group * _GROUP + n)]) for n in range(_GROUP)))
+        # neighbours in memory: of the first place's indices, only the last one grows
+        first = self._raw_at(values, start * self.stride + tirx.floordiv(at, self.channels), int64(0))
+        *rest, last = first.indices
+        return neighbours(*(tirx.BufferLoad(first.source, [*rest, last + (group * _GROUP + n)]) for n in range(_GROUP)))
+
+    def added(self, sum_: Expr, block: Expr, row: Expr, lane: Expr, values: Expr) -> Expr:
+        weights = neighbours(*(tirx.BufferLoad(self.packed, [block, row, lane * _GROUP + n]) for n in range(_GROUP)))
+        return fours(sum_, weights, values)
+
+
+def _zero(value: Expr) -> tuple[Expr, Expr]:
+    """Return the zero point taken from an expression, and the expression."""
+    if isinstance(value, tirx.Sub):
+        return value.b, value.a
+    if isinstance(value, tirx.Add) and isinstance(value.b, IntImm):
+        return tirx.const(-int(value.b), "int16"), value.a
+    return tirx.const(0, "int16"), value

@@ -1,0 +1,88 @@
+"""Schedule integer products of weights by pairs along long runs: a tile widens its data part by part.
+
+    for … rows of the result, blocks of filters, tiles of places:
+        acc[places, filters] = 0
+        for parts of the channels:
+            lines[p, r] = two channels less their zero point, two int16
+            for pairs r of the part:
+                acc[p, 0:8] += pairs(weight[part, r, 0:8], lines[p, r])
+        result[tile] = epilogue(acc)
+
+Lines stay short for any number of channels. Data is widened again for each block of filters, which costs less than the
+products of a vector of them; a block's weights are read once for all tiles. Sums of integers are exact in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tvm import tirx
+from tvm.ir import Expr, Var
+from tvm.tirx import BufferStore, For, PrimFunc, Stmt
+
+from .....targets import Machine
+from .....tir.index_grid import Unknown
+from .....tir.loop_nests import int64, sequence
+from .....tir.operators.quads import couple
+from ...line_buffer import loop_of
+from ...rule import RuleResult
+from ...tile_size import divisors
+from ..padded_data import in_vectors
+from ..product_schedule import product_schedule
+from .run_products import ALONE, RunProducts
+
+_SERIAL = 0
+#: bytes of the lines of a tile, and of lines that a rule for whole runs may keep
+_LINES, _WHOLE = 1536, 3072
+#: least pairs of a part, and the lanes that fill it
+_LEAST, _FILLED = 16, 8
+
+
+def long_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the schedule of an integer product of weights: a Rule."""
+    if machine.compact or not machine.pairs:
+        return
+    yield from product_schedule(LongRuns, kernel, repackable, machine)
+
+
+class LongRuns(RunProducts):
+    """Build the kernel. Raises Unknown for other forms, and for runs that are short enough."""
+
+    def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
+        super().__init__(kernel, repackable, machine)
+        if 2 * self.high * self.run <= (ALONE if self.axes[self.x] == 1 else _WHOLE):
+            raise Unknown("lines hold the whole run")
+
+    def _check_run(self) -> None:
+        if self.padding is not None or self.tap is not None or self.c is None or self.run % 2:
+            raise Unknown("no run of the channels of a place in pairs")
+        if any(self.axes[var] > 1 for var in self.summed if not var.same_as(self.c)):
+            raise Unknown("the sum is over more than channels")
+
+    def _extents(self, places: int) -> list[int]:
+        rows = min(places, self.high)
+        most = ALONE if self.axes[self.x] == 1 else _LINES
+        self.part = max(n for n in divisors(self.run // 2, self.run // 2) if 4 * rows * n <= most)
+        if self.part < _LEAST:
+            raise Unknown("no parts of a fitting length")
+        return [rows, self.part]
+
+    def _bytes(self, _places: int) -> int:
+        return 0
+
+    def _filled(self, _outer: dict[Var, Expr], _start: Expr, _span: int, _inside: tuple[int, int]) -> list[Stmt]:
+        return []
+
+    def in_parts(self, made: Callable[[Expr], Stmt], outer: dict[Var, Expr], start: Expr, rows: int) -> Stmt:
+        part, row = Var("part", "int64"), Var("row", "int64")
+
+        def paired(at: Expr) -> BufferStore:
+            channels = [(part * self.part + at) * 2 + n for n in (0, 1)]
+            return BufferStore(self.lines, couple(*(self.element({**outer, self.c: each}, (start + row) * self.stride) for each in channels)), [row, at])
+
+        filled = For(row, int64(0), int64(rows), _SERIAL, sequence(in_vectors(0, self.part, _FILLED, paired)))
+        summed = self.in_steps(lambda group: made(part * self.part + group), self.part)
+        return loop_of(part, self.run // 2 // self.part, sequence([filled, summed]))
+
+    def group(self, _values: dict[Var, Expr], _start: Expr, row: int, _at: Expr, group: Expr) -> Expr:
+        return tirx.BufferLoad(self.lines, [int64(row), tirx.floormod(group, self.part)])
