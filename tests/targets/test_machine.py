@@ -11,7 +11,7 @@ from passfit.targets import Machine, get_target
 @pytest.mark.parametrize(
     ("name", "machine"),
     [
-        ("x86-64", Machine(8, 16, pairs=True)),
+        ("x86-64", Machine(8, 16, pairs=True, rolled=True)),
         ("x86-64-v4", Machine(16, 16, pairs=True)),
         ("x86-64-vnni", Machine(16, 16, pairs=True, dots=True)),
         ("rpi4", Machine(8, 16, by_element=True, quads=True)),

@@ -43,6 +43,9 @@ _LINES = 3072
 #: largest number of rows at a time that a tuning tries
 _ROWS = 8
 
+#: make the result element at some indices from its sum
+_Made = Callable[[Expr, list[Expr]], Expr]
+
 
 @dataclass(frozen=True)
 class Lines:
@@ -217,16 +220,14 @@ class _ByLines(LineBuffer):
 
     def _stored(self, start: Expr, chunk: Expr, rows: int, last: bool) -> Stmt:
         """Store the epilogue of the accumulators inside the plane."""
-        parts: list[Stmt] = []
-        made = self._made_of
-        if self._is_long and self._fits_accumulators:
-            parts.append(self._made_in_place(start, chunk, rows))
-            made = _as_it_is
+        in_place = self._is_long and self._fits_accumulators
+        parts = [self._made_in_place(start, chunk, rows)] if in_place else []
+        made: _Made = _as_it_is if in_place else self._made_of
         for row in range(rows):
             for number in range(self.at_once):
                 partial = last and number == self.at_once - 1
                 count = self.width - (self.chunks - 1) * self.lanes if partial else self.lanes
-                if count == self.lanes or made is _as_it_is or not self._fits_accumulators:
+                if count == self.lanes or in_place or not self._fits_accumulators:
                     parts.append(self._store(start, chunk, row, number, count, made))
                     continue
                 # compute whole vectors, store part of the last
@@ -251,7 +252,7 @@ class _ByLines(LineBuffer):
         return For(number, int64(0), int64(rows * self.at_once), _SERIAL, vector, annotations={ROLLED: 1})
 
     def _store(
-        self, start: Expr, chunk: Expr, row: int, number: int, count: int, made: Callable[[Expr, list[Expr]], Expr]
+        self, start: Expr, chunk: Expr, row: int, number: int, count: int, made: _Made
     ) -> Stmt:
         lane = Var("lane", "int64")
         at = lane + number * self.lanes
