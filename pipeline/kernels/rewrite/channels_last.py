@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc
 
 from ...errors import SequenceError
+from ...memory.streaming.region import Region
 from ...program import Program
 from ...tir.expressions import loads, uses
 from ...tir.index_grid import Unknown
@@ -105,6 +106,42 @@ def channels_last(lowered: Lowered, steps: Collection[int]) -> Lowered:
     kernels = {name: kernel for name, kernel in sorted(kernels.items()) if name in used}
     program, weights = repack_by_number(replace(program, steps=tuple(found), tensors=tensors), lowered.weights, repacks)
     return replace(lowered, program=program, kernels=kernels, weights=weights, last=lowered.last | chosen)
+
+
+def rewritable(
+    lowered: Lowered, writers: Mapping[int, int], possible: Callable[[Lowered, str, frozenset[int], frozenset[int]], bool]
+) -> set[int]:
+    """Choose among results, by tensor, the steps whose result all kernels can write and read with channels last.
+
+    `possible` tells it of a kernel, the positions of such operands, and those of its own weights.
+    """
+    program, chosen = lowered.program, dict(writers)
+    own = own_weights(program)
+    known: dict[tuple[str, frozenset[int]], bool] = {}
+    again = True
+    while again:
+        again = False
+        for step in program.steps:
+            tensors = (*step.reads, *step.writes)
+            places = frozenset(n for n, tensor in enumerate(tensors) if tensor in chosen)
+            if places and (step.kernel, places) not in known:
+                known[step.kernel, places] = possible(lowered, step.kernel, places, own[step.kernel])
+            if places and not known[step.kernel, places]:
+                again = True
+                for place in places:
+                    chosen.pop(tensors[place], None)
+    return set(chosen.values())
+
+
+def followed(region: Region, before: Program, after: Program) -> Region:
+    """Return a region of rows whose axes follow the tensors that now have channels last."""
+    changed = {n for n, (one, other) in enumerate(zip(before.tensors, after.tensors)) if one.shape != other.shape}
+    stages = []
+    for stage in region.stages:
+        step = before.steps[stage.step]
+        tensor = step.writes[0] if stage.operand is None else step.reads[stage.operand]
+        stages.append(replace(stage, axis=stage.axis - 1) if tensor in changed else stage)
+    return replace(region, stages=tuple(stages))
 
 
 def own_weights(program: Program) -> dict[str, frozenset[int]]:

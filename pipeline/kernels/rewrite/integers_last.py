@@ -6,7 +6,6 @@ Kernels change with their operands: a result keeps its layout if one of them can
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from tvm.tirx import PrimFunc
 
@@ -24,7 +23,7 @@ from ..rules.integer.runs.long_runs import long_runs
 from ..rules.integer.runs.run_products import run_products
 from ..rules.rule import Rule
 from ..rules.sliding_window import sliding_windows
-from .channels_last import CHANNELS, channels_last, movable_results, own_weights, with_channels_last
+from .channels_last import CHANNELS, channels_last, followed, movable_results, rewritable, with_channels_last
 
 _DTYPES = ("int8", "uint8")
 #: rules for products of integers
@@ -38,7 +37,13 @@ def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int
     """
     if not (lowered.machine.pairs or lowered.machine.quads):
         return lowered
-    chosen = _chosen(lowered, steps, lowered.last | set(kept))
+    program = lowered.program
+    writers = {
+        tensor: step
+        for tensor, step in movable_results(program).items()
+        if step in steps and program.tensors[tensor].dtype in _DTYPES and tensor not in lowered.last | set(kept)
+    }
+    chosen = rewritable(lowered, writers, _possible)
     return channels_last(lowered, chosen) if chosen else lowered
 
 
@@ -47,35 +52,7 @@ def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered
     if region.replacement is not None or any(stage.axis <= CHANNELS for stage in region.stages):
         return lowered, region
     moved = integers_last(lowered, {stage.step for stage in region.stages})
-    changed = {n for n, (one, other) in enumerate(zip(lowered.program.tensors, moved.program.tensors)) if one.shape != other.shape}
-    stages = []
-    for stage in region.stages:
-        step = lowered.program.steps[stage.step]
-        tensor = step.writes[0] if stage.operand is None else step.reads[stage.operand]
-        stages.append(replace(stage, axis=stage.axis - 1) if tensor in changed else stage)
-    return moved, replace(region, stages=tuple(stages))
-
-
-def _chosen(lowered: Lowered, steps: Collection[int], kept: Collection[int]) -> set[int]:
-    """Leave out, until all are possible, the results of a kernel that cannot be rewritten."""
-    program = lowered.program
-    writers = {tensor: step for tensor, step in movable_results(program).items() if step in steps}
-    chosen = {tensor: step for tensor, step in writers.items() if program.tensors[tensor].dtype in _DTYPES and tensor not in kept}
-    own = own_weights(program)
-    known: dict[tuple[str, frozenset[int]], bool] = {}
-    again = True
-    while again:
-        again = False
-        for step in program.steps:
-            tensors = (*step.reads, *step.writes)
-            places = frozenset(n for n, tensor in enumerate(tensors) if tensor in chosen)
-            if places and (step.kernel, places) not in known:
-                known[step.kernel, places] = _possible(lowered, step.kernel, places, own[step.kernel])
-            if places and not known[step.kernel, places]:
-                again = True
-                for place in places:
-                    chosen.pop(tensors[place], None)
-    return set(chosen.values())
+    return moved, followed(region, lowered.program, moved.program)
 
 
 def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:

@@ -30,6 +30,7 @@ from ..schedule.candidates import RULE_WORKSPACE, as_it_is, is_scheduled, schedu
 from ..schedule.tuned import ScheduleRequest
 from ..weights.read_repacked import read_repacked
 from ..weights.repack import Repack, free_weights, repack_by_number
+from .columns_last import region_with_columns_last
 from .integers_last import region_with_integers_last
 from .partial_sum import partial_sum
 from .window_taps import tap_window
@@ -39,7 +40,7 @@ _SERIAL, _SPATIAL = 0, 0
 
 def stream_region(lowered: Lowered, region: Region) -> Lowered:
     """Replace the steps of `region` by one kernel, at the last one's place."""
-    lowered, region = region_with_integers_last(lowered, region)
+    lowered, region = region_with_columns_last(*region_with_integers_last(lowered, region))
     program, step = merge_region(lowered.program, region)
     kernel, repacks = _kernel(lowered, region, step.reads, step.writes)
     program, weights = repack_by_number(program, lowered.weights, repacks)

@@ -132,7 +132,10 @@ def _operands(block: SBlock) -> tuple[Expr, Expr] | None:
 
 
 def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tiling]]:
-    """Yield per spatial axis that moves `vector` alone, laid along lanes, its tilings, cheapest first."""
+    """Yield per spatial axis that moves `vector`, laid along lanes, its tilings, cheapest first.
+
+    If it moves `scalar` too, by one element, both factors are vectors: channels of a depthwise convolution, if last.
+    """
     block, tileable = reduced.block, reduced.tileable
     axes = [axis.var for axis in block.iter_vars]
     extents = [int(axis.dom.extent) for axis in block.iter_vars]
@@ -149,7 +152,10 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
     if any(place.unit > 1 and axis not in rows for axis, place in tileable.items()):
         return
     for lane in spatial:
-        if not uses(vector, axes[lane]) or uses(scalar, axes[lane]) or tileable.get(lane, Rows(0, 0)).unit != 1:
+        both = uses(scalar, axes[lane])
+        if not uses(vector, axes[lane]) or tileable.get(lane, Rows(0, 0)).unit != 1:
+            continue
+        if both and (not is_contiguous(scalar, axes[lane]) or _is_partial(scalar, axes[lane], reduced)):
             continue
         repack, packed = None, _packed_width(vector, axes[lane])
         vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not _is_partial(vector, axes[lane], reduced))
@@ -164,7 +170,8 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             packed=packed,
             machine=reduced.machine,
             uneven=reduced.uneven,
-            shared=shared,
+            shared=shared and not both,
+            both=both,
             aliased=_conflicts(reduced.apart.get(lane, 1), extents[lane]),
         )
         from_padding = _reads(vector, reduced.padded)

@@ -88,6 +88,7 @@ def tiles(
     machine: Machine = Machine(),
     uneven: bool = False,
     shared: bool = False,
+    both: bool = False,
     aliased: bool = False,
 ) -> list[Tile]:
     """List the tiles that fit into registers, by estimated cycles per element; among equals the largest first.
@@ -97,7 +98,8 @@ def tiles(
     other in lanes are apart in memory; `packed` is how many elements of a vector operand lie side by side. The lanes
     divide their extent; so does every other size but, if `uneven`, the number of vectors and the rows of the last axis.
     `shared` says that neighbouring rows read the same scalars in some steps, as sliding windows do: LLVM keeps these in
-    registers from step to step if it unrolls them. `aliased` says that the places of neighbouring lanes' results compete in a cache.
+    registers from step to step if it unrolls them. `both` says that the other operand is a vector too. `aliased` says that
+    the places of neighbouring lanes' results compete in a cache.
     """
     side_by_side = width if packed is None else gcd(width, packed)
     powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
@@ -105,7 +107,7 @@ def tiles(
     registers = machine.registers_of(lanes)
     most = registers - _OPERANDS
     candidates = [
-        _tile(lanes, width // lanes, groups, rows, counts, steps, _store_cycles(lanes, groups, scattered, aliased), machine)
+        _tile(lanes, width // lanes, groups, rows, counts, steps, both, _store_cycles(lanes, groups, scattered, aliased), machine)
         for groups in _sizes(width // lanes, most, uneven)
         for counts in _counts(rows, most // groups, uneven)
         if _held(groups, _product(counts), shared and _broadcasts(machine) and not machine.rolled) <= registers
@@ -140,6 +142,7 @@ def _tile(
     rows: Sequence[Rows],
     counts: tuple[int, ...],
     steps: int,
+    both: bool,
     store: float,
     machine: Machine,
 ) -> Tile:
@@ -147,7 +150,7 @@ def _tile(
     last, extent = (counts[-1], rows[-1].extent * rows[-1].unit) if rows else (1, 1)
     others = _product(counts[:-1])
     total = sum(
-        times * again * _cycles(lanes, width, others * height, steps, store, machine)
+        times * again * _cycles(lanes, width, others * height, steps, both, store, machine)
         for width, times in _split(vectors, groups)
         for height, again in _split(extent, last)
     )
@@ -181,9 +184,9 @@ def _counts(axes: Sequence[Rows], largest: int, uneven: bool) -> Iterator[tuple[
             yield (*outer, count)
 
 
-def _cycles(lanes: int, groups: int, rows: int, steps: int, store: float, machine: Machine) -> float:
+def _cycles(lanes: int, groups: int, rows: int, steps: int, both: bool, store: float, machine: Machine) -> float:
     """Estimate the cycles of one tile. Two multiply-adds and two loads start in a cycle."""
-    scalar = _SCALAR_LOAD if _broadcasts(machine) else _ELEMENT
+    scalar = _NEAR_LOAD * groups if both else _SCALAR_LOAD if _broadcasts(machine) else _ELEMENT
     accumulators = groups * rows
     load = _NEAR_LOAD if steps * groups * lanes * 4 <= _NEAR else _FAR_LOAD
     step = max(accumulators / 2, groups * load + rows * scalar, _IN_FLIGHT / 2)

@@ -249,3 +249,17 @@ def test_weights_whose_lines_are_apart_are_repacked(columns, repacked):
     tiled = tile_reduction(kernel, frozenset({1}))
     assert tiled is not None and [each.dimension for each in tiled.repacks] == [1] * repacked
     _agrees(program)
+
+
+@pytest.mark.parametrize("shape, size, strides", [((1, 9, 1, 24), 3, 1), ((1, 12, 11, 16), 3, 2), ((1, 7, 7, 40), 5, 1), ((1, 5, 6, 20), 3, 1)])
+def test_channels_that_lie_last_are_vectors_of_both_factors(shape, size, strides):
+    channels = shape[-1]
+
+    def body(x):
+        options = {"padding": size // 2, "strides": strides, "groups": channels, "data_layout": "NHWC", "kernel_layout": "HWOI"}
+        return relax.op.nn.relu(relax.op.nn.conv2d(x, weight(size, size, channels, 1), **options))
+
+    program = lowered([shape], body)
+    (kernel,) = program.kernels.values()
+    assert tile_reduction(kernel, frozenset({1})).lanes == (8 if channels % 8 == 0 else 4)
+    _agrees(program)

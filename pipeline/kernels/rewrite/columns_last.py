@@ -1,0 +1,46 @@
+"""Choose channels last for the rings of a region that takes columns: a few columns of planes fill no vector.
+
+    ring[n, c, y, 0:3]  ─►  ring[n, y, 0:3, c]       vectors along channels, in depthwise convolutions too
+"""
+
+from __future__ import annotations
+
+from ...memory.streaming.region import Region
+from ...tir.index_grid import Unknown
+from ..lower.lower import Lowered
+from .channels_last import CHANNELS, channels_last, followed, movable_results, rewritable, with_channels_last
+
+
+def region_with_columns_last(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
+    """Store the rings of floats with channels last where all kernels allow it; axes of the stages follow."""
+    if region.replacement is not None or lowered.machine.lanes == 1:
+        return lowered, region
+    program = lowered.program
+    for stage in region.stages:
+        rank = len(program.tensors[program.steps[stage.step].writes[0]].shape)
+        if stage.operand is not None or stage.axis != rank - 1 or stage.axis <= CHANNELS:
+            return lowered, region
+    inside, last = {stage.step for stage in region.stages}, lowered.last
+    writers = {
+        tensor: step
+        for tensor, step in movable_results(program).items()
+        if step in inside and tensor in region.rings and tensor not in last and _fills_vectors(lowered, tensor)
+    }
+    chosen = rewritable(lowered, writers, _possible)
+    if not chosen:
+        return lowered, region
+    moved = channels_last(lowered, chosen)
+    return moved, followed(region, program, moved.program)
+
+
+def _fills_vectors(lowered: Lowered, number: int) -> bool:
+    tensor = lowered.program.tensors[number]
+    return tensor.dtype == "float32" and tensor.shape[CHANNELS] >= lowered.machine.lanes
+
+
+def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:
+    try:
+        with_channels_last(lowered.kernels[kernel], places, weights)
+    except Unknown:
+        return False
+    return True
