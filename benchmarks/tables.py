@@ -48,9 +48,10 @@ def latency(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
     lines = [
         *_opening("Latency", head, rows),
         "Milliseconds a run, one thread each, turn by turn in one process; the best turn's median counts. passfit: the",
-        "library of least ram, built for x86-64-v3, and filling its inputs; AVX-512: its sequence built for x86-64-v4.",
-        "ONNX Runtime: its vectors are the machine's widest, its inputs and outputs bound; on the file as shipped or on",
-        "the imported model, whichever is faster. Ratios: ÷ ONNX Runtime. Worst: the slowest turn ÷ the best, of any.",
+        "library of least ram, built for x86-64-v3, and filling its inputs; AVX-512: its sequence built for x86-64-v4, with",
+        "VNNI where the machine has it. ONNX Runtime: its vectors are the machine's widest, its inputs and outputs bound; on",
+        "the file as shipped or on the imported model, whichever is faster. Ratios: ÷ ONNX Runtime. Worst: the slowest turn",
+        "÷ the best, of any.",
         "",
     ]
     timed = {

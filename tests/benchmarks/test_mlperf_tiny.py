@@ -39,3 +39,17 @@ def test_zero_points_are_no_weights(mlperf_tiny):
     result = helper.make_tensor_value_info("result", onnx.TensorProto.FLOAT, [4, 3])
     graph = helper.make_graph([node], "graph", [], [result], [numpy_helper.from_array(array, name) for name, array in arrays.items()])
     assert mlperf_tiny.int8_weights(graph) == 12
+
+
+def test_constants_of_layers_are_weights_their_scales_and_biases(mlperf_tiny):
+    """A bias's scale is that of its operands' product: it says nothing new."""
+    weights = [
+        numpy_helper.from_array(np.ones((4, 3), np.int8), "w"), numpy_helper.from_array(np.ones(4, np.float32), "w_scale"),
+        numpy_helper.from_array(np.ones(4, np.int32), "b"), numpy_helper.from_array(np.ones(4, np.float32), "b_scale"),
+        numpy_helper.from_array(np.float32(1), "x_scale"),
+    ]  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", [name, f"{name}_scale"], [f"{name}_float"]) for name in ("w", "b", "x")
+    ]
+    graph = helper.make_graph(nodes, "g", [], [], weights)
+    assert mlperf_tiny.layer_constants(graph) == 12 + 4 * 4 + 4 * 4
