@@ -62,11 +62,11 @@ class ModulePass(Pass):
         """Return the transformed module; leave `module` unchanged."""
         raise NotImplementedError
 
-    def simpler(self) -> Iterable[Pass]:
+    def simpler(self) -> Iterable[ModulePass]:
         """Yield variants of this pass with one option weakened; a sequence is minimised with them."""
         return ()
 
-    def costlier(self) -> Iterable[Pass]:
+    def costlier(self) -> Iterable[ModulePass]:
         """Yield variants of this pass which take more arithmetic and less memory; a winner is refined with them."""
         return ()
 

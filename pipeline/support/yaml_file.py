@@ -29,7 +29,7 @@ def read_yaml_text(path: Path) -> str:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.", "Check the path and its permissions.") from None
 
 
-def parse_yaml(text: str, path: Path | str) -> object:
+def parse_yaml(text: str, path: Path | str) -> Any:
     """Parse a YAML 1.2 text. Raises ConfigError; `path` is for its message."""
     from ruamel.yaml import YAML
     from ruamel.yaml.constructor import DuplicateKeyError

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import time
+from typing import Any
 
 import tvm
 from tvm.ir import IRModule
@@ -24,7 +25,7 @@ from ..kernels.schedule.tuned import ScheduleRequest
 from ..targets import Target
 from ..tir.inlining import REFUSALS, attempt, root_blocks
 from ..tir.row_window import takes_a_row
-from .measure.timed import TimingHarness
+from .measure.harness import Harness
 
 #: candidates per update of the cost model; population to choose them from
 _BATCH, _POPULATION = 8, 64
@@ -40,7 +41,7 @@ def cannot(request: ScheduleRequest) -> str:
 
 
 def by_meta_schedule(
-    request: ScheduleRequest, harness: TimingHarness, target: Target, seconds: float, seed: int, trials: int, best: float
+    request: ScheduleRequest, harness: Harness, target: Target, seconds: float, seed: int, trials: int, best: float
 ) -> tuple[Found, str]:
     """Search schedules by MetaSchedule within `seconds` and `trials`, and keep the allowed ones.
 
@@ -81,7 +82,7 @@ def by_meta_schedule(
     return found, note if found else f"{note}; none of its {tried} schedules is allowed here"
 
 
-def _measured(request: ScheduleRequest, harness: TimingHarness, candidate: MeasureCandidate, best: float) -> tuple[float, str, Scheduled] | None:
+def _measured(request: ScheduleRequest, harness: Harness, candidate: MeasureCandidate, best: float) -> tuple[float, str, Scheduled] | None:
     spec = json.dumps(_plain(candidate.sch.trace.as_json()), separators=(",", ":"))
     schedule = request.scheduled(spec)
     if schedule is None or not request.allows(schedule):
@@ -166,7 +167,7 @@ def _with_consumer_inside(space: Schedule) -> list[Schedule]:
     return [space]
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> object:
     """Convert a trace to JSON types."""
     if isinstance(value, (str, bool, float)) or value is None:
         return value

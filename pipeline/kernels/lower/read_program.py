@@ -91,7 +91,9 @@ class _Reader:
         if isinstance(expr, relax.Tuple):
             return tuple(self._value(field, var) for field in expr.fields)
         if isinstance(expr, relax.TupleGetItem):
-            return self._value(expr.tuple_value, var)[expr.index]
+            fields = self._value(expr.tuple_value, var)
+            assert isinstance(fields, tuple)
+            return fields[expr.index]
         if isinstance(expr, relax.Call):
             return self._call(expr, var)
         raise ModelError(
@@ -111,7 +113,9 @@ class _Reader:
             self._unnamed.add(self.tensors[number].buffer)
             return number
         if operator in ("relax.reshape", "relax.memory.view"):
-            return self._view(self._value(call.args[0], var), *_shape_and_dtype(call))
+            source = self._value(call.args[0], var)
+            assert isinstance(source, int)
+            return self._view(source, *_shape_and_dtype(call))
         described = operator.removeprefix("relax.")
         if isinstance(callee, relax.ExternFunc):
             described = str(callee.global_symbol)

@@ -150,7 +150,12 @@ def _placed_inside(kernel: PrimFunc, loop: For) -> set[Var]:
 
 def _all(stmt: Stmt, kind: type) -> list:
     found = []
-    tvm_ffi.structural_map(stmt, (kind, lambda each: found.append(each) or each))
+
+    def keep(each: Stmt) -> Stmt:
+        found.append(each)
+        return each
+
+    tvm_ffi.structural_map(stmt, (kind, keep))
     return found
 
 

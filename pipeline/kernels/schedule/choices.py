@@ -164,7 +164,7 @@ def parse_choice(spec: str) -> ScheduleChoice:
     kind = _KINDS.get(matched[1]) if matched else None
     if matched is None or kind is None:
         raise _refused(spec)
-    known = {field.name: field.type for field in fields(kind)}
+    known = {field.name: str(field.type) for field in fields(kind)}
     options: dict[str, object] = {}
     for item in filter(None, (matched[2] or "").split(",")):
         name, equals, value = item.partition("=")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tvm.ir import IRModule
 
-    from ..base import Pass
+    from ..base import ModulePass
 
 #: consumers a kernel may be fused into: element-wise kernels (TVM's rule); also poolings with disjoint windows; also
 #: reductions of whole axes
@@ -45,7 +45,7 @@ class FuseOperators(FusionPass):
     def kept(self) -> frozenset[int]:
         return frozenset(int(number) for number in self.keep.split("+") if number)
 
-    def simpler(self) -> Iterable[Pass]:
+    def simpler(self) -> Iterable[ModulePass]:
         """Yield variants with one fusion barrier fewer."""
         for call in sorted(self.kept):
             yield replace(self, keep="+".join(map(str, sorted(self.kept - {call}))))

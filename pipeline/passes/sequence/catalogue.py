@@ -26,16 +26,12 @@ from ..program.split import SplitChannels, SplitRows
 #: raised when a pass changes its effect, so that a sequence of another catalogue is recognised
 CATALOGUE_VERSION = "1"
 
-CATALOGUE: dict[str, type[Pass]] = {
-    kind.name: kind
-    for kind in sorted(
-        (
-            *STOCK_PASSES, *RULES, CutSums, FoldConstant, FuseByMapping, FuseOperators, Layout, Legalize, Order,
-            Rematerialise, Share, Simplify, SplitChannels, SplitHeads, SplitRows, ToMixedPrecision,
-        ),
-        key=lambda kind: kind.name,
-    )
-}
+_PASSES: tuple[type[Pass], ...] = (
+    *STOCK_PASSES, *RULES, CutSums, FoldConstant, FuseByMapping, FuseOperators, Layout, Legalize, Order,
+    Rematerialise, Share, Simplify, SplitChannels, SplitHeads, SplitRows, ToMixedPrecision,
+)  # fmt: skip
+
+CATALOGUE: dict[str, type[Pass]] = {kind.name: kind for kind in sorted(_PASSES, key=lambda kind: kind.name)}
 
 _SPEC = re.compile(r"([a-z0-9-]+)(?:\{([^{}]*)\})?")
 
@@ -57,7 +53,7 @@ def parse_spec(spec: str) -> Pass:
             raise SequenceError(f"The pass '{name}' has no option '{option}'.", did_you_mean(option, known))
         if option in options:
             raise SequenceError(f"'{spec}': {option} is given twice.", "Keep one of them.")
-        options[option] = _value(spec, option, value, known[option].type)
+        options[option] = _value(spec, option, value, str(known[option].type))
     try:
         return kind(**options)
     except (TypeError, ValueError) as error:

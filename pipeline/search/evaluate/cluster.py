@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigError
 from ...targets import Target
@@ -82,7 +82,7 @@ class Executing(Workers):
     def __init__(
         self,
         executor: Executor,
-        problem: object,
+        problem: Any,
         window: int,
         lost: tuple[type[Exception], ...] = (),
         close: Callable[[], object] = lambda: None,

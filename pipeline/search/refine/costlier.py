@@ -58,7 +58,6 @@ def _variants(passes: tuple[ModulePass, ...]) -> Iterator[tuple[ModulePass, ...]
     """Yield the sequence with each pass replaced by each of its costlier variants."""
     for place, each in enumerate(passes):
         for costlier in each.costlier():
-            assert isinstance(costlier, ModulePass)
             yield (*passes[:place], costlier, *passes[place + 1 :])
 
 

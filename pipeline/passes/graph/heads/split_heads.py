@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...base import Level, ModulePass, Pass
+from ...base import Level, ModulePass
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -29,7 +29,7 @@ class SplitHeads(ModulePass):
 
     late: int = 0
 
-    def costlier(self) -> Iterable[Pass]:
+    def costlier(self) -> Iterable[ModulePass]:
         """Yield the pass with late projections."""
         return () if self.late else (replace(self, late=1),)
 
