@@ -71,6 +71,27 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     import onnx.checker
 
     ports = port_names(model)
+    model = _canonical_nodes(model)
+    lower_opset(model)
+    restore_ports(model, *ports)
+    try:
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, RuntimeError) as error:
+        said = " ".join(str(error).split()).rstrip(".")
+        raise ModelError(f"The model is not valid ONNX: {said}.", "Export the model again.") from error
+    return infer_shapes(model)  # instead of the checker's own inference, which would carry all weights
+
+
+def _canonical_body(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Bring the body of a loop into canonical form, in the operator set of the model around it."""
+    ports = port_names(model)
+    model = _canonical_nodes(model)
+    restore_ports(model, *ports)
+    return infer_shapes(model)
+
+
+def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Fold constants, unroll loops, rewrite operators; refuse those that cannot be compiled."""
     refuse_wrong_quantisation(model)  # inference would say less
     refuse_large_tensors(model)  # as declared: inference multiplies sizes
     refuse_long_ranges(model)
@@ -87,22 +108,15 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_large_tensors(model)
     refuse_open_shapes(model)
     refuse_wrong_forms(model)
-    model = name_nodes(model)
-    lower_opset(model)
-    restore_ports(model, *ports)
-    try:
-        onnx.checker.check_model(model)
-    except (onnx.checker.ValidationError, RuntimeError) as error:
-        said = " ".join(str(error).split()).rstrip(".")
-        raise ModelError(f"The model is not valid ONNX: {said}.", "Export the model again.") from error
-    return infer_shapes(model)  # instead of the checker's own inference, which would carry all weights
+    return name_nodes(model)
 
 
 def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:
     """Unroll loops and select branches, level by level: loops first, as the shapes of their results are open."""
+    kept: set[str] = set()
     while True:
-        while has_loops(model):
-            model = fold(unroll_loops(model))
+        while has_loops(model, kept):
+            model = fold(unroll_loops(model, _canonical_body, kept))
         model = fold(select_branches(model))
-        if not has_loops(model):
+        if not has_loops(model, kept):
             return model

@@ -17,6 +17,7 @@ from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from ..canonical.recurrent import RECURRENT
 from .integer.integer_node import INTEGER, convert_integer
+from .loop_node import convert_loop
 from .narrow_weights import NARROW_WEIGHTS, convert_narrow
 from .provenance import variable_name
 from .recurrent_node import convert_recurrent
@@ -44,15 +45,21 @@ class NodeImporter(ONNXGraphImporter):
 
     def from_onnx(self, graph: onnx.GraphProto, opset: int) -> IRModule:
         """Import the graph; close TVM's open block if a node fails."""
+        self._operator_set = opset
         try:
             return super().from_onnx(graph, opset)
         finally:
             if self.node is not None:  # TVM leaves the block of a failed function open, and would warn of it
                 self.bb._end_block()
 
+    def _imported(self, graph: onnx.GraphProto) -> IRModule:
+        """Import the body of a loop."""
+        shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.input}
+        return NodeImporter(shapes).from_onnx(graph, self._operator_set)
+
     def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         """Pass over the operators converted here, which TVM does not know."""
-        others = onnx.GraphProto(node=[node for node in graph.node if node.op_type not in RECURRENT | INTEGER | NARROW_WEIGHTS])
+        others = onnx.GraphProto(node=[node for node in graph.node if node.op_type not in RECURRENT | INTEGER | NARROW_WEIGHTS | {"Scan"}])
         super()._check_for_unsupported_ops(others)
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
@@ -78,6 +85,10 @@ class NodeImporter(ONNXGraphImporter):
         if op_name in RECURRENT:
             assert self.node is not None
             return convert_recurrent(self.bb, op_name, inputs, attrs, self.node.output)
+        if op_name == "Scan":
+            assert self.node is not None
+            body = next(each.g for each in self.node.attribute if each.name == "body")
+            return convert_loop(self.bb, inputs, attrs, body, self._imported)
         if op_name in INTEGER:
             return convert_integer(self.bb, op_name, inputs, attrs)
         if op_name in NARROW_WEIGHTS:

@@ -42,7 +42,8 @@ from ..rules.tile_reduction import register_tiles
 from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
 from ..weights.repack import Repack
 from .divide_stages import HELD, held_bytes_of
-from .run_stages import StageSchedule, run_stages
+from .run_iterations import is_loop, run_iterations
+from .run_stages import ScheduleStage, StageSchedule, run_stages
 
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
@@ -184,6 +185,10 @@ def _serial(
     kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool
 ) -> Iterator[Schedule]:
     """Yield the single-thread schedules of `kernel`."""
+    if is_loop(kernel):
+        looped = run_iterations(kernel, repackable, _scheduler(machine))
+        yield Schedule(looped.kernel, workspace_bytes(looped.kernel), looped.repacks, speed=looped.speed)
+        return
     if not held_bytes_of(kernel) and _reduces(kernel):
         kernel = narrow_sums(kernel)
     ranges = split_by_range(kernel)
@@ -202,14 +207,19 @@ def _serial(
 
 def _staged(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """Yield the schedule that runs the stages of `kernel` one after another, each by its own rule."""
+    for found in run_stages(kernel.without_attr(HELD), repackable, held_bytes_of(kernel), _scheduler(machine)):
+        yield Schedule(found.kernel, workspace_bytes(found.kernel), found.repacks, speed=found.speed, staged=True, again=found.again)
+
+
+def _scheduler(machine: Machine) -> ScheduleStage:
+    """Return the function that schedules a stage of a kernel, for one thread."""
     alone = replace(machine, threads=1)
 
     def stage(kernel: PrimFunc, free: frozenset[int], fixed_shapes: bool) -> StageSchedule:
         found = schedules(kernel, free, alone, fixed_shapes).within(RULE_WORKSPACE, RULE_WORKSPACE)
         return StageSchedule(found.kernel, found.repacks, found.speed)
 
-    for found in run_stages(kernel.without_attr(HELD), repackable, held_bytes_of(kernel), stage):
-        yield Schedule(found.kernel, workspace_bytes(found.kernel), found.repacks, speed=found.speed, staged=True, again=found.again)
+    return stage
 
 
 def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:

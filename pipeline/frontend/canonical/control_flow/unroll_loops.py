@@ -1,4 +1,4 @@
-"""Unroll Loop and Scan: copy their body for each iteration.
+"""Unroll Loop and Scan: copy their body for each iteration, unless these are many (long_loops.py).
 
     Loop(n, true, h){h' = f(h); y = g(h)}  ──►  f(f(… h)), Concat(g(h), g(f(h)), …)
 
@@ -8,8 +8,9 @@ Formulas: the ONNX operator specifications of Loop and Scan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from ..read_onnx import all_nodes, node_title
 from ..shapes import infer_shapes, static_shape, value_types
 from .if_branches import renamed
+from .long_loops import CanonicalBody, LoopKeeper, is_long
 from .trip_count import trip_count
 
 if TYPE_CHECKING:
@@ -27,65 +29,80 @@ if TYPE_CHECKING:
 LOOPS = frozenset({"Loop", "Scan"})
 #: nodes that the copies of all bodies may have: the compiler's time grows with them
 MOST_NODES = 20_000
+#: most iterations of a loop
+MOST_TRIPS = 1 << 16
 #: operators with axes or sizes as inputs from this opset on, as attributes before
 _AXES_ARE_INPUTS = 13
 _FIRST_SCAN = 9
+_DIRECTIONS = ("scan_input_directions", "scan_output_directions")
 _FREEZE = "Freeze the input it depends on (--fix), or export the model with a fixed number of iterations."
 _CHECK = "Check the model with onnx.checker, and export it again."
 _EXPORT = "Export the model with the loop unrolled for a fixed number of steps."
 
 
-def has_loops(model: onnx.ModelProto) -> bool:
-    """Tell whether the main graph holds a Loop or a Scan."""
-    return any(node.op_type in LOOPS for node in model.graph.node)
+def has_loops(model: onnx.ModelProto, kept: Set[str] = frozenset()) -> bool:
+    """Tell whether the main graph holds a Loop or a Scan, without those whose first result is among `kept`."""
+    return any(node.op_type in LOOPS and node.output[0] not in kept for node in model.graph.node)
 
 
-def unroll_loops(model: onnx.ModelProto) -> onnx.ModelProto:
+def unroll_loops(model: onnx.ModelProto, canonical: CanonicalBody, kept: set[str]) -> onnx.ModelProto:
     """Unroll the Loop and Scan nodes of the main graph of `model`, whose constants are folded.
 
-    Bodies may hold others, which come to the main graph. Raises ModelError, naming the node, if the iterations depend
-    on data, or the copies have too many nodes.
+    Bodies may hold others, which come to the main graph. Long ones become a Scan with a body in the form of `canonical`;
+    its first result is added to `kept`. Raises ModelError, naming the node, if the iterations depend on data, or the
+    copies have too many nodes.
     """
     from onnx import numpy_helper
 
     model = infer_shapes(model)
     read = {name for node in all_nodes(model.graph) for name in node.input}
-    constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name in read}
+    tensors = {t.name: t for t in model.graph.initializer if t.name in read}
+    constants = {name: numpy_helper.to_array(t) for name, t in tensors.items()}
     types = value_types(model.graph)
     opset = max(each.version for each in model.opset_import if each.domain == "")
     left = MOST_NODES - len(model.graph.node)
     made: dict[int, NodeBuilder] = {}
     for index, node in enumerate(model.graph.node):
-        if node.op_type in LOOPS:
-            unroller = _Unroller(node, NodeBuilder(stem_of(node, index)), opset, max(left, 0))
+        if node.op_type in LOOPS and node.output[0] not in kept:
+            build = NodeBuilder(stem_of(node, index))
+            body = next(each.g for each in node.attribute if each.name == "body")
+            keeper = LoopKeeper(body, build, tensors, types, opset)
+            unroller = _Unroller(node, build, opset, max(left, 0), keeper, canonical)
             unroller.loop(constants) if node.op_type == "Loop" else unroller.scan(types)
-            made[index] = unroller.build
-            left -= len(unroller.build.nodes)
+            made[index] = build
+            kept |= {each.output[0] for each in build.nodes if each.op_type == "Scan" and each.name == f"{build.stem}/scan"}
+            left -= len(build.nodes)
     return spliced(model, made)
 
 
 @dataclass
 class _Unroller:
-    """Unroll one node; `left` bounds the nodes of its copies."""
+    """Unroll one node, or keep it by `keeper`; `left` bounds the nodes of its copies."""
 
     node: onnx.NodeProto
     build: NodeBuilder
     opset: int
     left: int
+    keeper: LoopKeeper
+    canonical: CanonicalBody
 
     def __post_init__(self) -> None:
         self.attributes = attributes_of(self.node)
         self.body: onnx.GraphProto = self.attributes["body"]
-        self._shared = {tensor.name: self._constant(tensor) for tensor in self.body.initializer}
+
+    @cached_property
+    def _shared(self) -> dict[str, str]:
+        return {tensor.name: self._constant(tensor) for tensor in self.body.initializer}
 
     def loop(self, constants: Mapping[str, np.ndarray]) -> None:
         states, rows = list(self.node.input[2:]), []
         if len(self.body.input) != len(states) + 2 or len(self.body.output) <= len(states):
             self._refuse("its body has other inputs or outputs than it", _CHECK)
-        most = self.left // max(len(self.body.node), 1)
-        trips = trip_count(self.node, self.body, constants, most, self.opset)
+        trips = trip_count(self.node, self.body, constants, MOST_TRIPS, self.opset)
         if trips is None:
             self._refuse("its number of iterations depends on the data", _FREEZE)
+        if is_long(self.body, trips, self.opset) and self.keeper.loop(states, trips, self.node.output, self.canonical):
+            return
         self._refuse_many(trips)
         going = self.build.constant(np.asarray(True))
         for iteration in range(trips):
@@ -107,6 +124,12 @@ class _Unroller:
             self._refuse("its number of iterations is not static", "Give the inputs static shapes (--shape).")
         axes = [int(axis) % len(shape) for axis, shape in zip(self._each("scan_input_axes", count), shapes)]
         trips = shapes[0][axes[0]]
+        outputs = len(self.body.output) - len(states)
+        result_axes = self._each("scan_output_axes", outputs)
+        if is_long(self.body, trips, self.opset) and all(axis >= 0 for axis in result_axes):
+            directions = {name: self.attributes[name] for name in _DIRECTIONS if name in self.attributes}
+            if self.keeper.scan(states, sequences, axes, self.node.output, result_axes, directions, self.canonical):
+                return
         self._refuse_many(trips)
         backwards = self._each("scan_input_directions", count)
         slices = [self._slices(name, axis, trips) for name, axis in zip(sequences, axes)]
@@ -116,14 +139,13 @@ class _Unroller:
             results = self._copy(iteration, [*states, *here])
             states, row = results[: len(states)], results[len(states) :]
             rows.append(row)
-        outputs = len(self.body.output) - len(states)
         reverse = self._each("scan_output_directions", outputs)
         rows = [[row[place] for place in range(outputs)] for row in rows]
         ordered = [
             [rows[trips - 1 - iteration if reverse[place] else iteration][place] for place in range(outputs)]
             for iteration in range(trips)
         ]
-        self._finish(states, ordered, self._each("scan_output_axes", outputs))
+        self._finish(states, ordered, result_axes)
 
     def _copy(self, iteration: int, inputs: Sequence[str]) -> list[str]:
         """Copy the body with these inputs; return its results."""

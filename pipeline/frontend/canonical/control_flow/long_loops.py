@@ -1,0 +1,170 @@
+"""Keep a Loop or Scan of many iterations as one Scan, along leading axes, with a body in canonical form.
+
+    Loop(n, true, h){h' = f(h, number, outer); y = g(h)}  ──►  Scan(h, outer, 0 … n - 1){h' = f(h, number, outer), outer; y = g(h)}
+
+The body is closed: constants from outside are copied into it, other values are states that no iteration changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..node_builder import NodeBuilder
+from ..read_onnx import all_nodes
+from ..shapes import static_shape, value_types
+from .if_branches import renamed
+
+if TYPE_CHECKING:
+    import onnx
+
+#: nodes in the copies of a body from which on a loop is kept: of fewer, passes see through the copies
+LONG = 512
+#: oldest operator set of a body that is kept: ONNX's converter changes no bodies
+OLDEST = 13
+#: bring the model of a body into canonical form, in its own operator set
+CanonicalBody = Callable[["onnx.ModelProto"], "onnx.ModelProto"]
+
+
+def is_long(body: onnx.GraphProto, trips: int, opset: int) -> bool:
+    """Tell whether a loop of so many iterations is kept."""
+    return opset >= OLDEST and trips > 1 and trips * len(list(all_nodes(body))) >= LONG
+
+
+class LoopKeeper:
+    """Write the Scan of one loop with `build`; `constants` and `types` are those of the graph around it."""
+
+    def __init__(
+        self, body: onnx.GraphProto, build: NodeBuilder, constants: Mapping[str, onnx.TensorProto],
+        types: Mapping[str, onnx.TypeProto], opset: int,
+    ):  # fmt: skip
+        self.body, self.build, self._constants, self._types, self._opset = body, build, constants, types, opset
+
+    def loop(self, states: Sequence[str], trips: int, outputs: Sequence[str], canonical: CanonicalBody) -> bool:
+        """Keep a Loop that runs `trips` times; False if its body cannot be kept."""
+        from onnx import TensorProto, helper
+
+        number, going, *carried = self.body.input
+        inner = [value.name for value in (*carried, number)]
+        slices = [helper.make_tensor_type_proto(TensorProto.INT64, [])]
+        true = helper.make_tensor(going.name, TensorProto.BOOL, [], [True])
+        results = [value.name for value in self.body.output[1:]]
+        return self._keep(states, lambda: [self.build.constant(np.arange(trips))], slices, inner, results, [true], outputs, canonical)
+
+    def scan(
+        self, states: Sequence[str], sequences: Sequence[str], axes: Sequence[int], outputs: Sequence[str],
+        result_axes: Sequence[int], directions: Mapping[str, Sequence[int]], canonical: CanonicalBody,
+    ) -> bool:  # fmt: skip
+        """Keep a Scan; False if its body cannot be kept. `directions` are its attributes of that name."""
+        from onnx import helper
+
+        slices = []
+        for name, axis in zip(sequences, axes):
+            kind = self._types[name].tensor_type
+            shape = static_shape(self._types[name])
+            assert shape is not None
+            slices.append(helper.make_tensor_type_proto(kind.elem_type, [*shape[:axis], *shape[axis + 1 :]]))
+
+        def leading() -> list[str]:
+            return [self._moved(name, axis, 0) for name, axis in zip(sequences, axes)]
+
+        moved = {name: axis for name, axis in zip(outputs[len(states) :], result_axes) if name and axis}
+        made = [f"{name}/by_iteration" if name in moved else name for name in outputs]
+        inner, results = ([value.name for value in values] for values in (self.body.input, self.body.output))
+        if not self._keep(states, leading, slices, inner, results, [], made, canonical, directions):
+            return False
+        for name, axis in moved.items():
+            self._moved(f"{name}/by_iteration", 0, axis, name)
+        return True
+
+    def _keep(
+        self, states: Sequence[str], sequences: Callable[[], list[str]], slices: Sequence[onnx.TypeProto], inner: Sequence[str],
+        results: Sequence[str], initializers: Sequence[onnx.TensorProto], outputs: Sequence[str], canonical: CanonicalBody,
+        directions: Mapping[str, Sequence[int]] = {},
+    ) -> bool:  # fmt: skip
+        """Write the Scan. `inner` are the body's inputs: states, then one of each sequence, whose types are `slices`."""
+        from onnx import helper
+
+        outer = sorted(_read_from_outside(self.body))
+        known = [self._constants[name] for name in outer if name in self._constants]
+        carried = [name for name in outer if name not in self._constants]
+        given = [*states, *carried]
+        if any(name not in self._types or static_shape(self._types[name]) is None for name in given):
+            return False
+        count = len(states)
+        names = [*inner[:count], *carried, *inner[count:]]
+        types = [*(self._types[name] for name in given), *slices]
+        made = [*results[:count], *carried, *results[count:]]
+        graph = helper.make_graph(
+            self.body.node, "body", [helper.make_value_info(*each) for each in zip(names, types, strict=True)],
+            [type(self.body.output[0])(name=name) for name in made], [*self.body.initializer, *initializers, *known],
+        )  # fmt: skip
+        for value, kind in zip(graph.output, types):  # states keep their types; others are inferred
+            value.type.CopyFrom(kind)
+        for value in graph.output[len(given) :]:
+            value.type.CopyFrom(_type_of(self.body, value.name))
+        model = canonical(helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._opset)], ir_version=10))
+        inferred = value_types(model.graph)
+        if any(static_shape(inferred[value.name]) != static_shape(kind) for value, kind in zip(model.graph.output, types[: len(given)])):
+            return False
+        numbered = [name or f"{self.build.stem}/unread_{place}" for place, name in enumerate([*outputs, *[""] * (len(results) - len(outputs))])]
+        unchanged = [f"{self.build.stem}/unchanged_{place}" for place in range(len(carried))]
+        attributes: dict[str, Any] = {name: list(values) for name, values in directions.items() if any(values)}
+        made = sequences()
+        self.build.nodes.append(
+            helper.make_node(
+                "Scan", [*given, *made], [*numbered[:count], *unchanged, *numbered[count:]], name=f"{self.build.stem}/scan",
+                body=_prefixed(model.graph, f"{self.build.stem}/"), num_scan_inputs=len(made), **attributes,
+            )
+        )  # fmt: skip
+        return True
+
+    def _moved(self, name: str, old: int, new: int, result: str = "") -> str:
+        """Move an axis of a value to another place."""
+        if old == new:
+            return name
+        kind = self._types.get(name) or self._types[result]
+        rank = len(kind.tensor_type.shape.dim)
+        order = [axis for axis in range(rank) if axis != old]
+        order.insert(new, old)
+        return self.build.node("Transpose", name, result=result, perm=order)
+
+
+def _read_from_outside(graph: onnx.GraphProto) -> set[str]:
+    """Collect the values a graph reads and does not make, its subgraphs included."""
+    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    own |= {name for node in graph.node for name in node.output}
+    read = {name for node in graph.node for name in node.input if name}
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                read |= _read_from_outside(attribute.g)
+    read |= {value.name for value in graph.output}
+    return read - own
+
+
+def _type_of(graph: onnx.GraphProto, name: str) -> onnx.TypeProto:
+    """Return the declared type of a value without its shape, which is inferred."""
+    from onnx import TypeProto
+
+    found = next((value.type for value in (*graph.output, *graph.value_info) if value.name == name), TypeProto())
+    return TypeProto(tensor_type=TypeProto.Tensor(elem_type=found.tensor_type.elem_type))
+
+
+def _prefixed(graph: onnx.GraphProto, prefix: str) -> onnx.GraphProto:
+    """Copy a closed graph with a prefix before all its names."""
+    copy = type(graph)()
+    copy.CopyFrom(graph)
+    values = [*copy.input, *copy.output, *copy.value_info, *copy.initializer]
+    names = {each.name: prefix + each.name for each in values} | {name: prefix + name for node in copy.node for name in node.output if name}
+    for each in values:
+        each.name = names[each.name]
+    nodes = [renamed(node, names) for node in copy.node]
+    for node in nodes:
+        node.name = prefix + node.name
+    del copy.node[:]
+    copy.node.extend(nodes)
+    copy.name = f"{prefix}body"
+    return copy

@@ -1,0 +1,147 @@
+"""Build a Scan as one kernel: a loop over the iterations around the kernels of its body.
+
+    state = initial state
+    for t in 0 … n - 1:
+        stage: sums = x[t] · W + state · R         each kernel of the body is a block of its own
+        stage: y[t] = tanh(sums)
+        state = y[t]
+
+States lie in the results, slices are read and written in place. Values between the stages are buffers of the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import BufferStore, For, IterVar, PrimFunc, SeqStmt, Stmt
+
+#: kernel attribute, and annotation of its loop: number of iterations
+ITERATIONS = "passfit.iterations"
+#: names of the block around the body, whose axis is the number of the iteration, and of that around a kernel of the body
+ITERATION, STAGE = "iteration", "stage"
+_SERIAL, _SPATIAL, _ORDERED = 0, 0, 3
+_OPAQUE = 8
+
+
+class Place(NamedTuple):
+    """Location of a value: a buffer, or its slice of the present iteration."""
+
+    buffer: Var
+    slice: tuple[Expr, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(int(extent) for extent in self.buffer.ty.shape[len(self.slice) :])
+
+
+@dataclass
+class LoopKernel:
+    """Collect the parts of a loop of `trips` iterations; `params` are operands, then results."""
+
+    trips: int
+    params: list[Var] = field(default_factory=list)
+    own: list[Var] = field(default_factory=list)
+    before: list[Stmt] = field(default_factory=list)
+    body: list[Stmt] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.number = Var("v_t", "int64")
+
+    def param(self, name: str, shape: Sequence[int], dtype: str) -> Place:
+        """Add an operand or a result."""
+        self.params.append(_buffer(name, shape, dtype))
+        return Place(self.params[-1])
+
+    def sliced(self, whole: Place, backwards: bool) -> Place:
+        """Return the slice of the present iteration along the first axis."""
+        return Place(whole.buffer, (_int64(self.trips - 1) - self.number if backwards else self.number,))
+
+    def buffer(self, shape: Sequence[int], dtype: str) -> Place:
+        """Add a buffer of the kernel."""
+        self.own.append(_buffer(f"value_{len(self.own)}", shape, dtype))
+        return Place(self.own[-1])
+
+    def stage(self, kernel: PrimFunc, places: Sequence[Place]) -> None:
+        """Add a kernel of the body, with its operands and results at `places`."""
+        kernel = s_tir.renew_defs(kernel)
+        root = kernel.body.block
+        bound = bind_places(root.body, dict(zip(kernel.params, places, strict=True)))
+        self.body.append(stage_block(bound, root.alloc_buffers))
+
+    def copy(self, source: Place, to: Place, *, first: bool = False) -> None:
+        """Copy a value in each iteration, or before the first."""
+        (self.before if first else self.body).append(_copied(source, to))
+
+    def made(self) -> PrimFunc:
+        """Return the kernel."""
+        loop = iterations_loop(self.number, self.trips, self.body)
+        root = SBlock([], [], [], "root", _sequence([*self.before, loop]), alloc_buffers=self.own)
+        attributes = {"tirx.noalias": True, "op_pattern": _OPAQUE, ITERATIONS: self.trips}
+        made = PrimFunc(self.params, SBlockRealize([], tirx.const(True), root))
+        for name, value in attributes.items():
+            made = made.with_attr(name, value)
+        return made
+
+
+def iterations_loop(number: Var, trips: int, body: Sequence[Stmt]) -> Stmt:
+    """Run `body` for each `number` from 0 on: an axis of a block around it, as TVM wants blocks to read no loop directly."""
+    loop, axis = Var("t", "int64"), IterVar(Range(0, _int64(trips)), number, _ORDERED)
+    block = SBlockRealize([loop], tirx.const(True), SBlock([axis], [], [], ITERATION, _sequence(body)))
+    return For(loop, _int64(0), _int64(trips), _SERIAL, block, annotations={ITERATIONS: trips})
+
+
+def bind_places(stmt: Stmt, places: Mapping[Var, Place]) -> Stmt:
+    """Rewrite the accesses to the buffers of `places` to their locations."""
+
+    def load(each: TensorLoad) -> TensorLoad:
+        place = places.get(each.source)
+        return each if place is None else tirx.BufferLoad(place.buffer, [*place.slice, *each.indices])
+
+    def store(each: BufferStore) -> BufferStore:
+        place = places.get(each.buffer)
+        return each if place is None else BufferStore(place.buffer, each.value, [*place.slice, *each.indices])
+
+    def region(each: TensorRegion) -> TensorRegion:
+        place = places.get(each.source)
+        return each if place is None else _all_of(place.buffer)
+
+    return tvm_ffi.structural_map(stmt, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
+
+
+def stage_block(body: Stmt, own: Sequence[Var]) -> Stmt:
+    """Put the loop nests of a kernel of the body into a block, with their buffers."""
+    return SBlockRealize([], tirx.const(True), SBlock([], [], [], STAGE, body, alloc_buffers=list(own)))
+
+
+def _copied(source: Place, to: Place) -> Stmt:
+    axes = [IterVar(Range(0, _int64(extent)), Var(f"v_i{place}", "int64"), _SPATIAL) for place, extent in enumerate(to.shape)]
+    at = [axis.var for axis in axes]
+    store = BufferStore(to.buffer, tirx.BufferLoad(source.buffer, [*source.slice, *at]), [*to.slice, *at])
+    block = SBlock(axes, [_all_of(source.buffer)], [_all_of(to.buffer)], "copy", store)
+    loops = [Var(f"i{place}", "int64") for place in range(len(axes))]
+    nest: Stmt = SBlockRealize(loops, tirx.const(True), block)
+    for loop, axis in zip(reversed(loops), reversed(axes)):
+        nest = For(loop, _int64(0), axis.dom.extent, _SERIAL, nest)
+    return stage_block(nest, [])
+
+
+def _buffer(name: str, shape: Sequence[int], dtype: str) -> Var:
+    return tirx.decl_buffer([_int64(extent) for extent in shape], dtype, name)
+
+
+def _all_of(buffer: Var) -> TensorRegion:
+    return tirx.BufferRegion(buffer, [Range.from_min_extent(_int64(0), extent) for extent in buffer.ty.shape])
+
+
+def _sequence(parts: Sequence[Stmt]) -> Stmt:
+    return parts[0] if len(parts) == 1 else SeqStmt(list(parts))
+
+
+def _int64(value: int) -> Expr:
+    return tirx.const(value, "int64")
