@@ -74,9 +74,7 @@ class _Reader:
     def _known(self, expr: relax.Expr) -> int | tuple[int, ...]:
         """Return the value, or the values of a tuple, behind an expression."""
         if isinstance(expr, relax.Tuple):
-            fields = [self._known(each) for each in expr.fields]
-            assert all(isinstance(each, int) for each in fields)
-            return tuple(fields)
+            return tuple(map(self._one, expr.fields))
         if isinstance(expr, relax.TupleGetItem):
             whole = self._known(expr.tuple_value)
             assert isinstance(whole, tuple)
@@ -87,13 +85,16 @@ class _Reader:
             return number
         return self._numbers[expr]
 
+    def _one(self, expr: relax.Expr) -> int:
+        found = self._known(expr)
+        assert isinstance(found, int)
+        return found
+
     def _bound(self, expr: relax.Expr) -> int | tuple[int, ...]:
         if not isinstance(expr, relax.Call):
             return self._known(expr)
         if isinstance(expr.op, GlobalVar):
-            values = [self._known(each) for each in expr.args]
-            assert all(isinstance(each, int) for each in values)
-            self._steps.append(BodyStep(self._module[expr.op], tuple(values)))
+            self._steps.append(BodyStep(self._module[expr.op], tuple(map(self._one, expr.args))))
             return ()
         if isinstance(expr.op, Op) and expr.op.name == "relax.builtin.alloc_tensor":
             return self._value(expr.ty)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: nodes in the copies of a body from which on a loop is kept: of fewer, passes see through the copies
 LONG = 512
+#: most iterations of a loop that is kept
+MOST_TRIPS = 1 << 16
 #: oldest operator set of a body that is kept: ONNX's converter changes no bodies
 OLDEST = 13
 #: bring the model of a body into canonical form, in its own operator set
@@ -30,7 +32,7 @@ CanonicalBody = Callable[["onnx.ModelProto"], "onnx.ModelProto"]
 
 def is_long(body: onnx.GraphProto, trips: int, opset: int) -> bool:
     """Tell whether a loop of so many iterations is kept."""
-    return opset >= OLDEST and trips > 1 and trips * len(list(all_nodes(body))) >= LONG
+    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and trips * len(list(all_nodes(body))) >= LONG
 
 
 class LoopKeeper:

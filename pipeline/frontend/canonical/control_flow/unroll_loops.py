@@ -20,7 +20,7 @@ from ..node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from ..read_onnx import all_nodes, node_title
 from ..shapes import infer_shapes, static_shape, value_types
 from .if_branches import renamed
-from .long_loops import CanonicalBody, LoopKeeper, is_long
+from .long_loops import MOST_TRIPS, CanonicalBody, LoopKeeper, is_long
 from .trip_count import trip_count
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 LOOPS = frozenset({"Loop", "Scan"})
 #: nodes that the copies of all bodies may have: the compiler's time grows with them
 MOST_NODES = 20_000
-#: most iterations of a loop
-MOST_TRIPS = 1 << 16
 #: operators with axes or sizes as inputs from this opset on, as attributes before
 _AXES_ARE_INPUTS = 13
 _FIRST_SCAN = 9

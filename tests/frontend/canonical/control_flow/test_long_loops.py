@@ -1,0 +1,183 @@
+"""Keep loops, long or not, and compare them with the nodes as given: by ONNX Runtime, and by the kernels made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonical.control_flow import long_loops
+
+from ....models import model_of, run, save
+from .test_unroll_loops import BOOL, FLOAT, HALF, INT, ROWS, STEP, body, loop_of, node
+
+VALUES = {"x": ROWS, "h0": ROWS[0] * 2, "outer": ROWS[1] / 2}
+PORTS = {name: list(value.shape) for name, value in VALUES.items()}
+
+
+@pytest.fixture(autouse=True)
+def _all_loops_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_loops, "LONG", 1)
+
+
+def kept(model: onnx.ModelProto, folder: Path, scans: int = 1) -> onnx.ModelProto:
+    """Compare the imported model and its kernels with `model`; return the imported one."""
+    from passfit.frontend.relax.to_relax import to_relax
+    from passfit.passes.sequence.replay import replay
+    from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
+
+    from ....kernels.programs import run as run_kernels
+
+    given = {port.name: VALUES[port.name] for port in model.graph.input}
+    imported = import_model(save(model, folder))
+    assert [each.op_type for each in imported.graph.node].count("Scan") == scans
+    expected = run(model, given)
+    lowered, _ = replay(Sequence.parse(TVM_DEFAULT), to_relax(imported), imported, "loop")
+    for found in (run(imported, given), run_kernels(lowered, list(given.values()))):
+        for got, wanted in zip(found, expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    return imported
+
+
+def looped(nodes: Sequence[onnx.NodeProto], ports: Sequence[str] = ("x", "h0"), trips: int = 4, **constants: np.ndarray) -> onnx.ModelProto:
+    """A model of one Loop with a state and a row of each iteration."""
+    loop = node("Loop", "m _ h0", "h y", body=loop_of(nodes, half=HALF, **constants))
+    return model_of([loop], {name: PORTS[name] for name in ports}, ["h", "y"], {"m": np.asarray(trips, np.int64)}, opset=17)
+
+
+@pytest.mark.tvm
+def test_a_loop_is_one_kernel(tmp_path: Path) -> None:
+    kept(looped(STEP), tmp_path)
+
+
+@pytest.mark.tvm
+def test_importing_a_kept_loop_again_changes_nothing(tmp_path: Path) -> None:
+    once = import_model(save(looped(STEP), tmp_path))
+    again = import_model(save(once, tmp_path))
+    assert [each.op_type for each in again.graph.node] == [each.op_type for each in once.graph.node]
+    for got, wanted in zip(run(again, {k: VALUES[k] for k in ("x", "h0")}), run(once, {k: VALUES[k] for k in ("x", "h0")}), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.tvm
+def test_values_from_outside_are_read_in_each_iteration(tmp_path: Path) -> None:
+    """One is computed, one an input, one a constant; the state is read twice."""
+    nodes = [node("Gather", "x i", "xi", axis=0), node("Mul", "h scale", "less"), node("Sum", "less xi outer h", "h2"), node("Sub", "h2 half", "row")]
+    model = looped(nodes, ("x", "h0", "outer"))
+    model.graph.node.insert(0, node("Sigmoid", "outer", "scale"))
+    imported = kept(model, tmp_path)
+    (scan,) = (each for each in imported.graph.node if each.op_type == "Scan")
+    assert len(scan.input) == 1 + 3 + 1  # the state, what no iteration changes, the numbers of the iterations
+
+
+@pytest.mark.tvm
+def test_states_may_change_places(tmp_path: Path) -> None:
+    """Each new state is the old other one: copied one after the other, one would be lost."""
+    step = body(
+        [node("Identity", "b", "a2"), node("Add", "a xi", "b2"), node("Identity", "a", "row")],
+        {"a": (FLOAT, [2, 3]), "b": (FLOAT, [2, 3]), "xi": (FLOAT, [2, 3])},
+        {"a2": (FLOAT, [2, 3]), "b2": (FLOAT, [2, 3]), "row": (FLOAT, [2, 3])},
+    )  # fmt: skip
+    scan = node("Scan", "h0 outer x", "a3 b3 y", body=step, num_scan_inputs=1)
+    kept(model_of([scan], PORTS, ["a3", "b3", "y"], {}, opset=17), tmp_path)
+
+
+@pytest.mark.tvm
+def test_a_row_may_be_the_state_a_slice_or_another_row(tmp_path: Path) -> None:
+    step = body(
+        [node("Add", "a xi", "a2"), node("Identity", "a2", "row"), node("Identity", "a2", "same"), node("Identity", "xi", "slice")],
+        {"a": (FLOAT, [2, 3]), "xi": (FLOAT, [2, 3])},
+        {name: (FLOAT, [2, 3]) for name in ("a2", "row", "same", "slice")},
+    )  # fmt: skip
+    scan = node("Scan", "h0 x", "a3 y z w", body=step, num_scan_inputs=1, scan_output_directions=[0, 1, 1])
+    kept(model_of([scan], {each: PORTS[each] for each in ("x", "h0")}, ["a3", "y", "z", "w"], {}, opset=17), tmp_path)
+
+
+@pytest.mark.tvm
+@pytest.mark.parametrize("axis", [0, 2])
+@pytest.mark.parametrize("directions", [(0, 0), (1, 0), (0, 1)])
+def test_a_scan_runs_along_any_axis_both_ways(tmp_path: Path, axis: int, directions: tuple[int, int]) -> None:
+    row = [extent for place, extent in enumerate(ROWS.shape) if place != axis]
+    step = body(
+        [node("Mul", "h half", "less"), node("Add", "less xi", "h2"), node("Neg", "h2", "row")],
+        {"h": (FLOAT, row), "xi": (FLOAT, row)}, {"h2": (FLOAT, row), "row": (FLOAT, row)}, half=HALF,
+    )  # fmt: skip
+    scan = node(
+        "Scan", "zero x", "h y", body=step, num_scan_inputs=1, scan_input_axes=[axis], scan_input_directions=[directions[0]],
+        scan_output_axes=[1], scan_output_directions=[directions[1]],
+    )  # fmt: skip
+    kept(model_of([scan], {"x": PORTS["x"]}, ["h", "y"], {"zero": np.ones(row, np.float32)}, opset=17), tmp_path)
+
+
+@pytest.mark.tvm
+def test_loops_and_branches_may_stand_in_a_loop(tmp_path: Path) -> None:
+    inner = body(
+        [node("Add", "g xi", "g2")], {"j": (INT, []), "go": (BOOL, []), "g": (FLOAT, [2, 3])},
+        {"go": (BOOL, []), "g2": (FLOAT, [2, 3])},
+    )  # fmt: skip
+    branches = {
+        f"{name}_branch": body([node(op, "less", name)], {}, {name: (FLOAT, [2, 3])})
+        for name, op in (("then", "Neg"), ("else", "Abs"))
+    }
+    nodes = [
+        node("Gather", "x i", "xi", axis=0), node("Loop", "two _ h", "less", body=inner), node("ReduceSum", "xi", "s", keepdims=0),
+        node("Less", "s half", "c"), node("If", "c", "h2", **branches), node("Identity", "h2", "row"),
+    ]  # fmt: skip
+    kept(looped(nodes, two=np.asarray(2, np.int64)), tmp_path)
+
+
+@pytest.mark.tvm
+def test_a_loop_whose_state_grows_is_unrolled(tmp_path: Path) -> None:
+    step = body(
+        [node("Concat", "h h", "h2", axis=0)], {"i": (INT, []), "on": (BOOL, []), "h": (FLOAT, None)},
+        {"on": (BOOL, []), "h2": (FLOAT, None)},
+    )  # fmt: skip
+    loop = node("Loop", "m _ h0", "h", body=step)
+    imported = kept(model_of([loop], {"h0": PORTS["h0"]}, ["h"], {"m": np.asarray(3, np.int64)}, opset=17), tmp_path, scans=0)
+    assert imported.graph.output[0].type.tensor_type.shape.dim[0].dim_value == 16
+
+
+@pytest.mark.tvm
+def test_a_product_in_a_loop_is_tiled(tmp_path: Path) -> None:
+    """A tile of the body's product keeps its sums in registers and reads repacked weights."""
+    from passfit.frontend.relax.to_relax import to_relax
+    from passfit.kernels.schedule.candidates import schedules
+    from passfit.kernels.schedule.run_iterations import is_loop
+    from passfit.passes.sequence.replay import lower_by_sequence
+    from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
+    from passfit.targets import Machine
+
+    weights = np.random.default_rng(5).standard_normal((64, 64)).astype(np.float32) / 8
+    step = body(
+        [node("MatMul", "h w", "p"), node("Add", "p xi", "s"), node("Tanh", "s", "h2"), node("Identity", "h2", "row")],
+        {"h": (FLOAT, [1, 64]), "xi": (FLOAT, [1, 64])}, {"h2": (FLOAT, [1, 64]), "row": (FLOAT, [1, 64])}, w=weights,
+    )  # fmt: skip
+    scan = node("Scan", "zero x", "h y", body=step, num_scan_inputs=1)
+    model = model_of([scan], {"x": [6, 1, 64]}, ["h", "y"], {"zero": np.zeros((1, 64), np.float32)}, opset=17)
+    VALUES["x"], before = np.random.default_rng(6).standard_normal((6, 1, 64)).astype(np.float32), VALUES["x"]
+    try:
+        imported = kept(model, tmp_path)
+    finally:
+        VALUES["x"] = before
+    lowered = lower_by_sequence(Sequence.parse(TVM_DEFAULT), to_relax(imported), imported, "loop", Machine())
+    (kernel,) = (each for each in lowered.kernels.values() if is_loop(each))
+    weight = next(number for number, param in enumerate(kernel.params) if tuple(map(int, param.ty.shape)) == (64, 64))
+    found = schedules(kernel, frozenset({weight}), Machine()).within(4096)
+    assert [each.parameter for each in found.repacks] == [weight]
+
+
+def test_the_type_of_a_body_of_bools_is_kept(tmp_path: Path) -> None:
+    step = body(
+        [node("Less", "xi h", "row"), node("Add", "h xi", "h2")], {"h": (FLOAT, [2, 3]), "xi": (FLOAT, [2, 3])},
+        {"h2": (FLOAT, [2, 3]), "row": (TensorProto.BOOL, [2, 3])},
+    )  # fmt: skip
+    scan = node("Scan", "h0 x", "h y", body=step, num_scan_inputs=1)
+    model = model_of([scan], {each: PORTS[each] for each in ("x", "h0")}, ["h"], {}, opset=17)
+    model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.BOOL, [5, 2, 3]))
+    imported = import_model(save(model, tmp_path))
+    assert imported.graph.output[1].type.tensor_type.elem_type == TensorProto.BOOL
