@@ -41,11 +41,9 @@ def run_iterations(kernel: PrimFunc, repackable: frozenset[int], schedule: Sched
 class _Scheduler:
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], schedule: ScheduleStage):
         self.kernel, self.schedule = kernel, schedule
-        blocks: list[SBlock] = []
-        tvm_ffi.structural_walk(kernel.body, [(SBlock, lambda block: blocks.append(block) if block.name_hint == STAGE else None)])
-        read = [buffer for block in blocks for buffer in _accesses(block)]
+        read = [buffer for block in _stages(kernel.body) if not _stages(block.body) for buffer in _accesses(block)]
         self.free = {param: number for number, param in enumerate(kernel.params) if number in repackable and read.count(param) == 1}
-        self.number = _number(kernel)
+        self.numbers = _numbers(kernel)
         #: weights in their new layout
         self.places: dict[Var, Place] = {}
         self.repacks: list[Repack] = []
@@ -59,7 +57,7 @@ class _Scheduler:
 
     def _scheduled(self, realize: SBlockRealize) -> Stmt:
         block = realize.block
-        if block.name_hint != STAGE:
+        if block.name_hint != STAGE or _stages(block.body):  # the stages of a loop inside have schedules of their own
             return realize
         try:
             return self._by_its_rule(block)
@@ -73,11 +71,13 @@ class _Scheduler:
         if len(written) != 1:
             raise Unknown("a kernel of a loop's body has more than one result")
         buffers = [*(each for each in accesses if each not in written), *written]
-        slices = {buffer: _slice(accesses[buffer], self.number) for buffer in buffers}
+        slices = {buffer: _slice(accesses[buffer], self.numbers) for buffer in buffers}
         alone = {buffer: reshaped(buffer, [int(extent) for extent in buffer.ty.shape[len(slices[buffer]) :]]) for buffer in buffers}
         body = _without_slices(block.body, {buffer: (alone[buffer], len(slices[buffer])) for buffer in buffers})
         nests = list(body.seq) if isinstance(body, SeqStmt) else [body]
         kernel = kernel_of(list(alone.values()), nests, block.alloc_buffers, None).with_attr("tirx.noalias", True)
+        if any(uses(kernel.body, number) for number in self.numbers):
+            raise Unknown("a kernel of a loop's body computes with the number of the iteration")
         free = frozenset(number for number, buffer in enumerate(buffers) if buffer in self.free)
         found = self.schedule(kernel, free, True)
         scheduled = s_tir.renew_defs(found.kernel)
@@ -94,11 +94,19 @@ class _Scheduler:
         return stage_block(bind_places(root.block.body, places), root.block.alloc_buffers)
 
 
-def _number(kernel: PrimFunc) -> Var:
-    """Find the number of the iteration: the axis of the block around the body."""
-    found: list[Var] = []
-    tvm_ffi.structural_walk(kernel.body, [(SBlock, lambda block: found.extend(each.var for each in block.iter_vars[:1] if block.name_hint == ITERATION))])
-    return found[0]
+def _stages(body: Stmt) -> list[SBlock]:
+    return [block for block in _blocks(body) if block.name_hint == STAGE]
+
+
+def _numbers(kernel: PrimFunc) -> list[Var]:
+    """List the numbers of iterations: the axis of the block around each loop's body."""
+    return [axis.var for block in _blocks(kernel.body) if block.name_hint == ITERATION for axis in block.iter_vars]
+
+
+def _blocks(body: Stmt) -> list[SBlock]:
+    found: list[SBlock] = []
+    tvm_ffi.structural_walk(body, [(SBlock, found.append)])
+    return found
 
 
 def _accesses(block: SBlock) -> dict[Var, list[Sequence[Expr]]]:
@@ -125,9 +133,9 @@ def _written(block: SBlock) -> list[Var]:
     return list(dict.fromkeys(store.buffer for store in _stores(block) if store.buffer not in own))
 
 
-def _slice(accesses: Sequence[Sequence[Expr]], number: Var) -> tuple[Expr, ...]:
-    """Return the index of the slice all accesses are in, by the `number` of the iteration; nothing for a whole buffer."""
-    sliced = [bool(indices) and uses(indices[0], number) for indices in accesses]
+def _slice(accesses: Sequence[Sequence[Expr]], numbers: Sequence[Var]) -> tuple[Expr, ...]:
+    """Return the index of the slice all accesses are in, by one of the `numbers` of iterations; nothing for a whole buffer."""
+    sliced = [bool(indices) and any(uses(indices[0], number) for number in numbers) for indices in accesses]
     if not any(sliced):
         return ()
     first = accesses[0][0]

@@ -7,7 +7,7 @@ The body is closed: constants from outside are copied into it, other values are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,17 +22,24 @@ if TYPE_CHECKING:
 
 #: nodes in the copies of a body from which on a loop is kept: of fewer, passes see through the copies
 LONG = 512
+#: nodes that a loop inside of a body counts as: its iterations are not known yet
+INNER = 64
 #: most iterations of a loop that is kept
 MOST_TRIPS = 1 << 16
 #: oldest operator set of a body that is kept: ONNX's converter changes no bodies
 OLDEST = 13
+LOOPS = frozenset({"Loop", "Scan"})
+#: operators that TVM's own rules leave to its runtime
+_BY_RUNTIME = frozenset({"TopK"})
 #: bring the model of a body into canonical form, in its own operator set
 CanonicalBody = Callable[["onnx.ModelProto"], "onnx.ModelProto"]
 
 
 def is_long(body: onnx.GraphProto, trips: int, opset: int) -> bool:
     """Tell whether a loop of so many iterations is kept."""
-    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and trips * len(list(all_nodes(body))) >= LONG
+    operators = [node.op_type for node in all_nodes(body)]
+    size = len(operators) + INNER * sum(each in LOOPS for each in operators)
+    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and trips * size >= LONG and not _BY_RUNTIME.intersection(operators)
 
 
 class LoopKeeper:
@@ -43,6 +50,11 @@ class LoopKeeper:
         types: Mapping[str, onnx.TypeProto], opset: int,
     ):  # fmt: skip
         self.body, self.build, self._constants, self._types, self._opset = body, build, constants, types, opset
+
+    def knows(self, names: Iterable[str]) -> bool:
+        """Tell whether the shapes of these values, and of all the body reads from outside, are known."""
+        read = (*filter(None, names), *_read_from_outside(self.body))
+        return all(name in self._types and static_shape(self._types[name]) is not None for name in read)
 
     def loop(self, states: Sequence[str], trips: int, outputs: Sequence[str], canonical: CanonicalBody) -> bool:
         """Keep a Loop that runs `trips` times; False if its body cannot be kept."""
@@ -93,7 +105,7 @@ class LoopKeeper:
         known = [self._constants[name] for name in outer if name in self._constants]
         carried = [name for name in outer if name not in self._constants]
         given = [*states, *carried]
-        if any(name not in self._types or static_shape(self._types[name]) is None for name in given):
+        if not self.knows(given):
             return False
         count = len(states)
         names = [*inner[:count], *carried, *inner[count:]]

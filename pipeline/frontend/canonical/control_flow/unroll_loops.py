@@ -20,13 +20,12 @@ from ..node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from ..read_onnx import all_nodes, node_title
 from ..shapes import infer_shapes, static_shape, value_types
 from .if_branches import renamed
-from .long_loops import MOST_TRIPS, CanonicalBody, LoopKeeper, is_long
+from .long_loops import LOOPS, MOST_TRIPS, CanonicalBody, LoopKeeper, is_long
 from .trip_count import trip_count
 
 if TYPE_CHECKING:
     import onnx
 
-LOOPS = frozenset({"Loop", "Scan"})
 #: nodes that the copies of all bodies may have: the compiler's time grows with them
 MOST_NODES = 20_000
 #: operators with axes or sizes as inputs from this opset on, as attributes before
@@ -65,6 +64,8 @@ def unroll_loops(model: onnx.ModelProto, canonical: CanonicalBody, kept: set[str
             build = NodeBuilder(stem_of(node, index))
             body = next(each.g for each in node.attribute if each.name == "body")
             keeper = LoopKeeper(body, build, tensors, types, opset)
+            if made and not keeper.knows(node.input):
+                continue  # its types are known once the loops before it are others
             unroller = _Unroller(node, build, opset, max(left, 0), keeper, canonical)
             unroller.loop(constants) if node.op_type == "Loop" else unroller.scan(types)
             made[index] = build

@@ -143,6 +143,21 @@ def test_a_loop_whose_state_grows_is_unrolled(tmp_path: Path) -> None:
 
 
 @pytest.mark.tvm
+def test_a_loop_is_kept_once_the_loop_before_it_tells_the_shape_of_its_state(tmp_path: Path) -> None:
+    """ONNX's inference tells no shapes of states."""
+    model = looped(STEP)
+    model.graph.node.append(node("Loop", "m _ h", "g z", body=loop_of(STEP, half=HALF)))
+    model.graph.output.append(helper.make_tensor_value_info("g", FLOAT, [2, 3]))
+    kept(model, tmp_path, scans=2)
+
+
+@pytest.mark.tvm
+def test_a_loop_of_an_operator_of_tvms_runtime_is_unrolled(tmp_path: Path) -> None:
+    nodes = [node("Gather", "x i", "xi", axis=0), node("TopK", "xi one", "v _", axis=1), node("Add", "h v", "h2"), node("Neg", "h2", "row")]
+    kept(looped(nodes, one=np.asarray([1], np.int64)), tmp_path, scans=0)
+
+
+@pytest.mark.tvm
 def test_a_product_in_a_loop_is_tiled(tmp_path: Path) -> None:
     """A tile of the body's product keeps its sums in registers and reads repacked weights."""
     from passfit.frontend.relax.to_relax import to_relax
