@@ -153,7 +153,7 @@ def test_a_loop_is_kept_once_the_loop_before_it_tells_the_shape_of_its_state(tmp
 
 @pytest.mark.tvm
 def test_a_loop_of_an_operator_of_tvms_runtime_is_unrolled(tmp_path: Path) -> None:
-    nodes = [node("Gather", "x i", "xi", axis=0), node("TopK", "xi one", "v _", axis=1), node("Add", "h v", "h2"), node("Neg", "h2", "row")]
+    nodes = [node("Gather", "x i", "xi", axis=0), node("TopK", "xi one", "v ix", axis=1), node("Add", "h v", "h2"), node("Neg", "h2", "row")]
     kept(looped(nodes, one=np.asarray([1], np.int64)), tmp_path, scans=0)
 
 
