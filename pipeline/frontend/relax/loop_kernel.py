@@ -21,6 +21,8 @@ from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IterVar, PrimFunc, SeqStmt, Stmt
 
+from .recurrent_arrays import int64
+
 #: kernel attribute, and annotation of its loop: number of iterations
 ITERATIONS = "passfit.iterations"
 #: names of the block around the body, whose axis is the number of the iteration, and of that around a kernel of the body
@@ -60,7 +62,7 @@ class LoopKernel:
 
     def sliced(self, whole: Place, backwards: bool) -> Place:
         """Return the slice of the present iteration along the first axis."""
-        return Place(whole.buffer, (_int64(self.trips - 1) - self.number if backwards else self.number,))
+        return Place(whole.buffer, (int64(self.trips - 1) - self.number if backwards else self.number,))
 
     def buffer(self, shape: Sequence[int], dtype: str) -> Place:
         """Add a buffer of the kernel."""
@@ -91,9 +93,9 @@ class LoopKernel:
 
 def iterations_loop(number: Var, trips: int, body: Sequence[Stmt]) -> Stmt:
     """Run `body` for each `number` from 0 on: an axis of a block around it, as TVM wants blocks to read no loop directly."""
-    loop, axis = Var("t", "int64"), IterVar(Range(0, _int64(trips)), number, _ORDERED)
+    loop, axis = Var("t", "int64"), IterVar(Range(0, int64(trips)), number, _ORDERED)
     block = SBlockRealize([loop], tirx.const(True), SBlock([axis], [], [], ITERATION, _sequence(body)))
-    return For(loop, _int64(0), _int64(trips), _SERIAL, block, annotations={ITERATIONS: trips})
+    return For(loop, int64(0), int64(trips), _SERIAL, block, annotations={ITERATIONS: trips})
 
 
 def bind_places(stmt: Stmt, places: Mapping[Var, Place]) -> Stmt:
@@ -120,28 +122,25 @@ def stage_block(body: Stmt, own: Sequence[Var]) -> Stmt:
 
 
 def _copied(source: Place, to: Place) -> Stmt:
-    axes = [IterVar(Range(0, _int64(extent)), Var(f"v_i{place}", "int64"), _SPATIAL) for place, extent in enumerate(to.shape)]
+    axes = [IterVar(Range(0, int64(extent)), Var(f"v_i{place}", "int64"), _SPATIAL) for place, extent in enumerate(to.shape)]
     at = [axis.var for axis in axes]
     store = BufferStore(to.buffer, tirx.BufferLoad(source.buffer, [*source.slice, *at]), [*to.slice, *at])
     block = SBlock(axes, [_all_of(source.buffer)], [_all_of(to.buffer)], "copy", store)
     loops = [Var(f"i{place}", "int64") for place in range(len(axes))]
     nest: Stmt = SBlockRealize(loops, tirx.const(True), block)
     for loop, axis in zip(reversed(loops), reversed(axes)):
-        nest = For(loop, _int64(0), axis.dom.extent, _SERIAL, nest)
+        nest = For(loop, int64(0), axis.dom.extent, _SERIAL, nest)
     return stage_block(nest, [])
 
 
 def _buffer(name: str, shape: Sequence[int], dtype: str) -> Var:
-    return tirx.decl_buffer([_int64(extent) for extent in shape], dtype, name)
+    return tirx.decl_buffer([int64(extent) for extent in shape], dtype, name)
 
 
 def _all_of(buffer: Var) -> TensorRegion:
-    return tirx.BufferRegion(buffer, [Range.from_min_extent(_int64(0), extent) for extent in buffer.ty.shape])
+    return tirx.BufferRegion(buffer, [Range.from_min_extent(int64(0), extent) for extent in buffer.ty.shape])
 
 
 def _sequence(parts: Sequence[Stmt]) -> Stmt:
     return parts[0] if len(parts) == 1 else SeqStmt(list(parts))
 
-
-def _int64(value: int) -> Expr:
-    return tirx.const(value, "int64")

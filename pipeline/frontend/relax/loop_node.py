@@ -7,7 +7,8 @@ from typing import Any
 
 import onnx
 from tvm import relax
-from tvm.ir import IRModule
+from tvm.ir import IRModule, Var
+from tvm.tirx import PrimFunc
 
 from .loop_body import LoopBody, lower_body
 from .loop_kernel import LoopKernel, Place
@@ -34,8 +35,8 @@ def convert_loop(
 class _Loop:
     """Place the values of a body.
 
-    `operands` are those of the kernel, `results` its last parameters; `order` has, for each result of the node, the
-    number of the kernel's, None for a state that no iteration changes.
+    `operands` are those of the kernel, `results` its last parameters once it is made. `order` has the number of the
+    kernel's result for each of the node's, None for a state that no iteration changes.
     """
 
     def __init__(self, body: LoopBody, states: int, inputs: Sequence[relax.Expr], attributes: Mapping[str, Any]):
@@ -50,8 +51,9 @@ class _Loop:
         for number, place in enumerate(self.changed):
             self.order[place] = number
         self.order += range(len(self.changed), len(self.changed) + outputs)
+        self.results: list[Var] = []
 
-    def kernel(self):
+    def kernel(self) -> PrimFunc:
         """Build the kernel."""
         body = self.body
         trips = int(self.inputs[self.states].ty.shape[0])

@@ -88,6 +88,20 @@ def test_states_may_change_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.tvm
+def test_a_counter_is_a_state_without_axes(tmp_path: Path) -> None:
+    nodes = [
+        node("Gather", "x n", "xi", axis=0), node("Mul", "h half", "less"), node("Add", "less xi", "h2"), node("Neg", "h2", "row"),
+        node("Add", "n one", "n2"), node("Less", "n2 most", "go"),
+    ]  # fmt: skip
+    counting = loop_of(nodes, "go", half=HALF, one=np.asarray(1, np.int64))
+    counting.input.append(helper.make_tensor_value_info("n", INT, []))
+    counting.output.insert(2, helper.make_tensor_value_info("n2", INT, []))
+    loop = node("Loop", "_ _ h0 n0", "h n3 y", body=counting)
+    constants = {"n0": np.asarray(1, np.int64), "most": np.asarray(4, np.int64)}
+    kept(model_of([loop], {each: PORTS[each] for each in ("x", "h0")}, ["h", "y"], constants, opset=17), tmp_path)
+
+
+@pytest.mark.tvm
 def test_a_row_may_be_the_state_a_slice_or_another_row(tmp_path: Path) -> None:
     step = body(
         [node("Add", "a xi", "a2"), node("Identity", "a2", "row"), node("Identity", "a2", "same"), node("Identity", "xi", "slice")],
