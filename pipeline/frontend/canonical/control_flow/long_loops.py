@@ -29,8 +29,13 @@ MOST_TRIPS = 1 << 16
 #: oldest operator set of a body that is kept: ONNX's converter changes no bodies
 OLDEST = 13
 LOOPS = frozenset({"Loop", "Scan"})
-#: operators that TVM's own rules leave to its runtime
-_BY_RUNTIME = frozenset({"TopK"})
+#: operators that TVM's own rules leave to its runtime, and those for which verification rewrites the reference: no bodies
+_UNROLLED = frozenset(
+    {
+        "ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear",
+        "TopK",
+    }
+)  # fmt: skip
 #: bring the model of a body into canonical form, in its own operator set
 CanonicalBody = Callable[["onnx.ModelProto"], "onnx.ModelProto"]
 
@@ -39,7 +44,7 @@ def is_long(body: onnx.GraphProto, trips: int, opset: int) -> bool:
     """Tell whether a loop of so many iterations is kept."""
     operators = [node.op_type for node in all_nodes(body)]
     size = len(operators) + INNER * sum(each in LOOPS for each in operators)
-    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and trips * size >= LONG and not _BY_RUNTIME.intersection(operators)
+    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and trips * size >= LONG and not _UNROLLED.intersection(operators)
 
 
 class LoopKeeper:

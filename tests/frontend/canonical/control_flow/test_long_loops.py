@@ -172,6 +172,15 @@ def test_a_loop_of_an_operator_of_tvms_runtime_is_unrolled(tmp_path: Path) -> No
 
 
 @pytest.mark.tvm
+def test_a_quantised_body_is_unrolled_as_verification_rewrites_no_bodies(tmp_path: Path) -> None:
+    nodes = [
+        node("Gather", "x i", "xi", axis=0), node("QuantizeLinear", "h half", "q"), node("DequantizeLinear", "q half", "g"),
+        node("Add", "g xi", "h2"), node("Neg", "h2", "row"),
+    ]  # fmt: skip
+    kept(looped(nodes), tmp_path, scans=0)
+
+
+@pytest.mark.tvm
 def test_a_product_in_a_loop_is_tiled(tmp_path: Path) -> None:
     """A tile of the body's product keeps its sums in registers and reads repacked weights."""
     from passfit.frontend.relax.to_relax import to_relax
