@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...memory import best_order, bound, floor
+from ...memory.liveness import shared_floors
 from ...memory.streaming.partition import apply_partition
 from ...memory.streaming.partitioner import Partitioner, StreamedSteps
 from ...memory.streaming.rematerialise import Repeat, with_repeats, work_of
@@ -113,7 +114,10 @@ class SplitPlan:
 
 def _as_few_as_needed(plan: SplitPlan) -> SplitPlan:
     """Remove regions that are redundant once memory is shared, trying the longest first."""
+    needed = shared_floors(plan.repeated)  # by a step that runs whole, however memory is shared
     for region in sorted(plan.regions, key=lambda each: (each.first - each.last, each.first)):
+        if max(needed[region.first : region.last + 1]) > plan.bound:
+            continue
         fewer = replace(plan, regions=tuple(each for each in plan.regions if each is not region))
         if fewer.bound <= plan.bound:
             plan = fewer
