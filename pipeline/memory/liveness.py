@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
 
-from ..program import Program
+from ..program import Program, Step
 
 #: default alignment of arena offsets, in bytes; kernels may use aligned vector loads
 ALIGNMENT = 64
@@ -183,20 +183,26 @@ def shared_floor(program: Program) -> int:
     Operands that may lie in results do, and copies go away. Operands of copies count for nothing: two of them may be
     the same bytes. Nothing is rounded up: parts of a buffer need not be aligned.
     """
+    return max(shared_floors(program), default=0)
+
+
+def shared_floors(program: Program) -> list[int]:
+    """Return by step the bytes it needs for every order and every sharing of buffers; see `shared_floor`."""
     copying = [step for step in program.steps if step.copies]
     copied = {buffer for step in copying for buffer in program.buffers_of(step.reads + step.writes)}
 
     def nbytes(buffers: set[int]) -> int:
         return sum(program.buffers[buffer].nbytes for buffer in buffers)
 
-    least = 0
-    for step in program.steps:
-        if not step.copies:
-            inside = set(program.buffers_of(tuple(step.reads[overlay.read] for overlay in step.in_place))) - copied
-            written = set(program.buffers_of(step.writes))
-            outside = set(program.buffers_of(step.reads)) - inside - written - copied
-            least = max(least, nbytes(outside) + max(nbytes(inside), nbytes(written)))
-    return least
+    def needed(step: Step) -> int:
+        if step.copies:
+            return 0
+        inside = set(program.buffers_of(tuple(step.reads[overlay.read] for overlay in step.in_place))) - copied
+        written = set(program.buffers_of(step.writes))
+        outside = set(program.buffers_of(step.reads)) - inside - written - copied
+        return nbytes(outside) + max(nbytes(inside), nbytes(written))
+
+    return [needed(step) for step in program.steps]
 
 
 def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:

@@ -12,10 +12,9 @@ Types and table are those of DNNFusion (Niu et al., PLDI 2021, tables 1 and 3) a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 #: operations counted for a function that is written as a polynomial, such as an exponential
 FUNCTION_COST = 8
@@ -143,6 +142,16 @@ class KernelAccesses:
 
     def row_of(self, operand: int, axis: int) -> int | None:
         """Return the dimension of an operand that only `axis` of the result walks; None without one."""
+        if (operand, axis) not in self._rows:
+            self._rows[operand, axis] = self._row_of(operand, axis)
+        return self._rows[operand, axis]
+
+    @cached_property
+    def _rows(self) -> dict[tuple[int, int], int | None]:
+        """Hold the answers of `row_of`: the groups of a plan ask for the same ones."""
+        return {}
+
+    def _row_of(self, operand: int, axis: int) -> int | None:
         extents = self.result.extents
         found: set[int] = set()
         for dims in self._dims(operand, len(self.blocks) - 1):
@@ -174,7 +183,8 @@ class KernelAccesses:
         return found
 
 
-def through(inner: Sequence[frozenset[int]], outer: Sequence[frozenset[int]]) -> tuple[frozenset[int], ...]:
+@lru_cache(1 << 14)
+def through(inner: tuple[frozenset[int], ...], outer: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
     """Compose the dims of two accesses: of a source in a block, and of that block's result in its reader.
 
     Axes summed over in the inner block are no axes of the reader.

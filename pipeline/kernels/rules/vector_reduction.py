@@ -33,6 +33,7 @@ from ...tir.inlining import (
     root_blocks,
     scheduled_kernel,
 )
+from ...tir.product_operands import multiplies_tensors
 from .axes.jam_sums import jam_sums
 from .axes.overlap_sums import overlap_sums
 from .fuse_loops import compute_at_consumer, iteration_values
@@ -78,7 +79,7 @@ def vector_sums(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine)
 
 def vector_sums_of_one_operand(kernel: PrimFunc, _repackable: frozenset[int], _machine: Machine) -> Iterator[RuleResult]:
     """Yield the vectorized reduction of a single tensor: a Rule."""
-    along = vector_reduction(kernel, one_operand=True)
+    along = None if multiplies_tensors(kernel) else vector_reduction(kernel, one_operand=True)
     if along is not None:
         yield RuleResult(along)
 

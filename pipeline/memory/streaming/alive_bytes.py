@@ -18,7 +18,8 @@ class AliveBytes:
         self.count = len(program.steps)
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
         self.births, self.deaths = self._lives()
-        self._known_around: dict[int, list[int]] = {}
+        #: by first step: the bytes around the regions asked for, and those to come
+        self._known_around: dict[int, tuple[list[int], Iterator[int]]] = {}
 
     def _lives(self) -> tuple[list[int], list[int]]:
         """Return the first step of each buffer, and the one after its last.
@@ -61,21 +62,37 @@ class AliveBytes:
         Buffers made and used up inside the region are left out.
         """
         if first not in self._known_around:
-            self._known_around[first] = list(self._all_around(first))
-        return self._known_around[first][end - first - 1]
+            self._known_around[first] = [], self._all_around(first)
+        found, more = self._known_around[first]
+        while len(found) < end - first:
+            found.append(next(more))
+        return found[end - first - 1]
 
     def _all_around(self, first: int) -> Iterator[int]:
         """Yield the bytes around each region from `first`, one per end, up to the longest."""
-        lives = list(zip(self.sizes, self.births, self.deaths))
-        nbytes = sum(size for size, birth, death in lives if birth < first < death)
-        changes = [0] * (self.count + 2)
-        for size, birth, death in lives:
-            if first <= birth < self.count:
-                changes[birth + 1] += size
-                changes[min(death, self.count + 1)] -= size
+        across = self._across
+        outside = across[first]
+        older: dict[int, int] = {}
+        for size, death in self._crossing[first]:
+            older[death] = older.get(death, 0) + size
+        kept = outside  # of these, the bytes still alive after the region
         for end in range(first + 1, min(first + self._longest, self.count) + 1):
-            nbytes += changes[end]
-            yield nbytes
+            kept -= older.get(end, 0)
+            yield outside + across[end] - kept
+
+    @cached_property
+    def _crossing(self) -> list[list[tuple[int, int]]]:
+        """Return by step the size and the death of each buffer made before it and read after it."""
+        found: list[list[tuple[int, int]]] = [[] for _ in range(self.count + 1)]
+        for size, birth, death in zip(self.sizes, self.births, self.deaths):
+            for step in range(birth + 1, min(death, self.count + 1)):
+                found[step].append((size, death))
+        return found
+
+    @cached_property
+    def _across(self) -> list[int]:
+        """Return by step the bytes of the buffers of `_crossing`."""
+        return [sum(size for size, _ in each) for each in self._crossing]
 
     def _saved(self, number: int) -> int:
         """Return the bytes a step saves by running in place."""

@@ -139,25 +139,32 @@ class Replaceable:
     def __init__(
         self, program: Program, sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int], longest: int
     ):
-        self._sizes, self._births, self._longest = sizes, births, longest
-        #: by step: the buffers it is the last to read, and the largest it writes
+        self._longest = longest
+        #: by step: size and birth of the buffers it is the last to read, and the size of the largest it writes
         self._dying = [
-            [buffer for buffer in program.buffers_of(step.reads) if deaths[buffer] == number + 1]
+            [(sizes[buffer], births[buffer]) for buffer in program.buffers_of(step.reads) if deaths[buffer] == number + 1]
             for number, step in enumerate(program.steps)
         ]
         self._written = [max((sizes[b] for b in program.buffers_of(step.writes)), default=0) for step in program.steps]
-        self._known: dict[int, list[int]] = {}
+        #: by first step: the bounds asked for, and those to come
+        self._known: dict[int, tuple[list[int], Iterator[int]]] = {}
 
     def most(self, first: int, end: int) -> int:
         """Return an upper bound for the region of steps `first` up to `end`."""
         if first not in self._known:
-            self._known[first] = list(self._all_from(first))
-        return self._known[first][end - first - 1]
+            self._known[first] = [], self._all_from(first)
+        found, more = self._known[first]
+        while len(found) < end - first:
+            found.append(next(more))
+        return found[end - first - 1]
 
     def _all_from(self, first: int) -> Iterator[int]:
         """Yield the bound of each region from `first`, one per end, up to the longest."""
         operand = result = 0
-        for number in range(first, min(first + self._longest, len(self._written))):
-            dying = (self._sizes[buffer] for buffer in self._dying[number] if self._births[buffer] < first)
-            operand, result = max(operand, *dying, 0), max(result, self._written[number])
+        last = first + self._longest
+        for dying, written in zip(self._dying[first:last], self._written[first:last]):
+            for size, birth in dying:
+                if birth < first and size > operand:
+                    operand = size
+            result = max(result, written)
             yield min(operand, result)

@@ -18,7 +18,7 @@ from ...memory import Footprint
 from ...passes.program.order import Order
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..evaluate.scoring import Arrangement
-from .split_plan import SplitPlan, lowest
+from .split_plan import SplitPlan, lowest, promising
 from .splitting import Splitter
 
 #: finalists refined at once; the same for any number of workers, and so the result
@@ -129,6 +129,7 @@ class _Race:
                 self._left_out += going
                 continue
             found = sorted(zip(going, self._splitter.plans_of(going)), key=_needed)
+            self._splitter.share(plan for _, plans in found for plan in promising(plans))
             for each, plans in found:
                 self._try(each, lowest(plans))
             self.reorder(going)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...memory import best_order, bound, floor
+from ...memory.liveness import shared_floors
 from ...memory.streaming.partition import apply_partition
 from ...memory.streaming.partitioner import Partitioner, StreamedSteps
 from ...memory.streaming.rematerialise import Repeat, with_repeats, work_of
@@ -20,8 +21,12 @@ from .stored_splits import stored_sharings
 
 def lowest(plans: Iterable[SplitPlan]) -> SplitPlan:
     """Return the plan of least bound, among the two of least bytes before sharing."""
-    # sharing takes longest: only for the plans that need least without it
-    return min(sorted(plans, key=lambda plan: plan.nbytes)[:2], key=lambda plan: plan.bound)
+    return min(promising(plans), key=lambda plan: plan.bound)
+
+
+def promising(plans: Iterable[SplitPlan]) -> list[SplitPlan]:
+    """Return the two plans of least bytes before sharing, which takes longest."""
+    return sorted(plans, key=lambda plan: plan.nbytes)[:2]
 
 
 @dataclass(frozen=True)
@@ -58,9 +63,17 @@ class SplitPlan:
 
     @cached_property
     def sharings(self) -> list[tuple[int, Arrangement]]:
-        """Return bound and passes of all arrangements, as another search may have kept them."""
-        made = self.repeats, self.regions, self.alignment
-        return stored_sharings(self.form, made, lambda: [(least, passes) for least, passes, _ in self.arrangements])
+        """Return bound and passes of all arrangements, as another search or process may have kept them."""
+        return stored_sharings(*self.made, lambda: [(least, passes) for least, passes, _ in self.arrangements])
+
+    def keep_sharings(self, sharings: list[tuple[int, Arrangement]]) -> None:
+        """Keep the sharings that another process computed."""
+        stored_sharings(*self.made, lambda: sharings)
+
+    @property
+    def made(self) -> tuple[str, tuple[object, ...]]:
+        """Return all that the arrangements depend on."""
+        return self.form, (self.repeats, self.regions, self.alignment)
 
     @property
     def bound(self) -> int:
@@ -113,7 +126,10 @@ class SplitPlan:
 
 def _as_few_as_needed(plan: SplitPlan) -> SplitPlan:
     """Remove regions that are redundant once memory is shared, trying the longest first."""
+    needed = shared_floors(plan.repeated)  # by a step that runs whole, however memory is shared
     for region in sorted(plan.regions, key=lambda each: (each.first - each.last, each.first)):
+        if max(needed[region.first : region.last + 1]) > plan.bound:
+            continue
         fewer = replace(plan, regions=tuple(each for each in plan.regions if each is not region))
         if fewer.bound <= plan.bound:
             plan = fewer

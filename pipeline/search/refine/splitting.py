@@ -41,6 +41,13 @@ class Splitter:
         (plans,) = self.plans_of([found])
         return plans
 
+    def share(self, plans: Iterable[SplitPlan]) -> None:
+        """Compute the sharings of all plans, several at once."""
+        different = {plan.made: plan for plan in plans}.values()
+        tasks = [WorkerTask((), partial(_sharings, plan=plan)) for plan in different]
+        for plan, sharings in zip(different, self._evaluator.run(tasks)):
+            plan.keep_sharings(sharings)
+
     def look_ahead(self, found: Evaluation, plans: Iterable[SplitPlan], extra_compute: float, ram: int) -> None:
         """Compute ahead, in parallel, for `lowest` with this limit and `evaluations` of the lowest plan.
 
@@ -62,8 +69,9 @@ class Splitter:
         self, asked: Sequence[tuple[Evaluation, Iterable[SplitPlan]]], extra_compute: float, steps: int = TRIED_STEPS
     ) -> list[SplitPlan]:
         """Return `lowest` of each candidate and its plans; several are computed at once."""
-        found = []
-        for (_, plans), repeating in zip(asked, self._repeat(asked, extra_compute, steps=steps)):
+        found, repeated = [], self._repeat(asked, extra_compute, steps=steps)
+        self.share(plan for plans in repeated for plan in plans)
+        for (_, plans), repeating in zip(asked, repeated):
             best = min([lowest(plans), *repeating], key=lambda plan: plan.bound)
             found.append(replace(best, refused=any(plan.refused for plan in repeating)))
         return found
@@ -170,6 +178,10 @@ def _ordered(scorer: Scorer, specs: Specs, cut: bool, orders: Sequence[Order]) -
         different.setdefault(order.numbers(program), order)
     found = [((*before, order), program.reordered(numbers)) for numbers, order in different.items()]
     return [_Ordered(passes, ordered, splits, form_key(ordered, splits)) for passes, ordered in found]
+
+
+def _sharings(_: Scorer, plan: SplitPlan) -> list[tuple[int, Arrangement]]:
+    return plan.sharings
 
 
 def _path(_: Scorer, plan: SplitPlan) -> Partition:

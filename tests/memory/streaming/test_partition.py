@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.memory import alive_bytes, bound
+from passfit.memory.liveness import shared_floors
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
+from passfit.memory.sharing.share import share
 from passfit.memory.streaming import partitioner
 from passfit.memory.streaming.group_rows import MOST_ROWS, in_groups, row_groups
 from passfit.memory.streaming.partition import apply_partition, best_partition
@@ -67,6 +69,18 @@ def test_no_partition_is_better_with_a_pivot_at_every_step(case, alignment):
     program, splits = case
     with patch.multiple(partitioner, PIVOT=1, FAR=1):
         assert best_partition(program, splits, alignment).nbytes == least_by_all_partitions(program, splits, alignment)
+
+
+@given(row_programs(most=8), st.sampled_from([1, 64]), st.data())
+def test_steps_that_run_whole_need_their_floors_whatever_else_is_streamed(case, alignment, data):
+    program, splits = case
+    regions = best_partition(program, splits, alignment).regions
+    streamed = [each for each in regions if data.draw(st.booleans())]
+    inside = {number for each in streamed for number in range(each.first, each.last + 1)}
+    floors = [nbytes for number, nbytes in enumerate(shared_floors(program)) if number not in inside]
+    split = apply_partition(program, splits, streamed, alignment)
+    for shared in (split, share(split, alignment=alignment), in_its_place(split)):
+        assert bound(shared, alignment) >= max(floors, default=0)
 
 
 @settings(max_examples=25)

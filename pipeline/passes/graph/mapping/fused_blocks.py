@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ....memory import ALIGNMENT
@@ -52,7 +52,10 @@ class FusedBlocks:
     def __init__(self, calls: KernelCalls, group: frozenset[int]):
         self.calls, self.group = calls, group
         self.root = max(group)
-        self.places = [(value, number) for value in sorted(group) for number in range(len(self._kernel(value).blocks))]
+        self._blocks: dict[Place, BlockAccesses] = {
+            (value, number): block for value in sorted(group) for number, block in enumerate(self._kernel(value).blocks)
+        }
+        self.places = list(self._blocks)
         self.result = self.places[-1]
         #: elements computed of each block
         self.computed: dict[Place, int] = {}
@@ -70,9 +73,6 @@ class FusedBlocks:
         assert kernel is not None
         return kernel
 
-    def _block(self, place: Place) -> BlockAccesses:
-        return self._kernel(place[0]).blocks[place[1]]
-
     def _source(self, place: Place, number: int) -> Place | int:
         """Return the block an access of `place` reads, or a value from outside."""
         kernel = self._kernel(place[0])
@@ -82,7 +82,7 @@ class FusedBlocks:
         return (value, len(self._kernel(value).blocks) - 1) if value in self.group else value
 
     def _follow(self, place: Place) -> None:
-        block = self._block(place)
+        block = self._blocks[place]
         keeps = block.reduces or place == self.result
         if place == self.result:
             self.computed[place], self._loops[place] = block.elements, frozenset(range(len(block.extents)))
@@ -110,22 +110,22 @@ class FusedBlocks:
     def _inline(self, place: Place) -> None:
         """Count the evaluations of an inlined value: LLVM moves it out of the inner loops that do not select it."""
         if self._lies_in_result(place):
-            self.computed[place] = self._block(place).elements
+            self.computed[place] = self._blocks[place].elements
             return
         self.computed[place] = sum(
-            round(self._around(reader) * math.prod(self._block(reader).extents[: 1 + max(frozenset().union(*dims), default=-1)]))
+            round(self._around(reader) * math.prod(self._blocks[reader].extents[: _depth(dims)]))
             for reader, forms in self._readers[place].items()
             for dims in forms
         )
 
     def _lies_in_result(self, place: Place) -> bool:
         """Tell whether `vector_reduction` computes a costly value once, in the place of the result."""
-        block, readers = self._block(place), self._readers[place]
+        block, readers = self._blocks[place], self._readers[place]
+        if block.operations < FUNCTION_COST or len(readers) < 2:
+            return False
         same = tuple(frozenset({axis}) if extent > 1 else None for axis, extent in enumerate(block.extents))
         return (
-            block.operations >= FUNCTION_COST
-            and len(readers) > 1
-            and self._block(self.result).extents == block.extents
+            self._blocks[self.result].extents == block.extents
             and any(
                 len(dims) == len(same) and all(mine is None or mine == each for mine, each in zip(same, dims))
                 for dims in readers.get(self.result, ())
@@ -134,7 +134,7 @@ class FusedBlocks:
 
     def _around(self, reader: Place) -> float:
         """Return how often all iterations of a kept block run."""
-        return self.computed[reader] / max(1, self._block(reader).elements)
+        return self.computed[reader] / max(1, self._blocks[reader].elements)
 
     def _keep(self, place: Place, block: BlockAccesses) -> None:
         """Place a reduction inside the loops of its readers, as deep as they select its elements."""
@@ -143,14 +143,14 @@ class FusedBlocks:
         selecting = {reader: frozenset().union(*(axis for dims in forms for axis in dims)) for reader, forms in readers.items()}
         if len(readers) == 1:
             ((reader, axes),) = selecting.items()
-            outer = self._block(reader)
+            outer = self._blocks[reader]
             visits = math.prod(outer.extents[axis] for axis in axes)
             whole = not axes
             self.computed[place] = block.elements if whole else round(self._around(reader) * visits)
             self._workspaces[place] = block.nbytes if whole else block.itemsize
             self._loops[place] = axes if reader == self.result else self._loops[reader]
             return
-        result = self._block(self.result)
+        result = self._blocks[self.result]
         shared = frozenset.intersection(
             *(selecting[reader] if reader == self.result else self._loops[reader] for reader in readers)
         )
@@ -168,12 +168,12 @@ class FusedBlocks:
         return sum(
             self.computed[place] * block.iterations // max(1, block.elements) * block.operations
             for place in self.places
-            for block in [self._block(place)]
+            for block in [self._blocks[place]]
         )
 
     @cached_property
     def arithmetic(self) -> int:
-        return sum(self._block(place).iterations * self._block(place).operations for place in self.places)
+        return sum(self._blocks[place].iterations * self._blocks[place].operations for place in self.places)
 
     @property
     def moved(self) -> int:
@@ -184,7 +184,7 @@ class FusedBlocks:
     @property
     def workspace(self) -> int:
         """Count the bytes of the buffers kept; single values stay in registers."""
-        found = [aligned(size, ALIGNMENT) for place, size in self._workspaces.items() if size > self._block(place).itemsize]
+        found = [aligned(size, ALIGNMENT) for place, size in self._workspaces.items() if size > self._blocks[place].itemsize]
         return sum(found)
 
     @property
@@ -196,7 +196,7 @@ class FusedBlocks:
         own: dict[Place, dict[int, bool]] = {}
         for place in self.places if as_large else ():
             found = own[place] = {}
-            for access in self._block(place).accesses:
+            for access in self._blocks[place].accesses:
                 source = self._source(place, access.source)
                 read = own[source] if not isinstance(source, int) else {source: True} if source in as_large else {}
                 for value, same in read.items():
@@ -211,3 +211,9 @@ class FusedBlocks:
             for operand, producer in enumerate(self.calls.reads[reader] or ())
             if producer in self.group
         ]
+
+
+@lru_cache(1 << 12)
+def _depth(dims: tuple[frozenset[int], ...]) -> int:
+    """Count the loops around the innermost one that selects an element by `dims`, that one included."""
+    return 1 + max(frozenset().union(*dims), default=-1)

@@ -14,9 +14,9 @@ dropped, and the plan is not proved. After IOS (Ding et al., MLSys 2021) and Gao
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from .value_sets import Values as Values
 from .value_sets import value_sets
@@ -77,11 +77,7 @@ def best_plan(values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH, 
     A group is legal if its cost, and that of every value in it, is known. The plan is no worse than that in which
     everything exists, and than those of `others` that are legal.
     """
-    search = _Search(values, cost, by_peak, width)
-    found = search.run()
-    everything = frozenset(each for each, reads in enumerate(values.reads) if reads is not None)
-    known = [plan for exist in (everything, *others) if (plan := evaluated(values, cost, exist)) is not None]
-    return min((found, *known), key=lambda plan: plan.order(by_peak))
+    return PlanSearch(values, cost, by_peak=by_peak, width=width).best(others)
 
 
 def evaluated(values: Values, cost: Cost, exist: frozenset[int]) -> Plan | None:
@@ -107,59 +103,102 @@ def evaluated(values: Values, cost: Cost, exist: frozenset[int]) -> Plan | None:
 
 #: decisions up to a value: peak, workspace and time so far, and the values that exist, as a linked list
 _Partial = tuple[int, int, float, "tuple | None"]
+#: by pending values: the decisions to compare
+_States = dict[int, list[_Partial]]
+#: time, workspace, and the operands whose memory the result may take, as bits; None for a group that is not legal
+_Cost = tuple[float, int, int]
+#: values from one checkpoint of a search to the next
+_STRIDE = 4
 
 
-class _Search:
-    """Hold the search of one plan; sets of values are the bits of integers."""
+class PlanSearch:
+    """Search the best plan of a graph, again after costs have changed: only from the first value whose group is concerned.
 
-    def __init__(self, values: Values, cost: Cost, by_peak: bool, width: int):
+    Sets of values are the bits of integers.
+    """
+
+    def __init__(self, values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH):
         self.values, self.by_peak, self.width = values, by_peak, width
         self.sets = value_sets(values)
-        self.proved = True
-        self._cost = lru_cache(None)(lambda group: cost(self.sets.members(group)))
+        self._known: dict[int, _Cost | None] = {}
+        self._given = cost
+        #: by pending values: the time of the groups that no pending value reads
+        self._owed: dict[int, float] = {}
+        #: states before every _STRIDE-th computed value, and whether none was dropped so far
+        self._checkpoints: list[tuple[_States, bool]] = [({0: [(0, 0, 0.0, None)]}, True)]
 
-    def run(self) -> Plan:
-        states: dict[int, list[_Partial]] = {0: [(0, 0, 0.0, None)]}
-        for value in self.sets.computed:
-            states = self._narrowed(self._decided(states, value), value)
+    def best(self, others: Sequence[frozenset[int]] = ()) -> Plan:
+        """Return the best plan; see `best_plan`."""
+        found = self._searched()
+        everything = frozenset(self.sets.computed)
+        known = [plan for exist in (everything, *others) if (plan := evaluated(self.values, self._given, exist)) is not None]
+        return min((found, *known), key=lambda plan: plan.order(self.by_peak))
+
+    def forget(self, culprits: Collection[frozenset[int]]) -> None:
+        """Ask again for the cost of every group that holds all of some `culprits`."""
+        masks = [sum(1 << each for each in found) for found in culprits]
+        first = len(self.values.reads)
+        for group in [each for each in self._known if any(each & mask == mask for mask in masks)]:
+            before = self._known.pop(group)
+            if self._cost(group) != before:
+                first = min(first, group.bit_length() - 1)
+                self._owed.clear()
+        place = bisect_left(self.sets.computed, first)
+        del self._checkpoints[place // _STRIDE + 1 :]
+
+    def _cost(self, group: int) -> _Cost | None:
+        if group not in self._known:
+            found = self._given(self.sets.members(group))
+            in_place = 0 if found is None else sum(1 << each for each in found.in_place)
+            self._known[group] = None if found is None else (found.time, found.workspace, in_place)
+        return self._known[group]
+
+    def _searched(self) -> Plan:
+        done = len(self._checkpoints) - 1
+        states, proved = self._checkpoints.pop()
+        for place, value in enumerate(self.sets.computed[done * _STRIDE :], done * _STRIDE):
+            if place % _STRIDE == 0:
+                self._checkpoints.append((states, proved))
+            states = self._decided(states, value)
+            if len(states) > self.width:
+                states, proved = self._narrowed(states), False
+        if not self._checkpoints:
+            self._checkpoints.append((states, proved))
         best = min((each for found in states.values() for each in found), key=self._order)
         peak, workspace, time, exist = best
-        return Plan(frozenset(_unlinked(exist)), time, peak, workspace, self.proved)
+        return Plan(frozenset(_unlinked(exist)), time, peak, workspace, proved)
 
     def _order(self, partial: _Partial) -> tuple[float, float]:
         peak, workspace, time, _ = partial
         return (peak + workspace, time) if self.by_peak else (time, peak + workspace)
 
-    def _decided(self, states: dict[int, list[_Partial]], value: int) -> dict[int, list[_Partial]]:
-        following: dict[int, list[_Partial]] = {}
+    def _decided(self, states: _States, value: int) -> _States:
+        following: _States = {}
         keep = _keep_balanced if self.by_peak else _keep_fastest
+        choices, nbytes = self.sets.choice, self.values.nbytes[value]
         for pending, found in states.items():
-            choice = self.sets.choice(value, pending)
-            cost = self._cost(choice.group)
+            group, left, held, freed, undone = choices(value, pending)
+            cost = self._cost(group)
             if cost is None:
                 continue
-            saved = any(choice.freed >> each & 1 for each in cost.in_place)
-            step = choice.held + (0 if saved else self.values.nbytes[value])
-            rest = following.setdefault(choice.rest, [])
+            spent, scratch, in_place = cost
+            step = held if freed & in_place else held + nbytes
+            rest = following.setdefault(left, [])
             for peak, workspace, time, exist in found:
-                made = max(peak, step), max(workspace, cost.workspace), time + cost.time, (value, exist)
-                keep(rest, made)
-            if choice.more is not None:
-                more = following.setdefault(choice.more, [])
+                keep(rest, (max(peak, step), max(workspace, scratch), time + spent, (value, exist)))
+            if undone is not None:
+                more = following.setdefault(undone, [])
                 for each in found:
                     keep(more, each)
         return following
 
-    def _narrowed(self, states: dict[int, list[_Partial]], value: int) -> dict[int, list[_Partial]]:
-        if len(states) <= self.width:
-            return states
-        self.proved = False
-
+    def _narrowed(self, states: _States) -> _States:
         def promise(state: tuple[int, list[_Partial]]) -> tuple:
             pending, found = state
             ram, time = min((peak + workspace if self.by_peak else 0, time) for peak, workspace, time, _ in found)
-            owed = sum(cost.time for group in self.sets.ends(pending) if (cost := self._cost(group)))
-            return ram, time + owed, pending
+            if pending not in self._owed:
+                self._owed[pending] = sum(cost[0] for group in self.sets.ends(pending) if (cost := self._cost(group)))
+            return ram, time + self._owed[pending], pending
 
         kept = sorted(states.items(), key=promise)[: self.width]
         if all(pending for pending, _ in kept) and 0 in states:
@@ -170,10 +209,13 @@ class _Search:
 def _keep_balanced(front: list[_Partial], made: _Partial) -> None:
     """Add a partial plan to the front of peak, workspace and time, unless one there is as good."""
     peak, workspace, time, _ = made
-    for each in front:
-        if each[0] <= peak and each[1] <= workspace and each[2] <= time:
+    beaten = False
+    for other_peak, other_workspace, other_time, _ in front:
+        if other_peak <= peak and other_workspace <= workspace and other_time <= time:
             return
-    front[:] = [each for each in front if each[0] < peak or each[1] < workspace or each[2] < time]
+        beaten = beaten or (other_peak >= peak and other_workspace >= workspace and other_time >= time)
+    if beaten:
+        front[:] = [each for each in front if each[0] < peak or each[1] < workspace or each[2] < time]
     front.append(made)
 
 

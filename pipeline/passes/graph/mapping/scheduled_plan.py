@@ -10,28 +10,19 @@ import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tvm import relax
-from tvm.ir import GenericConst, IRModule
-from tvm.tirx import PrimFunc
+from tvm.ir import IRModule, Var
 
 from ....kernels.rules.rule import Speed
-from ....kernels.schedule.candidates import Schedule, schedules
-from ....kernels.schedule.divide_stages import mark_held
 from ....program.mapping import MappingType
-from ....targets import Machine
-from ....tir.counts.operation_counts import kernel_work
-from ....tir.inlining import REFUSALS
 from ..fuse_operators import FuseOperators
 from ..fusion_barriers import groups, is_kernel_call
-from .fusion_plan import GroupCost, Plan, best_plan, group_of
-from .group_cost import OPERATION, UNTILED, GroupModel, model_of
-from .kernel_calls import CalledKernels, write_groups
+from .fusion_plan import GroupCost, Plan, PlanSearch, group_of
+from .group_cost import OPERATION, UNTILED, model_of
+from .group_schedules import group_schedule, speed_alone
+from .kernel_calls import CalledKernels
 
 #: plans at most; in the last one, no group is taken that was not scheduled, or was worse than modelled
 ROUNDS = 6
-_MACHINE = Machine()
-#: machine on which an operation on one element is an instruction
-_BY_ELEMENT = Machine(lanes=1)
 #: ratio to the modelled arithmetic from which that of a schedule counts; up to 2.1 for layer norms, which count otherwise
 _UNMODELLED = 4
 #: share of `UNTILED` an iteration takes longer than by its own rule
@@ -53,32 +44,21 @@ class _Flaw:
     whole: bool = False
 
 
-@dataclass(frozen=True)
-class _Scheduled:
-    """A fused kernel, and the numbers of its constant operands."""
-
-    kernel: PrimFunc
-    constants: frozenset[int]
-
-
 def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, redo: float, held: int = 0) -> Plan:
     """Find the plan of least peak or time, with at most `redo` of arithmetic again.
 
     Groups may hold `held` bytes between their reductions.
     """
-    whole = lru_cache(None)(lambda group: model_of(called.calls, group))
-    modelled = lru_cache(None)(lambda group: model_of(called.calls, group, held))
     flaws: dict[frozenset[int], _Flaw] = {}
     sound: set[frozenset[int]] = set()
     seen: set[frozenset[int]] = set()
-    by_rules = existing_by_rules(module, called)
-    alone = (modelled(frozenset([each])) for each in range(len(called.values.reads)) if called.calls.kernels[each])
+    alone = (model_of(called.calls, frozenset([each]), held) for each in range(len(called.values.reads)) if called.calls.kernels[each])
     unfused = sum(each.time + OPERATION * each.arithmetic for each in alone if each is not None)
     final = False
 
     def cost(group: frozenset[int]) -> GroupCost | None:
         found = [flaw for culprits, flaw in flaws.items() if culprits <= group]
-        model = (whole if any(flaw.whole for flaw in found) else modelled)(group)
+        model = model_of(called.calls, group, 0 if any(flaw.whole for flaw in found) else held)
         redone = 0 if model is None else max([model.redone, *(flaw.redone for flaw in found)])
         if model is None or (len(group) > 1 and redone > redo * model.arithmetic):
             return None
@@ -92,31 +72,43 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         # two kernels that run stages must not compute one value each for themselves
         return GroupCost(model.time + (model.arithmetic if held else 0), model.workspace, model.in_place)
 
+    search = PlanSearch(called.values, cost, by_peak=by_peak)
+    by_rules = existing_by_rules(module, called)
     for left in reversed(range(2 * ROUNDS if held else ROUNDS)):
-        final = left == 0
-        plan = best_plan(called.values, cost, by_peak=by_peak, others=(by_rules,))
+        if left == 0:
+            final = True
+            search = PlanSearch(called.values, cost, by_peak=by_peak)
+        plan = search.best([by_rules])
         found = [group_of(called.values, plan.exist, each) for each in sorted(plan.exist)]
         doubtful = [group for group in found if group not in seen and _is_unusual(called, group)]
         if not doubtful:
             break
         seen.update(doubtful)
-        for group, fused in _fused(module, called, plan.exist, doubtful, held):
-            flaw = _flaw(module, called, group, fused, modelled(group))
+        new: list[frozenset[int]] = []
+        for group in doubtful:
+            flaw = _flaw(module, called, group, held)
             if flaw is None:
                 sound.add(group)
             else:
-                flaws[_culprits(called, group)] = flaw
-        if all(group in sound for group in doubtful):
+                new.append(_culprits(called, group))
+                flaws[new[-1]] = flaw
+        if not new:
             break
+        search.forget(new)
     return plan
 
 
 def existing_by_rules(module: IRModule, called: CalledKernels) -> frozenset[int]:
     """Return the values that exist if TVM's rules fuse: a plan that is never to be beaten by."""
     numbers = {binding.var: number for number, binding in called.bindings.items()}
+    return frozenset(numbers[each] for each in _results_by_rules(module) if each in numbers) | called.values.exist
+
+
+@lru_cache(2)
+def _results_by_rules(module: IRModule) -> frozenset[Var]:
+    """Return the results of the groups of TVM's rules; a module is planned for several objectives."""
     variables = [binding.var for block in module["main"].body.blocks for binding in block.bindings if is_kernel_call(binding.value)]
-    results = {variables[max(members)] for members in groups(module, FuseOperators().group)}
-    return frozenset(numbers[each] for each in results if each in numbers) | called.values.exist
+    return frozenset(variables[max(members)] for members in groups(module, FuseOperators().group))
 
 
 def _is_unusual(called: CalledKernels, group: frozenset[int]) -> bool:
@@ -152,55 +144,23 @@ def _culprits(called: CalledKernels, group: frozenset[int]) -> frozenset[int]:
     return before if len(before) > 1 else group
 
 
-def _fused(
-    module: IRModule, called: CalledKernels, exist: frozenset[int], groups: list[frozenset[int]], held: int
-) -> list[tuple[frozenset[int], _Scheduled]]:
-    """Fuse the groups; return each with its kernel."""
-    grouped = write_groups(module, called, exist)
-    fused = mark_held(relax.transform.FuseTIR()(grouped), grouped, held)
-    calls = {binding.var: binding.value for block in grouped["main"].body.blocks for binding in block.bindings}
-    found = []
-    for group in groups:
-        call = calls[called.bindings[max(group)].var]
-        constants = frozenset(number for number, each in enumerate(call.args) if isinstance(each, GenericConst))
-        found.append((group, _Scheduled(fused[call.op.name_hint], constants)))
-    return found
-
-
-def _flaw(
-    module: IRModule, called: CalledKernels, group: frozenset[int], fused: _Scheduled, model: GroupModel | None
-) -> _Flaw | None:
+def _flaw(module: IRModule, called: CalledKernels, group: frozenset[int], held: int) -> _Flaw | None:
+    model, schedule = model_of(called.calls, group, held), group_schedule(module, called, group, held)
     assert model is not None
-    try:
-        schedule = _fastest(fused.kernel, fused.constants)
-    except REFUSALS:
+    if schedule is None:
         return _Flaw(sys.maxsize, 0, whole=True)  # TVM cannot lower it
-    workspace = schedule.workspace if schedule.workspace > _MACHINE.register_bytes * schedule.threads else 0
     untiled = 0
     if schedule.speed > Speed.FAST:
-        slowed = sum(_iterations(called, each) for each in group if _speed_alone(module, called, each) < schedule.speed)
+        slowed = sum(_iterations(called, each) for each in group if speed_alone(module, called, each) < schedule.speed)
         untiled = round(slowed * _SLOWER[schedule.speed])
-    whole = model.staged and not schedule.staged
-    # of sums alone: LLVM hoists other values out of the loops that they do not depend on, as the gate of a plane
-    done = round(sum(each.arithmetic for each in kernel_work(schedule.kernel, _BY_ELEMENT).statements if each.steps > 1))
+    whole, done = model.staged and not schedule.staged, schedule.arithmetic
     redone = done - model.arithmetic if done > _UNMODELLED * (model.arithmetic + model.redone) else 0
-    modelled = workspace <= model.workspace and untiled <= model.untiled and schedule.again <= model.again
+    modelled = schedule.workspace <= model.workspace and untiled <= model.untiled and schedule.again <= model.again
     if modelled and not redone and not whole:
         return None
-    return _Flaw(workspace, untiled, redone, schedule.again, whole)
+    return _Flaw(schedule.workspace, untiled, redone, schedule.again, whole)
 
 
 def _iterations(called: CalledKernels, value: int) -> int:
     kernel = called.calls.kernels[value]
     return sum(block.iterations for block in kernel.blocks if block.reduces) if kernel else 0
-
-
-def _speed_alone(module: IRModule, called: CalledKernels, value: int) -> Speed:
-    call = called.bindings[value].value
-    constants = frozenset(number for number, each in enumerate(call.args[1].fields) if isinstance(each, GenericConst))
-    return _fastest(module[call.args[0]], constants).speed
-
-
-def _fastest(kernel: PrimFunc, constants: frozenset[int]) -> Schedule:
-    """Return the fastest schedule; any program allows as much workspace as the kernel needs as TVM made it."""
-    return next(iter(schedules(kernel, constants, _MACHINE).candidates()))

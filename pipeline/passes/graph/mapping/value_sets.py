@@ -57,6 +57,8 @@ class ValueSets:
                 last[each] = max(last[each], reader)
         self._later = _later(last)
         self.choice = lru_cache(_CHOICES)(self._choice)
+        self._operands_of = lru_cache(_CHOICES)(self._all_operands)
+        self._bytes_of = lru_cache(_CHOICES)(lambda group: sum(values.nbytes[each] for each in bits(group)))
         self.ends = lru_cache(None)(self._ends)
         self.members = lru_cache(None)(lambda group: frozenset(bits(group)))
 
@@ -65,7 +67,7 @@ class ValueSets:
         rest = self._still_pending(pending, value)
         frontier = self._later[value - 1] & ((1 << value) - 1) if value else 0
         live = (frontier | self._operands_of(pending)) & ~pending
-        held = sum(self._values.nbytes[each] for each in bits(live))
+        held = self._bytes_of(live)
         freed = live & ~self._later[value] & ~self._operands_of(rest)
         optional = value not in self._values.exist and value not in self._values.outputs and self._later[value] >> value & 1
         more = self._still_pending(pending | 1 << value, value) if optional else None
@@ -78,7 +80,7 @@ class ValueSets:
             left = self._operands_of(left) & pending & ~group
         return group
 
-    def _operands_of(self, group: int) -> int:
+    def _all_operands(self, group: int) -> int:
         found = 0
         for each in bits(group):
             found |= self._operands[each]

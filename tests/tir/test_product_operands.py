@@ -1,0 +1,41 @@
+"""Products of tensors are told without a schedule: reductions of one tensor never count as such."""
+
+import pytest
+
+pytest.importorskip("tvm")
+
+from tvm import relax
+
+from passfit.kernels.rules.vector_reduction import vector_reduction
+from passfit.tir.product_operands import multiplies_tensors
+
+from ..kernels.programs import lowered, weight
+
+pytestmark = pytest.mark.tvm
+op = relax.op
+
+_PRODUCTS = {
+    "convolution": lambda x: op.nn.conv2d(x, weight(4, 8, 3, 3)),
+    "padded convolution": lambda x: op.nn.conv2d(x, weight(4, 8, 3, 3), padding=1),
+    "depthwise convolution": lambda x: op.nn.conv2d(x, weight(8, 1, 3, 3), padding=1, groups=8),
+    "matrix product": lambda x: op.matmul(x, weight(16, 32)),
+    "product of a maximum": lambda x: op.matmul(op.nn.relu(x), weight(16, 32)),
+}
+_OTHERS = {
+    "mean": lambda x: op.mean(x, [2, 3]),
+    "sum of squares": lambda x: op.sum(op.multiply(x, x), [3]),
+    "sum of a tensor and its maximum": lambda x: op.sum(op.multiply(x, op.nn.relu(x)), [3]),
+    "softmax": lambda x: op.nn.softmax(x, 3),
+    "sum with a factor of each row": lambda x: op.sum(op.multiply(x, weight(8, 1, 1)), [3]),
+    "pooling": lambda x: op.nn.max_pool2d(x, (2, 2), (2, 2)),
+    "largest": lambda x: op.argmax(x, 3),
+}
+
+
+@pytest.mark.parametrize("name", [*_PRODUCTS, *_OTHERS])
+def test_a_product_is_no_reduction_of_one_tensor(name: str) -> None:
+    program = lowered([(1, 8, 16, 16)], (_PRODUCTS | _OTHERS)[name])
+    found = [multiplies_tensors(kernel) for kernel in program.kernels.values()]
+    assert any(found) == (name in _PRODUCTS)
+    for kernel, product in zip(program.kernels.values(), found, strict=True):
+        assert not (product and vector_reduction(kernel, one_operand=True))
