@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 
 from tvm import relax
 from tvm.ir import GenericConst, IRModule
@@ -74,7 +76,13 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
     by_rules = existing_by_rules(module, called)
     alone = (modelled(frozenset([each])) for each in range(len(called.values.reads)) if called.calls.kernels[each])
     unfused = sum(each.time + OPERATION * each.arithmetic for each in alone if each is not None)
+    refused: set[frozenset[int]] = set()
     final = False
+
+    def untiled_of(group: frozenset[int]) -> int:
+        model = modelled(group)
+        own = 0 if model is None else model.untiled
+        return max([own, *(flaw.untiled for culprits, flaw in flaws.items() if culprits <= group)])
 
     def cost(group: frozenset[int]) -> GroupCost | None:
         found = [flaw for culprits, flaw in flaws.items() if culprits <= group]
@@ -87,7 +95,7 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         for flaw in found:
             untiled, workspace = max(model.untiled, flaw.untiled), max(model.workspace, flaw.workspace)
             model = replace(model, untiled=untiled, workspace=workspace, again=max(model.again, flaw.again), redone=redone)
-        if len(group) > 1 and UNTILED * model.untiled > unfused:
+        if len(group) > 1 and (UNTILED * model.untiled > unfused or any(each <= group for each in refused)):
             return None  # its slow loops take longer than all kernels together: no memory is worth that
         # two kernels that run stages must not compute one value each for themselves
         return GroupCost(model.time + (model.arithmetic if held else 0), model.workspace, model.in_place)
@@ -97,18 +105,27 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         plan = best_plan(called.values, cost, by_peak=by_peak, others=(by_rules,))
         found = [group_of(called.values, plan.exist, each) for each in sorted(plan.exist)]
         doubtful = [group for group in found if group not in seen and _is_unusual(called, group)]
-        if not doubtful:
-            break
         seen.update(doubtful)
-        for group, fused in _fused(module, called, plan.exist, doubtful, held):
+        for group, fused in _fused(module, called, plan.exist, doubtful, held) if doubtful else ():
             flaw = _flaw(module, called, group, fused, modelled(group))
             if flaw is None:
                 sound.add(group)
             else:
                 flaws[_culprits(called, group)] = flaw
-        if all(group in sound for group in doubtful):
+        if not all(group in sound for group in doubtful):
+            continue
+        slow = _beyond({group: UNTILED * untiled_of(group) for group in found if len(group) > 1}, unfused)
+        if not slow:
             break
+        refused.update(_culprits(called, group) for group in slow)
     return plan
+
+
+def _beyond(times: Mapping[frozenset[int], float], limit: float) -> list[frozenset[int]]:
+    """Return the groups that are left out for the times of the others to stay within a limit, the slowest."""
+    ordered = sorted(times, key=lambda group: (times[group], sorted(group)))
+    sums = accumulate(times[group] for group in ordered)
+    return [group for group, total in zip(ordered, sums, strict=True) if total > limit]
 
 
 def existing_by_rules(module: IRModule, called: CalledKernels) -> frozenset[int]:
