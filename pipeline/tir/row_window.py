@@ -177,13 +177,16 @@ class RowDependence:
         if any(loads(indices[place]) for place in moved):
             self.whole.add(source)  # a row looked up at run time may be any
             return
-        if len(moved) != 1 or self.dims.get(source, moved[0]) != moved[0]:
+        # a row may choose the phase of a channel too (pixel shuffle): its operand has whole rows, with all channels
+        own = self.dims.get(nest.store.buffer)
+        place = moved[0] if len(moved) == 1 else own if own in moved else None
+        if place is None or self.dims.get(source, place) != place:
             self.whole.add(source)
             return
-        self.dims[source] = moved[0]
-        self._reads.setdefault(source, []).append((nest, indices[moved[0]]))
+        self.dims[source] = place
+        self._reads.setdefault(source, []).append((nest, indices[place]))
         if not any(source.same_as(each) for each in self.kernel.params):
-            self._stretch(nest, source, indices[moved[0]])
+            self._stretch(nest, source, indices[place])
 
     def _stretch(self, nest: Nest, buffer: Var, index: Expr) -> None:
         """Widen the window of an internal buffer to the rows the block reads at `index`."""

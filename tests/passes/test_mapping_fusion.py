@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -271,3 +272,35 @@ def test_a_product_keeps_its_tiles_before_a_reduction_over_its_plane():
     products = [kernel for name, kernel in graph.kernels.items() if "conv2d" in name]
     assert all(next(iter(schedules(kernel, frozenset({1}), Machine()).candidates())).speed is Speed.FAST for kernel in products)
     schedule_program(graph)
+
+
+def test_slow_loops_of_all_groups_together_take_no_longer_than_the_kernels():
+    """Leave products of integers whole that a minimum and a maximum follow: one of them in slow loops would do, not all."""
+    from onnx import TensorProto, helper
+
+    from passfit.frontend.canonical.canonicalise import canonicalize
+    from passfit.frontend.relax.to_relax import to_relax
+    from passfit.kernels.rules.rule import Speed
+    from passfit.kernels.schedule.candidates import schedules
+    from passfit.passes.sequence.catalogue import parse_spec
+    from passfit.passes.sequence.replay import lower_by_sequence
+    from passfit.passes.sequence.sequence import Sequence
+    from passfit.targets import Machine
+
+    from ..models import model_of
+
+    sizes, nodes, weights, last = (37, 64, 33, 7), [], {}, "x"
+    for number, (before, after) in enumerate(pairwise(sizes)):
+        weights[f"w{number}"] = np.random.default_rng(number).integers(-128, 128, (before, after)).astype(np.int8)
+        q, s, z, t, f, y = (f"{letter}{number}" for letter in "qsztfy")
+        nodes += [
+            helper.make_node("DynamicQuantizeLinear", [last], [q, s, z]), helper.make_node("MatMulInteger", [q, f"w{number}", z], [t]),
+            helper.make_node("Cast", [t], [f], to=TensorProto.FLOAT), helper.make_node("Mul", [f, s], [y]),
+        ]  # fmt: skip
+        last = y
+    model = canonicalize(model_of(nodes, {"x": (5, 37)}, [last], weights))
+    sequence = Sequence(tuple(map(parse_spec, ("legalize", "fuse-by-mapping"))))
+    lowered = lower_by_sequence(sequence, to_relax(model), model, "products", Machine())
+    products = [lowered.kernels[step.kernel] for step in lowered.program.steps if "matmulinteger" in step.kernel]
+    slow = [each for each in products if next(iter(schedules(each, frozenset({1}), Machine()).candidates())).speed is Speed.LOOPS]
+    assert len(products) >= 3 and len(slow) <= 1

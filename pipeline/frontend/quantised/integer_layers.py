@@ -12,6 +12,7 @@ windows of one element, each row an image of one: the sums are the same, and bot
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .dataflow import Dataflow
 from .layer_pattern import Layer, layer_of
+from .transposed_convolution import Phases
 
 if TYPE_CHECKING:
     import onnx
@@ -46,6 +48,8 @@ def _build(layer: Layer, graph: Dataflow, build: NodeBuilder) -> None:
     attributes = attributes_of(layer.node)
     if layer.node.op_type == "Conv":
         made = _convolution(layer, layer.x.name, layer.w.name, build, made, **attributes)
+    elif layer.phases is not None:
+        made = _transposed_convolution(layer, layer.phases, graph, build, made)
     elif layer.bias is None:
         x, w = _transposed(layer, attributes, build)
         of_x = [x, layer.x.scale, layer.x.zero_in(build)]
@@ -64,6 +68,24 @@ def _convolution(layer: Layer, x: str, w: str, build: NodeBuilder, result: str, 
     return build.node(
         "QLinearConv", *operands, layer.y.scale, layer.y.zero_in(build), *bias, result=result, **attributes
     )
+
+
+def _transposed_convolution(layer: Layer, phases: Phases, graph: Dataflow, build: NodeBuilder, result: str) -> str:
+    weights, axis = graph.context.constant(layer.w.name), layer.w.quantisation.axis
+    assert weights is not None  # `layer_of` takes no other
+    zeros = layer.w.quantisation.zero
+    w = replace(layer.w, name=build.constant(phases.filters(weights, zeros)))
+    if axis is not None:
+        scale = phases.per_filter(np.asarray(layer.w.quantisation.scale, np.float32))
+        zero = phases.per_filter(np.asarray(zeros, weights.dtype))
+        w = replace(w, scale=build.constant(scale), zero=build.constant(zero))
+    bias = phases.per_filter(layer.bias) if layer.bias is not None else None
+    last = phases.number == 1 and not phases.cropped
+    made = _convolution(replace(layer, w=w, bias=bias), layer.x.name, w.name, build, result if last else "", **phases.attributes())
+    if last:
+        return made
+    batch, channels = (graph.context.shape(layer.node.output[0]) or ())[:2]
+    return phases.interleave(made, batch, channels, build, result)
 
 
 def _transposed(layer: Layer, attributes: dict[str, object], build: NodeBuilder) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..canonical.fold_constants import fold
 from ..canonical.shapes import infer_shapes
 from ..refuse.wrong_quantisation import refuse_wrong_quantisation
+from .cast_weights import dequantise_cast_weights
 from .drop_channels import drop_constant_channels
 from .integer_layers import integer_layers
 from .integer_moves import move_integers
@@ -21,6 +22,8 @@ def keep_integers(model: onnx.ModelProto) -> onnx.ModelProto:
     Operators that move elements come first: they stand between the layers. Raises ModelError for scales, zero points
     and sums that no implementation computes alike.
     """
+    told = dequantise_cast_weights(model)
+    model = infer_shapes(told) if told is not model else model
     refuse_wrong_quantisation(model)
     if any(node.op_type == "DequantizeLinear" for node in model.graph.node):
         model = fold(move_integers(model))

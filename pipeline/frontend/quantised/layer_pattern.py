@@ -1,7 +1,7 @@
 """Recognise a quantised layer in floats.
 
     x ─► DequantizeLinear ─┐
-    w ─► DequantizeLinear ─┴► Conv, Gemm, MatMul ─► [Add bias] ─► [Relu, Clip] ─► QuantizeLinear ─► y
+    w ─► DequantizeLinear ─┴► Conv, ConvTranspose, Gemm, MatMul ─► [Add bias] ─► [Relu, Clip] ─► QuantizeLinear ─► y
 """
 
 from __future__ import annotations
@@ -18,16 +18,21 @@ from .dataflow import Dataflow
 from .integer_bias import integer_bias
 from .integer_moves import clip_bounds
 from .quantisation import EIGHT_BITS, Quantised, quantised_by
+from .transposed_convolution import Phases, phases_of
 
 if TYPE_CHECKING:
     import onnx
 
-_PRODUCTS = ("Conv", "Gemm", "MatMul")
+_WINDOWS = ("Conv", "ConvTranspose")
+_PRODUCTS = (*_WINDOWS, "Gemm", "MatMul")
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Layer of integers: the product's node, its operands and result, its int32 bias, and the bounds of its numbers."""
+    """Layer of integers: the product's node, its operands and result, its int32 bias, and the bounds of its numbers.
+
+    `phases` are those of a transposed convolution.
+    """
 
     node: onnx.NodeProto
     x: Quantised
@@ -36,6 +41,7 @@ class Layer:
     bias: np.ndarray | None
     low: int
     high: int
+    phases: Phases | None = None
 
     @property
     def clips(self) -> bool:
@@ -70,23 +76,32 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
     shapes = [graph.context.shape(name) for name in (x.name, w.name, node.output[0])]
     if any(shape is None or len(shape) < 2 for shape in shapes):
         return None
-    _, of_w, of_y = (shape or () for shape in shapes)
+    of_x, of_w, of_y = (shape or () for shape in shapes)
+    phases = None
+    if node.op_type == "ConvTranspose":
+        phases = phases_of(node, of_x, of_w, of_y)
+        of_group = phases is not None and phases.groups > 1 and w.quantisation.axis is not None  # channels of all groups share scales
+        if phases is None or of_group or graph.context.constant(w.name) is None:
+            return None
     axis = _channels_of(node, len(of_w))
     if axis is None or w.quantisation.axis not in (None, axis) or (w.quantisation.axis is not None and _batched(node, of_w)):
         return None
     bias = None
     if addend:
-        place = 1 if node.op_type == "Conv" else len(of_y) - 1
-        from_inside = addend in node.input and node.op_type == "Conv"  # one number for each channel, without other axes
+        windows = node.op_type in _WINDOWS
+        place = 1 if windows else len(of_y) - 1
+        from_inside = addend in node.input and windows  # one number for each channel, without other axes
         where, rank = (0, 1) if from_inside else (place, len(of_y))
-        bias = integer_bias(addend, where, of_w[axis], rank, (x.quantisation, w.quantisation), graph)
+        bias = integer_bias(addend, where, of_y[place], rank, (x.quantisation, w.quantisation), graph)
         if bias is None or _batched(node, of_w):
             return None
-    if largest_sum(reach(x.quantisation.dtype, x.quantisation.zero), _filters(node, w, of_w, axis, graph), bias) >= LIMIT:
+    of_channels = phases.per_filter(bias) if phases is not None and bias is not None else bias
+    filters = _filters(node, w, of_w, axis, graph) if phases is None else _filters_of_phases(phases, w, graph)
+    if largest_sum(reach(x.quantisation.dtype, x.quantisation.zero), filters, of_channels) >= LIMIT:
         return None
     least, most = y.quantisation.limits
     ends = (least if low == -math.inf else y.quantisation.quantise(low), most if high == math.inf else y.quantisation.quantise(high))
-    return Layer(node, x, w, y, bias, *ends)
+    return Layer(node, x, w, y, bias, *ends, phases)
 
 
 def _product(value: str, graph: Dataflow) -> tuple[onnx.NodeProto | None, str]:
@@ -109,8 +124,8 @@ def _product(value: str, graph: Dataflow) -> tuple[onnx.NodeProto | None, str]:
 
 def _channels_of(node: onnx.NodeProto, rank: int) -> int | None:
     """Return the axis of w along which it makes channels of the result."""
-    if node.op_type == "Conv":
-        return 0
+    if node.op_type in _WINDOWS:
+        return _WINDOWS.index(node.op_type)
     return 0 if attributes_of(node).get("transB") else rank - 1
 
 
@@ -125,3 +140,10 @@ def _filters(node: onnx.NodeProto, w: Quantised, of_w: tuple[int, ...], axis: in
         return filters_of(weights, np.asarray(own.zero), axis)
     length = of_w[-2] if _batched(node, of_w) else math.prod(of_w) // max(1, of_w[axis])
     return unknown_filters(reach(own.dtype, own.zero), length)
+
+
+def _filters_of_phases(phases: Phases, w: Quantised, graph: Dataflow) -> np.ndarray:
+    weights, zeros = graph.context.constant(w.name), w.quantisation.zero
+    assert weights is not None  # `layer_of` takes no other
+    filters = phases.filters(weights, zeros)
+    return filters_of(filters, phases.per_filter(np.asarray(zeros)) if len(zeros) > 1 else np.asarray(zeros), 0)

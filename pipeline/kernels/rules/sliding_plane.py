@@ -15,8 +15,8 @@ from ...tir.expressions import loads, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of, simple
 
-#: largest number of taps of a window, since it is unrolled
-_MOST_TAPS = 64
+#: largest number of taps of a window whose rows are unrolled too, and of one row
+MOST_UNROLLED, _MOST_OF_ROW = 64, 32
 #: dtypes of sums and maxima with vectors on every target
 _DTYPES = ("float32", "int32", "int8", "uint8")
 
@@ -98,7 +98,8 @@ class Plane:
         reduced = [each for each in self.window.iter_vars if int(each.iter_type) == 2 and self.axes[each.var] > 1]
         if any(each.var not in (self.rows.tap, self.columns.tap) for each in reduced):
             raise Unknown("the reduction covers more than the window")
-        if self.rows.taps * self.columns.taps > _MOST_TAPS or self.rows.taps * self.columns.taps < 2:
+        taps = self.rows.taps * self.columns.taps
+        if taps < 2 or (taps > MOST_UNROLLED and self.columns.taps > _MOST_OF_ROW):
             raise Unknown("the window has one tap, or too many to unroll")
         if any(uses(index, var) for index in self.indices[:-2] for var in (self.y, self.x)):
             raise Unknown("the outer indices depend on the row or column")

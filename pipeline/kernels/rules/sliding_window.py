@@ -4,7 +4,7 @@
         lines[…] = the rows the band needs, with their padding; columns one stride apart side by side
         for … rows of the band, R at a time:
             acc[R, width] = start                          width: a multiple of the lanes, past the end of the plane
-            for … window (unrolled; for short code its rows are a loop):
+            for … window (unrolled; its rows are a loop for short code, or if there are many taps):
                 acc[r, 0:8] += lines[r · stride + i, …] * weight[i, j]
             result[rows] = epilogue(acc)                   of the plane alone
 
@@ -35,6 +35,7 @@ from ...tir.rolled_loops import ROLLED
 from ...tir.workspace import held_bytes
 from .line_buffer import LineBuffer, loop_of
 from .rule import RuleResult
+from .sliding_plane import MOST_UNROLLED
 from .tile_size import divisors
 
 _SERIAL, _VECTORIZED = 0, 2
@@ -172,7 +173,7 @@ class _ByLines(LineBuffer):
 
     def _group(self, start: Expr, offset: Expr, chunk: Expr, rows: int, last: bool = False) -> Stmt:
         parts = [self._each(rows, lambda row, at: self._start(row, at))]
-        if self.compact:
+        if self.compact or self.rows.taps * self.columns.taps > MOST_UNROLLED:
             number = Var("tap", "int64")
             parts.append(loop_of(number, self.rows.taps, sequence(self._taps(offset, chunk, rows, number))))
         else:

@@ -34,3 +34,17 @@ def convolved(x: Array, w: Array, pads: int, stride: int, groups: int) -> Array:
         part = windows[:, group * inside : (group + 1) * inside]
         sums.append(np.einsum(f"nc{letters[0]}{letters[1]},c{letters[1]}->n{letters[0]}", part, weights))
     return np.stack(sums, axis=1)
+
+
+def transposed(x: Array, w: Array, pads: int, stride: int, extra: int, groups: int) -> Array:
+    """Return the int64 sums of a transposed convolution; w: channels × filters of a group × …; `extra` is added at the ends."""
+    inside, each, taps = x.shape[1] // groups, w.shape[1], w.shape[2:]
+    whole = [(size - 1) * stride + extent + extra for size, extent in zip(x.shape[2:], taps)]
+    sums = np.zeros((len(x), each * groups, *whole), np.int64)
+    for place in np.ndindex(*x.shape[2:]):
+        at = tuple(slice(i * stride, i * stride + extent) for i, extent in zip(place, taps))
+        for group in range(groups):
+            part = slice(group * inside, (group + 1) * inside)
+            added = np.tensordot(x[(slice(None), part, *place)].astype(np.int64), w[part].astype(np.int64), 1)
+            sums[(slice(None), slice(group * each, (group + 1) * each), *at)] += added
+    return sums[(slice(None), slice(None), *(slice(pads, size - pads) for size in whole))]

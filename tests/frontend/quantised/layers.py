@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from ...models import model_of
-from .arithmetic import Array, convolved, requantised, step_of
+from .arithmetic import Array, convolved, requantised, step_of, transposed
 
 ONNX_TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8}
 SIGNS = [(x, w, y) for x in ONNX_TYPES for w in ONNX_TYPES for y in ONNX_TYPES]
@@ -29,6 +30,11 @@ class LayerModel:
     signs: tuple[str, str, str]
     about: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def phases(self) -> int:
+        """Number of filters of a channel."""
+        return math.prod(KINDS[self.kind][3]["strides"]) if self.kind.startswith("ConvTranspose") else 1
+
     def model(self, *, opset: int = 17) -> onnx.ModelProto:
         dtypes = {"x": ONNX_TYPES[self.x.dtype.name], "y": ONNX_TYPES[self.expected.dtype.name]}
         return model_of(self.nodes, {"x": self.x.shape}, ["y"], self.constants, opset=opset, dtypes=dtypes)
@@ -41,6 +47,12 @@ KINDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int, dict[str, Any]]] =
     "Conv 1x1": ((2, 5, 4, 4), (7, 5, 1, 1), 0, {"pads": [0] * 4, "strides": [1, 1]}),
     "Conv grouped": ((1, 4, 6, 6), (6, 2, 3, 3), 0, {"group": 2, "pads": [1] * 4, "strides": [1, 1]}),
     "Conv depthwise": ((1, 4, 6, 6), (4, 1, 3, 3), 0, {"group": 4, "pads": [2] * 4, "strides": [1, 1]}),
+    "ConvTranspose": ((2, 3, 4, 5), (3, 4, 2, 2), 1, {"strides": [2, 2]}),
+    "ConvTranspose 1-d": ((1, 3, 6), (3, 4, 1), 1, {"strides": [2]}),
+    "ConvTranspose 4x4": ((1, 3, 4, 5), (3, 4, 4, 4), 1, {"pads": [1] * 4, "strides": [2, 2]}),
+    "ConvTranspose extended": ((1, 3, 5, 4), (3, 2, 3, 3), 1, {"pads": [1] * 4, "output_padding": [1, 1], "strides": [2, 2]}),
+    "ConvTranspose grouped": ((1, 4, 3, 4), (4, 3, 5, 5), 1, {"group": 2, "pads": [1] * 4, "strides": [3, 3]}),
+    "ConvTranspose of one step": ((1, 2, 6), (2, 3, 3), 1, {"pads": [2, 2], "strides": [1]}),
     "Gemm": ((3, 11), (11, 5), 1, {}),
     "Gemm transB": ((3, 11), (5, 11), 0, {"transB": 1}),
     "Gemm transA": ((11, 3), (11, 5), 1, {"transA": 1}),
@@ -56,8 +68,8 @@ def layers(draw: st.DrawFn, signs: tuple[str, str, str] | None = None) -> LayerM
     of_x, of_w, axis, attributes = KINDS[kind]
     signs = signs or draw(st.sampled_from(SIGNS))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    channels = of_w[axis]
-    per_channel = draw(st.booleans())
+    channels = of_w[axis] * (attributes.get("group", 1) if kind.startswith("ConvTranspose") else 1)
+    per_channel = draw(st.booleans()) and channels == of_w[axis]
     scales = [np.float32(10 ** random.uniform(-4, 1)) for _ in range(2)]
     w_scale = (10 ** random.uniform(-3, -1, channels if per_channel else ())).astype(np.float32)
     zeros = [draw(st.sampled_from([int(np.iinfo(d).min), int(np.iinfo(d).max), 0, 3])) for d in signs]
@@ -96,7 +108,7 @@ def layers(draw: st.DrawFn, signs: tuple[str, str, str] | None = None) -> LayerM
             nodes.append(node("DequantizeLinear", ["b", "bs"], ["bf"], name="dequantise_b", **({"axis": 0} if per_channel else {})))
         if bias_kind == "added" or operator == "MatMul":
             name = "bf"
-            if operator == "Conv":
+            if operator.startswith("Conv"):
                 nodes.append(node("Reshape", ["bf", "spread"], ["bs4"], name="spread"))
                 constants["spread"], name = np.asarray(spread, np.int64), "bs4"
             extra.append(node("Add", ["t", name] if random.random() < 0.5 else [name, "t"], ["t1"], name="add"))
@@ -125,6 +137,9 @@ def layers(draw: st.DrawFn, signs: tuple[str, str, str] | None = None) -> LayerM
 
 
 def _sums(kind: str, x: Array, w: Array, attributes: dict[str, Any]) -> Array:
+    if kind.startswith("ConvTranspose"):
+        pads, extra = attributes.get("pads", [0]), attributes.get("output_padding", [0])
+        return transposed(x, w, pads[0], attributes["strides"][0], extra[0], attributes.get("group", 1))
     if kind.startswith("Conv"):
         return convolved(x, w, attributes["pads"][0], attributes["strides"][0], attributes.get("group", 1))
     return (x.T if attributes.get("transA") else x) @ (w.T if attributes.get("transB") else w)

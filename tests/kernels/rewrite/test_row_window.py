@@ -115,6 +115,11 @@ BODIES = {
     "transposed": ([(1, 2, 4, 3)], lambda x: _op.nn.conv2d_transpose(x, weight(2, 3, 3, 3), strides=2), [2, 3]),
     "gather": ([(10, 3)], lambda x: _op.take(x, IDS, axis=0, mode="clip"), [1, 2]),
     "gather along rows": ([(4, 10)], lambda x: _op.take(x, IDS, axis=1, mode="clip"), [0, 2]),
+    "pixel shuffle": (
+        [(1, 8, 4, 3)],
+        lambda x: _op.reshape(_op.permute_dims(_op.reshape(x, (1, 2, 2, 2, 4, 3)), [0, 3, 4, 1, 5, 2]), (1, 2, 8, 6)),
+        [1, 2, 3],
+    ),
     "cumulative": ([(3, 4)], lambda x: _op.cumsum(x, 1), []),
 }
 

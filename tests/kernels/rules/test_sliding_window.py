@@ -96,6 +96,19 @@ def test_poolings(case, kind, ceil_mode):
     agrees(lowered([(1, 3, *sides)], body, ("legalize", "fold-constant", "fuse-operators")))
 
 
+@pytest.mark.parametrize("size", [(9, 9), (13, 13), (70, 1), (3, 31)])
+@pytest.mark.parametrize("kind", ["max", "depthwise"])
+def test_rows_of_a_large_window_are_a_loop(size, kind):
+    padding = [extent // 2 for extent in size]
+
+    def body(x):
+        if kind == "max":
+            return relax.op.nn.relu(relax.op.nn.max_pool2d(x, size, padding=padding))
+        return relax.op.nn.conv2d(x, weight(2, 1, *size), groups=2, padding=padding)
+
+    agrees(lowered([(1, 2, 20, 8)], body, ("legalize", "fold-constant", "fuse-operators")))
+
+
 def test_an_operand_that_goes_along_with_the_result_is_read_only_where_the_result_is():
     def body(x, y):
         return relax.op.add(relax.op.nn.conv2d(x, weight(2, 1, 3, 3), padding=1, groups=2), y)

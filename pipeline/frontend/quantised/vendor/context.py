@@ -27,6 +27,23 @@ class Surroundings:
 
         return numpy_helper.to_array(self.constants[name]) if name in self.constants else None
 
+    def dtype(self, name: str) -> np.dtype:
+        """Return the dtype of a value; float32 if it is not known."""
+        from onnx import helper
+
+        kind = self.types.get(name)
+        number = self.constants[name].data_type if name in self.constants else kind.tensor_type.elem_type if kind is not None else 0
+        return np.dtype(helper.tensor_dtype_to_np_dtype(number)) if number else np.dtype(np.float32)
+
+    def extent(self, name: str, axis: int) -> int | None:
+        """Return the size of a dimension, None if it is not known."""
+        if name in self.constants:
+            return self.constants[name].dims[axis]
+        if (self.rank(name) or 0) <= axis:
+            return None
+        size = self.types[name].tensor_type.shape.dim[axis]
+        return size.dim_value if size.HasField("dim_value") else None
+
     def rank(self, name: str) -> int | None:
         """Return the number of dimensions of a value, None if it is not known."""
         if name in self.constants:

@@ -8,27 +8,37 @@ from ...canonical.node_builder import NodeBuilder, attributes_of, splice, stem_o
 from ...canonical.opset import OLDEST, raise_opset
 from ...canonical.read_onnx import all_nodes
 from ...canonical.shapes import infer_what_is_open, value_types
-from . import elementwise, fused, products, recurrent
+from . import activations, attention, elementwise, fused, products, recurrent
 from .context import Rule, Surroundings
 
 if TYPE_CHECKING:
     import onnx
 
 _DOMAIN = "com.microsoft"
-_RULES: dict[str, Rule] = elementwise.RULES | fused.RULES | products.RULES | recurrent.RULES
+_RULES: dict[str, Rule] = (
+    activations.RULES | attention.RULES | elementwise.RULES | fused.RULES | products.RULES | recurrent.RULES
+)
+#: of the vendor too, though in ONNX's own domain
+_UNMARKED = frozenset({"SimplifiedLayerNormalization"})
 #: the operator set of DequantizeLinear by blocks, and of integers other than those of 8 bits
 _OF_BLOCKS = 21
 _NEEDS_BLOCKS = frozenset({"DequantizeLinear", "MatMulNBits", "QuantizeLinear"})
+#: the operator set of LayerNormalization, and that of means along an input's axes
+_OF_NORMS = 18
 #: a result that has to be inferred before its reader can be expanded costs a round
 _ROUNDS = 64
 
 
 def expand_vendor_operators(model: onnx.ModelProto) -> onnx.ModelProto:
     """Replace every node of a vendor's domain that a rule knows; others stay, for their refusal."""
+    for node in all_nodes(model.graph):
+        if node.op_type in _UNMARKED and not node.domain:
+            node.domain = _DOMAIN
     foreign = {node.op_type for node in all_nodes(model.graph) if _known(node)}
     if not foreign:
         return model
-    model = raise_opset(model, _OF_BLOCKS if foreign & _NEEDS_BLOCKS else OLDEST)
+    norms = any(operator.endswith("LayerNormalization") for operator in foreign)
+    model = raise_opset(model, _OF_BLOCKS if foreign & _NEEDS_BLOCKS else _OF_NORMS if norms else OLDEST)
     for _ in range(_ROUNDS):
         types = value_types(infer_what_is_open(model).graph)
         if not _expand(model.graph, Surroundings({}, types)):

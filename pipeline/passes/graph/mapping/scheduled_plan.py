@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 
 from tvm.ir import IRModule, Var
 
@@ -54,7 +56,13 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
     seen: set[frozenset[int]] = set()
     alone = (model_of(called.calls, frozenset([each]), held) for each in range(len(called.values.reads)) if called.calls.kernels[each])
     unfused = sum(each.time + OPERATION * each.arithmetic for each in alone if each is not None)
+    refused: set[frozenset[int]] = set()
     final = False
+
+    def untiled_of(group: frozenset[int]) -> int:
+        model = model_of(called.calls, group, held)
+        own = 0 if model is None else model.untiled
+        return max([own, *(flaw.untiled for culprits, flaw in flaws.items() if culprits <= group)])
 
     def cost(group: frozenset[int]) -> GroupCost | None:
         found = [flaw for culprits, flaw in flaws.items() if culprits <= group]
@@ -67,7 +75,7 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         for flaw in found:
             untiled, workspace = max(model.untiled, flaw.untiled), max(model.workspace, flaw.workspace)
             model = replace(model, untiled=untiled, workspace=workspace, again=max(model.again, flaw.again), redone=redone)
-        if len(group) > 1 and UNTILED * model.untiled > unfused:
+        if len(group) > 1 and (UNTILED * model.untiled > unfused or any(each <= group for each in refused)):
             return None  # its slow loops take longer than all kernels together: no memory is worth that
         # two kernels that run stages must not compute one value each for themselves
         return GroupCost(model.time + (model.arithmetic if held else 0), model.workspace, model.in_place)
@@ -81,8 +89,6 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
         plan = search.best([by_rules])
         found = [group_of(called.values, plan.exist, each) for each in sorted(plan.exist)]
         doubtful = [group for group in found if group not in seen and _is_unusual(called, group)]
-        if not doubtful:
-            break
         seen.update(doubtful)
         new: list[frozenset[int]] = []
         for group in doubtful:
@@ -93,9 +99,19 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
                 new.append(_culprits(called, group))
                 flaws[new[-1]] = flaw
         if not new:
+            new = [_culprits(called, group) for group in _beyond({group: UNTILED * untiled_of(group) for group in found if len(group) > 1}, unfused)]
+            refused.update(new)
+        if not new:
             break
         search.forget(new)
     return plan
+
+
+def _beyond(times: Mapping[frozenset[int], float], limit: float) -> list[frozenset[int]]:
+    """Return the groups that are left out for the times of the others to stay within a limit, the slowest."""
+    ordered = sorted(times, key=lambda group: (times[group], sorted(group)))
+    sums = accumulate(times[group] for group in ordered)
+    return [group for group, total in zip(ordered, sums, strict=True) if total > limit]
 
 
 def existing_by_rules(module: IRModule, called: CalledKernels) -> frozenset[int]:

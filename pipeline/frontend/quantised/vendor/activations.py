@@ -1,0 +1,131 @@
+"""Express the GELUs and normalisations of ONNX Runtime's transformer optimiser: BiasGelu, SkipLayerNormalization …"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...canonical.node_builder import NodeBuilder
+from .context import Rule, Surroundings, inputs_of
+
+if TYPE_CHECKING:
+    import onnx
+
+_Attributes = dict[str, Any]
+#: of the tanh that approximates erf (Hendrycks and Gimpel, "Gaussian error linear units", 2016)
+_CUBE, _TANH = 0.044715, math.sqrt(2 / math.pi)
+
+
+def _number(build: NodeBuilder, value: float, around: Surroundings, like: str) -> str:
+    return build.constant(np.asarray(value, around.dtype(like)))
+
+
+def _gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    """Build x / 2 · (1 + erf(x / √2)) of the sum of the inputs."""
+    x, bias = inputs_of(node, 2)
+    if bias:
+        x = build.node("Add", x, bias)
+    half, one, root = (_number(build, each, around, node.input[0]) for each in (0.5, 1, math.sqrt(2)))
+    grown = build.node("Add", build.node("Erf", build.node("Div", x, root)), one)
+    build.node("Mul", build.node("Mul", x, half), grown, result=node.output[0])
+
+
+def _fast_gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    """Build x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 x³))) of the sum of the inputs."""
+    x, bias = inputs_of(node, 2)
+    if bias:
+        x = build.node("Add", x, bias)
+    half, one, cube, step = (_number(build, each, around, node.input[0]) for each in (0.5, 1, _CUBE, _TANH))
+    square = build.node("Add", build.node("Mul", build.node("Mul", x, x), cube), one)
+    bent = build.node("Tanh", build.node("Mul", build.node("Mul", x, step), square))
+    build.node("Mul", build.node("Mul", x, half), build.node("Add", bent, one), result=node.output[0])
+
+
+def _quick_gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    x = node.input[0]
+    steep = build.node("Mul", x, _number(build, attributes.get("alpha", 1.702), around, x))
+    build.node("Mul", x, build.node("Sigmoid", steep), result=node.output[0])
+
+
+def _root_mean_square(
+    build: NodeBuilder, x: str, scale: str, epsilon: float, around: Surroundings, result: str
+) -> None:
+    """Build x / √(mean of x² + ε) · scale along the last axis, in float32."""
+    from onnx import TensorProto, helper
+
+    kind = around.dtype(scale)
+    wide = x if kind == np.float32 else build.node("Cast", x, to=TensorProto.FLOAT)
+    mean = build.node("ReduceMean", build.node("Mul", wide, wide), build.integers(-1), keepdims=1)
+    root = build.node("Sqrt", build.node("Add", mean, build.constant(np.asarray(epsilon, np.float32))))
+    normal = build.node("Div", wide, root)
+    if kind != np.float32:
+        normal = build.node("Cast", normal, to=helper.np_dtype_to_tensor_dtype(kind))
+    build.node("Mul", normal, scale, result=result)
+
+
+def _simplified(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    """Build the division by the root of the mean square along the last axis; a second output has no equal."""
+    x, scale = inputs_of(node, 2)
+    axis, rank = attributes.get("axis", -1), around.rank(x)
+    if len([name for name in node.output if name]) == 1 and (axis == -1 or axis + 1 == rank):
+        _root_mean_square(build, x, scale, attributes.get("epsilon", 1e-5), around, node.output[0])
+
+
+def _skip(simplified: bool) -> Rule:
+    def rule(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+        """Build the normalisation of x + skip + bias; the sum is the fourth output."""
+        x, skip, scale, *others = inputs_of(node, 5)
+        shift, bias = ("", others[0]) if simplified else others
+        y, mean, deviation, total = [*node.output, "", "", ""][:4]
+        if mean or deviation:
+            return
+        value = build.node("Add", x, skip, result="" if bias else total)
+        if bias:
+            value = build.node("Add", value, bias, result=total)
+        epsilon = attributes.get("epsilon", 1e-12)
+        if simplified:
+            _root_mean_square(build, value, scale, epsilon, around, y)
+        else:
+            build.node("LayerNormalization", value, scale, *([shift] if shift else []), epsilon=epsilon, result=y)
+
+    return rule
+
+
+def _embed(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    """Build the normalised sum of the embeddings of words, places and segments; positions count from 0 by default."""
+    from onnx import TensorProto
+
+    ids, segments, words, places, kinds, scale, shift, mask, positions = inputs_of(node, 9)
+    y, index, total = [*node.output, "", ""][:3]
+    if index and attributes.get("mask_index_type", 1) == 0:
+        return
+    batch, tokens = (build.node("Gather", build.node("Shape", ids), build.integers(axis)) for axis in (0, 1))
+    if not positions:
+        count = build.node("Squeeze", tokens, build.integers(0))
+        zero, one = (build.constant(np.asarray(each, np.int64)) for each in (0, 1))
+        positions = build.node("Unsqueeze", build.node("Range", zero, count, one), build.integers(0))
+    value = build.node("Add", build.node("Gather", words, ids), build.node("Gather", places, positions))
+    if segments:
+        value = build.node("Add", value, build.node("Gather", kinds, segments))
+    if total:
+        value = build.node("Identity", value, result=total)
+    build.node("LayerNormalization", value, scale, shift, epsilon=attributes.get("epsilon", 1e-12), result=y)
+    if index and mask:
+        counted = build.node("ReduceSum", mask, build.integers(1), keepdims=0)
+        build.node("Cast", counted, to=TensorProto.INT32, result=index)
+    elif index:
+        build.node("Cast", build.node("ConstantOfShape", batch), to=TensorProto.INT32, result=index)
+
+
+RULES: dict[str, Rule] = {
+    "BiasGelu": _gelu,
+    "EmbedLayerNormalization": _embed,
+    "FastGelu": _fast_gelu,
+    "Gelu": _gelu,
+    "QuickGelu": _quick_gelu,
+    "SimplifiedLayerNormalization": _simplified,
+    "SkipLayerNormalization": _skip(simplified=False),
+    "SkipSimplifiedLayerNormalization": _skip(simplified=True),
+}
