@@ -80,9 +80,9 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
         bits = riscv_vector_bits(features)
         return Machine(_JOINED * bits // 32, 32 // _JOINED, by_element=True, joined=_JOINED) if bits else _SCALAR
     if architecture == "arm":
-        return Machine(lanes=4, registers=16, by_element=True, quads=True, transposes=True) if "+neon" in features else _SCALAR
+        return Machine(lanes=4, registers=16, by_element=True, quads=True) if "+neon" in features else _SCALAR
     if architecture == "aarch64":
-        return Machine(by_element=True, quads=True, dots="+dotprod" in features, transposes=True)
+        return Machine(by_element=True, quads=True, dots="+dotprod" in features)
     return Machine(rolled=architecture == "x86_64", transposes=architecture == "x86_64")
 
 

@@ -14,9 +14,9 @@ from passfit.targets import Machine, get_target
         ("x86-64", Machine(8, 16, pairs=True, rolled=True, transposes=True)),
         ("x86-64-v4", Machine(16, 16, near=40960, pairs=True, transposes=True)),
         ("x86-64-vnni", Machine(16, 16, near=40960, pairs=True, dots=True, transposes=True)),
-        ("rpi4", Machine(8, 16, by_element=True, quads=True, transposes=True)),
-        ("rpi5", Machine(8, 16, by_element=True, quads=True, dots=True, transposes=True)),
-        ("beaglebone", Machine(4, 16, by_element=True, quads=True, transposes=True)),
+        ("rpi4", Machine(8, 16, by_element=True, quads=True)),
+        ("rpi5", Machine(8, 16, by_element=True, quads=True, dots=True)),
+        ("beaglebone", Machine(4, 16, by_element=True, quads=True)),
         ("visionfive2", Machine(1, 20)),
         ("bpi-f3", Machine(32, 8, by_element=True, joined=4)),
     ],
@@ -40,8 +40,8 @@ def test_registers_are_bytes_that_tvm_leaves_on_the_stack(machine):
 
 def test_a_target_with_threads_is_the_same_device():
     one, four = get_target("rpi4"), get_target("rpi4").with_threads(4)
-    assert one.machine == Machine(by_element=True, quads=True, transposes=True)
-    assert four.machine == Machine(threads=4, by_element=True, quads=True, transposes=True)
+    assert one.machine == Machine(by_element=True, quads=True)
+    assert four.machine == Machine(threads=4, by_element=True, quads=True)
     assert one.with_threads(1) == one and one.machine.thread_bytes == 0
     assert four.machine.thread_bytes == 3 * 16384
     assert four.tvm_config() == one.tvm_config()

@@ -23,16 +23,17 @@ from ...tir.expressions import loads, replaced
 from .architecture import architecture_of
 from .shuffle import taken
 
-#: architectures whose shuffles interleave vectors; RISC-V stores vectors with a stride as they are
-_SHUFFLING = frozenset({"x86_64", "aarch64", "arm"})
 #: vectors of a block, and elements of each that are transposed together
 _BLOCK = 4
 _DTYPES = ("float32",)
 
 
 def with_transposed_stores(kernel: PrimFunc) -> PrimFunc:
-    """Return a lowered, vectorised kernel whose rows of strided vectors are stored in blocks."""
-    if architecture_of(kernel) not in _SHUFFLING:
+    """Return a lowered, vectorised kernel whose rows of strided vectors are stored in blocks.
+
+    Only on x86-64: on a Cortex-A72, blocks are 2 % more instructions for mtcnn-rnet.
+    """
+    if architecture_of(kernel) != "x86_64":
         return kernel
     bound: dict[Var, Expr] = {}
     tvm_ffi.structural_walk(kernel.body, (Bind, lambda each: bound.update({each.var: each.value})))
