@@ -29,7 +29,9 @@ class Machine:
     the products of two pairs of int16 in each lane, as AVX2's vpmaddwd. `quads` says that products of eight bytes are
     summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp; `dots` that one instruction adds up four
     products of bytes in each int32, as sdot, and as vpdpbusd if there are `pairs`, where one factor is unsigned. `rolled`
-    says that loops over taps stay loops if tiles fill the registers.
+    says that loops over taps stay loops if tiles fill the registers. `transposes` says that blocks of vectors are transposed
+    before they are stored (see codegen/expand/transposed_stores.py). `near` bytes of vectors stay in the nearest cache from tile
+    to tile.
     """
 
     lanes: int = 8
@@ -42,6 +44,8 @@ class Machine:
     quads: bool = False
     dots: bool = False
     rolled: bool = False
+    transposes: bool = False
+    near: int = 16384
 
     def registers_of(self, lanes: int) -> int:
         """Count the vectors of `lanes` lanes at hand.
@@ -79,7 +83,7 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
         return Machine(lanes=4, registers=16, by_element=True, quads=True) if "+neon" in features else _SCALAR
     if architecture == "aarch64":
         return Machine(by_element=True, quads=True, dots="+dotprod" in features)
-    return Machine(rolled=architecture == "x86_64")
+    return Machine(rolled=architecture == "x86_64", transposes=architecture == "x86_64")
 
 
 def riscv_vector_bits(features: tuple[str, ...]) -> int:

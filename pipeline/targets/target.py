@@ -21,6 +21,8 @@ _BALANCED_LEVELS = {"x86_64": 2}
 #: most threads: more than devices have cores
 MOST_THREADS = 64
 
+#: bytes of vectors that stay in the nearest cache of processors with AVX-512, most of which have 48 KiB
+_WIDE_NEAR = 40960
 #: names of processors with AVX-512 at full rate, in words of LLVM
 _WITH_AVX512 = frozenset({"x86-64-v4", "skylake-avx512", "cascadelake", "icelake-server", "sapphirerapids", "znver5"})
 #: names of processors with AVX2
@@ -64,7 +66,7 @@ class Target:
         pairs = self.architecture == "x86_64" and ("+avx2" in self.features or self.cpu in _WITH_AVX2)
         found = machine_of(self.architecture, self.features)
         if self.architecture == "x86_64" and ("+avx512bw" in self.features or self.cpu in _WITH_AVX512):
-            found = replace(found, lanes=16, rolled=False)
+            found = replace(found, lanes=16, rolled=False, near=_WIDE_NEAR)
         dots = found.dots or (pairs and (self.cpu in _WITH_VNNI or not _VNNI.isdisjoint(self.features)))
         return replace(found, threads=self.threads, compact=self.opt == "size", pairs=pairs, dots=dots)
 

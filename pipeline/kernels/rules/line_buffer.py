@@ -34,6 +34,7 @@ class LineBuffer(Plane):
     def __init__(self, kernel: PrimFunc, machine: Machine):
         super().__init__(kernel)
         self.lanes, self.compact, self.register_bytes = machine.lanes, machine.compact, machine.register_bytes
+        self.transposes = machine.transposes
         # shorter vectors waste less; of joined registers, they take fewer
         while self.lanes // 2 >= max(self.width, min(_FEW, machine.lanes // machine.joined)):
             self.lanes //= 2
@@ -93,9 +94,26 @@ class LineBuffer(Plane):
             def store(place: Expr, phase: int = phase) -> Stmt:
                 return BufferStore(lines, element(place * stride + phase), [line, int64(phase), place])
 
-            unrolled = stride == 1 and not self.compact
-            parts += self._in_vectors(first, end, store) if unrolled else [_each_of(first, end, store)]
+            if self.compact or (stride > 1 and not self.transposes):
+                parts.append(_each_of(first, end, store))
+            else:
+                parts += self._in_vectors(first, end, store) if stride == 1 else self._in_equal_vectors(first, end, store)
         return sequence(parts)
+
+    def _in_equal_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
+        """Yield `store` from `first` up to `end`, in vectors of equal length, the last overlapping the one before.
+
+        Of elements with a stride LLVM would gather them (see codegen/expand/strided_loads.py).
+        """
+        lanes = self.lanes
+        while lanes > end - first:
+            lanes //= 2
+        if lanes < _FEW or (end - first) // lanes > _UNROLLED:
+            yield _each_of(first, end, store)
+            return
+        for start in (*range(first, end - lanes, lanes), end - lanes):
+            lane = Var("lane", "int64")
+            yield For(lane, int64(0), int64(lanes), _VECTORIZED, store(lane + start))
 
     def _in_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
         """Yield `store` from `first` up to `end`, in ever shorter vectors.

@@ -32,6 +32,8 @@ _REPACK = 0.99
 _DTYPES = ("float32", "int32")
 #: bytes from line to line of a weight from which on repacking pays: each step leaves the lines that are fetched ahead
 _FAR = 256
+#: elements of a line of the nearest cache; lines of an axis from which on a step to the next one finds nothing fetched ahead
+_LINE, _FAR_LINES = 16, 4
 #: bytes after which places in the nearest cache repeat
 _PAGE = 4096
 #: bytes of a result that the next cache holds beside the operands
@@ -72,7 +74,7 @@ class Reduced:
     `padded` are buffers computed under a condition; `repackable` the parameters whose layout may be chosen;
     `contiguous_result` the axis along which the kernel's result is contiguous; `tileable` the axes that the kernel's
     result follows, with how far; `uneven` that sizes of tiles need not divide their extents; `apart` the elements of the
-    result between neighbours along an axis.
+    result between neighbours along an axis; `whole` the axis of a weight that is repacked as one block, if it is.
     """
 
     block: SBlock
@@ -83,6 +85,7 @@ class Reduced:
     machine: Machine
     uneven: bool = False
     apart: Mapping[int, int] = field(default_factory=dict)
+    whole: int | None = None
 
 
 def best_tiling(reduced: Reduced) -> Tiling | None:
@@ -173,6 +176,8 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             shared=shared and not both,
             both=both,
             aliased=_conflicts(reduced.apart.get(lane, 1), extents[lane]),
+            abreast=bool(rows) and rows[-1] == reduced.contiguous_result and tileable[rows[-1]].unit == 1,
+            ragged=_is_ragged(reduced.whole) if repack is not None else packed is None and _moves_raggedly(vector, axes[lane]),
         )
         from_padding = _reads(vector, reduced.padded)
         row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
@@ -210,6 +215,16 @@ def _is_far(operand: Expr, lane: Var) -> bool:
     if not isinstance(operand, TensorLoad) or not lane.same_as(operand.indices[-1]) or len(operand.indices) < 2:
         return False
     return int(operand.source.ty.shape[-1]) * 4 >= _FAR
+
+
+def _is_ragged(extent: int | None) -> bool:
+    """Tell whether vectors start anywhere in lines of the cache: those of a long axis that holds no whole lines."""
+    return extent is not None and extent % _LINE != 0 and extent > _FAR_LINES * _LINE
+
+
+def _moves_raggedly(operand: Expr, lane: Var) -> bool:
+    load = _moved_by(operand, lane)
+    return load is not None and (not lane.same_as(load.indices[-1]) or int(load.source.ty.shape[-1]) % _LINE != 0)
 
 
 def _conflicts(apart: int, count: int) -> bool:

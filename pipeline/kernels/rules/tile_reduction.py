@@ -104,7 +104,7 @@ def _cheaper_wide(kernel: PrimFunc, repackable: frozenset[int], machine: Machine
     """Return the widened kernel whose whole vectors cost less than the best tiles of `kernel`, if any."""
     found: list[tuple[float, Wide]] = []
     for wide in widened(kernel, machine):
-        cycles = _least_cycles(wide.kernel, repackable, wide.of(machine))
+        cycles = _least_cycles(wide.kernel, repackable, wide.of(machine), wide.best)
         if cycles is not None:
             found.append((cycles * wide.rounded / wide.extent, wide))
     if not found:
@@ -114,12 +114,14 @@ def _cheaper_wide(kernel: PrimFunc, repackable: frozenset[int], machine: Machine
     return best if plain is None or least < plain else None
 
 
-def _least_cycles(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> float | None:
+def _least_cycles(
+    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, choose: Callable[[Reduced], Tiling | None] = best_tiling
+) -> float | None:
     try:
         parts = _parts(new_schedule(kernel), kernel, repackable, machine, True)
     except REFUSALS:
         return None
-    tiling = None if parts is None else best_tiling(parts.reduced)
+    tiling = None if parts is None else choose(parts.reduced)
     return None if tiling is None else tiling.cycles
 
 

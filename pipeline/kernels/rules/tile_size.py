@@ -22,14 +22,21 @@ from ...targets import Machine
 
 #: least registers for operands
 _OPERANDS = 2
-#: bytes of vectors that successive tiles find in the nearest cache; cycles to load a vector from there, and elsewhere
-_NEAR, _NEAR_LOAD, _FAR_LOAD = 16384, 0.5, 1.25
+#: cycles to load a vector from the nearest cache, and from elsewhere
+_NEAR_LOAD, _FAR_LOAD = 0.5, 1.25
+#: lanes of a vector as long as a line of the cache; cycles to fetch one from elsewhere beside all other work. For one in two
+#: lines, whose successor is far away: cycles to load, and to fetch it (measured: 128 × 27 × 27 of 32, 64 × 13 × 13 of 512)
+_LINE, _LINE_FETCH, _RAGGED_LOAD, _RAGGED_FETCH = 16, 1.95, 1.8, 5.0
 #: cycles to broadcast one scalar to all lanes, and to use it as an element of a vector instead
 _SCALAR_LOAD, _ELEMENT = 0.6, 0.5
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
 _IN_FLIGHT = 8
+#: the same for vectors as long as a line of the cache, whose loads delay some (measured: 64 × 14 × 14 of 384)
+_LINES_IN_FLIGHT = 9
 #: cycles to store one vector, and to scatter one element
 _VECTOR_STORE, _SCATTER = 1.0, 1.5
+#: vectors that are transposed together, if there are as many, or else two, and cycles to store them, per lane
+_BLOCK, _BLOCK_STORE = 4, 1.1
 #: cycles to scatter an element if all of a tile compete for the same lines of the cache, and how many lines fit
 _CONFLICT, _WAYS = 8.0, 8
 #: penalty of a tile that leaves a remainder: the remainder is additional code
@@ -90,6 +97,8 @@ def tiles(
     shared: bool = False,
     both: bool = False,
     aliased: bool = False,
+    abreast: bool = False,
+    ragged: bool = False,
 ) -> list[Tile]:
     """List the tiles that fit into registers, by estimated cycles per element; among equals the largest first.
 
@@ -99,7 +108,8 @@ def tiles(
     divide their extent; so does every other size but, if `uneven`, the number of vectors and the rows of the last axis.
     `shared` says that neighbouring rows read the same scalars in some steps, as sliding windows do: LLVM keeps these in
     registers from step to step if it unrolls them. `both` says that the other operand is a vector too. `aliased` says that
-    the places of neighbouring lanes' results compete in a cache.
+    the places of neighbouring lanes' results compete in a cache, `abreast` that scattered results of the last axis of rows are
+    neighbours in memory, `ragged` that vectors start anywhere in a line of the cache.
     """
     side_by_side = width if packed is None else gcd(width, packed)
     powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
@@ -107,7 +117,7 @@ def tiles(
     registers = machine.registers_of(lanes)
     most = registers - _OPERANDS
     candidates = [
-        _tile(lanes, width // lanes, groups, rows, counts, steps, both, _store_cycles(lanes, groups, scattered, aliased), machine)
+        _tile(lanes, width // lanes, groups, rows, counts, steps, both, ragged, _Stores(lanes, groups, scattered, aliased, abreast and machine.transposes), machine)
         for groups in _sizes(width // lanes, most, uneven)
         for counts in _counts(rows, most // groups, uneven)
         if _held(groups, _product(counts), shared and _broadcasts(machine) and not machine.rolled) <= registers
@@ -115,6 +125,27 @@ def tiles(
     if shared and machine.rolled:
         candidates = [_rolled(tile) if _held(tile.groups, _product(tile.rows), True) >= registers else tile for tile in candidates]
     return sorted(candidates, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, tile.groups, tile.rows))
+
+
+@dataclass(frozen=True)
+class _Stores:
+    """Stores of the vectors of a tile."""
+
+    lanes: int
+    groups: int
+    scattered: bool
+    aliased: bool
+    abreast: bool
+
+    def cycles(self, rows: int) -> float:
+        """Estimate the cycles to store one vector, where `rows` lie side by side."""
+        if not self.scattered:
+            return _VECTOR_STORE
+        element = _CONFLICT if self.aliased and self.lanes * self.groups > _WAYS else None
+        if not self.abreast or rows < 2:
+            return self.lanes * (element or _SCATTER)
+        blocks = -(-rows // (_BLOCK if rows >= _BLOCK else 2))
+        return self.lanes * blocks * (element or _BLOCK_STORE) / rows
 
 
 def _rolled(tile: Tile) -> Tile:
@@ -143,14 +174,15 @@ def _tile(
     counts: tuple[int, ...],
     steps: int,
     both: bool,
-    store: float,
+    ragged: bool,
+    stores: _Stores,
     machine: Machine,
 ) -> Tile:
     """Build the tile, with the cycles per element over all tiles: `vectors` by the extents of `rows`."""
     last, extent = (counts[-1], rows[-1].extent * rows[-1].unit) if rows else (1, 1)
     others = _product(counts[:-1])
     total = sum(
-        times * again * _cycles(lanes, width, others * height, steps, both, store, machine)
+        times * again * _cycles(lanes, width, others * height, steps, both, ragged, stores.cycles(height), machine)
         for width, times in _split(vectors, groups)
         for height, again in _split(extent, last)
     )
@@ -184,20 +216,17 @@ def _counts(axes: Sequence[Rows], largest: int, uneven: bool) -> Iterator[tuple[
             yield (*outer, count)
 
 
-def _cycles(lanes: int, groups: int, rows: int, steps: int, both: bool, store: float, machine: Machine) -> float:
+def _cycles(lanes: int, groups: int, rows: int, steps: int, both: bool, ragged: bool, store: float, machine: Machine) -> float:
     """Estimate the cycles of one tile. Two multiply-adds and two loads start in a cycle."""
     scalar = _NEAR_LOAD * groups if both else _SCALAR_LOAD if _broadcasts(machine) else _ELEMENT
     accumulators = groups * rows
-    load = _NEAR_LOAD if steps * groups * lanes * 4 <= _NEAR else _FAR_LOAD
-    step = max(accumulators / 2, groups * load + rows * scalar, _IN_FLIGHT / 2)
+    near = steps * groups * lanes * 4 <= machine.near
+    load, fetch, least = _NEAR_LOAD if near else _FAR_LOAD, 0.0, _IN_FLIGHT
+    if lanes >= _LINE and _broadcasts(machine):
+        load = _RAGGED_LOAD if ragged else _NEAR_LOAD
+        fetch, least = 0.0 if near else _RAGGED_FETCH if ragged else _LINE_FETCH, _LINES_IN_FLIGHT
+    step = max(accumulators / 2, groups * load + rows * scalar, groups * fetch, least / 2)
     return steps * step + accumulators * store
-
-
-def _store_cycles(lanes: int, groups: int, scattered: bool, aliased: bool) -> float:
-    """Estimate the cycles to store one vector."""
-    if not scattered:
-        return _VECTOR_STORE
-    return lanes * (_CONFLICT if aliased and lanes * groups > _WAYS else _SCATTER)
 
 
 def _product(values: Sequence[int]) -> int:

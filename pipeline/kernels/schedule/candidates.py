@@ -22,6 +22,7 @@ from ..rewrite.narrow_sums import narrow_sums
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.axes.repeat_elements import repeat_elements
 from ..rules.axes.vector_columns import vector_columns
+from ..rules.direct_window import direct_windows
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
 from ..rules.integer.byte_groups import byte_groups
@@ -49,7 +50,7 @@ from .run_stages import ScheduleStage, StageSchedule, run_stages
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first with a small workspace wins
 RULES: tuple[Rule, ...] = (
-    vector_sums_of_one_operand, sliding_windows, channel_windows, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, register_tiles, vector_sums,
+    vector_sums_of_one_operand, direct_windows, sliding_windows, channel_windows, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, register_tiles, vector_sums,
     vector_columns,
 )  # fmt: skip
 _SCHEDULED, _WORKSPACE = "passfit.scheduled", "passfit.workspace"

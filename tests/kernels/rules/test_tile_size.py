@@ -1,5 +1,7 @@
 """Check the sizes of register tiles: pure arithmetic."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,3 +59,19 @@ def test_windows_stay_together():
 @given(st.integers(1, 500), st.integers(0, 100))
 def test_divisors_are_all_of_them(extent, largest):
     assert divisors(extent, largest) == [size for size in range(1, largest + 1) if extent % size == 0]
+
+
+def test_scattered_results_that_are_neighbours_cost_less_in_blocks_of_four():
+    wide = Machine(lanes=16, transposes=True)
+    options = {"steps": 27, "vectors": True, "scattered": True, "machine": wide}
+    for rows in (4, 8):
+        apart, abreast = (best_tile(16, [Rows(rows)], abreast=each, **options) for each in (False, True))
+        assert abreast.cycles < apart.cycles
+    assert best_tile(64, [Rows(8)], abreast=True, **options).rows[-1] % 4 == 0
+    blind = replace(wide, transposes=False)
+    assert best_tile(16, [Rows(8)], abreast=True, **{**options, "machine": blind}) == best_tile(16, [Rows(8)], **{**options, "machine": blind})
+
+
+def test_vectors_that_start_anywhere_in_a_line_cost_more():
+    options = {"steps": 512, "vectors": True, "scattered": False, "machine": Machine(lanes=16, near=40960)}
+    assert best_tile(64, [Rows(8)], ragged=True, **options).cycles > best_tile(64, [Rows(8)], **options).cycles

@@ -58,7 +58,7 @@ class Wide:
 
     def best(self, reduced: Reduced) -> Tiling | None:
         """Return the best tiling; it repacks weights with all of the axis side by side."""
-        found = best_tiling(replace(reduced, machine=self.of(reduced.machine)))
+        found = best_tiling(replace(reduced, machine=self.of(reduced.machine), whole=self.extent))
         return None if found is None else replace(found, whole=self.rounded)
 
     def of(self, machine: Machine) -> Machine:

@@ -1,0 +1,64 @@
+"""Load vectors of every second, third or fourth element as vectors of neighbours, shuffled.
+
+    x[0:32:2]    ─►    x[0:16] and x[15:31], the even lanes of the first and the odd ones of the second
+
+One load of each element, put together lane by lane, takes several times as long. Nothing past the last element is read.
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Expr, TensorLoad
+from tvm.tirx import IntImm, PrimFunc, Ramp
+
+from .architecture import architecture_of
+from .shuffle import taken
+
+#: largest stride: each vector of neighbours takes a load and a shuffle
+_MOST = 4
+#: lanes of the shortest vectors
+_SHORTEST = 4
+_DTYPES = ("float32", "int32")
+
+
+def with_strided_loads(kernel: PrimFunc) -> PrimFunc:
+    """Return a lowered, vectorised kernel whose vectors of small strides are shuffled from neighbours, on x86-64."""
+    if architecture_of(kernel) != "x86_64":
+        return kernel
+    found: list[TensorLoad] = []
+    tvm_ffi.structural_walk(kernel.body, (TensorLoad, lambda load: found.append(load) if _stride(load) else None))
+    if not found:
+        return kernel
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (TensorLoad, lambda load: _shuffled(load) if _stride(load) else load)))
+
+
+def _stride(load: TensorLoad) -> int:
+    """Return the stride of a vector that can be shuffled from neighbours; else 0."""
+    at = load.indices[-1] if len(load.indices) == 1 else None
+    if not isinstance(at, Ramp) or not isinstance(at.stride, IntImm) or str(load.ty.dtype.with_lanes(1)) not in _DTYPES:
+        return 0
+    lanes, stride = load.ty.dtype.lanes, int(at.stride)
+    return stride if 2 <= stride <= _MOST and lanes >= _SHORTEST and lanes & (lanes - 1) == 0 else 0
+
+
+def _shuffled(load: TensorLoad) -> Expr:
+    at, lanes, stride = load.indices[0], load.ty.dtype.lanes, _stride(load)
+    last = (lanes - 1) * stride + 1 - lanes
+    starts = [min(lanes * number, last) for number in range(stride)]
+    places = [lane * stride for lane in range(lanes)]
+    made: Expr | None = None
+    known: dict[int, int] = {}
+    for start in starts:
+        vector = tirx.BufferLoad(load.source, [Ramp(at.base + start, tirx.const(1, at.base.ty.dtype), lanes)])
+        fresh = {lane: place - start for lane, place in enumerate(places) if lane not in known and start <= place < start + lanes}
+        if made is None:
+            made, known = vector, fresh
+            first = True
+            continue
+        # lanes found so far lie anywhere in the first vector, and in their own places after a shuffle
+        taken_up = [known.get(lane, 0) if first else lane for lane in range(lanes)]
+        made = taken([made, vector], [lanes + fresh[lane] if lane in fresh else taken_up[lane] for lane in range(lanes)])
+        known, first = known | fresh, False
+    assert made is not None and len(known) == lanes
+    return made

@@ -1,0 +1,84 @@
+"""Windows without padding are read where they lie, in whole vectors, and continue sums in place."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+import tvm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tvm import relax
+
+from passfit.codegen.objects import build_module
+from passfit.kernels.rewrite.window_taps import tap_window
+from passfit.kernels.rules.direct_window import direct_windows
+from passfit.targets import Machine
+from passfit.tir.row_window import row_window
+from passfit.tir.workspace import held_bytes
+
+from ...profiles import examples
+from ..programs import HOST, lowered, weight
+from ..windows import Single
+
+pytestmark = pytest.mark.tvm
+
+
+def scheduled(window, machine):
+    """Return the only schedule of a window; None if the rule leaves it to others."""
+    return next((each.kernel for each in direct_windows(window, frozenset(), machine)), None)
+
+
+@settings(max_examples=examples(8))
+@given(
+    st.sampled_from([4, 5, 8, 13, 16, 27, 37]), st.sampled_from([1, 2, 3]), st.sampled_from([(2, 2), (3, 3), (1, 4)]),
+    st.sampled_from([1, 2]), st.booleans(), st.sampled_from([4, 8, 16]),
+)  # fmt: skip
+def test_rows_of_windows(width, stride, size, axis, depthwise, lanes):
+    sides = [2 * stride + size[0], (width - 1) * stride + size[1]]
+
+    def body(x):
+        if depthwise:
+            made = relax.op.nn.conv2d(x, weight(3, 1, *size), strides=stride, groups=3)
+            return relax.op.nn.relu(relax.op.add(made, weight(3, 1, 1, seed=2)))
+        return relax.op.nn.max_pool2d(x, size, strides=stride)
+
+    single, machine = Single(lowered([(1, 3, *sides)], body)), Machine(lanes=lanes, transposes=True)
+    made = scheduled(row_window(single.kernel, axis, 1), machine)
+    assert made is not None and held_bytes(made) <= machine.register_bytes
+    built = build_module({"f": made}, HOST)
+    for row in {0, single.shape[axis] - 1}:
+        ours = single.run(built["f"], single.operands, (axis, 1), row)
+        np.testing.assert_allclose(ours, single.result.take([row], axis), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_a_maximum_continues_in_place(lanes):
+    def body(x):
+        return relax.op.nn.max_pool2d(x, (3, 3), strides=2)
+
+    single = Single(lowered([(1, 2, 7, 55)], body, ("legalize", "fold-constant", "fuse-operators{over=pooling}")))
+    made = {f"f{n}": scheduled(tap_window(single.kernel, 2, n), Machine(lanes=lanes, transposes=True)) for n in range(3)}
+    built = build_module(made, HOST)
+    result = tvm.runtime.tensor(np.full(single.shape, np.nan, single.dtype))
+    given_, part = tvm.runtime.tensor(single.operands[0]), np.array(single.result)
+    for row in range(single.shape[2]):
+        line = tvm.runtime.tensor(np.full((*single.shape[:2], 1, single.shape[3]), np.nan, single.dtype))
+        built["f0"](row, given_, line)
+        for tap in (1, 2):
+            whole = np.array(result.numpy())
+            whole[:, :, row : row + 1] = line.numpy()
+            built[f"f{tap}"](row, given_, tvm.runtime.tensor(whole), line)
+        part[:, :, row : row + 1] = line.numpy()
+    np.testing.assert_allclose(part, single.result)
+
+
+def test_padding_and_short_code_are_left_to_others():
+    def padded(x):
+        return relax.op.nn.max_pool2d(x, (3, 3), padding=1)
+
+    window = row_window(Single(lowered([(1, 3, 9, 20)], padded)).kernel, 2, 1)
+    assert scheduled(window, Machine(transposes=True)) is None
+    plain = row_window(Single(lowered([(1, 3, 9, 20)], lambda x: relax.op.nn.max_pool2d(x, (3, 3)))).kernel, 2, 1)
+    assert scheduled(plain, Machine(transposes=True)) is not None
+    assert scheduled(plain, Machine()) is None and scheduled(plain, Machine(transposes=True, compact=True)) is None
