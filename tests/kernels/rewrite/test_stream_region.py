@@ -188,6 +188,22 @@ def test_the_last_rows_of_an_uneven_group_are_computed_again(shape, body, axis):
         _check(program, each, wanted, inputs)
 
 
+@pytest.mark.parametrize("kind", ["pixels", "channels"])
+def test_a_sum_takes_the_rows_that_groups_leave(kind):
+    def body(x):
+        y = _conv(_conv(x, 2, 7, size=1), 7, 11, size=1, seed=1)
+        return _emit(_op.mean(y, [2, 3], keepdims=True)) if kind == "pixels" else _conv(y, 11, 2, seed=2)
+
+    program = lowered([(1, 2, 11, 13)], body)
+    inputs = random_inputs(program)
+    wanted, splits = run(program, inputs), splits_of(program)
+    last, axis = len(program.program.steps) - 1, 2 if kind == "pixels" else 1
+    found = [region(program.program, splits, 1, last, axis, group) for group in (2, 3, 4, 7)]
+    for each in found:
+        assert each.stages[-1].operand is not None and len(each.stages[-1].pieces) == 2
+        _check(program, each, wanted, inputs)
+
+
 def same(x):
     """Build windows, a residual, a resized copy: the result is as large as the operand."""
     y = _emit(_op.add(_conv(_conv(x, 2, 4), 4, 2, size=5, seed=1), x))
