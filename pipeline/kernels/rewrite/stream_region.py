@@ -132,9 +132,15 @@ def _kernel(
     for stage, run in zip(region.stages, runs):
         step = program.steps[stage.step]
         since = tick + (ticks.start - stage.offset)
-        for kernel, lead in zip(run.kernels, stage.leads or (0,), strict=True):
-            made = partial(_bound, kernel, step, places, windowed=stage.operand is None)
-            body.append(_at_its_ticks(stage, since + lead if lead else since, made))
+        if stage.operand is not None:
+            for kernel, (piece, row) in zip(run.kernels, stage.pieces, strict=True):
+                late = row // stage.group * stage.period
+                made = partial(_part_of_sum, kernel, step, places, stage, row)
+                body.append(_at_its_ticks(piece, since - late if late else since, made))
+        else:
+            for kernel, lead in zip(run.kernels, stage.leads or (0,), strict=True):
+                made = partial(_bound, kernel, step, places, windowed=True)
+                body.append(_at_its_ticks(stage, since + lead if lead else since, made))
         if over is not None and whole is not None and step.writes[0] == over.result:
             stored = partial(_stored, places[over.result], whole, stage)
             body.append(_at_its_ticks(stage, since - over.lag, stored))
@@ -200,10 +206,10 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
 
 
 def _windows(kernel: PrimFunc, stage: Stage) -> tuple[list[PrimFunc], PrimFunc | None]:
-    """Return the kernels of a stage's ticks, one for each tap, and the kernel after its last tick."""
+    """Return the kernels of a stage's ticks, one for each tap or piece of a sum, and the kernel after its last tick."""
     if stage.operand is not None:
-        parts = partial_sum(kernel, stage.operand, stage.axis, stage.group)
-        return [parts.part], parts.finish
+        parts = [partial_sum(kernel, stage.operand, stage.axis, piece.group) for piece, _ in stage.pieces]
+        return [each.part for each in parts], parts[0].finish
     if stage.leads:
         return [tap_window(kernel, stage.axis, number) for number in range(len(stage.leads))], None
     return [row_window(kernel, stage.axis, stage.group)], None
@@ -221,6 +227,13 @@ def _at_its_ticks(stage: Stage, since: Expr, body: Callable[[Expr], Stmt]) -> St
     return IfThenElse(tirx.all(*when), body(row), None)
 
 
+def _part_of_sum(kernel: PrimFunc, step: Step, places: dict[int, _Place], stage: Stage, row: int, first: Expr) -> Stmt:
+    """Bind a piece of a sum from `row` on; the last group of its operand may begin earlier, and overlap."""
+    if not row:
+        return _bound(kernel, step, places, first)
+    return _bound(kernel, step, places, first + row, group=int64(stage.extent - stage.group))
+
+
 def _stored(ring: _Place, whole: _Place, stage: Stage, first: Expr) -> Stmt:
     """Store a group of rows, from row `first` on, that waited in a ring."""
     shape = [stage.group if n == stage.axis else int(extent) for n, extent in enumerate(whole.buffer.ty.shape)]
@@ -231,11 +244,12 @@ def _stored(ring: _Place, whole: _Place, stage: Stage, first: Expr) -> Stmt:
 
 
 def _bound(
-    kernel: PrimFunc, step: Step, places: dict[int, _Place], row: Expr | None, windowed: bool = False
+    kernel: PrimFunc, step: Step, places: dict[int, _Place], row: Expr | None, windowed: bool = False,
+    group: Expr | None = None,
 ) -> Stmt:
     """Bind the body of a stage's kernel to the buffers of the fused kernel.
 
-    `windowed`: the result holds the rows from `row` on.
+    `windowed`: the result holds the rows from `row` on. `group` is the first row of the operands' groups, if not `row`.
     """
     params = list(kernel.params)
     first = params.pop(0) if row is not None else None
@@ -251,7 +265,7 @@ def _bound(
             return each
         if windowed and each.source.same_as(result):
             return tirx.BufferLoad(place.buffer, place.indices(each.indices, row))
-        return tirx.BufferLoad(place.buffer, place.indices_read(each.indices, row))
+        return tirx.BufferLoad(place.buffer, place.indices_read(each.indices, row if group is None else group))
 
     def store(each: BufferStore) -> BufferStore:
         place = held.get(each.buffer)

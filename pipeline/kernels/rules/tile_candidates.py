@@ -17,7 +17,7 @@ from math import prod
 from tvm import sym
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import BufferStore, FloorDiv, FloorMod, Mul, const
+from tvm.tirx import Add, BufferStore, FloorDiv, FloorMod, IntImm, Mul, const
 
 from ...targets import Machine
 from ...tir.expressions import conjuncts, has_condition, is_choice, is_contiguous, loads, unconverted, uses
@@ -163,7 +163,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         repack, packed = None, _packed_width(vector, axes[lane])
         vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not _is_partial(vector, axes[lane], reduced))
         if extents[lane] > 1 and (not vectors or _is_far(vector, axes[lane])):
-            repack = _repacked_load(vector, axes[lane], reduced.repackable)
+            repack = _repacked_load(vector, axes[lane], extents[lane], reduced.repackable)
         found = tiles(
             extents[lane],
             [tileable[n] for n in rows],
@@ -250,23 +250,33 @@ def _packed_width(operand: Expr, lane: Var) -> int | None:
     if load is None or len(load.indices) < 2:
         return None
     *others, last = load.indices
-    blocks = [index for index in others if isinstance(index, FloorDiv) and lane.same_as(index.a)]
-    if len(blocks) != 1 or not isinstance(last, FloorMod) or not lane.same_as(last.a):
+    blocks = [index for index in others if isinstance(index, FloorDiv) and _is_shifted(index.a, lane, int(index.b))]
+    if len(blocks) != 1 or not isinstance(last, FloorMod) or not _is_shifted(last.a, lane, int(last.b)):
         return None
     if sum(uses(index, lane) for index in others) != 1 or int(blocks[0].b) != int(last.b):
         return None
     return int(last.b)
 
 
-def _repacked_load(operand: Expr, lane: Var, repackable: tuple[Var, ...]) -> tuple[TensorLoad, int] | None:
-    """Return the repackable weight in `operand`, and the index `lane` is; else None."""
+def _repacked_load(operand: Expr, lane: Var, extent: int, repackable: tuple[Var, ...]) -> tuple[TensorLoad, int] | None:
+    """Return the repackable weight in `operand`, and the index `lane` is; else None.
+
+    Of a weight read in part, each of its parts has the extent of `lane`: blocks that divide it end where a part does.
+    """
     load = _moved_by(operand, lane)
     if load is None or not any(load.source.same_as(each) for each in repackable):
         return None
     places = [number for number, index in enumerate(load.indices) if uses(index, lane)]
-    if len(places) != 1 or not lane.same_as(load.indices[places[0]]):
+    if len(places) != 1 or not _is_shifted(load.indices[places[0]], lane, extent):
         return None
-    return load, places[0]
+    return (load, places[0]) if int(load.source.ty.shape[places[0]]) % extent == 0 else None
+
+
+def _is_shifted(index: Expr, lane: Var, unit: int) -> bool:
+    """Tell whether an index is `lane`, or behind it by whole units: a slice of a weight."""
+    if isinstance(index, Add) and isinstance(index.b, IntImm) and int(index.b) % unit == 0:
+        index = index.a
+    return lane.same_as(index)
 
 
 def _moved_by(operand: Expr, lane: Var) -> TensorLoad | None:

@@ -1,4 +1,8 @@
-"""Take more rows at a time in the regions of a path: as far as there is room, or at least so many."""
+"""Take more rows at a time in the regions of a path: as far as there is room, or at least so many.
+
+Each tick reads again what its rows do not follow: weights, or the picture where the rows are channels. Beyond a near
+cache that takes time, so it decides on the number of rows, and between rows and channels.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...program import Rows
 from .partitioner import Partition, Partitioner, StreamedSteps
-from .region import Region, region
+from .region import Region, Stage, region
 
-#: most rows at a time: longer loops cost less overhead, and weights are read less often
-MOST_ROWS = 16
+#: most rows at a time: longer loops cost less overhead, and weights are read less often; a channel is a short row
+MOST_ROWS, MOST_CHANNELS = 16, 64
+#: bytes that a near cache keeps from tick to tick, and iterations in the time of reading a byte beyond
+NEAR, SLOW = 1 << 18, 2
 
 
 def coarser(paths: Partitioner, path: Partition) -> Partition:
-    """Take as many rows at a time as there is room for."""
-    grouped = [_grouped(paths, each, _groups(paths, each), path.nbytes) or each for each in path.regions]
-    return paths.path_of(grouped, path.reached)
+    """Take as many rows at a time as there is room for, along the axis that takes least time."""
+    return paths.path_of([_fastest(paths, each, path.nbytes) for each in path.regions], path.reached)
 
 
 def in_groups(paths: Partitioner, path: Partition, fewest: int) -> Partition | None:
@@ -31,15 +37,16 @@ def in_groups(paths: Partitioner, path: Partition, fewest: int) -> Partition | N
     return paths.path_of(regions, path.reached)
 
 
-def row_groups(extents: Sequence[int]) -> list[int]:
+def row_groups(extents: Sequence[int], again: Sequence[int] = ()) -> list[int]:
     """List the numbers of rows that cost less time than single ones, cheapest first, for stages of so many rows.
 
-    To begin a group is taken to cost half a row of it, rows of a last group that overlaps are computed again, and a
-    multiple of four fits vectors and tiles.
+    To begin a group is taken to cost half a row of it, and so many half rows `again` for what each reads again. Rows of
+    a last group that overlaps are computed again, and a multiple of four fits vectors and tiles.
     """
 
     def cost(group: int) -> int:
-        return sum(-(-extent // group) for extent in extents) * (2 * group + 1) * (16 if group % 4 == 0 else 17)
+        own = (2 * group + 1) * (16 if group % 4 == 0 else 17)
+        return sum(-(-extent // group) * (own + 16 * more) for extent, more in zip(extents, again or [0] * len(extents)))
 
     cheaper = [group for group in range(2, MOST_ROWS + 1) if cost(group) < cost(1)]
     return sorted(cheaper, key=lambda group: (cost(group), -group))
@@ -55,9 +62,73 @@ def _grouped(paths: Partitioner, streamed: StreamedSteps, groups: Sequence[int],
     return None
 
 
+def _fastest(paths: Partitioner, streamed: StreamedSteps, most: int) -> StreamedSteps:
+    """Return a region by the rows, or else channels, that take least time within `most` bytes."""
+    rows = _region(paths, streamed, 1)
+    if rows is None:
+        return streamed
+    best = _grouped(paths, streamed, _groups(paths, streamed), most) or streamed
+    if not any(_again(paths, rows.stages)) or not all(_is_pointwise(paths, stage) for stage in rows.stages):
+        return best
+    shape = paths.program.tensors[paths.program.steps[streamed.first].writes[0]].shape
+    for axis in range(1, len(shape) - 1):
+        other = replace(streamed, axis=axis, group=1)
+        along = _region(paths, other, 1) if axis != streamed.axis else None
+        if along is None:
+            continue
+        common = math.gcd(*(stage.extent for stage in along.stages))
+        even = [group for group in range(min(common, MOST_CHANNELS), 1, -1) if common % group == 0]
+        found = _grouped(paths, other, even, most)
+        if found is not None and _time(paths, along.stages, found.group) < _time(paths, rows.stages, best.group):
+            best, rows = found, along
+    return best
+
+
 def _groups(paths: Partitioner, streamed: StreamedSteps) -> list[int]:
     rows = _region(paths, streamed, 1)
-    return [] if rows is None else row_groups([stage.extent for stage in rows.stages])
+    if rows is None:
+        return []
+    half_rows = [
+        math.ceil(2 * SLOW * nbytes * stage.extent / max(1, _work(paths, stage)))
+        for stage, nbytes in zip(rows.stages, _again(paths, rows.stages))
+    ]
+    return row_groups([stage.extent for stage in rows.stages], half_rows)
+
+
+def _time(paths: Partitioner, stages: Sequence[Stage], group: int) -> float:
+    """Estimate the time of a region in iterations, as `row_groups` does."""
+    return sum(
+        -(-stage.extent // group) * ((group + 0.5) * _work(paths, stage) / stage.extent + SLOW * nbytes)
+        for stage, nbytes in zip(stages, _again(paths, stages))
+    )
+
+
+def _work(paths: Partitioner, stage: Stage) -> int:
+    return paths.splits[paths.program.steps[stage.step].kernel].work
+
+
+def _again(paths: Partitioner, stages: Sequence[Stage]) -> list[int]:
+    """Count the bytes each stage reads again at every tick; none if a near cache keeps those of all."""
+    found = []
+    for stage in stages:
+        step = paths.program.steps[stage.step]
+        rows = _rows(paths, stage)
+        # a sum takes its operand once, and its result each time
+        taken = step.writes if rows is None else [t for n, t in enumerate(step.reads) if rows.follows(n) is None]
+        found.append(sum(paths.program.tensors[tensor].nbytes for tensor in taken))
+    return found if sum(found) > NEAR else [0] * len(found)
+
+
+def _is_pointwise(paths: Partitioner, stage: Stage) -> bool:
+    """Tell whether each row of a stage needs one row, the same, of what it follows."""
+    rows = _rows(paths, stage)
+    return rows is None or all(follows.pace(1) == (1, 0, 1) for _, follows in rows.operands)
+
+
+def _rows(paths: Partitioner, stage: Stage) -> Rows | None:
+    """Return how a stage's rows follow its operands'; None for a sum."""
+    splits = paths.splits[paths.program.steps[stage.step].kernel]
+    return None if stage.operand is not None else next(rows for rows in splits.rows if rows.axis == stage.axis)
 
 
 def _region(paths: Partitioner, streamed: StreamedSteps, group: int) -> Region | None:

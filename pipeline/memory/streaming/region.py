@@ -31,8 +31,8 @@ class Stage:
     `axis`; in the end the last `group` rows, if that does not divide them. The ring has room for `held` rows: all of
     them if the result is needed whole.
 
-    A stage that sums up takes these rows of its `operand` instead; `axis` and `extent` are the operand's, and `held` is
-    0. One that accumulates each row in parts computes them `leads` ticks before that tick. `lockstep` says that groups
+    A stage that sums up takes these rows of its `operand` instead, and in the end those left; `axis` and `extent` are the
+    operand's, and `held` is 0. One that accumulates each row in parts computes them `leads` ticks before that tick. `lockstep` says that groups
     overlap at the end, and that each reader takes the group just computed, and no other rows.
     """
 
@@ -56,6 +56,13 @@ class Stage:
     def groups(self) -> int:
         """Return how many times it runs."""
         return -(-self.extent // self.group)
+
+    @property
+    def pieces(self) -> tuple[tuple[Stage, int], ...]:
+        """Return the stages of a sum that take whole groups, and the rows left, with the first row of each."""
+        rest = self.extent % self.group
+        left = ((replace(self, extent=rest, group=rest), self.extent - rest),) if rest else ()
+        return ((replace(self, extent=self.extent - rest), 0), *left)
 
     @property
     def end(self) -> int:
@@ -102,7 +109,7 @@ def region(
     """Join steps `first` to `last`, included, into a region; None if they cannot run as one.
 
     `splits` are those of each kernel. The rows are those of the first step's result along `axis`, computed `group` at a
-    time, which must divide all rows that are summed or stored in place. `in_place` asks for a result in place of an
+    time, which must divide all rows if a result is stored in place. `in_place` asks for a result in place of an
     operand; None if there is none.
     """
     builder = RegionBuilder(program, splits, first, axis, last_needs(program))
@@ -146,7 +153,7 @@ def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT
     """
     program = builder.program
     chosen = [builder.choices[number] for number in sorted(builder.choices)]
-    if builder.waiting or any(choice.extent < group or (choice.rows is None and choice.extent % group) for choice in chosen):
+    if builder.waiting or any(choice.extent < group for choice in chosen):
         return None
     needs = [builder.needs(choice, group) for choice in chosen]
     if group > 1 and any(_slopes(of) != _slopes(builder.needs(choice, 1)) for choice, of in zip(chosen, needs)):

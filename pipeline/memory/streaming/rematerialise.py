@@ -33,10 +33,14 @@ PRECISION = 0.02
 
 @dataclass(frozen=True)
 class Repeat:
-    """Steps to run again just before step `before`, for it and all later steps."""
+    """Steps to run again just before step `before`, for it and all later steps.
+
+    With `move`, those whose results nobody reads before that run there only.
+    """
 
     steps: tuple[int, ...]
     before: int
+    move: bool = False
 
 
 def with_repeats(program: Program, repeat: Repeat) -> Program:
@@ -48,12 +52,13 @@ def with_repeats(program: Program, repeat: Repeat) -> Program:
     late = any(number >= repeat.before for number in repeat.steps)
     if late or repeat.before >= len(program.steps) or any(view.source in made for view in program.views):
         raise PlanError(f"Steps {repeat.steps} of '{program.name}' cannot be run again before step {repeat.before}.")
+    moved = moved_steps(program, repeat) if repeat.move else frozenset()
     tensors, buffers = list(program.tensors), list(program.buffers)
     again: dict[int, int] = {}
     copies = []
     for number in sorted(repeat.steps):
         step = program.steps[number]
-        for tensor in step.writes:
+        for tensor in () if number in moved else step.writes:
             what = program.tensors[tensor]
             assert what.buffer is not None
             again[tensor] = len(tensors)
@@ -62,8 +67,21 @@ def with_repeats(program: Program, repeat: Repeat) -> Program:
         reads, writes = (tuple(again.get(t, t) for t in group) for group in (step.reads, step.writes))
         copies.append(replace(step, reads=reads, writes=writes))
     rest = [replace(step, reads=tuple(again.get(t, t) for t in step.reads)) for step in program.steps[repeat.before :]]
-    steps = (*program.steps[: repeat.before], *copies, *rest)
-    return replace(program, steps=steps, tensors=tuple(tensors), buffers=tuple(buffers))
+    early = (step for number, step in enumerate(program.steps[: repeat.before]) if number not in moved)
+    return replace(program, steps=(*early, *copies, *rest), tensors=tuple(tensors), buffers=tuple(buffers))
+
+
+def moved_steps(program: Program, repeat: Repeat) -> frozenset[int]:
+    """Return the steps of a repeat with no earlier reader: run at both places, the first run would be for nothing."""
+    moved: set[int] = set()
+    read = {port.tensor for port in program.outputs}
+    for number in range(repeat.before - 1, -1, -1):
+        step = program.steps[number]
+        if number in repeat.steps and not read & set(step.writes):
+            moved.add(number)
+        else:
+            read.update(step.reads)
+    return frozenset(moved)
 
 
 def work_of(program: Program, splits: Mapping[str, Splits]) -> int:
@@ -131,7 +149,8 @@ def _within(
         left = len(program.steps) - path.reached
         best = None
         for repeat in dict.fromkeys(_candidates(paths, path.reached)):
-            cost = sum(splits[program.steps[number].kernel].work for number in repeat.steps)
+            again = set(repeat.steps) - moved_steps(program, repeat)
+            cost = sum(splits[program.steps[number].kernel].work for number in again)
             tries.refused = tries.refused or cost > work
             if cost > work or not tries.allows(program):
                 continue
@@ -189,4 +208,5 @@ def _chain(paths: Partitioner, buffer: int, at: int, before: int, smaller: int) 
     made = {t for number in steps for t in program.steps[number].writes}
     if any(view.source in made for view in program.views):
         return None
-    return Repeat(tuple(sorted(steps)), before)
+    found = Repeat(tuple(sorted(steps)), before)
+    return replace(found, move=bool(moved_steps(program, found)))

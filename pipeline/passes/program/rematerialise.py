@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Rematerialise(ProgramPass):
     """Run `steps` again just before step `before`, for it and all later readers.
 
-    `steps` are numbers joined by `+`.
+    `steps` are numbers joined by `+`. With `move=1`, those whose results nobody reads before that run there only.
     """
 
     name = "rematerialise"
@@ -27,6 +27,7 @@ class Rematerialise(ProgramPass):
 
     steps: str
     before: int
+    move: int = 0
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\d+(\+\d+)*", self.steps):
@@ -34,7 +35,7 @@ class Rematerialise(ProgramPass):
 
     @property
     def repeat(self) -> Repeat:
-        return Repeat(tuple(sorted(int(number) for number in self.steps.split("+"))), self.before)
+        return Repeat(tuple(sorted(int(number) for number in self.steps.split("+"))), self.before, bool(self.move))
 
     def rearrange(self, program: Program) -> Program:
         try:

@@ -120,7 +120,7 @@ class SplitPlan:
     @property
     def passes(self) -> Arrangement:
         """Return the plan as passes; the last region first, so that the step numbers of the others stay."""
-        repeats = (Rematerialise("+".join(map(str, each.steps)), each.before) for each in self.repeats)
+        repeats = (Rematerialise("+".join(map(str, each.steps)), each.before, int(each.move)) for each in self.repeats)
         return (*self.before, *repeats, *(_pass(self.repeated, region) for region in reversed(self.regions)))
 
 

@@ -38,7 +38,7 @@ def stored_repeats(
         return [[astuple(each) for each in found.repeats], astuple(found.path), found.refused, found.tried]
 
     repeats, path, refused, tried = shared_store().get_or_make(f"repeats {form} {alignment} {work} {steps}", made)
-    found = tuple(Repeat(tuple(numbers), before) for numbers, before in repeats)
+    found = tuple(Repeat(tuple(numbers), before, move) for numbers, before, move in repeats)
     return RepeatResult(reduce(with_repeats, found, program), found, _partition(path), refused, tried)
 
 

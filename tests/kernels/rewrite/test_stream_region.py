@@ -55,6 +55,12 @@ def convolved_pools(x):
     return _emit(_nn.max_pool2d(_conv(y, 16, 16, seed=2), (3, 3), (2, 2), (1, 1)))
 
 
+def sliced(x):
+    """Build convolutions of which a part is read."""
+    y = _emit(_op.strided_slice(_conv(x, 2, 32), axes=[1], begin=[16], end=[32], strides=[1]))
+    return _conv(_emit(_op.strided_slice(_conv(y, 16, 48, seed=1), axes=[1], begin=[24], end=[40], strides=[1])), 16, 2, seed=2)
+
+
 def odd_edges(x):
     """Build strides larger than a window, dilations, one-sided padding, poolings that count unpadded elements."""
     y = _conv(x, 2, 4, size=2, strides=3, padding=[1, 0, 2, 1])
@@ -125,10 +131,14 @@ MODELS = {
     "residual": (IMAGE, residual), "squeeze": (IMAGE, squeeze), "enlarged": (IMAGE, enlarged),
     "line": ((1, 2, 48), line), "gathered": ((20, 2), gathered), "two readers": (IMAGE, two_readers), "one kernel twice": (IMAGE, one_kernel_twice),
     "wide then narrow": (IMAGE, wide_then_narrow), "pools": ((1, 2, 37, 9), pools), "convolved pools": ((1, 2, 26, 20), convolved_pools),
+    "sliced": (IMAGE, sliced),
 }  # fmt: skip
 
 
-PASSES = {"convolved pools": ("legalize", "fold-constant", "fuse-operators{over=pooling}")}
+PASSES = {
+    "convolved pools": ("legalize", "fold-constant", "fuse-operators{over=pooling}"),
+    "sliced": ("legalize", "fold-constant", "fuse-by-mapping"),
+}
 
 
 def _regions(program):
@@ -185,6 +195,22 @@ def test_the_last_rows_of_an_uneven_group_are_computed_again(shape, body, axis):
     assert any(stage.extent % stage.group for each in found for stage in each.stages)
     assert any(stage.lockstep for each in found for stage in each.stages) == (body is pointwise)
     for each in found:
+        _check(program, each, wanted, inputs)
+
+
+@pytest.mark.parametrize("kind", ["pixels", "channels"])
+def test_a_sum_takes_the_rows_that_groups_leave(kind):
+    def body(x):
+        y = _conv(_conv(x, 2, 7, size=1), 7, 11, size=1, seed=1)
+        return _emit(_op.mean(y, [2, 3], keepdims=True)) if kind == "pixels" else _conv(y, 11, 2, seed=2)
+
+    program = lowered([(1, 2, 11, 13)], body)
+    inputs = random_inputs(program)
+    wanted, splits = run(program, inputs), splits_of(program)
+    last, axis = len(program.program.steps) - 1, 2 if kind == "pixels" else 1
+    found = [region(program.program, splits, 1, last, axis, group) for group in (2, 3, 4, 7)]
+    for each in found:
+        assert each.stages[-1].operand is not None and len(each.stages[-1].pieces) == 2
         _check(program, each, wanted, inputs)
 
 

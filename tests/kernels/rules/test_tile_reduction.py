@@ -14,6 +14,7 @@ from tvm import relax
 from passfit.codegen.llvm_pipelines import RAW
 from passfit.codegen.objects import build_module
 from passfit.kernels.lower.schedule_program import schedule_program
+from passfit.kernels.rewrite.narrow_sums import narrow_sums
 from passfit.kernels.rules.tile_reduction import tile_reduction
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.program.check import first_problem
@@ -240,6 +241,21 @@ def test_two_runs_give_the_same_kernels():
         return [tile_reduction(kernel, frozenset({1})).kernel.script() for kernel in program.kernels.values()]
 
     assert scripts() == scripts()
+
+
+@pytest.mark.parametrize("begin, repacked", [(0, True), (32, True), (64, True), (16, False), (40, False)])
+def test_a_weight_of_which_a_part_is_read_is_repacked_by_blocks_of_it(begin, repacked):
+    """A part that begins within a block would read two of them for each vector."""
+
+    def body(x):
+        convolved = relax.op.nn.relu(relax.op.nn.conv2d(x, weight(96, 8, 3, 3), padding=1))
+        return relax.op.strided_slice(convolved, axes=[1], begin=[begin], end=[begin + 32], strides=[1])
+
+    program = lowered([(1, 8, 7, 11)], body, ("legalize", "fold-constant", "fuse-by-mapping"))
+    (kernel,) = program.kernels.values()
+    tiled = tile_reduction(narrow_sums(kernel), frozenset({1}))
+    assert tiled is not None and len(tiled.repacks) == repacked
+    _agrees(program)
 
 
 @pytest.mark.parametrize("columns, repacked", [(32, False), (64, True), (400, True)])

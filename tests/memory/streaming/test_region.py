@@ -264,11 +264,17 @@ def test_groups_that_do_not_divide_rows_overlap_in_the_end():
     assert not any(stage.lockstep for stage in region(*shorter, 0, 1, 0, 3).stages[:-1])
 
 
-def test_groups_that_do_not_divide_rows_are_not_summed():
+def test_sums_take_the_rows_left_by_whole_groups():
     builder = RowBuilder()
     builder.sum(builder.window(builder.tensor(12, 64), size=1), 5)
     case = builder.program()
-    assert [group for group in range(1, 14) if region(*case, 0, 1, 0, group)] == [1, 2, 3, 4, 6, 12]
+    for group in range(1, 13):
+        found = region(*case, 0, 1, 0, group)
+        pieces = [(piece.extent, piece.group, row) for piece, row in found.stages[1].pieces]
+        assert found.nbytes == group * 64
+        assert pieces == [(12 - 12 % group, group, 0), *[(12 % group, 12 % group, 12 - 12 % group)] * (12 % group > 0)]
+        simulate(*case, found)
+    assert region(*case, 0, 1, 0, 13) is None
 
 
 def test_groups_that_do_not_divide_rows_are_not_stored_over_operands():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from passfit.errors import PlanError
 from passfit.memory import plan_arena
 from passfit.memory.streaming.partition import best_partition
-from passfit.memory.streaming.rematerialise import Repeat, best_repeats, with_repeats, work_of
+from passfit.memory.streaming.rematerialise import Repeat, best_repeats, moved_steps, with_repeats, work_of
 from passfit.program import Splits, View
 from passfit.program.check import first_problem
 
@@ -27,7 +27,7 @@ def programs_and_repeats(draw: st.DrawFn):
     last = max(steps, default=-1)
     if last + 1 >= len(program.steps):
         return program, None
-    return program, Repeat(tuple(steps), draw(st.integers(last + 1, len(program.steps) - 1)))
+    return program, Repeat(tuple(steps), draw(st.integers(last + 1, len(program.steps) - 1)), draw(st.booleans()))
 
 
 @given(programs_and_repeats())
@@ -46,12 +46,30 @@ def test_no_late_reader_reads_what_was_made_early(case):
     if repeat is None:
         return
     after = with_repeats(program, repeat)
-    early = {t for number in repeat.steps for t in program.steps[number].writes}
-    again = range(repeat.before, repeat.before + len(repeat.steps))
-    assert len(after.steps) == len(program.steps) + len(again)
+    moved = moved_steps(program, repeat) if repeat.move else frozenset()
+    early = {t for number in repeat.steps if number not in moved for t in program.steps[number].writes}
+    first = repeat.before - len(moved)
+    again = range(first, first + len(repeat.steps))
+    assert len(after.steps) == len(program.steps) + len(again) - len(moved)
     assert [after.steps[n].kernel for n in again] == [program.steps[n].kernel for n in sorted(repeat.steps)]
-    assert not any(early & {*step.reads, *step.writes} for step in after.steps[repeat.before :])
-    assert after.steps[: repeat.before] == program.steps[: repeat.before]
+    assert not any(early & {*step.reads, *step.writes} for step in after.steps[first:])
+    assert list(after.steps[:first]) == [step for n, step in enumerate(program.steps[: repeat.before]) if n not in moved]
+
+
+@given(programs_and_repeats())
+def test_no_first_run_is_for_nothing(case):
+    program, repeat = case
+    if repeat is None:
+        return
+    after = with_repeats(program, replace(repeat, move=True))
+    needed = {t for step in after.steps for t in step.reads} | {port.tensor for port in program.outputs}
+    for number in repeat.steps:
+        step = program.steps[number]
+        assert step not in after.steps or needed & set(step.writes) or not _is_read(program, step)
+
+
+def _is_read(program, step):
+    return any(set(step.writes) & set(each.reads) for each in program.steps)
 
 
 def test_what_is_not_there_yet_or_viewed_cannot_be_run_again():
@@ -99,6 +117,22 @@ def test_the_search_ends_where_programs_are_tiny():
     program = chain(3, 5, 4)
     splits = {step.kernel: Splits((), (), 1) for step in program.steps}
     assert best_repeats(program, splits, 9, alignment=1).path.nbytes == 9
+
+
+def test_what_is_read_late_alone_is_moved_for_nothing():
+    """No work is allowed: the early result has no reader before the peak."""
+    builder = RowBuilder()
+    x = builder.tensor(8, 8)
+    early = builder.step((x,), (32, 8), work=256)
+    wide = builder.step((x,), (64, 8), work=512)
+    small = builder.step((wide,), (8, 8), work=64)
+    last = builder.step((small, x), (8, 8), work=64)
+    builder.step((last, early), (8, 8), work=64)
+    program, splits = builder.program()
+    found = best_repeats(program, splits, 0)
+    assert found.repeats == (Repeat((0,), 4, move=True),)
+    assert len(found.program.steps) == len(program.steps) and work_of(found.program, splits) == work_of(program, splits)
+    assert found.path.nbytes < best_partition(program, splits).nbytes
 
 
 def test_what_is_read_late_is_made_again():
