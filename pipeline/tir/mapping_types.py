@@ -21,7 +21,7 @@ from tvm.tirx import IntImm, IterVar, PrimFunc
 from ..program import DTYPE_BYTES
 from ..program.mapping import Access, BlockAccesses, KernelAccesses, MappingType
 from .expressions import loads, operations_of, uses
-from .in_place_analysis import flat_shift, masked_loads, takes_address
+from .in_place.analysis import flat_shift, masked_loads, takes_address
 from .index_grid import Loop, Unknown, chunks
 from .inlining import inlined
 from .loop_nests import blocks_of, simple

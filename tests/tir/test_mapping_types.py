@@ -135,7 +135,7 @@ def test_names_play_no_part():
 @pytest.mark.parametrize("name", NAMES)
 def test_an_operand_in_place_is_one_to_one_or_keeps_its_order(name: str):
     """The analysis of the compiled kernel and this one agree on what may lie in the result."""
-    from passfit.tir.in_place_analysis import analyse_sharing
+    from passfit.tir.in_place.analysis import analyse_sharing
     from passfit.tir.inlining import inlined
     from passfit.tir.mapping_types import accesses_of
 

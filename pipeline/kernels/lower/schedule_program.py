@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...program import Program, Step
 from ...targets import Machine
-from ...tir.in_place_analysis import Sharing
+from ...tir.in_place.analysis import Sharing
 from ...tir.workspace import workspace_bytes
 from ..schedule.candidates import Schedule, largest_default, schedules
 from ..schedule.summaries import ScheduleSummaries, ScheduleSummary

@@ -18,7 +18,7 @@ from tvm.tirx import BufferStore, PrimFunc
 from ...memory import ALIGNMENT
 from ...program import DTYPE_BYTES, Overlay, Program, Step
 from ...tir.expressions import replaced
-from ...tir.in_place_analysis import is_kept
+from ...tir.in_place.analysis import is_kept
 from ...tir.loop_nests import all_of, int64
 from ..schedule.candidates import is_scheduled
 from .lower import Lowered

@@ -6,7 +6,7 @@ If iterations do not divide evenly among the threads, the next loop is fused wit
 the same bits for any number of threads. Iterations are independent if
 
 * no element of a result is written by two of them, or read by another than its writer; in-place operands (see
-  tir/in_place_analysis.py) are read by the iteration that overwrites them;
+  tir/in_place/analysis.py) are read by the iteration that overwrites them;
 * each buffer of the kernel's own is allocated inside the loop by TVM's own placing, so that nothing is kept from one
   iteration to the next, and is written before it is read.
 """
@@ -27,7 +27,7 @@ from tvm.tirx import For, IntImm, PrimFunc, SeqStmt, Stmt
 from tvm.tirx.analysis import undefined_vars
 
 from ...tir.expressions import replaced, walk
-from ...tir.in_place_analysis import takes_address
+from ...tir.in_place.analysis import takes_address
 from ...tir.index_grid import Loop, Unknown, chunks
 from ...tir.loop_nests import int64, iterations, nests_in
 from ...tir.stores import Store, stores

@@ -14,7 +14,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import For, PrimFunc
 
 from ...targets import Machine
-from ...tir.in_place_analysis import Sharing, analyse_sharing
+from ...tir.in_place.analysis import Sharing, analyse_sharing
 from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes

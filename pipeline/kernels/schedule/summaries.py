@@ -15,7 +15,7 @@ from tvm.tirx import PrimFunc
 from ...program import Overlay
 from ...support.result_store import shared_store
 from ...targets import Machine
-from ...tir.in_place_analysis import Sharing
+from ...tir.in_place.analysis import Sharing
 from ...tir.structural_key import structural_key
 from .candidates import Schedule, Schedules, fits, is_scheduled, largest_default, reads_machine, schedules
 from .shared_log import SharedLog

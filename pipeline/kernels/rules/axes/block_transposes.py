@@ -21,7 +21,7 @@ from tvm.tirx import BufferStore, PrimFunc
 
 from ....targets import Machine
 from ....tir.expressions import has_condition, loads
-from ....tir.in_place_analysis import analyse_sharing
+from ....tir.in_place.analysis import analyse_sharing
 from ....tir.inlining import REFUSALS, new_schedule, only_block, scheduled_kernel
 from ..tile_size import divisors
 from .overlap_vectors import overlapped

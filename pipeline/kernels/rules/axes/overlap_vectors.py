@@ -26,7 +26,7 @@ from tvm.tirx import BufferStore, PrimFunc
 
 from ....targets import Machine
 from ....tir.expressions import loads, replaced, uses
-from ....tir.in_place_analysis import analyse_sharing
+from ....tir.in_place.analysis import analyse_sharing
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, resized
 from ...weights.repack import Repack

@@ -12,7 +12,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, Div, FloorDiv, IntImm, PrimFunc
 
 from ....tir.expressions import has_condition, loads
-from ....tir.in_place_analysis import analyse_sharing
+from ....tir.in_place.analysis import analyse_sharing
 from ....tir.inlining import REFUSALS, new_schedule, only_block, scheduled_kernel
 
 #: most copies

@@ -13,7 +13,7 @@ from tvm.tirx import PrimFunc
 
 from ....program import DTYPE_BYTES
 from ....program.mapping import KernelAccesses, MappingType
-from ....tir.in_place_analysis import analyse_sharing
+from ....tir.in_place.analysis import analyse_sharing
 from ....tir.mapping_types import accesses_of
 from ....tir.memoise import memoise_by_structure
 from ..bound_groups import group_function, is_plain_call

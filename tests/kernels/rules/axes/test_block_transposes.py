@@ -12,7 +12,7 @@ from tvm import relax
 from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.kernels.rules.axes.block_transposes import block_transposes
 from passfit.kernels.rules.flatten_axes import flatten_axes
-from passfit.tir.in_place_analysis import analyse_sharing
+from passfit.tir.in_place.analysis import analyse_sharing
 
 from ....profiles import examples
 from ...programs import lowered, random_inputs, run

@@ -12,7 +12,7 @@ from passfit.codegen.objects import build_module
 from passfit.kernels.rules.axes.repeat_elements import repeat_elements
 from passfit.kernels.schedule.candidates import schedules
 from passfit.targets import get_target
-from passfit.tir.in_place_analysis import analyse_sharing
+from passfit.tir.in_place.analysis import analyse_sharing
 
 from ...programs import lowered, random_inputs, run
 

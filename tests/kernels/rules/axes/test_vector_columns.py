@@ -14,7 +14,7 @@ from tvm import relax
 from passfit.kernels.rules.axes.vector_columns import vector_columns
 from passfit.kernels.rules.flatten_axes import flatten_axes
 from passfit.targets import Machine, get_target
-from passfit.tir.in_place_analysis import analyse_sharing
+from passfit.tir.in_place.analysis import analyse_sharing
 from passfit.tir.workspace import workspace_bytes
 
 from ....profiles import examples

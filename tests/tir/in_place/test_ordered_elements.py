@@ -11,7 +11,7 @@ from tvm.script import ir as I  # noqa: F401  (TVMScript wants its names)
 from tvm.script import tirx as T
 
 from passfit.program import Overlay
-from passfit.tir.in_place_analysis import Sharing, analyse_sharing, is_kept
+from passfit.tir.in_place.analysis import Sharing, analyse_sharing, is_kept
 
 pytestmark = pytest.mark.tvm
 

@@ -19,8 +19,8 @@ from tvm.ir import TensorLoad, Var
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import AttrStmt, BufferStore, For, ForKind, IfThenElse, SeqStmt, Stmt
 
-from .index_grid import Grid, Mask, Unknown, chunks
-from .stores import Store
+from ..index_grid import Grid, Mask, Unknown, chunks
+from ..stores import Store
 
 #: a smaller part of the result than one of so many is not worth the analysis; nor are more iterations
 WORTH, MOST_ITERATIONS = 8, 1 << 24

@@ -12,9 +12,9 @@ import numpy as np
 from tvm.ir import TensorLoad, Var
 from tvm.tirx import FloatImm, IntImm
 
-from .expressions import choice_of
-from .index_grid import Mask, Unknown, chunks
-from .stores import Store
+from ..expressions import choice_of
+from ..index_grid import Mask, Unknown, chunks
+from ..stores import Store
 
 
 def kept_shift(operand: Var, result: Var, found: Collection[Store]) -> int | None:

@@ -14,11 +14,11 @@ from tvm.script import tirx as T
 from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.program import Overlay
-from passfit.tir import in_place_analysis as access
 from passfit.tir import index_grid as grid
-from passfit.tir.in_place_analysis import analyse_sharing
+from passfit.tir.in_place import analysis as access
+from passfit.tir.in_place.analysis import analyse_sharing
 
-from ..kernels.programs import lowered, weight
+from ...kernels.programs import lowered, weight
 
 pytestmark = pytest.mark.tvm
 _UNFUSED = ("legalize",)

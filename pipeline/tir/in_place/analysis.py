@@ -22,12 +22,12 @@ import tvm_ffi
 from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.tirx import PrimFunc, Select, Stmt
 
-from ..program import DTYPE_BYTES, Overlay
-from .expressions import choice_of, is_choice, parts, walk
-from .index_grid import Grid, Unknown, chunks
+from ...program import DTYPE_BYTES, Overlay
+from ..expressions import choice_of, is_choice, parts, walk
+from ..index_grid import Grid, Unknown, chunks
+from ..stores import Store, stores
 from .kept_elements import kept_shift
 from .ordered_elements import end_shift
-from .stores import Store, stores
 
 #: intrinsics that take an address, through which anything could be read or written
 _ADDRESSES = ("address_of", "access_ptr")
