@@ -7,7 +7,7 @@ pytest.importorskip("tvm")
 from tvm import relax
 
 from passfit.kernels.rules.vector_reduction import vector_reduction
-from passfit.tir.product_operands import multiplies_tensors
+from passfit.tir.counts.product_operands import multiplies_tensors
 
 from ..kernels.programs import lowered, weight
 

@@ -21,6 +21,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
 from ...targets import Machine
+from ...tir.counts.product_operands import multiplies_tensors
 from ...tir.expressions import is_contiguous, is_costly, loads, replaced, uses
 from ...tir.inlining import (
     REFUSALS,
@@ -33,7 +34,6 @@ from ...tir.inlining import (
     root_blocks,
     scheduled_kernel,
 )
-from ...tir.product_operands import multiplies_tensors
 from .axes.jam_sums import jam_sums
 from .axes.overlap_sums import overlap_sums
 from .fuse_loops import compute_at_consumer, iteration_values

@@ -1,7 +1,8 @@
 """Vectorise windowed operators in numpy, for ONNX's reference evaluator.
 
-Its own pooling and transposed convolution are loops in Python. Here each position of the kernel is one matrix product,
-or one maximum, over a strided view of the whole input. Convolution: ONNX operators Conv-11 and ConvTranspose-11;
+Its own pooling and transposed convolution are loops in Python. Here a convolution is a matrix product for some lines of
+its windows, copied into columns; each position of a transposed one is a product, of a pooling a maximum, over a strided
+view of the whole input. Convolution: ONNX operators Conv-11 and ConvTranspose-11;
 pooling: MaxPool-12 and AveragePool-19.
 """
 
@@ -14,6 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from onnx.reference.op_run import OpRun
+
+#: elements of windows copied at once, which a cache holds, for at least so many pixels
+_COPIED, _PIXELS = 1 << 18, 256
 
 
 @dataclass(frozen=True)
@@ -82,14 +86,20 @@ class Conv(OpRun):
 
     def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
         windows = Windows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
-        group, padded = group or 1, windows.padded(X, 0)
-        batch, channels, pixels = X.shape[0], W.shape[0] // group, math.prod(windows.out)
-        total = np.zeros((batch, group, channels, pixels), X.dtype)
-        for position, slices in windows.positions():
-            seen = padded[(..., *slices)].reshape(batch, group, -1, pixels)
-            weights = W[(..., *position)].reshape(group, channels, -1)
-            # one channel per group: multiply elementwise, as numpy is slow on many tiny matrices
-            total += weights * seen if weights.shape[2] == 1 else weights @ seen
+        group, padded, taps = group or 1, windows.padded(X, 0), list(windows.positions())
+        batch, channels, inner, line = X.shape[0], W.shape[0] // group, W.shape[1], math.prod(windows.out[1:])
+        weights = np.stack([W[(..., *position)] for position, _ in taps], axis=1).reshape(group, channels, -1)
+        total = np.empty((batch, group, channels, *windows.out), X.dtype)
+        rows = max(1, _COPIED // max(1, weights.shape[2] * group * line), -(-_PIXELS // max(1, line)))
+        for first in range(0, windows.out[0], rows):
+            count = min(rows, windows.out[0] - first)
+            seen = np.empty((batch, group, len(taps), inner, count * line), X.dtype)
+            for number, (_, (outer, *others)) in enumerate(taps):
+                start = outer.start + first * outer.step
+                lines = slice(start, start + (count - 1) * outer.step + 1, outer.step)
+                seen[:, :, number] = padded[(..., lines, *others)].reshape(batch, group, inner, -1)
+            product = weights @ seen.reshape(batch, group, weights.shape[2], -1)
+            total[:, :, :, first : first + count] = product.reshape(batch, group, channels, count, *windows.out[1:])
         result = total.reshape(batch, -1, *windows.out)
         return (result if B is None else result + B.reshape(-1, *(1,) * len(windows.out)),)
 

@@ -8,9 +8,9 @@ from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
 
-from .expressions import loads, uses
-from .index_grid import Unknown
-from .loop_nests import blocks_of
+from ..expressions import loads, uses
+from ..index_grid import Unknown
+from ..loop_nests import blocks_of
 
 _REDUCE = 2
 
