@@ -1,7 +1,8 @@
 """Find the int32 bias of an integer layer: whole multiples of x's scale × w's scale.
 
 A quantised bias is taken number by number if its scale is that product up to rounding of the scales, as converters write
-it. A float bias is taken if the multiples give it back up to float32's rounding; any other stays a float addition.
+it. A float bias is taken if the multiples give it back up to float32's rounding, or up to a small part of a unit of the
+result, as ONNX Runtime rounds biases that a quantiser left in floats; any other stays a float addition.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from .quantisation import Quantisation
 _SCALE_ROUNDING = 2.0**-20
 #: relative rounding of a float32 value that was computed as number × scale
 _VALUE_ROUNDING = 2.0**-22
+#: part of a unit of the result by which a bias may move it before it is rounded
+_OF_UNIT = 1 / 32
 
 
 def integer_bias(
-    name: str, axis: int, channels: int, rank: int, scales: tuple[Quantisation, Quantisation], graph: Dataflow
+    name: str, axis: int, channels: int, rank: int, scales: tuple[Quantisation, Quantisation, Quantisation], graph: Dataflow
 ) -> np.ndarray | None:
     """Return the bias `name` as int32, one for each of `channels` of the result's dimension `axis` of `rank`.
 
-    `scales` are those of x and w. None if it is not constant, not exact, or does not fit.
+    `scales` are those of x, w and y. None if it is not constant, not near enough, or does not fit.
     """
-    x, w = scales
+    x, w, y = scales
     step = np.float64(np.float32(x.scale[0])) * np.asarray(w.scale, np.float64)
     source = graph.dequantised(name)
     if source is None:
@@ -37,7 +40,8 @@ def integer_bias(
         if spread is None:
             return None
         numbers = np.rint(spread / step)
-        if (np.abs(numbers * step - spread) > _VALUE_ROUNDING * np.abs(spread)).any():
+        allowed = np.maximum(_VALUE_ROUNDING * np.abs(spread), _OF_UNIT * np.float64(y.scale[0]))
+        if (np.abs(numbers * step - spread) > allowed).any():
             return None
     else:
         stored = graph.context.constant(source.name)

@@ -9,6 +9,7 @@ from ..canonical.shapes import infer_shapes
 from ..refuse.wrong_quantisation import refuse_wrong_quantisation
 from .cast_weights import dequantise_cast_weights
 from .drop_channels import drop_constant_channels
+from .equal_quantisations import merge_equal_quantisations
 from .integer_layers import integer_layers
 from .integer_moves import move_integers
 
@@ -26,7 +27,7 @@ def keep_integers(model: onnx.ModelProto) -> onnx.ModelProto:
     model = infer_shapes(told) if told is not model else model
     refuse_wrong_quantisation(model)
     if any(node.op_type == "DequantizeLinear" for node in model.graph.node):
-        model = fold(move_integers(model))
+        model = fold(move_integers(merge_equal_quantisations(model)))
         model = infer_shapes(fold(integer_layers(infer_shapes(model))))
     found = drop_constant_channels(model)
     return fold(found) if found is not model else model

@@ -53,7 +53,7 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
     """Return the layer that ends in a QuantizeLinear node.
 
     None if a value in between is read elsewhere too, an operand is no 8-bit integer or has channels along another axis
-    than the result's, the bias is not exact in int32, or a sum may not fit into int32: then floats compute it.
+    than the result's, the bias is not near enough in int32, or a sum may not fit into int32: then floats compute it.
     """
     y = quantised_by(quantise, graph.context)
     if y is None or y.quantisation.axis is not None or y.quantisation.dtype not in EIGHT_BITS:
@@ -92,7 +92,7 @@ def layer_of(quantise: onnx.NodeProto, graph: Dataflow) -> Layer | None:
         place = 1 if windows else len(of_y) - 1
         from_inside = addend in node.input and windows  # one number for each channel, without other axes
         where, rank = (0, 1) if from_inside else (place, len(of_y))
-        bias = integer_bias(addend, where, of_y[place], rank, (x.quantisation, w.quantisation), graph)
+        bias = integer_bias(addend, where, of_y[place], rank, (x.quantisation, w.quantisation, y.quantisation), graph)
         if bias is None or _batched(node, of_w):
             return None
     of_channels = phases.per_filter(bias) if phases is not None and bias is not None else bias

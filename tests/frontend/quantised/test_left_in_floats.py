@@ -39,7 +39,7 @@ def _layer(constants: dict[str, Any], *middle: onnx.NodeProto, bias: bool = Fals
 
 
 FLOAT_CASES = {
-    "a bias between two steps": _layer({"b": np.float32([1e-4, 0, 1, 2])}, bias=True),
+    "a bias between two steps": _layer({"b": np.float32([1e-4, 0, 1, 2]), "ys": np.float32(1e-3)}, bias=True),
     "a bias beyond int32": _layer({"b": np.full(4, 2e6, np.float32)}, bias=True),
     "sums that another node reads": _layer({}, node("Relu", ["t"], ["r"], name="relu"), node("Exp", ["r"], ["e"], name="exp"),
         node("Add", ["r", "e"], ["s"], name="add")),
@@ -62,6 +62,16 @@ def test_a_layer_integers_cannot_compute_stays_as_it_is(name: str) -> None:
         np.testing.assert_array_equal(one, other)
     sizes = {each.name: numpy_helper.to_array(each).nbytes for each in imported.graph.initializer}
     assert W.nbytes in sizes.values() or max(sizes.values()) == 70_000
+
+
+def test_a_float_bias_is_rounded_where_that_moves_results_by_a_small_part_of_a_unit() -> None:
+    model = _layer({"b": np.float32([1e-4, 0, 1.0001, 2])}, bias=True)
+    imported = canonicalize(model)
+    assert [each.op_type for each in imported.graph.node] == ["QLinearConv"]
+    x = RNG.integers(-128, 128, (1, 3, 6, 6)).astype(np.int8)
+    (found,), (expected,) = run(imported, {"x": x}), run(model, {"x": x})
+    apart = np.abs(found.astype(int) - expected.astype(int))
+    assert apart.max() <= 1 and apart.mean() < 0.05
 
 
 def test_a_quantised_weight_read_as_a_constant_of_floats_is_quantised_on_import() -> None:
