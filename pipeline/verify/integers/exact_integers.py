@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...frontend.canonical.control_flow.loop_bodies import loop_bodies
+
 if TYPE_CHECKING:
     import onnx
 
@@ -27,15 +29,17 @@ _MOVES = frozenset(
 
 def is_quantised(model: onnx.ModelProto) -> bool:
     """Tell whether some layer computes on integers, or rounds to them."""
-    return any(node.op_type in _INTEGER_LAYERS | _QUANTISES for node in model.graph.node)
+    graphs = (model.graph, *loop_bodies(model.graph))
+    return any(node.op_type in _INTEGER_LAYERS | _QUANTISES for graph in graphs for node in graph.node)
 
 
 def has_exact_integers(model: onnx.ModelProto) -> bool:
     """Tell whether all numbers that `model` quantises are the same in every implementation.
 
-    Floats after the last quantisation do not count: they are compared as floats.
+    Floats after the last quantisation do not count: they are compared as floats. Those of a loop may be quantised in its
+    next iteration.
     """
-    if not is_quantised(model):
+    if not is_quantised(model) or next(loop_bodies(model.graph), None) is not None:
         return False
     exact = _INTEGER_LAYERS | _QUANTISES | _ELEMENTWISE | _MOVES
     quantised: set[str] = set()

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...frontend.canonical.control_flow.loop_bodies import with_bodies
 from ...frontend.canonical.node_builder import NodeBuilder, splice, stem_of
 from ...frontend.canonical.rewrites import context_of
+from ...frontend.canonical.shapes import infer_shapes
 from ..error_bounds import ULPS
 from ..reference import Reference
 
@@ -43,6 +45,7 @@ def perturbed_outputs(
 
 def with_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     """Return `model` with seeded noise on every float that is quantised."""
+    model = with_bodies(model, lambda body: with_noise(infer_shapes(body), seed))
     context, made = context_of(model), {}
     random = np.random.default_rng(seed)
     for index, node in enumerate(model.graph.node):

@@ -29,13 +29,8 @@ MOST_TRIPS = 1 << 16
 #: oldest operator set of a body that is kept: ONNX's converter changes no bodies
 OLDEST = 13
 LOOPS = frozenset({"Loop", "Scan"})
-#: operators that TVM's own rules leave to its runtime, and those for which verification rewrites the reference: no bodies
-_UNROLLED = frozenset(
-    {
-        "ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear",
-        "TopK",
-    }
-)  # fmt: skip
+#: operators that TVM's own rules leave to its runtime
+_BY_RUNTIME = frozenset({"TopK"})
 #: bring the model of a body into canonical form, in its own operator set
 CanonicalBody = Callable[["onnx.ModelProto"], "onnx.ModelProto"]
 
@@ -44,7 +39,7 @@ def is_long(body: onnx.GraphProto, trips: int, opset: int) -> bool:
     """Tell whether a loop of so many iterations is kept."""
     operators = [node.op_type for node in all_nodes(body)]
     size = len(operators) + INNER * sum(each in LOOPS for each in operators)
-    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and trips * size >= LONG and not _UNROLLED.intersection(operators)
+    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and trips * size >= LONG and not _BY_RUNTIME.intersection(operators)
 
 
 class LoopKeeper:
@@ -58,7 +53,7 @@ class LoopKeeper:
 
     def knows(self, names: Iterable[str]) -> bool:
         """Tell whether the shapes of these values, and of all the body reads from outside, are known."""
-        read = (*filter(None, names), *_read_from_outside(self.body))
+        read = (*filter(None, names), *read_from_outside(self.body))
         return all(name in self._types and static_shape(self._types[name]) is not None for name in read)
 
     def loop(self, states: Sequence[str], trips: int, outputs: Sequence[str], canonical: CanonicalBody) -> bool:
@@ -106,7 +101,7 @@ class LoopKeeper:
         """Write the Scan. `inner` are the body's inputs: states, then one of each sequence, whose types are `slices`."""
         from onnx import helper
 
-        outer = sorted(_read_from_outside(self.body))
+        outer = sorted(read_from_outside(self.body))
         known = [self._constants[name] for name in outer if name in self._constants]
         carried = [name for name in outer if name not in self._constants]
         given = [*states, *carried]
@@ -151,7 +146,7 @@ class LoopKeeper:
         return self.build.node("Transpose", name, result=result, perm=order)
 
 
-def _read_from_outside(graph: onnx.GraphProto) -> set[str]:
+def read_from_outside(graph: onnx.GraphProto) -> set[str]:
     """Collect the values a graph reads and does not make, its subgraphs included."""
     own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     own |= {name for node in graph.node for name in node.output}
@@ -159,7 +154,7 @@ def _read_from_outside(graph: onnx.GraphProto) -> set[str]:
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                read |= _read_from_outside(attribute.g)
+                read |= read_from_outside(attribute.g)
     read |= {value.name for value in graph.output}
     return read - own
 
