@@ -36,7 +36,7 @@ from ...tir.workspace import held_bytes
 from .line_buffer import LineBuffer, loop_of
 from .rule import RuleResult
 from .sliding_plane import MOST_UNROLLED
-from .tile_size import divisors
+from .tiles.tile_size import divisors
 
 _SERIAL, _VECTORIZED = 0, 2
 #: bytes of the line buffer

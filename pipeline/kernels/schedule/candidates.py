@@ -39,7 +39,7 @@ from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
 from ..rules.rule import Rule, Speed
 from ..rules.sliding_window import sliding_windows
 from ..rules.split_by_range import split_by_range
-from ..rules.tile_reduction import register_tiles
+from ..rules.tiles.tile_reduction import register_tiles
 from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
 from ..weights.repack import Repack
 from .divide_stages import HELD, held_bytes_of

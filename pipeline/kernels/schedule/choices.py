@@ -27,8 +27,8 @@ from ...tir.workspace import workspace_bytes
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.fuse_loops import fuse_loops
 from ..rules.sliding_window import Lines, sliding_variants, sliding_window
-from ..rules.tile_candidates import Reduced, Tiling, tilings
-from ..rules.tile_reduction import tile_reduction, tiling_variants
+from ..rules.tiles.tile_candidates import Reduced, Tiling, tilings
+from ..rules.tiles.tile_reduction import tile_reduction, tiling_variants
 from ..rules.vector_reduction import LANES, vector_reduction
 from ..weights.repack import Repack
 from .candidates import Schedule

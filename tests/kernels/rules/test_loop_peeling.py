@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tvm import relax
 from tvm.tirx.analysis import undefined_vars
 
-from passfit.kernels.rules.tile_reduction import tile_reduction
+from passfit.kernels.rules.tiles.tile_reduction import tile_reduction
 from passfit.tir.index_grid import chunks
 from passfit.tir.stores import stores
 

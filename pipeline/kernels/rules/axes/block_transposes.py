@@ -23,7 +23,7 @@ from ....targets import Machine
 from ....tir.expressions import has_condition, loads
 from ....tir.in_place.analysis import analyse_sharing
 from ....tir.inlining import REFUSALS, new_schedule, only_block, scheduled_kernel
-from ..tile_size import divisors
+from ..tiles.tile_size import divisors
 from .overlap_vectors import overlapped
 
 #: side of a block: the floats of a line of a cache

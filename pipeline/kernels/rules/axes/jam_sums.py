@@ -21,7 +21,7 @@ from ....targets import Machine
 from ....tir.expressions import loads, uses
 from ....tir.inlining import root_blocks
 from ..fuse_loops import iteration_values
-from ..tile_size import divisors
+from ..tiles.tile_size import divisors
 
 #: most rows: with two chains each, they keep two units of multiply-adds busy
 _MOST_ROWS = 8

@@ -30,7 +30,7 @@ from ....tir.in_place.analysis import analyse_sharing
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, resized
 from ...weights.repack import Repack
-from ..tile_candidates import Reduced, Tiling, best_tiling
+from ..tiles.tile_candidates import Reduced, Tiling, best_tiling
 from .exchange_params import exchange_params
 
 #: lanes of the shortest vectors: two of them cost less than single elements

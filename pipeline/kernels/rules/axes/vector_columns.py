@@ -6,7 +6,7 @@
         top[0:8] = max over c of x[c, X : X + 8]; sum[0:8] = Σ exp(…)              vectors
         for c: y[c, X : X + 8] = …
 
-Kernels of a single plain reduction have better rules: see rules/tile_reduction.py.
+Kernels of a single plain reduction have better rules: see rules/tiles/tile_reduction.py.
 """
 
 from __future__ import annotations

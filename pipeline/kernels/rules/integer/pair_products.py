@@ -29,7 +29,7 @@ from ....tir.operators.quads import couple
 from ...weights.repack import Repack
 from ..line_buffer import loop_of
 from ..rule import RuleResult
-from ..tile_size import divisors
+from ..tiles.tile_size import divisors
 from .integer_sum import IntegerSum
 from .product_schedule import product_schedule
 

@@ -26,7 +26,7 @@ from .....tir.loop_nests import int64, sequence
 from .....tir.operators.quads import couple
 from ...line_buffer import loop_of
 from ...rule import RuleResult
-from ...tile_size import divisors
+from ...tiles.tile_size import divisors
 from ..padded_data import in_vectors
 from ..product_schedule import product_schedule
 from .run_products import ALONE, RunProducts

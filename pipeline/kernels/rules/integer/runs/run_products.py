@@ -30,7 +30,7 @@ from .....tir.operators.quads import couple, neighbours
 from ....weights.repack_pairs import RepackPairs
 from ...line_buffer import loop_of
 from ...rule import RuleResult
-from ...tile_size import divisors
+from ...tiles.tile_size import divisors
 from ..padded_data import PaddedData, guarded, in_vectors
 from ..product_schedule import product_schedule
 

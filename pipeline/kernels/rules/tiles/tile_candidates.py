@@ -5,7 +5,7 @@
     pooling: result[n, c, y, x] = max(…, data[n, c, 2 y + i, 2 x + j])                  there is one operand only
 
 An axis that moves one operand alone is laid along vector lanes; those that move the other alone become rows of the
-tile (see rules/tile_size.py). Names play no part: a block qualifies by the form of its update.
+tile (see rules/tiles/tile_size.py). Names play no part: a block qualifies by the form of its update.
 """
 
 from __future__ import annotations
@@ -17,11 +17,22 @@ from math import prod
 from tvm import sym
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
-from tvm.tirx import Add, BufferStore, FloorDiv, FloorMod, IntImm, Mul, const
+from tvm.tirx import BufferStore, Mul, const
 
-from ...targets import Machine
-from ...tir.expressions import conjuncts, has_condition, is_choice, is_contiguous, loads, unconverted, uses
-from .axes.vector_conditions import is_uniform
+from ....targets import Machine
+from ....tir.expressions import has_condition, is_choice, is_contiguous, loads, unconverted, uses
+from ..axes.vector_conditions import is_uniform
+from .tile_operands import (
+    conditions,
+    elements,
+    is_far,
+    is_ragged,
+    moves_raggedly,
+    packed_width,
+    reads,
+    repacked_load,
+    slides,
+)
 from .tile_size import Rows, Tile, tiles
 
 #: copying the padding into vectors costs about as much as the arithmetic
@@ -30,10 +41,6 @@ _PADDED_LANES = 2.0
 _REPACK = 0.99
 #: dtypes of sums with as many lanes as a vector has floats
 _DTYPES = ("float32", "int32")
-#: bytes from line to line of a weight from which on repacking pays: each step leaves the lines that are fetched ahead
-_FAR = 256
-#: elements of a line of the nearest cache; lines of an axis from which on a step to the next one finds nothing fetched ahead
-_LINE, _FAR_LINES = 16, 4
 #: bytes after which places in the nearest cache repeat
 _PAGE = 4096
 #: bytes of a result that the next cache holds beside the operands
@@ -146,12 +153,12 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
     alone = [n for n in spatial if uses(scalar, axes[n]) and not uses(vector, axes[n]) and n in tileable]
     steps = prod(extents) // prod(extents[n] for n in spatial)
     rows = tuple([n for n in alone if extents[n] > 1][-2:])
-    asked = _conditions(scalar)
+    asked = conditions(scalar)
     if reduced.uneven:
         # where padding is skipped, peeling the end tiles of one axis is enough
-        padded = _reads(scalar, reduced.padded)
+        padded = reads(scalar, reduced.padded)
         rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1 or not (padded or any(uses(each, axes[n]) for each in asked)))
-    shared = bool(rows) and _slides(scalar, axes[rows[-1]])
+    shared = bool(rows) and slides(scalar, axes[rows[-1]])
     if any(place.unit > 1 and axis not in rows for axis, place in tileable.items()):
         return
     for lane in spatial:
@@ -160,10 +167,10 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             continue
         if both and (not is_contiguous(scalar, axes[lane]) or _is_partial(scalar, axes[lane], reduced)):
             continue
-        repack, packed = None, _packed_width(vector, axes[lane])
+        repack, packed = None, packed_width(vector, axes[lane])
         vectors = packed is not None or (is_contiguous(vector, axes[lane]) and not _is_partial(vector, axes[lane], reduced))
-        if extents[lane] > 1 and (not vectors or _is_far(vector, axes[lane])):
-            repack = _repacked_load(vector, axes[lane], extents[lane], reduced.repackable)
+        if extents[lane] > 1 and (not vectors or is_far(vector, axes[lane])):
+            repack = repacked_load(vector, axes[lane], extents[lane], reduced.repackable)
         found = tiles(
             extents[lane],
             [tileable[n] for n in rows],
@@ -177,11 +184,11 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             both=both,
             aliased=_conflicts(reduced.apart.get(lane, 1), extents[lane]),
             abreast=bool(rows) and rows[-1] == reduced.contiguous_result and tileable[rows[-1]].unit == 1,
-            ragged=_is_ragged(reduced.whole) if repack is not None else packed is None and _moves_raggedly(vector, axes[lane]),
+            ragged=is_ragged(reduced.whole) if repack is not None else packed is None and moves_raggedly(vector, axes[lane]),
         )
-        from_padding = _reads(vector, reduced.padded)
+        from_padding = reads(vector, reduced.padded)
         row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
-        moved = _elements(vector), _elements(scalar)
+        moved = elements(vector), elements(scalar)
         group = []
         for tile in found:
             wanted = None if tile.lanes == 1 else repack
@@ -192,12 +199,6 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         yield group
 
 
-def _conditions(operand: Expr) -> list[Expr]:
-    """Return the conditions without which a factor is 0."""
-    factor = unconverted(operand)
-    return conjuncts(factor.args[0]) if is_choice(factor) else []
-
-
 def _is_partial(operand: Expr, lane: Var, reduced: Reduced) -> bool:
     """Tell whether a vector along `lane` may be read in part.
 
@@ -206,25 +207,8 @@ def _is_partial(operand: Expr, lane: Var, reduced: Reduced) -> bool:
     factor, width = unconverted(operand), reduced.machine.lanes
     if not is_choice(factor) or has_condition(factor.args[1]):
         return has_condition(operand)
-    asked = [each for each in _conditions(operand) if uses(each, lane)]
+    asked = [each for each in conditions(operand) if uses(each, lane)]
     return bool(asked) and not (reduced.uneven and all(is_uniform(each, lane, width) for each in asked))
-
-
-def _is_far(operand: Expr, lane: Var) -> bool:
-    """Tell whether each step through a contiguous weight leaves the lines fetched ahead."""
-    if not isinstance(operand, TensorLoad) or not lane.same_as(operand.indices[-1]) or len(operand.indices) < 2:
-        return False
-    return int(operand.source.ty.shape[-1]) * 4 >= _FAR
-
-
-def _is_ragged(extent: int | None) -> bool:
-    """Tell whether vectors start anywhere in lines of the cache: those of a long axis that holds no whole lines."""
-    return extent is not None and extent % _LINE != 0 and extent > _FAR_LINES * _LINE
-
-
-def _moves_raggedly(operand: Expr, lane: Var) -> bool:
-    load = _moved_by(operand, lane)
-    return load is not None and (not lane.same_as(load.indices[-1]) or int(load.source.ty.shape[-1]) % _LINE != 0)
 
 
 def _conflicts(apart: int, count: int) -> bool:
@@ -233,61 +217,6 @@ def _conflicts(apart: int, count: int) -> bool:
     Those of a small result meet again in the next cache, soon enough.
     """
     return apart * 4 % _PAGE == 0 and apart * count * 4 > _NEXT_CACHE
-
-
-def _reads(operand: Expr, buffers: tuple[Var, ...]) -> bool:
-    return any(load.source.same_as(buffer) for load in loads(operand) for buffer in buffers)
-
-
-def _slides(operand: Expr, axis: Var) -> bool:
-    """Tell whether an index is more than the axis alone, as in a sliding window."""
-    return any(uses(index, axis) and not axis.same_as(index) for load in loads(operand) for index in load.indices)
-
-
-def _packed_width(operand: Expr, lane: Var) -> int | None:
-    """Return the block width along `lane` of an already repacked weight, or None: see Repack."""
-    load = _moved_by(operand, lane)
-    if load is None or len(load.indices) < 2:
-        return None
-    *others, last = load.indices
-    blocks = [index for index in others if isinstance(index, FloorDiv) and _is_shifted(index.a, lane, int(index.b))]
-    if len(blocks) != 1 or not isinstance(last, FloorMod) or not _is_shifted(last.a, lane, int(last.b)):
-        return None
-    if sum(uses(index, lane) for index in others) != 1 or int(blocks[0].b) != int(last.b):
-        return None
-    return int(last.b)
-
-
-def _repacked_load(operand: Expr, lane: Var, extent: int, repackable: tuple[Var, ...]) -> tuple[TensorLoad, int] | None:
-    """Return the repackable weight in `operand`, and the index `lane` is; else None.
-
-    Of a weight read in part, each of its parts has the extent of `lane`: blocks that divide it end where a part does.
-    """
-    load = _moved_by(operand, lane)
-    if load is None or not any(load.source.same_as(each) for each in repackable):
-        return None
-    places = [number for number, index in enumerate(load.indices) if uses(index, lane)]
-    if len(places) != 1 or not _is_shifted(load.indices[places[0]], lane, extent):
-        return None
-    return (load, places[0]) if int(load.source.ty.shape[places[0]]) % extent == 0 else None
-
-
-def _is_shifted(index: Expr, lane: Var, unit: int) -> bool:
-    """Tell whether an index is `lane`, or behind it by whole units: a slice of a weight."""
-    if isinstance(index, Add) and isinstance(index.b, IntImm) and int(index.b) % unit == 0:
-        index = index.a
-    return lane.same_as(index)
-
-
-def _moved_by(operand: Expr, lane: Var) -> TensorLoad | None:
-    """Return the one load that `lane` moves, perhaps converted to another dtype, or None."""
-    moved = [load for load in loads(operand) if uses(load, lane)]
-    return moved[0] if len(moved) == 1 else None
-
-
-def _elements(operand: Expr) -> int:
-    """Count the elements of the largest buffer `operand` reads: estimates the memory it moves."""
-    return max((prod(int(extent) for extent in load.source.ty.shape) for load in loads(operand)), default=1)
 
 
 def plain_axes(block: SBlock) -> dict[int, int] | None:

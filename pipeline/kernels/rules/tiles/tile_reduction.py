@@ -21,18 +21,18 @@ from tvm.ir import Var
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
 from tvm.tirx import PrimFunc
 
-from ...targets import Machine
-from ...tir.index_grid import Unknown
-from ...tir.inlining import REFUSALS, new_schedule, scheduled_kernel
-from ...tir.rolled_loops import with_rolled_taps
-from ..weights.repack import Repack
-from .axes.overlap_vectors import Wide, widened
-from .axes.split_groups import split_groups
-from .loop_peeling import has_skippable_padding, peel_loops, skips_products
-from .rule import RuleResult, Speed
+from ....targets import Machine
+from ....tir.index_grid import Unknown
+from ....tir.inlining import REFUSALS, new_schedule, scheduled_kernel
+from ....tir.rolled_loops import with_rolled_taps
+from ...weights.repack import Repack
+from ..axes.overlap_vectors import Wide, widened
+from ..axes.split_groups import split_groups
+from ..loop_peeling import has_skippable_padding, peel_loops, skips_products
+from ..rule import RuleResult, Speed
+from ..vector_reduction import vector_sums
 from .tile_candidates import Reduced, Tiling, best_tiling, plain_axes, tilings
 from .tile_roles import Parts, parts_of
-from .vector_reduction import vector_sums
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from passfit.codegen.llvm_pipelines import RAW
 from passfit.codegen.objects import build_module
 from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.kernels.rewrite.narrow_sums import narrow_sums
-from passfit.kernels.rules.tile_reduction import tile_reduction
+from passfit.kernels.rules.tiles.tile_reduction import tile_reduction
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
 from passfit.program.check import first_problem
 from passfit.targets import get_target
 from passfit.tir.workspace import workspace_bytes
 
-from ...profiles import examples
-from ..programs import lowered, random_inputs, run, weight
+from ....profiles import examples
+from ...programs import lowered, random_inputs, run, weight
 
 pytestmark = pytest.mark.tvm
 _FEW = settings(max_examples=examples(12))

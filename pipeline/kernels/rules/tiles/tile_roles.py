@@ -11,9 +11,9 @@ from tvm.s_tir import SBlock
 from tvm.s_tir.schedule import SBlockRV, Schedule
 from tvm.tirx import IntImm, PrimFunc
 
-from ...targets import Machine
-from ...tir.expressions import loads, uses
-from ...tir.inlining import inline_producers, is_reduction, name_of, pads_for_reduction, result_names, root_blocks
+from ....targets import Machine
+from ....tir.expressions import loads, uses
+from ....tir.inlining import inline_producers, is_reduction, name_of, pads_for_reduction, result_names, root_blocks
 from .tile_candidates import Reduced, plain_axes
 from .tile_size import Rows
 

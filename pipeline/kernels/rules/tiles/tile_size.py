@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from ...targets import Machine
+from ....targets import Machine
 
 #: least registers for operands
 _OPERANDS = 2
