@@ -41,7 +41,7 @@ class Axis:
 
     @property
     def low(self) -> int:
-        """Distance of the first input of a window from the window's number."""
+        """Return the distance of a window's first input from the window's number."""
         return min(first - (self.kernel - 1 - rest) // self.stride for first, rest in self._phases())
 
     @property
@@ -50,7 +50,7 @@ class Axis:
 
     @property
     def count(self) -> int:
-        """Number of windows; no input is cut off."""
+        """Count the windows; no input is cut off."""
         return max(-(-(self.result + self.crop) // self.stride), self.size - self.low - self.taps + 1)
 
     @property
@@ -72,12 +72,12 @@ class Phases:
 
     @property
     def number(self) -> int:
-        """Number of phases, one for each place of a stride."""
+        """Count the phases, one for each place of a stride."""
         return math.prod(axis.stride for axis in self.axes)
 
     @property
     def cropped(self) -> bool:
-        """Whether windows give more than the result's elements."""
+        """Tell whether windows give more than the result's elements."""
         return any(axis.crop or axis.count * axis.stride > axis.result for axis in self.axes)
 
     def filters(self, weights: np.ndarray, zeros: Sequence[int]) -> np.ndarray:

@@ -206,7 +206,7 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
 
 
 def _windows(kernel: PrimFunc, stage: Stage) -> tuple[list[PrimFunc], PrimFunc | None]:
-    """Return the kernels of a stage's ticks, one for each tap or piece of a sum, and the kernel after its last tick."""
+    """Return the kernels of a stage, one for each tap or piece of a sum, and the one after its last tick."""
     if stage.operand is not None:
         parts = [partial_sum(kernel, stage.operand, stage.axis, piece.group) for piece, _ in stage.pieces]
         return [each.part for each in parts], parts[0].finish

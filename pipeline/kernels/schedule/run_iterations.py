@@ -29,7 +29,7 @@ from .run_stages import ScheduleStage, StagedKernel
 
 
 def is_loop(kernel: PrimFunc) -> bool:
-    """Tell whether a kernel is that of a loop."""
+    """Tell whether a kernel runs a loop's iterations."""
     return bool(kernel.attrs) and ITERATIONS in kernel.attrs
 
 
@@ -145,7 +145,7 @@ def _slice(accesses: Sequence[Sequence[Expr]], numbers: Sequence[Var]) -> tuple[
 
 
 def _without_slices(body: Stmt, alone: Mapping[Var, tuple[Var, int]]) -> Stmt:
-    """Rewrite accesses to slices of buffers as those to whole ones."""
+    """Rewrite accesses to slices of buffers as accesses to whole buffers."""
 
     def load(each: TensorLoad) -> TensorLoad:
         if each.source not in alone:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def loop_bodies(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Yield the closed bodies of all Scans of a graph, those inside of others included."""
+    """Yield the closed bodies of all Scans of a graph, nested ones too."""
     for node in graph.node:
         for attribute in node.attribute if node.op_type == "Scan" else ():
             if attribute.name == "body" and not read_from_outside(attribute.g):

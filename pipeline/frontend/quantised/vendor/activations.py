@@ -33,7 +33,7 @@ def _gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, b
 
 
 def _fast_gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
-    """Build x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 x³))) of the sum of the inputs."""
+    """Build the tanh form of GELU of the sum of the inputs: x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 x³)))."""
     x, bias = inputs_of(node, 2)
     if bias:
         x = build.node("Add", x, bias)

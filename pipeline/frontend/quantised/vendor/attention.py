@@ -59,7 +59,7 @@ def _attend(
 
 
 def _masked(heads: _Heads, k: str, forbidden: float, around: Surroundings, build: NodeBuilder, kind: np.dtype) -> str:
-    """Return what is added to scores: by a length of each batch, a mask of its keys, or one of queries and keys."""
+    """Build the addend of scores: by a length of each batch, a mask of its keys, or one of queries and keys."""
     from onnx import TensorProto, helper
 
     rank, kept = around.rank(heads.mask), heads.mask
@@ -75,7 +75,7 @@ def _masked(heads: _Heads, k: str, forbidden: float, around: Surroundings, build
 
 
 def _readable(mask: str, around: Surroundings, ranks: tuple[int, ...]) -> bool:
-    """Whether there is no mask, or one of a known form; ends of one dimension are those of each batch."""
+    """Tell whether a mask is absent or of a known form; ends of one dimension are those of each batch."""
     if not mask:
         return True
     rank = around.rank(mask)
@@ -98,7 +98,7 @@ def _widths(weights: str, attributes: _Attributes, around: Surroundings) -> list
 
 
 def _plain(node: onnx.NodeProto, attributes: _Attributes) -> bool:
-    """Whether one output is read, and no attribute asks for more than attention."""
+    """Tell whether one output is read, and no attribute asks for more than attention."""
     return len([name for name in node.output if name]) == 1 and not attributes.get("do_rotary")
 
 

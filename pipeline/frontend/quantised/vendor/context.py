@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Constants by name, those of Constant nodes included, and types as far as ONNX infers them."""
+    """Hold constants by name, of Constant nodes too, and types as far as ONNX infers them."""
 
     constants: dict[str, onnx.TensorProto]
     types: dict[str, onnx.TypeProto]

@@ -138,7 +138,7 @@ class _Stores:
     abreast: bool
 
     def cycles(self, rows: int) -> float:
-        """Estimate the cycles to store one vector, where `rows` lie side by side."""
+        """Estimate the cycles to store one of `rows` neighbouring vectors."""
         if not self.scattered:
             return _VECTOR_STORE
         element = _CONFLICT if self.aliased and self.lanes * self.groups > _WAYS else None

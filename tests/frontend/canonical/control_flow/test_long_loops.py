@@ -14,7 +14,7 @@ from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.control_flow import long_loops
 
 from ....models import model_of, run, save
-from .test_unroll_loops import BOOL, FLOAT, HALF, INT, ROWS, STEP, body, loop_of, node
+from .test_unroll_loops import BOOL, FLOAT, HALF, INT, ROWS, STEP, body, counting_loop, loop_of, node
 
 VALUES = {"x": ROWS, "h0": ROWS[0] * 2, "outer": ROWS[1] / 2}
 PORTS = {name: list(value.shape) for name, value in VALUES.items()}
@@ -89,14 +89,7 @@ def test_states_may_change_places(tmp_path: Path) -> None:
 
 @pytest.mark.tvm
 def test_a_counter_is_a_state_without_axes(tmp_path: Path) -> None:
-    nodes = [
-        node("Gather", "x n", "xi", axis=0), node("Mul", "h half", "less"), node("Add", "less xi", "h2"), node("Neg", "h2", "row"),
-        node("Add", "n one", "n2"), node("Less", "n2 most", "go"),
-    ]  # fmt: skip
-    counting = loop_of(nodes, "go", half=HALF, one=np.asarray(1, np.int64))
-    counting.input.append(helper.make_tensor_value_info("n", INT, []))
-    counting.output.insert(2, helper.make_tensor_value_info("n2", INT, []))
-    loop = node("Loop", "_ _ h0 n0", "h n3 y", body=counting)
+    loop = counting_loop([node("Gather", "x n", "xi", axis=0), *STEP[1:]])
     constants = {"n0": np.asarray(1, np.int64), "most": np.asarray(4, np.int64)}
     kept(model_of([loop], {each: PORTS[each] for each in ("x", "h0")}, ["h", "y"], constants, opset=17), tmp_path)
 

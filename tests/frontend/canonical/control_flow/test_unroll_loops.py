@@ -60,6 +60,15 @@ def same(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
     return imported
 
 
+def counting_loop(step: Sequence[onnx.NodeProto]) -> onnx.NodeProto:
+    """A Loop with a counter as a state, which ends it."""
+    nodes = [*step, node("Add", "n one", "n2"), node("Less", "n2 most", "go")]
+    counting = loop_of(nodes, "go", half=HALF, one=np.asarray(1, np.int64))
+    counting.input.append(helper.make_tensor_value_info("n", INT, []))
+    counting.output.insert(2, helper.make_tensor_value_info("n2", INT, []))
+    return node("Loop", "_ _ h0 n0", "h n3 y", body=counting)
+
+
 @pytest.mark.parametrize("opset", [11, 17, 21])
 @pytest.mark.parametrize("trips", [1, 4])
 def test_a_loop_is_its_iterations(tmp_path: Path, opset: int, trips: int) -> None:
@@ -69,11 +78,7 @@ def test_a_loop_is_its_iterations(tmp_path: Path, opset: int, trips: int) -> Non
 
 
 def test_a_condition_on_a_counter_ends_a_loop(tmp_path: Path) -> None:
-    nodes = [*STEP, node("Add", "n one", "n2"), node("Less", "n2 most", "go")]
-    counting = loop_of(nodes, "go", half=HALF, one=np.asarray(1, np.int64))
-    counting.input.append(helper.make_tensor_value_info("n", INT, []))
-    counting.output.insert(2, helper.make_tensor_value_info("n2", INT, []))
-    loop = node("Loop", "_ _ h0 n0", "h n3 y", body=counting)
+    loop = counting_loop(STEP)
     constants = {"n0": np.asarray(0, np.int64), "most": np.asarray(3, np.int64)}
     imported = same(model_of([loop], {"x": [5, 2, 3], "h0": [2, 3]}, ["h", "y"], constants), tmp_path)
     assert [each.op_type for each in imported.graph.node].count("Neg") == 3
