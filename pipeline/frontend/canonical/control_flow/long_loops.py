@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import onnx
 
 #: nodes in the copies of a body from which on a loop is kept: of fewer, passes see through the copies
-LONG = 512
+LONG = 256
 #: nodes that a loop inside of a body counts as: its iterations are not known yet
 INNER = 64
 #: most iterations of a loop that is kept
