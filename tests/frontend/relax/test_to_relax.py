@@ -80,7 +80,7 @@ def test_the_operators_taken_are_known_to_tvm_or_converted_here() -> None:
 
     from passfit.frontend.relax.integer.integer_node import INTEGER
 
-    assert set(_get_convert_map()) | RECURRENT | INTEGER >= OPERATORS
+    assert set(_get_convert_map()) | RECURRENT | INTEGER | {"Scan"} >= OPERATORS
 
 
 def test_a_refused_node_leaves_nothing_on_stderr(tmp_path, capfd):

@@ -88,7 +88,7 @@ def test_what_is_run_again_is_within_the_limit_and_lowers_the_arena():
     # each search takes the state its own levers bring lowest
     assert arenas(some)["repeat"] < arenas(none)["repeat"] <= arenas(some)["split"]
     assert LEAST < some.extra_compute < MOST
-    assert arenas(some)["next"] == arenas(some)["repeat"] and not some.next
+    assert "next" not in arenas(some) and "50%" in some.next  # steps that move cost nothing: the limit excluded none
 
 
 def test_where_nothing_within_the_limit_helps_twice_the_limit_is_tried():
