@@ -13,22 +13,26 @@ if TYPE_CHECKING:
 
 def loop_bodies(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """Yield the closed bodies of all Scans of a graph, nested ones too."""
-    for node in graph.node:
-        for attribute in node.attribute if node.op_type == "Scan" else ():
-            if attribute.name == "body" and not read_from_outside(attribute.g):
-                yield attribute.g
-                yield from loop_bodies(attribute.g)
+    for body in _own_bodies(graph):
+        yield body
+        yield from loop_bodies(body)
 
 
 def with_bodies(model: onnx.ModelProto, change: Callable[[onnx.ModelProto], onnx.ModelProto]) -> onnx.ModelProto:
     """Return `model` with its closed bodies changed as models; the same object if there are none."""
-    if next(loop_bodies(model.graph), None) is None:
+    if next(_own_bodies(model.graph), None) is None:
         return model
     copy = type(model)()
     copy.CopyFrom(model)
-    for node in copy.graph.node:
+    for body in _own_bodies(copy.graph):
+        alone = type(model)(graph=body, opset_import=model.opset_import, ir_version=model.ir_version)
+        body.CopyFrom(change(alone).graph)
+    return copy
+
+
+def _own_bodies(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield the closed bodies of the Scans in a graph itself."""
+    for node in graph.node:
         for attribute in node.attribute if node.op_type == "Scan" else ():
             if attribute.name == "body" and not read_from_outside(attribute.g):
-                body = type(model)(graph=attribute.g, opset_import=model.opset_import, ir_version=model.ir_version)
-                attribute.g.CopyFrom(change(body).graph)
-    return copy
+                yield attribute.g

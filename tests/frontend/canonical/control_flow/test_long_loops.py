@@ -14,7 +14,20 @@ from passfit.frontend.canonical.canonicalise import import_model
 from passfit.frontend.canonical.control_flow import long_loops
 
 from ....models import model_of, run, save
-from .test_unroll_loops import BOOL, FLOAT, HALF, INT, ROWS, STEP, body, counting_loop, loop_of, node
+from .test_unroll_loops import (
+    BOOL,
+    FLOAT,
+    HALF,
+    INT,
+    ROWS,
+    STEP,
+    body,
+    counting_loop,
+    loop_of,
+    nested_step,
+    node,
+    scan_along,
+)
 
 VALUES = {"x": ROWS, "h0": ROWS[0] * 2, "outer": ROWS[1] / 2}
 PORTS = {name: list(value.shape) for name, value in VALUES.items()}
@@ -109,33 +122,13 @@ def test_a_row_may_be_the_state_a_slice_or_another_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize("axis", [0, 2])
 @pytest.mark.parametrize("directions", [(0, 0), (1, 0), (0, 1)])
 def test_a_scan_runs_along_any_axis_both_ways(tmp_path: Path, axis: int, directions: tuple[int, int]) -> None:
-    row = [extent for place, extent in enumerate(ROWS.shape) if place != axis]
-    step = body(
-        [node("Mul", "h half", "less"), node("Add", "less xi", "h2"), node("Neg", "h2", "row")],
-        {"h": (FLOAT, row), "xi": (FLOAT, row)}, {"h2": (FLOAT, row), "row": (FLOAT, row)}, half=HALF,
-    )  # fmt: skip
-    scan = node(
-        "Scan", "zero x", "h y", body=step, num_scan_inputs=1, scan_input_axes=[axis], scan_input_directions=[directions[0]],
-        scan_output_axes=[1], scan_output_directions=[directions[1]],
-    )  # fmt: skip
+    scan, row = scan_along(axis, directions)
     kept(model_of([scan], {"x": PORTS["x"]}, ["h", "y"], {"zero": np.ones(row, np.float32)}, opset=17), tmp_path)
 
 
 @pytest.mark.tvm
 def test_loops_and_branches_may_stand_in_a_loop(tmp_path: Path) -> None:
-    inner = body(
-        [node("Add", "g xi", "g2")], {"j": (INT, []), "go": (BOOL, []), "g": (FLOAT, [2, 3])},
-        {"go": (BOOL, []), "g2": (FLOAT, [2, 3])},
-    )  # fmt: skip
-    branches = {
-        f"{name}_branch": body([node(op, "less", name)], {}, {name: (FLOAT, [2, 3])})
-        for name, op in (("then", "Neg"), ("else", "Abs"))
-    }
-    nodes = [
-        node("Gather", "x i", "xi", axis=0), node("Loop", "two _ h", "less", body=inner), node("ReduceSum", "xi", "s", keepdims=0),
-        node("Less", "s half", "c"), node("If", "c", "h2", **branches), node("Identity", "h2", "row"),
-    ]  # fmt: skip
-    kept(looped(nodes, two=np.asarray(2, np.int64)), tmp_path)
+    kept(looped(nested_step(), two=np.asarray(2, np.int64)), tmp_path)
 
 
 @pytest.mark.tvm

@@ -69,6 +69,36 @@ def counting_loop(step: Sequence[onnx.NodeProto]) -> onnx.NodeProto:
     return node("Loop", "_ _ h0 n0", "h n3 y", body=counting)
 
 
+def nested_step() -> list[onnx.NodeProto]:
+    """Nodes of a body with a Loop and an If in it."""
+    inner = body(
+        [node("Add", "g xi", "g2")], {"j": (INT, []), "go": (BOOL, []), "g": (FLOAT, [2, 3])},
+        {"go": (BOOL, []), "g2": (FLOAT, [2, 3])},
+    )  # fmt: skip
+    branches = {
+        f"{name}_branch": body([node(op, "less", name)], {}, {name: (FLOAT, [2, 3])})
+        for name, op in (("then", "Neg"), ("else", "Abs"))
+    }
+    return [
+        node("Gather", "x i", "xi", axis=0), node("Loop", "two _ h", "less", body=inner), node("ReduceSum", "xi", "s", keepdims=0),
+        node("Less", "s half", "c"), node("If", "c", "h2", **branches), node("Identity", "h2", "row"),
+    ]  # fmt: skip
+
+
+def scan_along(axis: int, directions: tuple[int, int]) -> tuple[onnx.NodeProto, list[int]]:
+    """A Scan of `x` along an axis, and the shape of its state."""
+    row = [extent for place, extent in enumerate(ROWS.shape) if place != axis]
+    step = body(
+        [node("Mul", "h half", "less"), node("Add", "less xi", "h2"), node("Neg", "h2", "row")],
+        {"h": (FLOAT, row), "xi": (FLOAT, row)}, {"h2": (FLOAT, row), "row": (FLOAT, row)}, half=HALF,
+    )  # fmt: skip
+    scan = node(
+        "Scan", "zero x", "h y", body=step, num_scan_inputs=1, scan_input_axes=[axis], scan_input_directions=[directions[0]],
+        scan_output_axes=[1], scan_output_directions=[directions[1]],
+    )  # fmt: skip
+    return scan, row
+
+
 @pytest.mark.parametrize("opset", [11, 17, 21])
 @pytest.mark.parametrize("trips", [1, 4])
 def test_a_loop_is_its_iterations(tmp_path: Path, opset: int, trips: int) -> None:
@@ -85,19 +115,7 @@ def test_a_condition_on_a_counter_ends_a_loop(tmp_path: Path) -> None:
 
 
 def test_loops_and_branches_may_hold_each_other(tmp_path: Path) -> None:
-    inner = body(
-        [node("Add", "g xi", "g2")], {"j": (INT, []), "go": (BOOL, []), "g": (FLOAT, [2, 3])},
-        {"go": (BOOL, []), "g2": (FLOAT, [2, 3])},
-    )  # fmt: skip
-    branches = {
-        f"{name}_branch": body([node(op, "less", name)], {}, {name: (FLOAT, [2, 3])})
-        for name, op in (("then", "Neg"), ("else", "Abs"))
-    }
-    nodes = [
-        node("Gather", "x i", "xi", axis=0), node("Loop", "two _ h", "less", body=inner), node("ReduceSum", "xi", "s", keepdims=0),
-        node("Less", "s half", "c"), node("If", "c", "h2", **branches), node("Identity", "h2", "row"),
-    ]  # fmt: skip
-    outer = loop_of(nodes, half=HALF, two=np.asarray(2, np.int64))
+    outer = loop_of(nested_step(), half=HALF, two=np.asarray(2, np.int64))
     loop = node("Loop", "m _ h0", "h y", body=outer)
     constants = {"m": np.asarray(3, np.int64)}
     same(model_of([loop], {"x": [5, 2, 3], "h0": [2, 3]}, ["h", "y"], constants), tmp_path)
@@ -107,15 +125,7 @@ def test_loops_and_branches_may_hold_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("axis", [0, 2])
 @pytest.mark.parametrize("directions", [(0, 0), (1, 0), (0, 1), (1, 1)])
 def test_a_scan_is_its_iterations(tmp_path: Path, opset: int, axis: int, directions: tuple[int, int]) -> None:
-    row = [extent for place, extent in enumerate(ROWS.shape) if place != axis]
-    step = body(
-        [node("Mul", "h half", "less"), node("Add", "less xi", "h2"), node("Neg", "h2", "row")],
-        {"h": (FLOAT, row), "xi": (FLOAT, row)}, {"h2": (FLOAT, row), "row": (FLOAT, row)}, half=HALF,
-    )  # fmt: skip
-    scan = node(
-        "Scan", "zero x", "h y", body=step, num_scan_inputs=1, scan_input_axes=[axis], scan_input_directions=[directions[0]],
-        scan_output_axes=[1], scan_output_directions=[directions[1]],
-    )  # fmt: skip
+    scan, row = scan_along(axis, directions)
     constants = {"zero": np.ones(row, np.float32)}
     same(model_of([scan], {"x": list(ROWS.shape)}, ["h", "y"], constants, opset=opset), tmp_path)
 
