@@ -20,6 +20,7 @@ from .expand.pair_products import with_pair_products
 from .expand.quad_products import with_quad_products
 from .expand.rolled_loops import with_rolled_loops
 from .expand.separate_products import with_separate_products
+from .expand.stack_buffers import with_stack_buffers
 from .expand.strided_loads import with_strided_loads
 from .expand.transposed_stores import with_transposed_stores
 from .raw_pointers import raw_pointers
@@ -55,7 +56,7 @@ def _vector_math(function: PrimFunc, _module: IRModule, _context: tvm.transform.
 
 @tirx.transform.prim_func_pass(opt_level=0)
 def _separate_products(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    return with_strided_loads(with_transposed_stores(with_narrow_results(with_separate_products(with_byte_runs(with_quad_products(with_pair_products(function)))))))
+    return with_stack_buffers(with_strided_loads(with_transposed_stores(with_narrow_results(with_separate_products(with_byte_runs(with_quad_products(with_pair_products(function))))))))
 
 
 def _raw() -> tuple[object, object, object]:

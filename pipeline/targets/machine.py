@@ -11,6 +11,8 @@ _FLOAT = 4
 _UNSPILLED = 16
 #: largest bytes that TVM's LowerTVMBuiltin leaves on the stack, so that LLVM may keep them in registers: below 1024
 _STACK = 1023
+#: registers of AVX-512 and the bytes of all of them, which are left on the stack too (see codegen/expand/stack_buffers.py)
+WIDE_REGISTERS, WIDE_STACK = 32, 2048
 #: bytes of memory per thread of a library besides its workspace: the touched pages of its stack, with libc's record of
 #: the thread. Measured: 8 KiB to 16 KiB; the rest of its 64 KiB stack is address space only
 _THREAD = 16384
@@ -31,7 +33,7 @@ class Machine:
     products of bytes in each int32, as sdot, and as vpdpbusd if there are `pairs`, where one factor is unsigned. `rolled`
     says that loops over taps stay loops if tiles fill the registers. `transposes` says that blocks of vectors are transposed
     before they are stored (see codegen/expand/transposed_stores.py). `near` bytes of vectors stay in the nearest cache from tile
-    to tile.
+    to tile. Buffers of up to `stack` bytes lie on the stack, where LLVM may keep them in registers.
     """
 
     lanes: int = 8
@@ -46,6 +48,7 @@ class Machine:
     rolled: bool = False
     transposes: bool = False
     near: int = 16384
+    stack: int = _STACK
 
     def registers_of(self, lanes: int) -> int:
         """Count the vectors of `lanes` lanes at hand.
@@ -57,7 +60,7 @@ class Machine:
     @property
     def register_bytes(self) -> int:
         """Return the bytes of registers for a tile that need no workspace."""
-        return min(self.lanes * self.registers * _FLOAT, _STACK)
+        return min(self.lanes * self.registers * _FLOAT, self.stack)
 
     @property
     def thread_bytes(self) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from ..errors import ConfigError
-from .machine import Machine, machine_of
+from .machine import WIDE_REGISTERS, WIDE_STACK, Machine, machine_of
 
 Optimisation = Literal["size", "balanced", "speed"]
 
@@ -30,6 +31,11 @@ _WITH_AVX2 = _WITH_AVX512 | {"x86-64-v3", "haswell", "skylake", "alderlake", "zn
 #: features and names of processors that add up four products of bytes
 _VNNI = frozenset({"+avx512vnni", "+avxvnni"})
 _WITH_VNNI = frozenset({"cascadelake", "icelake-server", "sapphirerapids", "alderlake", "znver4", "znver5"})
+
+
+def has_avx512(architecture: str, cpu: str, features: Collection[str]) -> bool:
+    """Tell whether a processor, in words of LLVM, has AVX-512 at full rate."""
+    return architecture == "x86_64" and ("+avx512bw" in features or cpu in _WITH_AVX512)
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,8 @@ class Target:
         """Return the processor as schedule rules see it."""
         pairs = self.architecture == "x86_64" and ("+avx2" in self.features or self.cpu in _WITH_AVX2)
         found = machine_of(self.architecture, self.features)
-        if self.architecture == "x86_64" and ("+avx512bw" in self.features or self.cpu in _WITH_AVX512):
-            found = replace(found, lanes=16, rolled=False, near=_WIDE_NEAR)
+        if has_avx512(self.architecture, self.cpu, self.features):
+            found = replace(found, lanes=16, registers=WIDE_REGISTERS, rolled=False, near=_WIDE_NEAR, stack=WIDE_STACK)
         dots = found.dots or (pairs and (self.cpu in _WITH_VNNI or not _VNNI.isdisjoint(self.features)))
         return replace(found, threads=self.threads, compact=self.opt == "size", pairs=pairs, dots=dots)
 

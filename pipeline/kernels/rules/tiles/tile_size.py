@@ -24,9 +24,9 @@ from ....targets import Machine
 _OPERANDS = 2
 #: cycles to load a vector from the nearest cache, and from elsewhere
 _NEAR_LOAD, _FAR_LOAD = 0.5, 1.25
-#: lanes of a vector as long as a line of the cache; cycles to fetch one from elsewhere beside all other work. For one in two
-#: lines, whose successor is far away: cycles to load, and to fetch it (measured: 128 × 27 × 27 of 32, 64 × 13 × 13 of 512)
-_LINE, _LINE_FETCH, _RAGGED_LOAD, _RAGGED_FETCH = 16, 1.95, 1.8, 5.0
+#: lanes of a vector as long as a line of the cache; cycles to fetch one from elsewhere beside all other work. Each step of such
+#: a tile takes so many more (25 tiles from 1 × 8 to 8 × 3, measured: 512 × 14 × 14 of 512, 128 × 56 × 56 of 64). For one in two lines, whose successor is far away: cycles to load, and to fetch it (measured: 128 × 27 × 27 of 32, 64 × 13 × 13 of 512)
+_LINE, _LINE_FETCH, _LINE_STEP, _RAGGED_LOAD, _RAGGED_FETCH = 16, 1.6, 1.75, 1.8, 5.0
 #: cycles to broadcast one scalar to all lanes, and to use it as an element of a vector instead
 _SCALAR_LOAD, _ELEMENT = 0.6, 0.5
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
@@ -221,11 +221,12 @@ def _cycles(lanes: int, groups: int, rows: int, steps: int, both: bool, ragged: 
     scalar = _NEAR_LOAD * groups if both else _SCALAR_LOAD if _broadcasts(machine) else _ELEMENT
     accumulators = groups * rows
     near = steps * groups * lanes * 4 <= machine.near
-    load, fetch, least = _NEAR_LOAD if near else _FAR_LOAD, 0.0, _IN_FLIGHT
+    load, fetch, least, more = _NEAR_LOAD if near else _FAR_LOAD, 0.0, _IN_FLIGHT, 0.0
     if lanes >= _LINE and _broadcasts(machine):
         load = _RAGGED_LOAD if ragged else _NEAR_LOAD
         fetch, least = 0.0 if near else _RAGGED_FETCH if ragged else _LINE_FETCH, _LINES_IN_FLIGHT
-    step = max(accumulators / 2, groups * load + rows * scalar, groups * fetch, least / 2)
+        more = _LINE_STEP
+    step = more + max(accumulators / 2, groups * load + rows * scalar, groups * fetch, least / 2)
     return steps * step + accumulators * store
 
 

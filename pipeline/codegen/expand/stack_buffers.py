@@ -1,0 +1,36 @@
+"""Leave buffers as large as all registers of AVX-512 on the stack: LLVM keeps accumulators there in registers.
+
+TVM takes buffers of 1024 bytes and more, which are 16 of these 32 registers, from the workspace. LLVM leaves those in memory.
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm import tirx
+from tvm.tirx import AllocBuffer, IntImm, PrimFunc
+
+from ...targets.machine import WIDE_STACK
+from ...targets.target import has_avx512
+from ...tir.workspace import buffer_bytes
+from .architecture import architecture_of
+
+#: annotation by which TVM's LowerTVMBuiltin leaves an allocation alone
+_LEFT = "disable_lower_builtin"
+
+
+def with_stack_buffers(kernel: PrimFunc) -> PrimFunc:
+    """Mark the allocations of a lowered kernel that fit the registers of AVX-512, on processors with it."""
+    architecture = architecture_of(kernel)
+    if architecture is None:
+        return kernel
+    attrs = kernel.attrs["target"].attrs
+    if not has_avx512(architecture, str(attrs.get("mcpu", "")), [str(each) for each in attrs.get("mattr", ())]):
+        return kernel
+
+    def left(each: AllocBuffer) -> AllocBuffer:
+        fixed = all(isinstance(extent, IntImm) for extent in each.buffer.shape)
+        if not fixed or buffer_bytes(each.buffer) > WIDE_STACK:
+            return each
+        return AllocBuffer(each.buffer, annotations={**each.annotations, _LEFT: tirx.const(True)})
+
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (AllocBuffer, left)))
