@@ -1,15 +1,16 @@
 """Keep plans of splits in the store, by the form of their program: most targets share them.
 
-    "partition 1f3a…": [[[0, 4, 2, 1, 5120, false]], 8192, 12, true]        regions, bytes, step reached, complete
+    "partition 1f3a… 64 inf": [[[0, 4, 2, 1, 5120, false]], 8192, 12, true]        regions, bytes, step reached, complete
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from functools import reduce
 
-from ...memory.streaming.partition import best_partition
+from ...memory.streaming.partition import partition_within
 from ...memory.streaming.partitioner import Partition, StreamedSteps
 from ...memory.streaming.rematerialise import Repeat, RepeatResult, best_repeats, with_repeats
 from ...passes.sequence.catalogue import parse_spec
@@ -19,13 +20,17 @@ from ...support.result_store import shared_store
 from ..evaluate.scoring import Arrangement
 
 
-def stored_partition(form: str, program: Program, splits: Mapping[str, Splits], alignment: int) -> Partition:
-    """Return the `best_partition` of the program of a form."""
-    return _partition(
-        shared_store().get_or_make(
-            f"partition {form} {alignment}", lambda: astuple(best_partition(program, splits, alignment))
-        )
-    )
+def stored_partition(
+    form: str, program: Program, splits: Mapping[str, Splits], alignment: int, most: float = math.inf
+) -> Partition | None:
+    """Return the `partition_within` so many bytes of the program of a form."""
+
+    def made() -> tuple[object, ...] | None:
+        found = partition_within(most, program, splits, alignment)
+        return None if found is None else astuple(found)
+
+    found = shared_store().get_or_make(f"partition {form} {alignment} {most}", made)
+    return None if found is None else _partition(found)
 
 
 def stored_repeats(
