@@ -34,14 +34,15 @@ class Partitions:
         Those of more bytes than the two best, and than the best of their kind, are left out.
         """
         self._find((specs, plan, math.inf) for specs, plans in asked for plan in _likely(plans))
-        self._find([(specs, plan, self._mattering(plan, plans)) for specs, plans in asked for plan in plans])
+        self._find([(specs, plan, self._mattering(place, plans)) for specs, plans in asked for place, plan in enumerate(plans)])
         return [tuple(along(plan, self._paths[plan.form]) for plan in plans if plan.form in self._paths) for _, plans in asked]
 
-    def _mattering(self, plan: SplitPlan, plans: Sequence[SplitPlan]) -> float:
-        """Return the most bytes by which a plan is one of the two best, or the best of its kind."""
-        known = sorted((self._paths[each.form].nbytes, each.cut) for each in plans if each.form in self._paths)
-        second = known[1][0] if len(known) > 1 else math.inf
-        return max(second, next((nbytes for nbytes, cut in known if cut == plan.cut), math.inf))
+    def _mattering(self, place: int, plans: Sequence[SplitPlan]) -> float:
+        """Return the most bytes by which the plan at a place is one of the two best, or the best of its kind."""
+        known = sorted((self._paths[each.form].nbytes, n) for n, each in enumerate(plans) if each.form in self._paths)
+        of_kind = [(nbytes, n) for nbytes, n in known if plans[n].cut == plans[place].cut]
+        # of plans of equal bytes the first is taken
+        return max(rival[0][0] - (rival[0][1] < place) if rival else math.inf for rival in (known[1:2], of_kind))
 
     def _find(self, wanted: Iterable[tuple[Specs, SplitPlan, float]]) -> None:
         """Partition plans, several at once, each unless it takes more than so many bytes."""
@@ -64,8 +65,11 @@ def along(plan: SplitPlan, path: Partition) -> SplitPlan:
 
 
 def _likely(plans: Sequence[SplitPlan]) -> list[SplitPlan]:
-    """Return the two plans of least peak with whole kernels, and the first of another kind."""
-    best = sorted(plans, key=lambda plan: plan.whole)
+    """Return the two plans of least peaks with whole kernels, and the first of another kind; of equal peaks, one."""
+    different: dict[tuple[int, bool], SplitPlan] = {}
+    for plan in sorted(plans, key=lambda plan: plan.whole):
+        different.setdefault((plan.whole, plan.cut), plan)
+    best = list(different.values())
     return [plan for n, plan in enumerate(best) if n < 2 or all(plan.cut != each.cut for each in best[:n])]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -70,3 +71,16 @@ def test_a_plan_above_the_two_best_is_partitioned_once_within_their_bytes(monkey
     assert [plan.form for plan in found] == [plan.form for plan in plans[2:]]
     second = max(plan.nbytes for plan in found)
     assert asked == [math.inf, math.inf, second, second]
+
+
+def test_of_plans_of_equal_bytes_those_after_the_two_best_are_given_up():
+    """Two forms of one program, after a better one: the second is asked for less than the first takes."""
+
+    def column(rows: int, name: str) -> SplitPlan:
+        builder = RowBuilder()
+        builder.window(builder.window(builder.tensor(rows, 4), size=3, pad=1), size=3, pad=1)
+        return replace(plan_of(builder.program(), cut=False), form=name)
+
+    plans = [column(64, "best"), column(128, "second"), column(128, "equal")]
+    (found,) = partitions.Partitions(Here()).along([((), plans)])
+    assert [plan.form for plan in found] == ["best", "second"]
