@@ -19,6 +19,10 @@ from .region import merge_region, region
 from .region_forms import KnownForms
 
 
+#: part of the bytes in question allowed until there is a path: fewer end it soon, more let many regions be measured
+FIRST = 8
+
+
 def apply_partition(
     program: Program, splits: Mapping[str, Splits], regions: Sequence[StreamedSteps], alignment: int = ALIGNMENT
 ) -> Program:
@@ -55,11 +59,11 @@ def partition_within(
     if not found.complete:
         return None
     low: float = paths.unavoidable
+    parts = FIRST
     while low < found.nbytes:
-        middle = int(low + found.nbytes) // 2
-        path = paths.within(middle)
+        path = paths.within(int(low + (found.nbytes - low) / parts))
         if path.complete:
-            found = path
+            found, parts = path, 2
         else:
             low = paths.beyond
     return coarser(paths, found)
