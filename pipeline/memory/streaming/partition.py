@@ -18,7 +18,6 @@ from .partitioner import Partition, Partitioner, StreamedSteps
 from .region import merge_region, region
 from .region_forms import KnownForms
 
-
 #: part of the bytes in question allowed until there is a path: fewer end it soon, more let many regions be measured
 FIRST = 8
 
