@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT
 from .group_rows import coarser
+from .merge_region import merge_region
 from .partitioner import Partition, Partitioner, StreamedSteps
-from .region import merge_region, region
+from .region import region
 from .region_forms import KnownForms
 
 #: part of the bytes in question allowed until there is a path: fewer end it soon, more let many regions be measured

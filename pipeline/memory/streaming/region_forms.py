@@ -53,6 +53,7 @@ class KnownForms:
     def keep(self, form: int, found: RegionBytes | None, in_place: bool) -> None:
         """Keep a measurement; `in_place` says whether that includes results in place of operands."""
         self.rings[form] = None if found is None else found.rings
+        self.least[form] = 0 if found is None else found.least
         if in_place:
             self.in_place[form] = None if found is None else found.in_place
 

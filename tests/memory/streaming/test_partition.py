@@ -13,9 +13,10 @@ from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, o
 from passfit.memory.sharing.share import share
 from passfit.memory.streaming import partitioner
 from passfit.memory.streaming.group_rows import MOST_ROWS, in_groups, row_groups
+from passfit.memory.streaming.merge_region import merge_region
 from passfit.memory.streaming.partition import apply_partition, best_partition, partition_within
 from passfit.memory.streaming.partitioner import Partitioner
-from passfit.memory.streaming.region import merge_region, region
+from passfit.memory.streaming.region import region
 from passfit.program import Program, Rows
 
 from ...strategies import programs
