@@ -47,6 +47,7 @@ from ..weights.repack import Repack
 from .divide_stages import HELD, held_bytes_of
 from .run_iterations import is_loop, run_iterations
 from .run_stages import ScheduleStage, StageSchedule, run_stages
+from .slices_in_place import loop_sharing
 
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
@@ -76,7 +77,9 @@ class Schedule:
 
     @cached_property
     def sharing(self) -> Sharing:
-        return Sharing() if is_scheduled(self.kernel) else analyse_sharing(self.kernel)
+        if is_scheduled(self.kernel):
+            return Sharing()
+        return loop_sharing(self.kernel) if is_loop(self.kernel) else analyse_sharing(self.kernel)
 
 
 class _Candidate(Protocol):
