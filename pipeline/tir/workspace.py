@@ -40,8 +40,8 @@ def held_bytes(kernel: PrimFunc) -> int:
     tvm_ffi.structural_walk(
         kernel.body,
         [
-            (s_tir.SBlock, lambda block: found.extend(map(_buffer_bytes, block.alloc_buffers))),
-            (tirx.AllocBuffer, lambda each: found.append(_buffer_bytes(each.buffer))),
+            (s_tir.SBlock, lambda block: found.extend(map(buffer_bytes, block.alloc_buffers))),
+            (tirx.AllocBuffer, lambda each: found.append(buffer_bytes(each.buffer))),
         ],
     )
     return sum(found)
@@ -83,7 +83,7 @@ def _allocations(stmt: Stmt, threads: int) -> list[int]:
     if isinstance(stmt, tirx.For) and int(stmt.kind) == _PARALLEL:
         return [threads * size for size in _allocations(stmt.body, 1)]
     if isinstance(stmt, tirx.AllocBuffer):
-        sizes.append(_buffer_bytes(stmt.buffer))
+        sizes.append(buffer_bytes(stmt.buffer))
     for part in ("body", "then_case", "else_case"):
         inner = getattr(stmt, part, None)
         if inner is not None:
@@ -93,7 +93,8 @@ def _allocations(stmt: Stmt, threads: int) -> list[int]:
     return sizes
 
 
-def _buffer_bytes(buffer: tirx.Buffer) -> int:
+def buffer_bytes(buffer: tirx.Buffer) -> int:
+    """Return the bytes of a buffer, rounded up to the alignment."""
     return aligned(math.prod(int(extent) for extent in buffer.shape) * _dtype_bytes(buffer.dtype), ALIGNMENT)
 
 

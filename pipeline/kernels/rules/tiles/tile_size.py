@@ -21,7 +21,7 @@ from math import gcd
 from ....targets import Machine
 
 #: least registers for operands
-_OPERANDS = 2
+OPERANDS = 2
 #: cycles to load a vector from the nearest cache, and from elsewhere
 _NEAR_LOAD, _FAR_LOAD = 0.5, 1.25
 #: lanes of a vector as long as a line of the cache; cycles to fetch one from elsewhere beside all other work. For one in two
@@ -30,7 +30,7 @@ _LINE, _LINE_FETCH, _RAGGED_LOAD, _RAGGED_FETCH = 16, 1.95, 1.8, 5.0
 #: cycles to broadcast one scalar to all lanes, and to use it as an element of a vector instead
 _SCALAR_LOAD, _ELEMENT = 0.6, 0.5
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
-_IN_FLIGHT = 8
+IN_FLIGHT = 8
 #: the same for vectors as long as a line of the cache, whose loads delay some (measured: 64 × 14 × 14 of 384)
 _LINES_IN_FLIGHT = 9
 #: operations beside multiply-adds that make floats of a vector of bytes, and cycles for those that make one to broadcast
@@ -120,7 +120,7 @@ def tiles(
     powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
     lanes = next(lanes for lanes in powers if side_by_side % lanes == 0) if vectors else 1
     registers = machine.registers_of(lanes)
-    most = registers - _OPERANDS
+    most = registers - OPERANDS
     candidates = [
         _tile(lanes, width // lanes, groups, rows, counts, steps, _Loads(both, ragged, *converts), _Stores(lanes, groups, scattered, aliased, abreast and machine.transposes), machine)
         for groups in _sizes(width // lanes, most, uneven)
@@ -236,7 +236,7 @@ def _cycles(lanes: int, groups: int, rows: int, steps: int, loads: _Loads, store
     accumulators = groups * rows
     width = 1 if loads.narrow else 4
     near = steps * groups * lanes * width <= machine.near
-    load, fetch, least = _NEAR_LOAD if near else _FAR_LOAD, 0.0, _IN_FLIGHT
+    load, fetch, least = _NEAR_LOAD if near else _FAR_LOAD, 0.0, IN_FLIGHT
     if lanes >= _LINE and _broadcasts(machine):
         ragged = loads.ragged and not loads.narrow
         load = _RAGGED_LOAD if ragged else _NEAR_LOAD
