@@ -44,12 +44,12 @@ def _planned(model, folder: Path, *, shared: bool) -> int:
     return plan_arena(lowered.program).arena
 
 
-def _scan(width: int, made: int, directions: tuple[int, int]):
-    """A recurrence of slices of `width` elements that makes rows of `made`."""
+def _scan(width: int, made: int, directions: tuple[int, int], last=(node("Softmax", "s", "h2", axis=-1),)):
+    """A recurrence of slices of `width` elements that makes rows of `made`; `last` makes the state."""
     random = np.random.default_rng(7)
     weights = {"w": random.standard_normal((width, made)), "r": random.standard_normal((made, made)) / 8}
     step = body(
-        [node("MatMul", "xi w", "a"), node("MatMul", "h r", "b"), node("Add", "a b", "s"), node("Softmax", "s", "h2", axis=-1), node("Identity", "h2", "row")],
+        [node("MatMul", "xi w", "a"), node("MatMul", "h r", "b"), node("Add", "a b", "s"), *last, node("Identity", "h2", "row")],
         {"h": (FLOAT, [1, made]), "xi": (FLOAT, [1, width])}, {"h2": (FLOAT, [1, made]), "row": (FLOAT, [1, made])},
         **{name: value.astype(np.float32) for name, value in weights.items()},
     )  # fmt: skip
@@ -63,6 +63,13 @@ def test_results_take_the_place_of_the_sequence(tmp_path: Path, width: int, made
     model = _scan(width, made, (direction, direction))
     alone, shared = (_planned(model, tmp_path, shared=each) for each in (False, True))
     assert alone - shared >= 4 * TRIPS * min(width, made)
+
+
+def test_a_kernel_that_reads_slices_may_make_the_next_state(tmp_path: Path) -> None:
+    """The product of a slice is one kernel with all that follows: it writes the state, from which the row is copied."""
+    model = _scan(64, 64, (0, 0), (node("Tanh", "s", "h2"),))
+    alone, shared = (_planned(model, tmp_path, shared=each) for each in (False, True))
+    assert alone - shared >= 4 * TRIPS * 64
 
 
 def test_results_in_the_other_direction_have_a_place_of_their_own(tmp_path: Path) -> None:
