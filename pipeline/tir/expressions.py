@@ -112,6 +112,11 @@ def unconverted(expr: Expr) -> Expr:
     return expr
 
 
+def is_dequantised(expr: Expr) -> bool:
+    """Tell whether an expression reads bytes as floats: weights that are quantised alone."""
+    return str(expr.ty.dtype).startswith("float") and any(str(load.source.ty.dtype) in ("int8", "uint8") for load in loads(expr))
+
+
 def is_true(predicate: Expr) -> bool:
     """Tell whether a condition is known to hold."""
     return isinstance(predicate, IntImm) and bool(int(predicate))

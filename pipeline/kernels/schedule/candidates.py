@@ -19,6 +19,8 @@ from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
 from ..rewrite.narrow_sums import narrow_sums
+from ..rewrite.scales_last import scales_last
+from ..rewrite.unroll_windows import unroll_windows
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.axes.repeat_elements import repeat_elements
 from ..rules.axes.vector_columns import vector_columns
@@ -194,7 +196,7 @@ def _serial(
         yield Schedule(looped.kernel, workspace_bytes(looped.kernel), looped.repacks, speed=looped.speed)
         return
     if not held_bytes_of(kernel) and _reduces(kernel):
-        kernel = narrow_sums(kernel)
+        kernel = unroll_windows(scales_last(narrow_sums(kernel)))
     ranges = split_by_range(kernel)
     if ranges is not None:
         flat = ranges if fixed_shapes else flatten_axes(ranges)

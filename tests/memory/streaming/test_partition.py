@@ -13,9 +13,10 @@ from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, o
 from passfit.memory.sharing.share import share
 from passfit.memory.streaming import partitioner
 from passfit.memory.streaming.group_rows import MOST_ROWS, in_groups, row_groups
-from passfit.memory.streaming.partition import apply_partition, best_partition
+from passfit.memory.streaming.merge_region import merge_region
+from passfit.memory.streaming.partition import apply_partition, best_partition, partition_within
 from passfit.memory.streaming.partitioner import Partitioner
-from passfit.memory.streaming.region import merge_region, region
+from passfit.memory.streaming.region import region
 from passfit.program import Program, Rows
 
 from ...strategies import programs
@@ -90,6 +91,13 @@ def test_pivots_change_no_path(case, pivot):
     with patch.multiple(partitioner, PIVOT=pivot, FAR=pivot):
         found = best_partition(program, splits)
     assert found == best_partition(program, splits)
+
+
+@settings(max_examples=50)
+@given(row_programs(most=12), st.integers(-100, 100))
+def test_a_partition_within_bytes_is_the_best_or_none(case, more):
+    best = best_partition(*case)
+    assert partition_within(best.nbytes + more, *case) == (best if more >= 0 else None)
 
 
 @given(row_programs(most=6), st.sampled_from([1, 64]))
