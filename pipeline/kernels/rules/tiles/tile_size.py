@@ -33,9 +33,9 @@ _SCALAR_LOAD, _ELEMENT = 0.6, 0.5
 IN_FLIGHT = 8
 #: the same for vectors as long as a line of the cache, whose loads delay some (measured: 64 × 14 × 14 of 384)
 _LINES_IN_FLIGHT = 9
-#: operations beside multiply-adds that make floats of a vector of bytes, and cycles for those that make one to broadcast
-#: (measured: 160 × 240 of 320)
-_CONVERT, _CONVERT_SCALAR = 2, 3.0
+#: operations in place of multiply-adds that make floats of a vector of bytes, and of one to broadcast
+#: (measured: 160 × 240 of 320, and single filters over 14 × 14)
+_CONVERT, _CONVERT_SCALAR = 2, 1.5
 #: cycles to store one vector, and to scatter one element
 _VECTOR_STORE, _SCATTER = 1.0, 1.5
 #: vectors that are transposed together, if there are as many, or else two, and cycles to store them, per lane
@@ -241,9 +241,8 @@ def _cycles(lanes: int, groups: int, rows: int, steps: int, loads: _Loads, store
         ragged = loads.ragged and not loads.narrow
         load = _RAGGED_LOAD if ragged else _NEAR_LOAD
         fetch, least = 0.0 if near else (_RAGGED_FETCH if ragged else _LINE_FETCH) * width / 4, _LINES_IN_FLIGHT
-    converting = groups * _CONVERT if loads.narrow else 0
-    scalars = rows * (scalar + _CONVERT_SCALAR if loads.narrow_scalars else scalar)
-    step = max((accumulators + converting) / 2, groups * load + scalars, groups * fetch, least / 2)
+    converting = groups * _CONVERT * loads.narrow + rows * _CONVERT_SCALAR * loads.narrow_scalars
+    step = max((accumulators + converting) / 2, groups * load + rows * scalar, groups * fetch, least / 2)
     return steps * step + accumulators * store
 
 
