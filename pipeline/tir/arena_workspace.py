@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import PointerType, PrimType, Var
@@ -17,12 +15,12 @@ from tvm.tirx import AllocBuffer, AttrStmt, DeclBuffer, PrimFunc, Stmt
 from ..memory import ALIGNMENT
 from .workspace import buffer_bytes
 
-#: kernel attribute: bytes of workspace that may stay on the stack, the last parameter is for the rest
+#: kernel attribute: bytes of an allocation that stays on the stack; the last parameter is for larger ones
 _ON_STACK = "passfit.on_stack"
 
 
 def with_workspace_parameter(kernel: PrimFunc, nbytes: int, on_stack: int) -> PrimFunc:
-    """Add a last parameter for `nbytes` of workspace; allocations of `on_stack` bytes together may stay as they are."""
+    """Add a last parameter for `nbytes` of workspace; allocations of up to `on_stack` bytes stay as they are."""
     params = [*kernel.params, tirx.decl_buffer([tirx.const(nbytes, "int64")], "uint8", "workspace")]
     return PrimFunc(params, kernel.body, kernel.ret_type, attrs=kernel.attrs).with_attr(_ON_STACK, on_stack)
 
@@ -35,13 +33,16 @@ def has_workspace_parameter(kernel: PrimFunc) -> bool:
 def in_workspace(kernel: PrimFunc) -> Stmt:
     """Return the body of a lowered kernel, its allocations in its workspace.
 
-    The smallest stay on the stack, for they may be registers. Raises ValueError, a bug, if the others do not fit.
+    Small ones stay on the stack, for LLVM may keep them in registers. Raises ValueError, a bug, if the others do not fit.
     """
     places: dict[Var, int] = {}
     end = 0
-    for buffer in _moved(kernel.body, int(kernel.attrs[_ON_STACK])):
-        places[buffer] = end
-        end += buffer_bytes(buffer)
+    allocated: list[Var] = []
+    tvm_ffi.structural_walk(kernel.body, (AllocBuffer, lambda each: allocated.append(each.buffer)))
+    for buffer in allocated:
+        if buffer_bytes(buffer) > int(kernel.attrs[_ON_STACK]):
+            places[buffer] = end
+            end += buffer_bytes(buffer)
     room = int(kernel.params[-1].ty.shape[0])
     if end > room:
         raise ValueError(f"a kernel needs {end} bytes of workspace, planned were {room}")
@@ -56,16 +57,3 @@ def in_workspace(kernel: PrimFunc) -> Stmt:
     for buffer in places:  # LLVM may read and write whole vectors
         body = AttrStmt(buffer, "storage_alignment", tirx.const(ALIGNMENT, "int32"), body)
     return body
-
-
-def _moved(body: Stmt, on_stack: int) -> Iterator[Var]:
-    """Yield the buffers of all allocations, in text order, without the smallest of `on_stack` bytes together."""
-    found: list[Var] = []
-    tvm_ffi.structural_walk(body, (AllocBuffer, lambda each: found.append(each.buffer)))
-    staying = set()
-    for number in sorted(range(len(found)), key=lambda number: buffer_bytes(found[number])):
-        on_stack -= buffer_bytes(found[number])
-        if on_stack < 0:
-            break
-        staying.add(number)
-    yield from (buffer for number, buffer in enumerate(found) if number not in staying)

@@ -16,11 +16,10 @@ from tvm.ir import TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
-from ...tir.expressions import loads, replaced
+from ...tir.expressions import COMBINED, loads, replaced
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
 from ...tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, nests_in
-from .partial_sum import COMBINED
 
 _REDUCE = 2
 #: most elements of a window that is unrolled

@@ -21,7 +21,7 @@ from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
 from ...frontend.relax.loop_kernel import ITERATION, ITERATIONS, STAGE
 from ...program import DTYPE_BYTES, Overlay
 from ...tir.expressions import uses
-from ...tir.in_place.analysis import Sharing, analyse_sharing
+from ...tir.in_place.analysis import Sharing, analyse_sharing, takes_addresses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import int64
 from .run_iterations import accesses_of, stage_alone, written_by
@@ -44,18 +44,20 @@ def loop_sharing(kernel: PrimFunc) -> Sharing:
     """Find the operands of a loop's kernel that may lie in a result; see `program.Step`."""
     found = analyse_sharing(kernel)
     try:
-        more = _Loop(kernel).overlays()
+        results, overlays = _Loop(kernel).overlays()
     except Unknown:
         return found
     known = {(each.read, each.write) for each in found.in_place}
-    results = sum(1 for each in _Loop(kernel).uses.values() if each.writes is not None)
-    return Sharing(results, (*found.in_place, *(each for each in more if (each.read, each.write) not in known)), found.copies)
+    more = (each for each in overlays if (each.read, each.write) not in known)
+    return Sharing(results, (*found.in_place, *more), found.copies)
 
 
 class _Loop:
     """Hold the stages of a loop's kernel, and what they do with each parameter. Raises Unknown for another form."""
 
     def __init__(self, kernel: PrimFunc):
+        if takes_addresses(kernel.body):
+            raise Unknown("a stage passes an address, through which anything could be read or written")
         before, self.number, self.trips, inside = _parts(kernel)
         self.params = list(kernel.params)
         self.stages = {number - len(before): block for number, block in enumerate([*before, *inside])}
@@ -75,7 +77,8 @@ class _Loop:
         use.before |= number < 0
         use.inside += indices if number >= 0 else []
 
-    def overlays(self) -> list[Overlay]:
+    def overlays(self) -> tuple[int, list[Overlay]]:
+        """Count the results, and list the operands that may lie in one."""
         operands = [param for param in self.params if self.uses[param].writes is None]
         results = self.params[len(operands) :]
         if self.params[: len(operands)] != operands:
@@ -86,7 +89,7 @@ class _Loop:
                 shift = self._shift(operand, result)
                 if shift is not None:
                     found.append(Overlay(read, write, shift * DTYPE_BYTES[str(operand.ty.dtype)]))
-        return found
+        return len(results), found
 
     def _shift(self, operand: Var, result: Var) -> int | None:
         """Return the shift, in elements, of an operand that may lie in a result."""

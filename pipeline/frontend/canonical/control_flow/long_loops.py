@@ -63,7 +63,7 @@ class LoopKeeper:
 
         number, going, *carried = self.body.input
         self.body, taken = numbered_slices(self.body, number.name, read_from_outside(self.body), self._types, trips)
-        slices = [self._slice(name, 0) for name in taken.values()]
+        slices = [self._slice(*each) for each in taken.values()]
         numbered = not taken or reads(self.body, number.name)
         inner = [*(value.name for value in carried), *taken, *([number.name] if numbered else [])]
         if numbered:
@@ -72,7 +72,7 @@ class LoopKeeper:
         results = [value.name for value in self.body.output[1:]]
 
         def sequences() -> list[str]:
-            return [*taken.values(), *([self.build.constant(np.arange(trips))] if numbered else [])]
+            return [*(self._moved(*each, 0) for each in taken.values()), *([self.build.constant(np.arange(trips))] if numbered else [])]
 
         return self._keep(states, sequences, slices, inner, results, [true], outputs, canonical)
 

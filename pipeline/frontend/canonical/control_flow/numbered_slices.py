@@ -2,13 +2,15 @@
 
     Loop(n){xi = Gather(x, i, axis=0); …}  ──►  Scan(x){xi; …}
 
-A sequence is read in place, and a row of results may take the place of the slice it comes from.
+A sequence is read in place, and a row of results may take the place of the slice it comes from. Axes before the one that
+is gathered have one element, so that no sequence is transposed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..shapes import static_shape
 
@@ -16,18 +18,26 @@ if TYPE_CHECKING:
     import onnx
 
 
+class Sliced(NamedTuple):
+    """A value that a body takes slices of, along an axis."""
+
+    name: str
+    axis: int
+
+
 def numbered_slices(
     body: onnx.GraphProto, number: str, outer: Collection[str], types: Mapping[str, onnx.TypeProto], trips: int
-) -> tuple[onnx.GraphProto, dict[str, str]]:
+) -> tuple[onnx.GraphProto, dict[str, Sliced]]:
     """Make the slices that a body gathers its last inputs; return it, and the sequence behind each.
 
     `number` is the number of the iteration, `outer` what the body reads from outside.
     """
-    found: dict[str, str] = {}
+    found: dict[str, Sliced] = {}
     kept = []
     for node in body.node:
-        if _takes_a_slice(node, number) and node.input[0] in outer and _length(types, node.input[0]) == trips:
-            found[node.output[0]] = node.input[0]
+        sliced = _sliced(node, number, types, trips)
+        if sliced is not None and sliced.name in outer:
+            found[node.output[0]] = sliced
         else:
             kept.append(node)
     if not found:
@@ -46,11 +56,12 @@ def reads(graph: onnx.GraphProto, name: str) -> bool:
     return any(name in node.input for node in graph.node) or any(value.name == name for value in graph.output) or any(reads(each, name) for each in inner)
 
 
-def _takes_a_slice(node: onnx.NodeProto, number: str) -> bool:
-    along = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
-    return node.op_type == "Gather" and node.input[1] == number and along == 0
-
-
-def _length(types: Mapping[str, onnx.TypeProto], name: str) -> int | None:
-    shape = static_shape(types[name]) if name in types else None
-    return shape[0] if shape else None
+def _sliced(node: onnx.NodeProto, number: str, types: Mapping[str, onnx.TypeProto], trips: int) -> Sliced | None:
+    """Return what a node gathers one slice of in each iteration, from the first to the last; None for other nodes."""
+    if node.op_type != "Gather" or node.input[1] != number or node.input[0] not in types:
+        return None
+    shape = static_shape(types[node.input[0]])
+    if not shape:
+        return None
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0) % len(shape)
+    return Sliced(node.input[0], axis) if shape[axis] == trips and math.prod(shape[:axis]) == 1 else None

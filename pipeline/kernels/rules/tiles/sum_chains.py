@@ -16,7 +16,7 @@ from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 
-from ....tir.expressions import is_true, loads, replaced
+from ....tir.expressions import COMBINED, is_true, loads, replaced
 from ....tir.index_grid import Unknown
 from ....tir.loop_nests import buffer_of
 from .tile_size import IN_FLIGHT
@@ -25,8 +25,6 @@ _SERIAL, _UNROLLED = 0, 3
 _SPATIAL, _REDUCE = 0, 2
 #: fewest terms of an accumulator
 _FEWEST = 8
-#: ways to join the accumulators of a sum
-_JOINED: dict[str, Callable[[Expr, Expr], Expr]] = {"Add": lambda one, other: one + other, "Max": tirx.max, "Min": tirx.min}
 _Values = Mapping[Var, Expr]
 #: change a store by the number of its chain
 _Change = Callable[[BufferStore, Expr], BufferStore]
@@ -74,9 +72,9 @@ class _Chains:
         store = block.body
         self.total, self.buffer = total, store.buffer
         operator = type(store.value).__name__
-        if operator not in _JOINED or not isinstance(total, For):
+        if operator not in COMBINED or not isinstance(total, For):
             raise Unknown("the reduction is no sum, max or min in a loop")
-        self.join = _JOINED[operator]
+        self.join = COMBINED[operator]
         extent = int(total.extent)
         inner = _iterations(total.body)
         fitting = [count for count in range(wanted, 1, -1) if extent % count == 0 and extent // count * inner >= _FEWEST]

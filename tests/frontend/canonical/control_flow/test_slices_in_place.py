@@ -44,12 +44,12 @@ def _planned(model, folder: Path, *, shared: bool) -> int:
     return plan_arena(lowered.program).arena
 
 
-def _scan(width: int, made: int, directions: tuple[int, int]):
-    """A recurrence of slices of `width` elements that makes rows of `made`."""
+def _scan(width: int, made: int, directions: tuple[int, int], last=(node("Softmax", "s", "h2", axis=-1),)):
+    """A recurrence of slices of `width` elements that makes rows of `made`; `last` makes the state."""
     random = np.random.default_rng(7)
     weights = {"w": random.standard_normal((width, made)), "r": random.standard_normal((made, made)) / 8}
     step = body(
-        [node("MatMul", "xi w", "a"), node("MatMul", "h r", "b"), node("Add", "a b", "s"), node("Softmax", "s", "h2", axis=-1), node("Identity", "h2", "row")],
+        [node("MatMul", "xi w", "a"), node("MatMul", "h r", "b"), node("Add", "a b", "s"), *last, node("Identity", "h2", "row")],
         {"h": (FLOAT, [1, made]), "xi": (FLOAT, [1, width])}, {"h2": (FLOAT, [1, made]), "row": (FLOAT, [1, made])},
         **{name: value.astype(np.float32) for name, value in weights.items()},
     )  # fmt: skip
@@ -65,6 +65,13 @@ def test_results_take_the_place_of_the_sequence(tmp_path: Path, width: int, made
     assert alone - shared >= 4 * TRIPS * min(width, made)
 
 
+def test_a_kernel_that_reads_slices_may_make_the_next_state(tmp_path: Path) -> None:
+    """The product of a slice is one kernel with all that follows: it writes the state, from which the row is copied."""
+    model = _scan(64, 64, (0, 0), (node("Tanh", "s", "h2"),))
+    alone, shared = (_planned(model, tmp_path, shared=each) for each in (False, True))
+    assert alone - shared >= 4 * TRIPS * 64
+
+
 def test_results_in_the_other_direction_have_a_place_of_their_own(tmp_path: Path) -> None:
     model = _scan(64, 64, (0, 1))
     alone, shared = (_planned(model, tmp_path, shared=each) for each in (False, True))
@@ -73,15 +80,15 @@ def test_results_in_the_other_direction_have_a_place_of_their_own(tmp_path: Path
 
 def test_slices_by_the_number_of_the_iteration_are_a_sequence(tmp_path: Path) -> None:
     """A Loop reads x[i], and no more of x: rows take their place; a slice that is read once more is still there then."""
-    def model(last: str):
-        nodes = [node("Gather", "x i", "xi", axis=0), node("Add", "h xi", "s"), node("Softmax", "s", "h2", axis=-1), node("Sub", f"h2 {last}", "row")]
+    def model(last: str, axis: int):
+        nodes = [node("Gather", "x i", "xi", axis=axis), node("Add", "h xi", "s"), node("Softmax", "s", "h2", axis=-1), node("Sub", f"h2 {last}", "row")]
         step = body(
             nodes, {"i": (INT, []), "on": (BOOL, []), "h": (FLOAT, [2, 32])},
             {"on": (BOOL, []), "h2": (FLOAT, [2, 32]), "row": (FLOAT, [2, 32])},
         )  # fmt: skip
         loop = node("Loop", "m _ h0", "h y", body=step)
-        return model_of([loop], {"x": [TRIPS, 2, 32], "h0": [2, 32]}, ["h", "y"], {"m": np.asarray(TRIPS, np.int64)}, opset=17)
+        return model_of([loop], {"x": [TRIPS, 2, 32] if axis == 0 else [1, TRIPS, 32], "h0": [2, 32]}, ["h", "y"], {"m": np.asarray(TRIPS, np.int64)}, opset=17)
 
-    for last in ("s", "xi"):
-        alone, shared = (_planned(model(last), tmp_path, shared=each) for each in (False, True))
-        assert alone - shared >= 4 * TRIPS * 2 * 32
+    for last, axis in (("s", 0), ("xi", 0), ("s", -2)):
+        alone, shared = (_planned(model(last, axis), tmp_path, shared=each) for each in (False, True))
+        assert alone - shared >= 4 * TRIPS * (2 if axis == 0 else 1) * 32
