@@ -40,9 +40,16 @@ lint: $(LINTERS) ## the import contract, ruff, and mypy
 
 # Rows are kept by commit: an interrupted run goes on. Each script measures a part with --model, --op or --only.
 # Faults of odd models are rows: they end nothing.
-bench: $(READY) ## every benchmark again, 2 hours on two quiet cores; benchmarks/results
+bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/results
 	$(BIN)/python benchmarks/main_tables.py
+	$(BIN)/python benchmarks/roofline.py
 	$(BIN)/python benchmarks/mlperf_tiny.py
+	$(BIN)/python benchmarks/kernel_grid.py
+	$(BIN)/python benchmarks/int8_kernels.py
+	$(BIN)/python benchmarks/budgets.py
+	$(BIN)/python benchmarks/cost_models.py
+	$(BIN)/python benchmarks/fusion.py
+	$(BIN)/python benchmarks/by_architecture.py
 	$(BIN)/python benchmarks/rebench.py
 	$(BIN)/python benchmarks/node_tests.py
 	-$(BIN)/python benchmarks/odd_models.py --jobs 2

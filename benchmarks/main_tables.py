@@ -35,7 +35,7 @@ from passfit.targets import get_target, how_to_run
 RESULTS = HERE / "results"
 TABLES = {"memory": tables.memory, "latency": tables.latency, "compile_time": tables.compile_time}
 #: targets of the widest vectors in the catalogue, the one with dot products of bytes first
-WIDE = ("x86-64-vnni", "x86-64-v4")
+WIDE, NARROW = ("x86-64-vnni", "x86-64-v4"), "x86-64"
 #: seconds until a compilation is given up, and until it has to react to that
 LIMIT, PATIENCE = 900.0, 15.0
 #: exit codes of `passfit compile` that leave results: done, and over the device's capacity
@@ -50,12 +50,12 @@ def measure(model: Model, limit: float) -> dict:
         return {"failed": str(error)}
     with tempfile.TemporaryDirectory(prefix="passfit-bench-") as scratch:
         out = Path(scratch) / "out"
-        arguments = ["compile", *model.arguments(), "--target=x86-64", f"--out={out}"]
+        arguments = ["compile", *model.arguments(), f"--target={NARROW}", f"--out={out}"]
         failed, spent = run_passfit(arguments, Path(scratch), limit)
         if failed:
             return {"failed": failed, "compile": spent, "size": size}
         row = {"compile": spent, "size": size}
-        for part in ("footprint", "search"):
+        for part in ("footprint", "search", "sequence"):
             row[part] = json.loads((out / f"{part}.json").read_text(encoding="utf-8"))
         folders = {"passfit": out} | wide(model, out, Path(scratch), limit)
         return row | {"latency": timed(model, folders)}
@@ -63,12 +63,17 @@ def measure(model: Model, limit: float) -> dict:
 
 def wide(model: Model, out: Path, scratch: Path, limit: float) -> dict[str, Path]:
     """Compile the sequence in `out` for the vectors ONNX Runtime uses here; none if they are the target's own."""
-    target = next((name for name in WIDE if how_to_run(get_target(name)).native), None)
-    if target is None:
+    target = widest()
+    if target == NARROW:
         return {}
     arguments = ["compile", *model.arguments(), f"--sequence={out / 'sequence.json'}", f"--target={target}", f"--out={scratch / 'wide'}"]
     failed, _ = run_passfit(arguments, scratch, limit)
     return {} if failed else {"wide": scratch / "wide"}
+
+
+def widest() -> str:
+    """Return the target with the widest vectors that run here, which ONNX Runtime takes."""
+    return next(name for name in (*WIDE, NARROW) if name == NARROW or how_to_run(get_target(name)).native)
 
 
 def timed(model: Model, folders: dict[str, Path]) -> dict:

@@ -14,6 +14,8 @@ from tvm import tirx
 from tvm.ir import IRModule, PointerType, PrimType, Var
 from tvm.tirx import AttrStmt, Bind, BufferType, DeclBuffer, PrimFunc, Return, SeqStmt, Stmt
 
+from ..tir.arena_workspace import has_workspace_parameter, in_workspace
+
 #: DLPack's number of the device that workspace is allocated on
 _CPU = 1
 
@@ -29,7 +31,8 @@ def raw_pointers(kernel: PrimFunc, _module: IRModule, _context: tvm.transform.Pa
     tensors = [param for param in kernel.params if isinstance(param.ty, BufferType)]
     pointers = {tensor: Var(tensor.name, PointerType(PrimType("void"))) for tensor in tensors}
     declarations = [each for tensor, pointer in pointers.items() for each in _declarations(tensor, pointer)]
-    body = SeqStmt([*declarations, kernel.body])
+    inner = in_workspace(kernel) if has_workspace_parameter(kernel) else kernel.body
+    body = SeqStmt([*declarations, inner])
     for key, value in (("device_id", 0), ("device_type", _CPU)):  # TVM reads them to allocate workspace
         body = AttrStmt("default", key, _int32(value), body)
     for tensor in reversed(tensors):

@@ -92,6 +92,8 @@ def _step_problems(program: Program, step: Step, written: set[int]) -> Iterator[
             return
     if any(program.tensors[tensor].buffer is None for tensor in step.writes):
         yield "writes a weight"
+    if step.workspace and not step.writes:
+        yield "has a workspace, but writes nothing"
     for overlay in (*step.in_place, *step.copies):
         if not (0 <= overlay.read < len(step.reads) and 0 <= overlay.write < len(step.writes)):
             yield f"lays read {overlay.read} over write {overlay.write}, which it does not have"

@@ -74,6 +74,8 @@ class Step:
 
     `in_place`: each of these operands may lie in the result, since the kernel reads an element only just before it
     writes the one in its place. `copies`: with all of these operands in place, the kernel has nothing to do.
+
+    `workspace`: the last of `writes` is no result, but memory that the kernel uses while it runs.
     """
 
     kernel: str
@@ -82,6 +84,12 @@ class Step:
     nodes: tuple[str, ...] = ()
     in_place: tuple[Overlay, ...] = ()
     copies: tuple[Overlay, ...] = ()
+    workspace: bool = False
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """Return what the step writes for others: `writes` without its workspace."""
+        return self.writes[:-1] if self.workspace else self.writes
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 #: slopes tried: rows of an operand per row of the result, or the inverse
 _PACES = tuple(Fraction(n) for n in range(1, 9)) + tuple(Fraction(1, n) for n in range(2, 9))
@@ -38,20 +38,26 @@ class Follows:
         the rows, the last group is the last `group` rows.
         """
         if group not in self._paces:
-            starts = group_starts(len(self.low), group)
-            lows = [self._holding(min(self.low[start : start + group]), group) for start in starts]
-            highs = [-(-max(self.high[start : start + group]) // group) for start in starts]
-            found = [_pace(slope, lows, highs) for slope in _PACES]
-            self._paces[group] = min(found, key=lambda pace: pace[2] - pace[1])
+            self._paces[group] = _narrowest(self.extent, self.low, self.high, group)
         return self._paces[group]
-
-    def _holding(self, row: int, group: int) -> int:
-        """Return the last group that holds `row` of the operand."""
-        return (self.extent - 1) // group if self.extent - group <= row < self.extent else row // group
 
     @cached_property
     def _paces(self) -> dict[int, Pace]:
         return {}
+
+
+@lru_cache(1 << 12)
+def _narrowest(extent: int, low: tuple[int, ...], high: tuple[int, ...], group: int) -> Pace:
+    """Return the pace of an operand, see `Follows.pace`: most kernels of a model follow in few ways."""
+    starts = group_starts(len(low), group)
+    lows = [_holding(min(low[start : start + group]), extent, group) for start in starts]
+    highs = [-(-max(high[start : start + group]) // group) for start in starts]
+    return min((_pace(slope, lows, highs) for slope in _PACES), key=lambda pace: pace[2] - pace[1])
+
+
+def _holding(row: int, extent: int, group: int) -> int:
+    """Return the last group that holds `row` of the operand."""
+    return (extent - 1) // group if extent - group <= row < extent else row // group
 
 
 def group_starts(extent: int, group: int) -> list[int]:

@@ -11,8 +11,8 @@ from .check import first_problem
 from .program import Program
 
 _HINT = "Compile the model again."
-#: the default offset of a tensor, left out of the file
-_AT_START = ("offset", 0)
+#: defaults that are left out of the file: the offset of a tensor, a step without workspace
+_DEFAULTS = (("offset", 0), ("workspace", False))
 
 
 def program_to_json(program: Program) -> dict:
@@ -21,7 +21,7 @@ def program_to_json(program: Program) -> dict:
     for key, items in data.items():
         if isinstance(items, tuple):
             data[key] = [
-                {name: value for name, value in item.items() if value not in (None, ()) and (name, value) != _AT_START}
+                {name: value for name, value in item.items() if value not in (None, ()) and (name, value) not in _DEFAULTS}
                 for item in items
             ]
     for step in data["steps"]:

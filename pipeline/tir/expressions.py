@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import tvm_ffi
-from tvm import sym
+from tvm import sym, tirx
 from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.tirx import And, Cast, FloatImm, IntImm, Select
 from tvm.tirx.analysis import undefined_vars
@@ -17,6 +17,11 @@ _Part = TypeVar("_Part")
 
 #: functions that `codegen/vector_math.py` writes as a polynomial each
 FUNCTIONS = ("tirx.exp", "tirx.sigmoid", "tirx.tanh", "tirx.erf")
+
+#: how a reduction joins its accumulator with another, by the kind of its update
+COMBINED: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "Add": lambda one, other: one + other, "Max": tirx.max, "Min": tirx.min,
+}  # fmt: skip
 
 #: fields under which TIR's expressions and stores keep their children
 _PARTS = (
@@ -110,6 +115,11 @@ def unconverted(expr: Expr) -> Expr:
     while isinstance(expr, Cast):
         expr = expr.value
     return expr
+
+
+def is_dequantised(expr: Expr) -> bool:
+    """Tell whether an expression reads bytes as floats: weights that are quantised alone."""
+    return str(expr.ty.dtype).startswith("float") and any(str(load.source.ty.dtype) in ("int8", "uint8") for load in loads(expr))
 
 
 def is_true(predicate: Expr) -> bool:

@@ -94,7 +94,7 @@ def _allocations(stmt: Stmt, threads: int) -> list[int]:
 
 
 def buffer_bytes(buffer: tirx.Buffer) -> int:
-    """Count the bytes of a buffer, rounded up to the alignment of an allocation."""
+    """Return the bytes of a buffer, rounded up to the alignment."""
     return aligned(math.prod(int(extent) for extent in buffer.shape) * _dtype_bytes(buffer.dtype), ALIGNMENT)
 
 

@@ -84,7 +84,7 @@ def _row(lowered: Lowered, number: int, ns: int, peak: Peak) -> dict[str, Any]:
     step = lowered.program.steps[number]
     work = kernel_work(lowered.kernels[step.kernel], _BY_ELEMENT)
     operations = round(sum(each.arithmetic for each in work.statements))
-    nbytes = sum(lowered.program.tensors[tensor].nbytes for tensor in {*step.reads, *step.writes})
+    nbytes = sum(lowered.program.tensors[tensor].nbytes for tensor in {*step.reads, *step.results})
     least = peak.seconds(2 * operations, nbytes) * 1e9
     row = {"step": number, "kernel": step.kernel, "nodes": list(step.nodes), "ns": ns}
     return row | {"operations": operations, "bytes": nbytes, "least_ns": round(least)}

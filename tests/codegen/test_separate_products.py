@@ -6,6 +6,7 @@ import pytest
 pytest.importorskip("tvm")
 
 import tvm
+import tvm_ffi
 from tvm import te, tirx
 
 from passfit.codegen.expand.separate_products import with_separate_products
@@ -45,3 +46,17 @@ def test_a_product_is_rounded_before_it_is_added():
 def test_a_kernel_of_floats_stays_the_same_object():
     function = kernel("float32")
     assert with_separate_products(function).same_as(function)
+
+
+def dequantised(made):
+    """Build a kernel that adds products of bytes as floats."""
+    data, weight = te.placeholder((4, 8), "float32", "data"), te.placeholder((8, 16), "int8", "weight")
+    return te.create_prim_func([data, weight, made(data, lambda k, n: weight[k, n].astype("float32"))])
+
+
+def test_products_of_dequantised_weights_join_their_sum_alone():
+    k = te.reduce_axis((0, 8), "k")
+    total = dequantised(lambda data, weight: te.compute((4, 16), lambda m, n: te.sum(data[m, k] * weight(k, n), axis=k)))
+    assert tvm_ffi.structural_equal(with_separate_products(total), total)
+    single = dequantised(lambda data, weight: te.compute((4, 8), lambda m, n: data[m, n] + weight(m, n) * data[m, 0]))
+    assert not tvm_ffi.structural_equal(with_separate_products(single), single)

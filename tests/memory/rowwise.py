@@ -148,14 +148,17 @@ def row_programs(draw: st.DrawFn, most: int = 7) -> tuple[Program, dict[str, Spl
 def simulate(program: Program, splits: dict[str, Splits], region: Region) -> None:
     """Run the region by its stages: at each tick each due stage, in the order of the steps.
 
-    A tensor has room for its held rows, row r at r modulo their number; a slot holds the number of its row, and of the
-    part of it that comes next as long as there is one. A result in place of operands overwrites their rows, at once or from its ring of waiting rows.
+    A tensor has room for the rows it keeps, row r at r modulo their number; a place holds the number of its row, and of the
+    part of it that comes next as long as there is one. Rows in a slot of the region are those last put there; they go to
+    their ring after the last step that reads them. A result in place of operands overwrites their rows, at once or from its ring of waiting rows.
     """
     over = region.replacement
     waiting = [None] * over.held if over else []
     overwritten: list[int] = []
     made = {program.steps[stage.step].writes[0]: stage for stage in region.stages}
-    room = {t: [None] * (stage.held or 1) for t, stage in made.items()}
+    room = {t: [None] * (stage.kept or 1) for t, stage in made.items()}
+    slots: dict[int, tuple[int, tuple[int, ...]]] = {}
+    readers = {t: [s.step for s in region.stages if t in program.steps[s.step].reads] or [made[t].step] for t in made}
     done: dict[int, list[int]] = {t: [] for t in made}
 
     def check(tensor: int, low: int, high: int, axis: int) -> None:
@@ -165,8 +168,12 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
             assert inside <= set(range(done[tensor][-writer.group], done[tensor][-1] + 2)), "rows of another group"
         assert writer.operand is None, "a sum is read before it is complete"
         assert writer.axis == axis, "rows of another axis"
+        there: tuple[int, ...] = ()
+        if writer.slot is not None and slots.get(writer.slot, (None,))[0] == tensor:
+            there = slots[writer.slot][1]
         for row in range(max(0, low), min(high, program.tensors[tensor].shape[axis])):
-            assert room[tensor][row % len(room[tensor])] == row, f"row {row} of tensor {tensor} is not there"
+            assert row in there or writer.kept, f"row {row} of tensor {tensor} is in no slot"
+            assert row in there or room[tensor][row % len(room[tensor])] == row, f"row {row} of tensor {tensor} is not there"
 
     def untouched(rows: Rows | None, step: Step, taken: range) -> None:
         for n, tensor in enumerate(step.reads):
@@ -183,6 +190,15 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
             for row in range(k * stage.group, (k + 1) * stage.group):
                 assert waiting[row % over.held] == row, "a row is not in the ring any more"
                 overwritten.append(row)
+
+    def copy(tensor: int, tick: int) -> None:
+        writer = made[tensor]
+        k, odd = divmod(tick - writer.offset, writer.period)
+        if not odd and 0 <= k < writer.groups:
+            first = min(k * writer.group, writer.extent - writer.group)
+            assert slots[writer.slot] == (tensor, tuple(range(first, first + writer.group))), "rows in a slot are overwritten"
+            for row in range(first, first + writer.group) if writer.kept else ():
+                room[tensor][row % writer.kept] = row
 
     for tick, stage in ((tick, stage) for tick in region.ticks for stage in region.stages):
         step = program.steps[stage.step]
@@ -220,12 +236,18 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
                 if n in inside:
                     for row in taken:
                         check(step.reads[n], follows.low[row], follows.high[row], follows.axis)
+            if stage.slot is not None:
+                slots[stage.slot] = result, tuple(taken)
             for row in taken:
-                room[result][row % len(room[result])] = row
+                if stage.slot is None:
+                    room[result][row % len(room[result])] = row
                 if over and over.result == result and over.held:
                     waiting[row % over.held] = row
         if over and over.result == result:
             store(stage, tick)
+        for tensor in dict.fromkeys((*step.reads, *step.writes)):
+            if tensor in made and made[tensor].slot is not None and max(readers[tensor]) == stage.step:
+                copy(tensor, tick)
     if over:
         assert overwritten == list(range(region.stage_of(program, over.result).extent)), "a result is not stored"
     for tensor, stage in made.items():

@@ -2,14 +2,15 @@
 
 LLVM joins a product and a sum into one instruction with one rounding where a target has it. A number between two steps
 of a quantised result then falls to one side or the other. No instruction takes in a product through a maximum: all
-finite products are larger than the one here. In kernels with other results, that holds for dequantised numbers alone.
+finite products are larger than the one here. In kernels with other results, that holds for dequantised numbers alone,
+and not for terms of a sum over weights, whose order differs from target to target anyway.
 """
 
 from __future__ import annotations
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr
+from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, PrimFunc
 
 #: the least finite float32
@@ -33,9 +34,23 @@ def with_separate_products(kernel: PrimFunc) -> PrimFunc:
             return product
         return tirx.max(product, tirx.const(_LEAST, dtype))
 
-    return kernel.with_body(
-        tvm_ffi.structural_map(kernel.body, [(tirx.Mul, separate), *((kind, _joined) for kind in _OTHERS[1:])])
-    )
+    sums = set() if every else _sums(kernel)
+
+    def joined_in_sums(store: BufferStore) -> BufferStore:
+        total = store.value
+        if store.buffer not in sums or not isinstance(total, tirx.Add):
+            return store
+        return BufferStore(store.buffer, _inner(total.a) + _inner(total.b), store.indices)
+
+    maps = [(tirx.Mul, separate), *((kind, _joined) for kind in _OTHERS[1:]), (BufferStore, joined_in_sums)]
+    return kernel.with_body(tvm_ffi.structural_map(kernel.body, maps))
+
+
+def _sums(kernel: PrimFunc) -> set[Var]:
+    """Return the buffers that start out as 0: those of sums."""
+    stores: list[BufferStore] = []
+    tvm_ffi.structural_walk(kernel.body, (BufferStore, stores.append))
+    return {store.buffer for store in stores if _is_number(store.value, 0.0)}
 
 
 def _is_dequantised(product: tirx.Mul) -> bool:
@@ -61,11 +76,11 @@ def _joined(expr: Expr) -> Expr:
 
 def _inner(expr: Expr) -> Expr:
     """Return the product within a maximum made here, else the expression."""
-    if isinstance(expr, tirx.Max) and isinstance(expr.a, tirx.Mul) and _is_least(expr.b):
+    if isinstance(expr, tirx.Max) and isinstance(expr.a, tirx.Mul) and _is_number(expr.b, _LEAST):
         return expr.a
     return expr
 
 
-def _is_least(expr: Expr) -> bool:
+def _is_number(expr: Expr, number: float) -> bool:
     expr = expr.value if isinstance(expr, tirx.Broadcast) else expr
-    return isinstance(expr, tirx.FloatImm) and float(expr.value) == _LEAST
+    return isinstance(expr, tirx.FloatImm) and float(expr.value) == number

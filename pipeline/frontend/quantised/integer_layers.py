@@ -89,7 +89,7 @@ def _transposed_convolution(layer: Layer, phases: Phases, graph: Dataflow, build
 
 
 def _transposed(layer: Layer, attributes: dict[str, object], build: NodeBuilder) -> tuple[str, str]:
-    """Return the operands of a Gemm as those of a MatMul."""
+    """Transpose the operands of a Gemm for a MatMul."""
     x, w = (
         build.node("Transpose", each.name, perm=[1, 0]) if attributes.get(which) else each.name
         for each, which in ((layer.x, "transA"), (layer.w, "transB"))

@@ -68,6 +68,9 @@ class _Loop:
         for place in self.changed:
             places[place] = loop.param(f"state{place}", body.shapes[place], body.dtypes[place])
             loop.copy(given[place], places[place], first=True)
+        for place in self.changed:
+            if self._ends_before_the_next(place) and body.outputs[place] not in places:
+                places[body.outputs[place]] = places[place]
         copies: list[tuple[int, Place]] = []
         for number, value in enumerate(body.outputs[self.states :]):
             whole = loop.param(f"slices{number}", [trips, *body.shapes[value]], body.dtypes[value])
@@ -87,6 +90,14 @@ class _Loop:
         self._next_states(loop, places)
         return loop.made()
 
+    def _ends_before_the_next(self, state: int) -> bool:
+        """Tell whether no kernel needs a state from the one on that makes the next, which may then take its place."""
+        following = self.body.outputs[state]
+        if following not in self.body.made or self.body.outputs.count(state):
+            return False
+        makers = [number for number, step in enumerate(self.body.steps) if following in step.values]
+        return all(state not in step.values for step in self.body.steps[min(makers, default=0) :])
+
     def _next_states(self, loop: LoopKernel, places: Mapping[int, Place]) -> None:
         """Copy the new states to their places; those that lie in the place of another state wait."""
         body = self.body
@@ -98,4 +109,5 @@ class _Loop:
                 sources[place] = loop.buffer(body.shapes[value], body.dtypes[value])
                 loop.copy(places[value], sources[place])
         for place, source in sources.items():
-            loop.copy(source, places[place])
+            if source is not places[place]:
+                loop.copy(source, places[place])

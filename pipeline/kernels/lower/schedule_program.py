@@ -1,4 +1,4 @@
-"""Schedule all kernels of a program within one workspace limit."""
+"""Schedule all kernels of a program within one workspace limit, and give each a workspace in the program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ...program import Program, Step
+from ...program.workspaces import with_workspaces
 from ...targets import Machine
+from ...tir.arena_workspace import with_workspace_parameter
 from ...tir.in_place.analysis import Sharing
 from ...tir.workspace import workspace_bytes
 from ..schedule.candidates import Schedule, largest_default, schedules
@@ -19,11 +21,12 @@ from .lower import Lowered
 
 
 def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
-    """Schedule the kernels of a program; return it with its sharing, and the largest workspace left, in bytes.
+    """Schedule the kernels of a program; return it with its sharing, and the bytes of workspace beside the arena.
 
     Fast schedules use a little workspace. None may use more than the largest of the kernels as TVM made them, so a
-    program never needs more than before. Workspace that fits into registers counts as none. Bytes that running threads
-    need are included (see `Machine.thread_bytes`). Weights are repacked as their kernel reads them.
+    program never needs more than before. Workspace that fits into registers counts as none. The rest is a buffer of the
+    program, or for machines with threads lies beside the arena: then bytes that running threads need are included (see
+    `Machine.thread_bytes`). Weights are repacked as their kernel reads them.
     """
     machine, tuning = lowered.machine, lowered.tuning
     lowered = _in_layouts(lowered)
@@ -32,26 +35,31 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     most = largest_default((lowered.kernels[name], lambda each=each: each.default) for name, each in known.items())
     chosen = {name: each.within(most, machine.register_bytes) for name, each in known.items()}
     # the plan depends on the rules' choice alone: a tuning costs no byte of ram
-    planned = max((each.workspace for each in chosen.values()), default=0)
+    placed = _placed(chosen, machine)
+    beside = max((each.workspace for name, each in chosen.items() if name not in placed), default=0)
     calls = Counter(step.kernel for step in lowered.program.steps)
     taken = {
         name: tuning.schedule(
-            ScheduleRequest(kernel, private[name], machine, False, chosen[name], max(planned, machine.register_bytes), calls[name])
+            ScheduleRequest(kernel, private[name], machine, False, chosen[name], max(placed.get(name, beside), machine.register_bytes), calls[name])
         )
         for name, kernel in lowered.kernels.items()
     }
     repacks = {name: each.repacks for name, each in taken.items()}
     program, weights = repack_weights(lowered.program, lowered.weights, repacks)
-    kernels = {name: each.kernel for name, each in taken.items()}
-    scheduled = Lowered(_with_sharing(program, chosen), kernels, weights, machine=machine)
-    return scheduled, _workspace(taken.values(), machine)
+    kernels = {
+        name: with_workspace_parameter(each.kernel, placed[name], machine.register_bytes) if name in placed else each.kernel
+        for name, each in taken.items()
+    }
+    program = with_workspaces(_with_sharing(program, chosen), placed)
+    return Lowered(program, kernels, weights, machine=machine), _beside(taken.values(), machine)
 
 
 def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple[Lowered, int]:
     """Predict sharing and workspace of `schedule_program` without tuning; keep kernels and weights unscheduled."""
     lowered = _in_layouts(lowered)
     chosen = summaries.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
-    return replace(lowered, program=_with_sharing(lowered.program, chosen)), _workspace(chosen.values(), lowered.machine)
+    program = with_workspaces(_with_sharing(lowered.program, chosen), _placed(chosen, lowered.machine))
+    return replace(lowered, program=program), _beside(chosen.values(), lowered.machine)
 
 
 def _in_layouts(lowered: Lowered) -> Lowered:
@@ -69,8 +77,18 @@ def _sharing_step(step: Step, found: Sharing) -> Step:
     return replace(step, in_place=found.in_place, copies=found.copies)
 
 
-def _workspace(chosen: Collection[Schedule | ScheduleSummary], machine: Machine) -> int:
-    needed = [each.workspace for each in chosen if each.workspace > machine.register_bytes * each.threads]
+def _placed(chosen: Mapping[str, Schedule | ScheduleSummary], machine: Machine) -> dict[str, int]:
+    """Return the bytes of workspace in the arena by kernel: of one thread, since several have a part each."""
+    if machine.threads > 1:
+        return {}
+    return {name: each.workspace for name, each in chosen.items() if each.workspace > machine.register_bytes}
+
+
+def _beside(chosen: Collection[Schedule | ScheduleSummary], machine: Machine) -> int:
+    """Return the bytes of workspace beside the arena."""
+    if machine.threads == 1:
+        return 0
+    needed = (each.workspace for each in chosen if each.workspace > machine.register_bytes * each.threads)
     threads = machine.thread_bytes if any(each.threads > 1 for each in chosen) else 0
     return max(needed, default=0) + threads
 

@@ -21,6 +21,7 @@ from ...tir.expressions import replaced
 from ...tir.in_place.analysis import is_kept
 from ...tir.loop_nests import all_of, int64
 from ..schedule.candidates import is_scheduled
+from ..schedule.run_iterations import is_loop
 from .lower import Lowered
 
 
@@ -71,9 +72,9 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
     if not overlays:
         return kernel
     results = {overlay.read: kernel.params[len(step.reads) + overlay.write] for overlay in overlays}
+    if is_scheduled(kernel) or is_loop(kernel):
+        return _read_rows_in_place(kernel, results, {overlay.read: overlay.shift for overlay in overlays if is_loop(kernel)})
     kept = {each.read: each.shift for each in overlays if is_kept(kernel, each.read, results[each.read], each.shift)}
-    if is_scheduled(kernel):
-        return _read_rows_in_place(kernel, results)
 
     def from_result(store: BufferStore) -> BufferStore:
         def replaced(load: TensorLoad) -> TensorLoad:
@@ -93,13 +94,14 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (BufferStore, from_result)))
 
 
-def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var]) -> PrimFunc:
-    """Load an in-place operand of a streaming region from its byte in the result."""
+def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var], shifts: Mapping[int, int]) -> PrimFunc:
+    """Load an in-place operand of a streaming region, or of a loop, from its byte in the result."""
 
     def replaced(load: TensorLoad) -> TensorLoad:
         for read, result in results.items():
             if load.source.same_as(kernel.params[read]):
-                return tirx.BufferLoad(result, _same_element(load.indices, load.source.ty.shape, result.ty.shape))
+                shift = shifts.get(read, 0) // DTYPE_BYTES[str(result.ty.dtype)]
+                return tirx.BufferLoad(result, _same_element(load.indices, load.source.ty.shape, result.ty.shape, shift))
         return load
 
     def widened(region: TensorRegion) -> TensorRegion:
@@ -110,7 +112,10 @@ def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var]) -> PrimFun
 
 
 def _same_element(indices: Sequence[Expr], shape: Sequence[Expr], other: Sequence[Expr], shift: int = 0) -> list[Expr]:
-    """Return the indices, in a compact buffer of another shape, of an element, `shift` elements in."""
+    """Return the indices, in a compact buffer of another shape, of an element, `shift` elements in.
+
+    The first index is past the end if the other buffer is smaller.
+    """
     if list(map(int, shape)) == list(map(int, other)) and not shift:
         return list(indices)
     flat: Expr = int64(0)
@@ -118,10 +123,10 @@ def _same_element(indices: Sequence[Expr], shape: Sequence[Expr], other: Sequenc
         flat = flat * int64(int(extent)) + index
     flat = flat + int64(shift) if shift else flat
     found: list[Expr] = []
-    for extent in reversed([int(each) for each in other]):
+    for extent in reversed([int(each) for each in other[1:]]):
         found.insert(0, tirx.floormod(flat, int64(extent)))
         flat = tirx.floordiv(flat, int64(extent))
-    return found
+    return [flat, *found] if len(other) else []
 
 
 def _alignments(program: Program, steps: list[Step]) -> list[int]:

@@ -7,27 +7,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr, Range, Var
+from tvm.ir import Range, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
-from ...tir.expressions import loads, replaced
+from ...tir.expressions import COMBINED, loads, replaced
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
 from ...tir.loop_nests import axis_like, blocks_of, kernel_of, nest_of, simple
 from ...tir.row_window import Nest, RowDependence, Span
 
 _SPATIAL, _REDUCE = 0, 2
-
-#: how to combine the accumulator with a partial result, by the kind of the reduction's update
-COMBINED: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "Add": lambda one, other: one + other, "Max": tirx.max, "Min": tirx.min,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

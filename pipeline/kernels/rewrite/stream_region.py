@@ -5,7 +5,7 @@
         if k is whole and 0 <= k < extent / group: window(first = k * group)
     finish                                        epilogues of the stages that summed up
 
-A window reads and writes row r of a ring at r modulo the rows it holds.
+Rows lie where `ring_place.py` says. Those in a slot go to their ring after the last stage that reads them.
 
 The rings are results nobody reads: the arena has a place for them while the kernel runs, and they cost nothing after.
 """
@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import tvm_ffi
-from tvm import s_tir, sym, tirx
+from tvm import s_tir, tirx
 from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, For, IfThenElse, IterVar, PrimFunc, Stmt
 
-from ...memory.streaming.region import Region, Stage, merge_region
-from ...program import Step
+from ...memory.sharing.overlay import drop_empty_buffers
+from ...memory.streaming.merge_region import merge_region
+from ...memory.streaming.region import Region, Stage
+from ...program import Program, Step
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nest_of, sequence
 from ...tir.row_window import row_window
 from ..lower.lower import Lowered
@@ -33,6 +35,7 @@ from ..weights.repack import Repack, free_weights, repack_by_number
 from .columns_last import region_with_columns_last
 from .integers_last import region_with_integers_last
 from .partial_sum import partial_sum
+from .ring_place import Place, Slot
 from .window_taps import tap_window
 
 _SERIAL, _SPATIAL = 0, 0
@@ -43,7 +46,7 @@ def stream_region(lowered: Lowered, region: Region) -> Lowered:
     lowered, region = region_with_columns_last(*region_with_integers_last(lowered, region))
     program, step = merge_region(lowered.program, region)
     kernel, repacks = _kernel(lowered, region, step.reads, step.writes)
-    program, weights = repack_by_number(program, lowered.weights, repacks)
+    program, weights = repack_by_number(drop_empty_buffers(program), lowered.weights, repacks)
     used = {each.kernel for each in program.steps}
     kernels = {name: function for name, function in lowered.kernels.items() if name in used} | {step.kernel: kernel}
     layouts = {**lowered.layouts, **repacks}
@@ -52,83 +55,40 @@ def stream_region(lowered: Lowered, region: Region) -> Lowered:
     )
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Location of a tensor in the kernel: its buffer, and the axis and number of rows of a ring.
-
-    `writer` is the stage that writes a ring whose groups overlap.
-    """
-
-    buffer: Var
-    axis: int = 0
-    held: int | None = None
-    writer: Stage | None = None
-
-    def indices(self, indices: Sequence[Expr], row: Expr | None = None) -> list[Expr]:
-        """Return the buffer indices of a tensor element.
-
-        With `row`, indices along the axis count from that row.
-        """
-        found = list(indices)
-        if row is None and self.held is None:  # a scalar has no axis
-            return found
-        place = found[self.axis]
-        if row is None:
-            found[self.axis] = tirx.floormod(place, self.held)
-        elif self.held is None:
-            found[self.axis] = row + place
-        elif self.writer is None:
-            found[self.axis] = tirx.floormod(row, self.held) + place
-        elif not self.writer.lockstep:
-            found[self.axis] = tirx.floormod(row + place, self.held)
-        return found
-
-    def indices_read(self, indices: Sequence[Expr], row: Expr | None) -> list[Expr]:
-        """Return the buffer indices of an element that a stage reads at `row`."""
-        if row is None or self.writer is None or not self.writer.lockstep:
-            return self.indices(indices)
-        found = list(indices)
-        found[self.axis] = sym.Analyzer().simplify(found[self.axis] - row)
-        return found
-
-
 def _kernel(
     lowered: Lowered, region: Region, reads: Sequence[int], results: Sequence[int]
 ) -> tuple[PrimFunc, dict[int, Repack]]:
     """Build the fused kernel, and the repacks it wants, by weight number.
 
-    `results` are those of the merged step; a ring for rows that wait comes last.
+    `results` are those of the merged step: slots come after the rings, and a ring for rows that wait comes last.
     """
     program = lowered.program
-    own = results[: len(region.stages)]
     runs = _runs(lowered, region)
     layouts = {weight: repack for run in runs for weight, repack in run.repacks.items()}
     places = {}
     for number, tensor in enumerate(reads):
         given, weight = program.tensors[tensor].shape, program.tensors[tensor].weight
         laid = layouts[weight].shape(given) if weight in layouts else given
-        places[tensor] = _Place(buffer_of(f"operand{number}", laid, program.tensors[tensor].dtype))
-    for stage in region.stages:
-        tensor = program.steps[stage.step].writes[0]
-        ring = tensor in region.rings and stage.held < stage.extent
-        shape = list(program.tensors[tensor].shape)
-        if tensor in region.rings:
-            shape[stage.axis] = stage.held
-        buffer = buffer_of(f"result{results.index(tensor)}", shape, program.tensors[tensor].dtype)
-        axis = stage.axis if stage.operand is None else 0
-        places[tensor] = _Place(buffer, axis, stage.held if ring else None, stage if ring and stage.extent % stage.group else None)
-    params = [places[tensor].buffer for tensor in (*reads, *own)]
+        places[tensor] = Place(buffer_of(f"operand{number}", laid, program.tensors[tensor].dtype))
+    params = [places[tensor].fresh for tensor in reads]
+    slots = [buffer_of(f"slot{number}", (size,), dtype) for number, (size, dtype) in enumerate(region.slots(program))]
+    for tensor in (*region.results, *region.rings):
+        stage = region.stage_of(program, tensor)
+        places[tensor] = place = _place(program, region, stage, slots, f"result{results.index(tensor) if tensor in results else ''}")
+        params += [] if place.buffer is None else [place.buffer]
+    params += slots
     over = region.replacement
     whole = None
     if over is not None and over.held:
         waiting, whole = region.stage_of(program, over.result), places[over.result]
-        shape = [over.held if n == waiting.axis else int(e) for n, e in enumerate(whole.buffer.ty.shape)]
+        shape = [over.held if n == waiting.axis else int(e) for n, e in enumerate(whole.fresh.ty.shape)]
         ring = buffer_of("waiting", shape, program.tensors[over.result].dtype)
-        places[over.result] = _Place(ring, waiting.axis, over.held)
+        places[over.result] = Place(ring, waiting.axis, over.held)
         params.append(ring)
     ticks = region.ticks
     tick = Var("tick", "int64")
     body, after = [], []
+    leaving = _leaving_slots(program, region)
     for stage, run in zip(region.stages, runs):
         step = program.steps[stage.step]
         since = tick + (ticks.start - stage.offset)
@@ -139,13 +99,16 @@ def _kernel(
                 body.append(_at_its_ticks(piece, since - late if late else since, made))
         else:
             for kernel, lead in zip(run.kernels, stage.leads or (0,), strict=True):
-                made = partial(_bound, kernel, step, places, windowed=True)
+                made = partial(_bound, kernel, step, places, stage, windowed=True, lead=lead)
                 body.append(_at_its_ticks(stage, since + lead if lead else since, made))
         if over is not None and whole is not None and step.writes[0] == over.result:
             stored = partial(_stored, places[over.result], whole, stage)
             body.append(_at_its_ticks(stage, since - over.lag, stored))
         if run.finish is not None:
-            after.append(_bound(run.finish, step, places, None))
+            after.append(_bound(run.finish, step, places, stage, None))
+        for writer in leaving.get(stage.step, ()):
+            kept = partial(_kept, places[program.steps[writer.step].writes[0]], writer)
+            body.append(_at_its_ticks(writer, tick + (ticks.start - writer.offset), kept))
     loop = For(tick, int64(0), int64(len(ticks)), _SERIAL, sequence(body))
     fused = kernel_of(params, [loop, *after], [], None).with_attr("tirx.noalias", True)
     most = max(run.workspace for run in runs)
@@ -227,29 +190,65 @@ def _at_its_ticks(stage: Stage, since: Expr, body: Callable[[Expr], Stmt]) -> St
     return IfThenElse(tirx.all(*when), body(row), None)
 
 
-def _part_of_sum(kernel: PrimFunc, step: Step, places: dict[int, _Place], stage: Stage, row: int, first: Expr) -> Stmt:
+def _part_of_sum(kernel: PrimFunc, step: Step, places: dict[int, Place], stage: Stage, row: int, first: Expr) -> Stmt:
     """Bind a piece of a sum from `row` on; the last group of its operand may begin earlier, and overlap."""
     if not row:
-        return _bound(kernel, step, places, first)
-    return _bound(kernel, step, places, first + row, group=int64(stage.extent - stage.group))
+        return _bound(kernel, step, places, stage, first)
+    return _bound(kernel, step, places, stage, first + row, group=int64(stage.extent - stage.group))
 
 
-def _stored(ring: _Place, whole: _Place, stage: Stage, first: Expr) -> Stmt:
+def _place(program: Program, region: Region, stage: Stage, slots: Sequence[Var], name: str) -> Place:
+    """Return the place of a stage's result."""
+    what = program.tensors[program.steps[stage.step].writes[0]]
+    axis, shape, slot = stage.axis if stage.operand is None else 0, list(what.shape), None
+    if program.steps[stage.step].writes[0] not in region.rings:
+        return Place(buffer_of(name, shape, what.dtype), axis)
+    if stage.slot is not None:
+        shape[stage.axis] = stage.group
+        slot = Slot(slots[stage.slot], tuple(shape), stage)
+    shape[stage.axis] = stage.kept
+    buffer = buffer_of(name, shape, what.dtype) if stage.kept else None
+    return Place(buffer, axis, stage.kept if stage.kept < stage.extent else None, stage.extent % stage.group > 0, slot)
+
+
+def _leaving_slots(program: Program, region: Region) -> dict[int, list[Stage]]:
+    """Return by step the stages whose rows it is the last to read in their slot, and which their rings keep."""
+    found: dict[int, list[Stage]] = {}
+    for stage in region.stages:
+        if stage.slot is not None and stage.kept:
+            (tensor,) = program.steps[stage.step].writes
+            readers = [each.step for each in region.stages if tensor in program.steps[each.step].reads]
+            found.setdefault(max(readers, default=stage.step), []).append(stage)
+    return found
+
+
+def _kept(place: Place, stage: Stage, first: Expr) -> Stmt:
+    """Copy a group of rows, from row `first` on, from their slot to their ring."""
+    assert place.slot is not None
+    return _copy(place.slot.shape, lambda at: place.kept(at, first))
+
+
+def _stored(ring: Place, whole: Place, stage: Stage, first: Expr) -> Stmt:
     """Store a group of rows, from row `first` on, that waited in a ring."""
-    shape = [stage.group if n == stage.axis else int(extent) for n, extent in enumerate(whole.buffer.ty.shape)]
+    shape = [stage.group if n == stage.axis else int(extent) for n, extent in enumerate(whole.fresh.ty.shape)]
+    return _copy(shape, lambda at: BufferStore(whole.fresh, tirx.BufferLoad(ring.fresh, ring.in_ring(at, first)), whole.in_ring(at, first)))
+
+
+def _copy(shape: Sequence[int], store: Callable[[Sequence[Expr]], BufferStore]) -> Stmt:
+    """Copy rows of a shape, one element at a time."""
     axes = [IterVar(Range(0, int64(extent)), Var(f"v_i{n}", "int64"), _SPATIAL) for n, extent in enumerate(shape)]
-    at = [axis.var for axis in axes]
-    store = BufferStore(whole.buffer, tirx.BufferLoad(ring.buffer, ring.indices(at, first)), whole.indices(at, first))
-    return tvm_ffi.structural_map(nest_of(axes, "store", store), (TensorRegion, lambda each: all_of(each.source)))
+    nest = nest_of(axes, "store", store([axis.var for axis in axes]))
+    return tvm_ffi.structural_map(nest, (TensorRegion, lambda each: all_of(each.source)))
 
 
 def _bound(
-    kernel: PrimFunc, step: Step, places: dict[int, _Place], row: Expr | None, windowed: bool = False,
-    group: Expr | None = None,
+    kernel: PrimFunc, step: Step, places: dict[int, Place], stage: Stage, row: Expr | None, windowed: bool = False,
+    group: Expr | None = None, lead: int = 0,
 ) -> Stmt:
     """Bind the body of a stage's kernel to the buffers of the fused kernel.
 
     `windowed`: the result holds the rows from `row` on. `group` is the first row of the operands' groups, if not `row`.
+    `lead` is that of a part of a row.
     """
     params = list(kernel.params)
     first = params.pop(0) if row is not None else None
@@ -259,23 +258,24 @@ def _bound(
     held = {param: places[tensor] for param, tensor in zip(params, tensors, strict=True)}
     result = params[-1]
 
-    def load(each: TensorLoad) -> TensorLoad:
+    def load(each: TensorLoad) -> Expr:
         place = held.get(each.source)
         if place is None:
             return each
         if windowed and each.source.same_as(result):
-            return tirx.BufferLoad(place.buffer, place.indices(each.indices, row))
-        return tirx.BufferLoad(place.buffer, place.indices_read(each.indices, row if group is None else group))
+            return tirx.BufferLoad(place.fresh, place.of_stage(each.indices, row))
+        return place.read(each.indices, row if group is None else group, stage, lead)
 
     def store(each: BufferStore) -> BufferStore:
         place = held.get(each.buffer)
         if place is None:
             return each
-        return BufferStore(place.buffer, each.value, place.indices(each.indices, row if windowed and each.buffer.same_as(result) else None))
+        own = windowed and each.buffer.same_as(result)
+        return BufferStore(place.fresh, each.value, place.of_stage(each.indices, row) if own else place.in_ring(each.indices))
 
     def region(each: TensorRegion) -> TensorRegion:
         place = held.get(each.source)
-        return each if place is None else all_of(place.buffer)
+        return each if place is None else place.region(each.source.same_as(result))
 
     def variable(var: Var) -> Expr:
         return row if first is not None and var.same_as(first) else var

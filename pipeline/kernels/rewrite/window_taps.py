@@ -16,12 +16,12 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
 from ...program import Follows, Rows
-from ...tir.expressions import loads, replaced, uses
+from ...tir.expressions import COMBINED, loads, replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
 from ...tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, nests_in, simple
 from ...tir.row_window import row_window, rows_of
-from .partial_sum import COMBINED, covers
+from .partial_sum import covers
 
 _REDUCE = 2
 #: most taps: each is code of its own

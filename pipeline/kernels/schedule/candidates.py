@@ -19,6 +19,8 @@ from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
 from ..rewrite.narrow_sums import narrow_sums
+from ..rewrite.scales_last import scales_last
+from ..rewrite.unroll_windows import unroll_windows
 from ..rules.axes.block_transposes import block_transposes
 from ..rules.axes.repeat_elements import repeat_elements
 from ..rules.axes.vector_columns import vector_columns
@@ -45,6 +47,7 @@ from ..weights.repack import Repack
 from .divide_stages import HELD, held_bytes_of
 from .run_iterations import is_loop, run_iterations
 from .run_stages import ScheduleStage, StageSchedule, run_stages
+from .slices_in_place import loop_sharing
 
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
@@ -74,7 +77,9 @@ class Schedule:
 
     @cached_property
     def sharing(self) -> Sharing:
-        return Sharing() if is_scheduled(self.kernel) else analyse_sharing(self.kernel)
+        if is_scheduled(self.kernel):
+            return Sharing()
+        return loop_sharing(self.kernel) if is_loop(self.kernel) else analyse_sharing(self.kernel)
 
 
 class _Candidate(Protocol):
@@ -191,7 +196,7 @@ def _serial(
         yield Schedule(looped.kernel, workspace_bytes(looped.kernel), looped.repacks, speed=looped.speed)
         return
     if not held_bytes_of(kernel) and _reduces(kernel):
-        kernel = narrow_sums(kernel)
+        kernel = unroll_windows(scales_last(narrow_sums(kernel)))
     ranges = split_by_range(kernel)
     if ranges is not None:
         flat = ranges if fixed_shapes else flatten_axes(ranges)

@@ -41,7 +41,7 @@ def run_iterations(kernel: PrimFunc, repackable: frozenset[int], schedule: Sched
 class _Scheduler:
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], schedule: ScheduleStage):
         self.kernel, self.schedule = kernel, schedule
-        read = [buffer for block in _stages(kernel.body) if not _stages(block.body) for buffer in _accesses(block)]
+        read = [buffer for block in _stages(kernel.body) if not _stages(block.body) for buffer in accesses_of(block)]
         self.free = {param: number for number, param in enumerate(kernel.params) if number in repackable and read.count(param) == 1}
         self.numbers = _numbers(kernel)
         #: weights in their new layout
@@ -66,18 +66,7 @@ class _Scheduler:
             return realize
 
     def _by_its_rule(self, block: SBlock) -> Stmt:
-        accesses = _accesses(block)
-        written = _written(block)
-        if len(written) != 1:
-            raise Unknown("a kernel of a loop's body has more than one result")
-        buffers = [*(each for each in accesses if each not in written), *written]
-        slices = {buffer: _slice(accesses[buffer], self.numbers) for buffer in buffers}
-        alone = {buffer: reshaped(buffer, [int(extent) for extent in buffer.ty.shape[len(slices[buffer]) :]]) for buffer in buffers}
-        body = _without_slices(block.body, {buffer: (alone[buffer], len(slices[buffer])) for buffer in buffers})
-        nests = list(body.seq) if isinstance(body, SeqStmt) else [body]
-        kernel = kernel_of(list(alone.values()), nests, block.alloc_buffers, None).with_attr("tirx.noalias", True)
-        if any(uses(kernel.body, number) for number in self.numbers):
-            raise Unknown("a kernel of a loop's body computes with the number of the iteration")
+        kernel, buffers, slices = stage_alone(block, self.numbers)
         free = frozenset(number for number, buffer in enumerate(buffers) if buffer in self.free)
         found = self.schedule(kernel, free, True)
         scheduled = s_tir.renew_defs(found.kernel)
@@ -92,6 +81,27 @@ class _Scheduler:
         self.speed = max(self.speed, found.speed)
         places = {param: self.places.get(buffer, Place(buffer, slices[buffer])) for param, buffer in zip(scheduled.params, buffers, strict=True)}
         return stage_block(bind_places(root.block.body, places), root.block.alloc_buffers)
+
+
+def stage_alone(block: SBlock, numbers: Sequence[Var]) -> tuple[PrimFunc, list[Var], dict[Var, tuple[Expr, ...]]]:
+    """Make a stage a kernel of its own, whose slices are whole buffers; raises Unknown.
+
+    Returns it with the buffers behind its parameters, and the index of the slice of each by one of the `numbers` of
+    iterations.
+    """
+    accesses = accesses_of(block)
+    written = written_by(block)
+    if len(written) != 1:
+        raise Unknown("a kernel of a loop's body has more than one result")
+    buffers = [*(each for each in accesses if each not in written), *written]
+    slices = {buffer: _slice(accesses[buffer], numbers) for buffer in buffers}
+    alone = {buffer: reshaped(buffer, [int(extent) for extent in buffer.ty.shape[len(slices[buffer]) :]]) for buffer in buffers}
+    body = _without_slices(block.body, {buffer: (alone[buffer], len(slices[buffer])) for buffer in buffers})
+    nests = list(body.seq) if isinstance(body, SeqStmt) else [body]
+    kernel = kernel_of(list(alone.values()), nests, block.alloc_buffers, None).with_attr("tirx.noalias", True)
+    if any(uses(kernel.body, number) for number in numbers):
+        raise Unknown("a kernel of a loop's body computes with the number of the iteration")
+    return kernel, buffers, slices
 
 
 def _stages(body: Stmt) -> list[SBlock]:
@@ -109,7 +119,7 @@ def _blocks(body: Stmt) -> list[SBlock]:
     return found
 
 
-def _accesses(block: SBlock) -> dict[Var, list[Sequence[Expr]]]:
+def accesses_of(block: SBlock) -> dict[Var, list[Sequence[Expr]]]:
     """Collect the indices by which a block accesses each buffer that is not its own."""
     found: dict[Var, list[Sequence[Expr]]] = {}
     own = set(block.alloc_buffers)
@@ -128,7 +138,8 @@ def _stores(block: SBlock) -> list[BufferStore]:
     return found
 
 
-def _written(block: SBlock) -> list[Var]:
+def written_by(block: SBlock) -> list[Var]:
+    """List the buffers a block writes that are not its own."""
     own = set(block.alloc_buffers)
     return list(dict.fromkeys(store.buffer for store in _stores(block) if store.buffer not in own))
 

@@ -212,7 +212,7 @@ class _Runner:
         axis = self.windows.axes.get(value)
         if axis is None:
             return True
-        return not repack.inner and (repack.dimension != axis or self.windows.count % repack.width == 0)
+        return not repack.inner and (repack.dimension != axis or (not repack.lanes and self.windows.count % repack.width == 0))
 
 
 def _flat(buffer: Var, indices: Sequence[Expr]) -> Expr:

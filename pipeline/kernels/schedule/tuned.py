@@ -1,7 +1,7 @@
 """Use a tuned schedule if it shares as much memory and needs no more workspace.
 
 The memory plan follows the rules' choice alone: a tuned kernel shares at least as much as the rules' one, and needs no
-more workspace than the program has. So no tuning costs ram.
+more workspace than is planned for it. So no tuning costs ram.
 """
 
 from __future__ import annotations

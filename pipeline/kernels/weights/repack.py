@@ -20,13 +20,21 @@ from .deferred_weights import DeferredWeights
 class Repack:
     """Split dimension `dimension` of parameter `parameter` into blocks of `width`, which divides its extent.
 
-    With `inner`, each `inner` neighbours are a group, repacked alone (see rules/axes/split_groups.py).
+    With `inner`, each `inner` neighbours are a group, repacked alone (see rules/axes/split_groups.py). With `lanes`, which do
+    not divide its `extent`, the dimension is taken in whole vectors first: the last one starts `lanes` before the end.
     """
 
     parameter: int
     dimension: int
     width: int
     inner: int = 0
+    extent: int = 0
+    lanes: int = 0
+
+    @property
+    def rounded(self) -> int:
+        """Return the extent of the dimension in whole vectors."""
+        return self.extent + -self.extent % self.lanes
 
     def index_map(self, *indices):
         """Return the new indices of an element; for `Schedule.transform_layout`."""
@@ -35,6 +43,8 @@ class Repack:
             group, place = indices[at] // self.inner, indices[at] % self.inner
             return self._in_groups().index_map(*indices[:at], group, place, *indices[at + 1 :])
         moved = indices[self.dimension]
+        if self.lanes:  # elements that the last vector alone has
+            moved = moved + moved // (self.rounded - self.lanes) * (self.rounded - self.extent)
         rest = [*indices[: self.dimension], *indices[self.dimension + 1 :]]
         return [moved // self.width, *rest, moved % self.width]
 
@@ -43,12 +53,16 @@ class Repack:
         if self.inner:
             return self._in_groups().shape(self._grouped(shape))
         rest = (*shape[: self.dimension], *shape[self.dimension + 1 :])
-        return (shape[self.dimension] // self.width, *rest, self.width)
+        extent = self.rounded if self.lanes else shape[self.dimension]
+        return (extent // self.width, *rest, self.width)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         if self.inner:
             return self._in_groups().apply(array.reshape(self._grouped(array.shape)))
         moved = np.moveaxis(array, self.dimension, 0)
+        if self.lanes:
+            at = np.arange(self.rounded)
+            moved = moved[np.minimum(at // self.lanes * self.lanes, self.extent - self.lanes) + at % self.lanes]
         blocks = moved.reshape(moved.shape[0] // self.width, self.width, *moved.shape[1:])
         return np.ascontiguousarray(np.moveaxis(blocks, 1, -1))
 

@@ -14,7 +14,7 @@ from .plan_arena import ArenaPlan
 def account(program: Program, plan: ArenaPlan, *, workspace: int, code: int, weights_in_place: bool) -> Footprint:
     """Return the footprint of `program` with the arena of `plan`.
 
-    `workspace` is that of the kernel that needs most, `code` the text and read-only data without the weights.
+    `workspace` is memory beside the arena, for threads; `code` the text and read-only data without the weights.
     `weights_in_place` says that the target reads weights from their storage, so that they take no ram.
     """
     weights = program.weight_bytes
@@ -40,7 +40,7 @@ def sum_of_tensors(program: Program) -> int:
     tensor of the graph.
     """
     reads = [tensor for step in program.steps for tensor in step.reads] + [view.source for view in program.views]
-    writes = [tensor for step in program.steps for tensor in step.writes]
+    writes = [tensor for step in program.steps for tensor in step.results]
     writes += [view.tensor for view in program.views if view.elided]
     read = set(program.buffers_of(tuple(reads)))
     inputs = [port.tensor for port in program.inputs if program.tensors[port.tensor].buffer in read]

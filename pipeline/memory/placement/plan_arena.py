@@ -56,6 +56,9 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -
     placement = lowest(boxes, work)
     least = max(parts.alive_bytes())
     if placement.height * unit > least:
+        own = _workspaces(program)
+        placement = _workspaces_last(boxes, [index in own for index in placed], placement, work)
+    if placement.height * unit > least:
         shapes = [_shape(parts, index, unit) for index in placed]
         placement = place_with_gaps(shapes, placement, least // unit, PROMOTIONS)
     for index, offset in zip(placed, placement.offsets, strict=True):
@@ -87,6 +90,24 @@ def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
     if best.height > least:
         best = skyline_placement(boxes, best, least, work // 2)
     return best if best.height == least else lower_placement(boxes, best, least, work // 2)
+
+
+def _workspaces_last(boxes: Sequence[Box], own: Sequence[bool], best: Placement, work: int) -> Placement:
+    """Place workspaces beside the lowest placement of the rest, if that is lower than `best`.
+
+    So a workspace never costs more than beside the arena.
+    """
+    if not any(own):
+        return best
+    rest = lowest([box for box, mine in zip(boxes, own, strict=True) if not mine], work)
+    offsets = iter(rest.offsets)
+    fixed = [-1 if mine else next(offsets) for mine in own]
+    found = place(boxes, neighbours(boxes), range(len(boxes)), below=best.height, fixed=fixed)
+    return found or best
+
+
+def _workspaces(program: Program) -> frozenset[int]:
+    return frozenset(program.buffers_of(tuple(step.writes[-1] for step in program.steps if step.workspace)))
 
 
 def _promoted(

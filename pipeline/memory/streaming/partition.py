@@ -8,14 +8,19 @@ joins least is taken.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT
 from .group_rows import coarser
+from .merge_region import merge_region
 from .partitioner import Partition, Partitioner, StreamedSteps
-from .region import merge_region, region
+from .region import region
 from .region_forms import KnownForms
+
+#: part of the bytes in question allowed until there is a path: fewer end it soon, more let many regions be measured
+FIRST = 8
 
 
 def apply_partition(
@@ -39,15 +44,26 @@ def best_partition(
 
     `program` keeps its order. `known` are regions measured before, for this alignment.
     """
+    found = partition_within(math.inf, program, splits, alignment, known)
+    assert found is not None
+    return found
+
+
+def partition_within(
+    most: float, program: Program, splits: Mapping[str, Splits], alignment: int = ALIGNMENT, known: KnownForms | None = None
+) -> Partition | None:
+    """Find the `best_partition`; None if its peak is above `most` bytes, which takes a fraction of the time."""
     paths = Partitioner(program, splits, alignment, known)
-    found = paths.within(max(paths.alone, default=0))
-    assert found.complete
+    # the path does not depend on the bytes allowed first: any that allow no lower peak lead to the same one
+    found = paths.within(int(min(most, max(paths.alone, default=0))))
+    if not found.complete:
+        return None
     low: float = paths.unavoidable
+    parts = FIRST
     while low < found.nbytes:
-        middle = int(low + found.nbytes) // 2
-        path = paths.within(middle)
+        path = paths.within(int(low + (found.nbytes - low) / parts))
         if path.complete:
-            found = path
+            found, parts = path, 2
         else:
             low = paths.beyond
     return coarser(paths, found)

@@ -200,7 +200,7 @@ class Partitioner(AliveBytes):
                     else:
                         known.keep(form, found, False)
             if form is not None:
-                least = min(least, (known.rings[form] or 0) if form in known.rings else known.least[form])
+                least = min(least, known.least[form])
             elif (pivot, axis) in self._crowded:
                 return 0
         return least

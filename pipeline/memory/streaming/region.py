@@ -5,7 +5,8 @@
     step 2          r0      r1      r2        every second tick, from three rows of step 1, the last just computed
     ring    0   01  012 123 234 345 456
 
-Nothing is computed twice: rows shared with the window before are kept. A pooling can take rows as they come, and keep
+Nothing is computed twice: rows shared with the window before are kept. The row just computed lies in a slot, which
+several rings share (`slots.py`). A pooling can take rows as they come, and keep
 none: its own row is accumulated in parts, each some ticks ahead of the last. The idea is that of line buffers in hardware,
 and of msf-CNN's fused blocks with a cache. Rows may be lines of an image, or its channels, which a convolution at the
 end takes into its sum (partial execution, as in Pex).
@@ -13,14 +14,16 @@ end takes into its sum (partial execution, as in Pex).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ...program import Buffer, Overlay, Program, Splits, Step
+from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
 from .in_place import Replacement, last_uses_of, replacements
 from .region_builder import Need, RegionBuilder, StepSplit, last_needs
+from .slots import Fresh, assign_slots
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Stage:
 
     A stage that sums up takes these rows of its `operand` instead, and in the end those left; `axis` and `extent` are the
     operand's, and `held` is 0. One that accumulates each row in parts computes them `leads` ticks before that tick. `lockstep` says that groups
-    overlap at the end, and that each reader takes the group just computed, and no other rows.
+    overlap at the end, and that each reader takes the group just computed, and no other rows. With a `slot`, by number,
+    the group just computed lies there until its readers have run, and its ring keeps the others.
     """
 
     step: int
@@ -46,6 +50,12 @@ class Stage:
     operand: int | None = None
     leads: tuple[int, ...] = ()
     lockstep: bool = False
+    slot: int | None = None
+
+    @property
+    def kept(self) -> int:
+        """Return the rows there is room for in its own ring; 0 for a ring in a slot."""
+        return self.held if self.slot is None else self.held - self.group
 
     @property
     def begin(self) -> int:
@@ -74,7 +84,7 @@ class Stage:
 class Region:
     """Steps that run as one.
 
-    `rings` are the tensors that are never whole, `nbytes` the size of all rings, each aligned. `results` are the
+    `rings` are the tensors that are never whole, `nbytes` the size of all rings and slots, each aligned. `results` are the
     tensors that later steps or the caller need. One of them may replace operands, which saves `saved` bytes.
     """
 
@@ -90,6 +100,16 @@ class Region:
         """Return the ticks from the first stage's begin to the last one's end."""
         late = 0 if self.replacement is None else self.replacement.lag
         return range(min(stage.begin for stage in self.stages), max(stage.end for stage in self.stages) + max(0, late))
+
+    def slots(self, program: Program) -> list[tuple[int, str]]:
+        """Return the elements and the dtype of each slot."""
+        found: dict[int, tuple[int, str]] = {}
+        for stage in self.stages:
+            if stage.slot is not None:
+                tensor = program.tensors[program.steps[stage.step].writes[0]]
+                elements = math.prod(stage.group if n == stage.axis else each for n, each in enumerate(tensor.shape))
+                found[stage.slot] = max(elements, found.get(stage.slot, (0, ""))[0]), tensor.dtype
+        return [found[slot] for slot in sorted(found)]
 
     def stage_of(self, program: Program, tensor: int) -> Stage:
         """Return the stage that writes a tensor."""
@@ -160,10 +180,39 @@ def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT
         return None  # groups of rows have another rate than single rows
     stages = _stages(builder, list(zip(chosen, needs)), group)
     writes = [program.steps[stage.step].writes[0] for stage in stages]
-    rings = {t: stage for t, stage in zip(writes, stages) if stage.operand is None and not builder.is_kept(t)}
-    held = [program.tensors[t].nbytes // stage.extent * stage.held for t, stage in rings.items()]
-    nbytes = sum(aligned(each, alignment) for each in held)
+    rings = [t for t, stage in zip(writes, stages) if stage.operand is None and not builder.is_kept(t)]
+    stages, slots = _in_slots(program, stages, rings)
+    held = [program.tensors[t].nbytes // stage.extent * stage.kept for t, stage in zip(writes, stages) if t in rings]
+    nbytes = sum(aligned(each, alignment) for each in (*held, *slots))
     return Region(stages, tuple(rings), tuple(t for t in writes if t not in rings), nbytes)
+
+
+def _in_slots(program: Program, stages: tuple[Stage, ...], rings: Sequence[int]) -> tuple[tuple[Stage, ...], tuple[int, ...]]:
+    """Put the group just computed of each ring into a slot, if all readers that need it run at the same tick.
+
+    Returns the stages and the bytes of the slots.
+    """
+    places, fresh = [], []
+    for place, stage in enumerate(stages):
+        tensor = program.steps[stage.step].writes[0]
+        if tensor not in rings or stage.leads or not 0 < stage.held < stage.extent:
+            continue
+        readers = [each for each in stages if tensor in program.steps[each.step].reads]
+        divided = all(each.extent % each.group == 0 for each in (stage, *readers)) or (stage.lockstep and stage.held == stage.group)
+        if divided and all(at_ticks_of(stage.offset, stage.period, each.offset, each.period) for each in readers):
+            what = program.tensors[tensor]
+            last = max((each.step for each in readers), default=stage.step)
+            nbytes = what.nbytes // stage.extent * stage.group
+            places.append(place)
+            fresh.append(Fresh(nbytes, what.dtype, stage.step, last, stage.held > stage.group))
+    slots = assign_slots(fresh)
+    numbers = dict(zip(places, slots.numbers))
+    return tuple(replace(stage, slot=numbers.get(place)) for place, stage in enumerate(stages)), slots.nbytes
+
+
+def at_ticks_of(offset: int, period: int, reader_offset: int, reader_period: int) -> bool:
+    """Tell whether a reader runs only at ticks at which its operand may be computed."""
+    return (reader_offset - offset) % period == 0 and reader_period % period == 0
 
 
 def _stages(builder: RegionBuilder, chosen: list[tuple[StepSplit, list[Need]]], group: int) -> tuple[Stage, ...]:
@@ -218,42 +267,3 @@ def _held(need: Need, lead: int, period: int) -> int:
 
 def _slopes(needs: list[Need]) -> list[Fraction]:
     return [need.slope for need in needs]
-
-
-def merge_region(program: Program, region: Region) -> tuple[Program, Step]:
-    """Replace the steps of the region by one step, at the place of the last; return it too.
-
-    It writes the results, then the rings, which nobody reads: they need a place while it runs, and none after. The last
-    ring is that of a result that waits to replace operands.
-    """
-    inside = {stage.step for stage in region.stages}
-    steps = [program.steps[number] for number in sorted(inside)]
-    results = (*region.results, *region.rings)
-    reads = tuple(dict.fromkeys(t for step in steps for t in step.reads if t not in results))
-    taken = {step.kernel for step in program.steps}
-    name = f"streamed_{steps[0].kernel}"
-    while name in taken:
-        name += "_"
-    tensors, buffers = list(program.tensors), list(program.buffers)
-    over = region.replacement
-    in_place: tuple[Overlay, ...] = ()
-    if over is not None:
-        in_place = tuple(Overlay(reads.index(operand), results.index(over.result)) for operand in over.operands)
-        if over.held:
-            stage = region.stage_of(program, over.result)
-            whole = tensors[over.result]
-            shape = tuple(over.held if n == stage.axis else e for n, e in enumerate(whole.shape))
-            waiting = replace(whole, shape=shape, buffer=len(buffers))
-            results = (*results, len(tensors))
-            tensors.append(waiting)
-            buffers.append(Buffer(f"{buffers[whole.buffer].name}_rows", waiting.nbytes))
-    step = Step(name, reads, results, tuple(dict.fromkeys(node for each in steps for node in each.nodes)), in_place)
-    last = max(inside)
-    kept = (step if n == last else each for n, each in enumerate(program.steps) if n == last or n not in inside)
-    for stage in region.stages:
-        tensor = program.steps[stage.step].writes[0]
-        if tensor in region.rings:
-            shape = tuple(stage.held if n == stage.axis else e for n, e in enumerate(tensors[tensor].shape))
-            tensors[tensor] = ring = replace(tensors[tensor], shape=shape)
-            buffers[ring.buffer] = Buffer(buffers[ring.buffer].name, ring.nbytes)
-    return replace(program, steps=tuple(kept), tensors=tuple(tensors), buffers=tuple(buffers)), step

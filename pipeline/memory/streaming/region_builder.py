@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ...program import Program, Rows, Splits, Step
+from .clock import Clock, Rate, reduced
 
 #: most steps of branches that wait to be joined
 BRANCH = 8
@@ -59,10 +60,6 @@ class Pace(NamedTuple):
     high: int
 
 
-#: rows of a tensor per row of the first result, as numerator and denominator without a common divisor
-_Rate = tuple[int, int]
-
-
 def last_needs(program: Program) -> dict[int, int]:
     """Return the last step that reads each tensor.
 
@@ -93,19 +90,23 @@ class RegionBuilder:
         self.choices: dict[int, StepSplit] = {}
         #: per step with a role, the rows it needs of tensors made here, one row at a time
         self.paces: dict[int, tuple[Pace, ...]] = {}
-        self._rates: dict[int, _Rate] = {}
-        self._clock = _Clock()
+        self._rates: dict[int, Rate] = {}
+        self._clock = Clock()
         self.waiting: list[int] = []
-        #: bytes of the rows a reader needs at once, by tensor read here
-        self._least: dict[int, int] = {}
-        #: lower bound on the bytes of the rings, for any alignment
-        self.least_bytes = 0
+        #: by tensor read here: bytes of the rows a reader needs at once but one, and of one; these of all, and the largest row
+        self._least: dict[int, tuple[int, int]] = {}
+        self._rows_bytes = self._row_bytes = 0
         self._readers: dict[int, int] = {}
         #: tensors made here that are read here; by buffer, the steps and places that read what is made elsewhere
         self.read_inside: set[int] = set()
         self.read_outside: dict[int, list[tuple[int, int]]] = {}
         for tensor in program.steps[first].writes:
             self._rate(tensor, (1, 1))
+
+    @property
+    def least_bytes(self) -> int:
+        """Return a lower bound on the bytes of the rings and slots, for any alignment."""
+        return self._rows_bytes + self._row_bytes
 
     def grow(self) -> bool:
         """Take in the next step; False where no region with it is possible, however it grows."""
@@ -117,7 +118,8 @@ class RegionBuilder:
             buffer = self.program.tensors[tensor].buffer
             if tensor in self._made:
                 if not self.is_kept(tensor) and tensor not in step.reads[:place]:
-                    self.least_bytes += self._least.get(tensor, 0)  # read for the last time: it need not be whole
+                    rows, row = self._least.get(tensor, (0, 0))  # read for the last time: it need not be whole
+                    self._rows_bytes, self._row_bytes = self._rows_bytes + rows, max(self._row_bytes, row)
                 self.read_inside.add(tensor)
             elif buffer in self._buffers:
                 return False  # it reads a view of a result made here
@@ -152,11 +154,14 @@ class RegionBuilder:
         for pace in paces:
             tensor = self.program.tensors[pace.tensor]
             extent = tensor.shape[self._axes[pace.tensor]]
-            nbytes = tensor.nbytes // extent * min(pace.high - pace.low, extent)
-            known = self._least.get(pace.tensor, 0)
-            if nbytes > known:
-                self._least[pace.tensor] = nbytes
-                self.least_bytes += 0 if self.is_kept(pace.tensor) else nbytes - known
+            count = min(pace.high - pace.low, extent)
+            row = tensor.nbytes // extent if count else 0
+            nbytes = row * (count - 1)
+            known, _ = self._least.get(pace.tensor, (0, 0))
+            if nbytes >= known:
+                self._least[pace.tensor] = nbytes, row
+                if not self.is_kept(pace.tensor):
+                    self._rows_bytes, self._row_bytes = self._rows_bytes + nbytes - known, max(self._row_bytes, row)
         return choice.rows is None or self._keeps_pace(step.writes[0], paces)
 
     def _keeps_pace(self, result: int, paces: tuple[Pace, ...]) -> bool:
@@ -167,14 +172,14 @@ class RegionBuilder:
         for pace in paces:
             if result not in self._rates and pace.tensor in self._rates:
                 over, under = self._rates[pace.tensor]
-                self._rate(result, _reduced(over * pace.runs, under * pace.rises))
+                self._rate(result, reduced(over * pace.runs, under * pace.rises))
         for pace in paces:
             over, under = self._rates[result]
-            if not self._rate(pace.tensor, _reduced(over * pace.rises, under * pace.runs)):
+            if not self._rate(pace.tensor, reduced(over * pace.rises, under * pace.runs)):
                 return False
         return True
 
-    def _rate(self, tensor: int, rate: _Rate) -> bool:
+    def _rate(self, tensor: int, rate: Rate) -> bool:
         """Set the rate of a tensor's rows; False if it has another."""
         known = self._rates.get(tensor)
         if known is None:
@@ -261,35 +266,3 @@ class RegionBuilder:
     def period(self, tensor: int) -> int:
         """Return the ticks between two groups of a tensor's rows."""
         return self._clock.period(self._rates[tensor])
-
-
-class _Clock:
-    """Ticks that fit all rates: each period is a whole number, and they have no common divisor."""
-
-    def __init__(self) -> None:
-        self._unit, self._common = 1, 0
-        #: periods of the rates added, computed on demand
-        self._periods: dict[_Rate, int | None] = {}
-
-    def add(self, rate: _Rate) -> None:
-        """Refine the ticks for one more rate."""
-        if rate in self._periods:
-            return
-        over, under = rate
-        unit = math.lcm(self._unit, over)
-        self._common = math.gcd(self._common * (unit // self._unit), unit // over * under)
-        self._unit = unit
-        self._periods = dict.fromkeys((*self._periods, rate))
-
-    def period(self, rate: _Rate) -> int:
-        """Return the ticks between two groups of rows of this rate."""
-        found = self._periods[rate]
-        if found is None:
-            over, under = rate
-            found = self._periods[rate] = self._unit // over * under // self._common
-        return found
-
-
-def _reduced(over: int, under: int) -> _Rate:
-    common = math.gcd(over, under)
-    return over // common, under // common

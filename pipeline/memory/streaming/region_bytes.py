@@ -11,15 +11,20 @@ from typing import NamedTuple
 
 from ..liveness import aligned
 from .in_place import Read, Result, replacements_of
-from .region import Stage, leads_of
+from .region import Stage, at_ticks_of, leads_of
 from .region_builder import RegionBuilder
+from .slots import Fresh, assign_slots, fullest
 
 
 class RegionBytes(NamedTuple):
-    """Bytes a region takes beside what is alive around it; with a result in place of an operand, None if that saves nothing."""
+    """Bytes a region takes beside what is alive around it; with a result in place of an operand, None if that saves nothing.
+
+    `least` is a lower bound on the `rings` of any region that ends with these steps.
+    """
 
     rings: int
     in_place: int | None = None
+    least: int = 0
 
 
 def region_bytes(
@@ -33,10 +38,13 @@ def region_bytes(
     if builder.waiting:
         return None
     tensors, steps, period_of = builder.program.tensors, builder.program.steps, builder.period
-    readers: dict[int, list[tuple[int, int, int, bool]]] = {}
+    readers: dict[int, list[tuple[int, int, int, bool, int]]] = {}
     offsets: dict[int, tuple[int, int]] = {}
     results = []
-    nbytes = 0
+    least = row = 0
+    #: per ring: bytes of a row, rows held, and whether the last of them may lie in a slot
+    rings: list[tuple[int, int, bool]] = []
+    fresh: list[Fresh] = []
     for number in sorted(builder.choices, reverse=True):
         choice = builder.choices[number]
         offset = 0
@@ -49,30 +57,46 @@ def region_bytes(
             held = 1
             reading = readers.get(tensor)
             if reading is not None and len(reading) == 1:
-                ((at, low, high, _),) = reading
+                ((at, low, high, _, _),) = reading
                 offset, held = at - period * (high - 1), high - low
             elif reading is not None:
-                offset = min([at - period * (high - 1) for at, _, high, _ in reading])
+                offset = min([at - period * (high - 1) for at, _, high, _, _ in reading])
                 # as region._held
                 begin = offset - max(leads_of(builder, choice), default=0)
-                held = max([((at - begin) // period if whole else -((begin - at) // period)) - low + 1 for at, low, _, whole in reading])
+                held = max([((at - begin) // period if whole else -((begin - at) // period)) - low + 1 for at, low, _, whole, _ in reading])
             if builder.is_kept(tensor):
                 results.append(number)
             else:
-                ring = tensors[tensor].nbytes // choice.extent * min(held, choice.extent)
-                nbytes += -(-ring // alignment) * alignment
-                if nbytes > most:
-                    return nbytes
+                size = tensors[tensor].nbytes // choice.extent
+                at_once = (
+                    0 < held < choice.extent
+                    and not leads_of(builder, choice)
+                    and all(at_ticks_of(offset, period, at, offsets[reader][1]) for at, _, _, _, reader in reading or ())
+                )
+                held = min(held, choice.extent)
+                if at_once:
+                    last = reading[0][4] if reading else number
+                    fresh.append(Fresh(size, tensors[tensor].dtype, number, last, held > 1))
+                    row = max(row, size)
+                rings.append((size, held, at_once))
+                least += size * (held - at_once)
+                if least + row > most:
+                    return least + row
         offsets[number] = offset, period
         for read, _, runs, low, high in builder.paces[number]:
-            needing = offset, low, high, runs == 1
+            needing = offset, low, high, runs == 1, number
             if read in readers:
                 readers[read].append(needing)
             else:
                 readers[read] = [needing]
+    slots = assign_slots(fresh)
+    numbers = iter(slots.numbers)
+    rows = [size * (held - (at_once and next(numbers) is not None)) for size, held, at_once in rings]
+    nbytes = sum(aligned(each, alignment) for each in (*rows, *slots.nbytes))
+    least += fullest(fresh)
     if last_uses is None:
-        return RegionBytes(nbytes)
-    return RegionBytes(nbytes, _in_place(builder, nbytes, offsets, results[::-1], alignment, last_uses))
+        return RegionBytes(nbytes, None, least)
+    return RegionBytes(nbytes, _in_place(builder, nbytes, offsets, results[::-1], alignment, last_uses), least)
 
 
 def _in_place(

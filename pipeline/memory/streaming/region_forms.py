@@ -39,28 +39,21 @@ class KnownForms:
         self.ended: set[int] = set()
         self.crowded: set[int] = set()
         self._numbers: dict[Any, int] = {}
-        self._splits: dict[int, tuple[Splits, int]] = {}
 
     def forget(self) -> None:
         """Forget all if there are too many forms; between programs only, since numbers are given anew."""
         if len(self._numbers) > MOST:
-            for each in (self.least, self.rings, self.in_place, self.ended, self.crowded, self._numbers, self._splits):
+            for each in (self.least, self.rings, self.in_place, self.ended, self.crowded, self._numbers):
                 each.clear()
 
     def number(self, form: Any) -> int:
         """Return the number of a form: equal forms have one number."""
         return self._numbers.setdefault(form, len(self._numbers))
 
-    def splits(self, splits: Splits) -> int:
-        """Return the number of a kernel's splits."""
-        known = self._splits.get(id(splits))
-        if known is None:
-            known = self._splits[id(splits)] = splits, self.number(splits)
-        return known[1]
-
     def keep(self, form: int, found: RegionBytes | None, in_place: bool) -> None:
         """Keep a measurement; `in_place` says whether that includes results in place of operands."""
         self.rings[form] = None if found is None else found.rings
+        self.least[form] = 0 if found is None else found.least
         if in_place:
             self.in_place[form] = None if found is None else found.in_place
 
@@ -123,5 +116,4 @@ class RegionForms:
                 self._needed.get(tensor, 0) <= number, self._last_uses[what.buffer] <= number,
                 places.setdefault(("tensor", tensor), len(places)), places.setdefault(("buffer", what.buffer), len(places)),
             ))  # fmt: skip
-        splits = self._known.splits(self._splits[step.kernel])
-        return self._known.number((splits, len(step.reads), tuple(accesses)))
+        return self._known.number((self._splits[step.kernel].key, len(step.reads), tuple(accesses)))

@@ -117,14 +117,16 @@ class _Tries:
 
 
 def best_repeats(
-    program: Program, splits: Mapping[str, Splits], work: int, alignment: int = ALIGNMENT, steps: int = TRIED_STEPS
+    program: Program, splits: Mapping[str, Splits], work: int, alignment: int = ALIGNMENT, steps: int = TRIED_STEPS,
+    known: KnownForms | None = None,
 ) -> RepeatResult:
     """Search for repeats that lower the peak, within `work` more iterations in all.
 
     Programs of `steps` steps together are tried. Halves the bytes allowed: a path is made possible by repeats, one
-    after the other, each at the step that blocks it.
+    after the other, each at the step that blocks it. `known` are regions measured before, for this alignment.
     """
-    known = KnownForms(alignment)  # a repeat changes few of the regions: the others are measured once
+    if known is None:
+        known = KnownForms(alignment)  # a repeat changes few of the regions: the others are measured once
     best = RepeatResult(program, (), best_partition(program, splits, alignment, known))
     low = Partitioner(program, splits, alignment).unavoidable
     tries = _Tries(steps)

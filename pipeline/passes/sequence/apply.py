@@ -8,6 +8,7 @@ from ...kernels.lower.lower import Lowered
 from ...kernels.lower.schedule_program import schedule_program
 from ...kernels.rewrite.integers_last import integers_last
 from ...program import Program
+from ...program.workspaces import largest_workspace
 from ..base import Level, LoweredPass, Pass, ProgramPass
 
 
@@ -18,7 +19,7 @@ def apply_program_passes(
 ) -> tuple[Lowered, int]:
     """Apply the program passes of `passes` and schedule the kernels.
 
-    Returns the program and the largest workspace in bytes; skips module passes. `scheduled` may plan schedules only,
+    Returns the program and the bytes of workspace beside the arena; skips module passes. `scheduled` may plan schedules only,
     see `schedule_program.summarise_schedules`. Raises SequenceError for a split or a layout of another program.
     """
     workspace: int | None = None
@@ -55,7 +56,8 @@ def _in_best_layout(lowered: Lowered, scheduled: Callable[[Lowered], tuple[Lower
             for tensor in (one.reads[each.read], one.writes[each.write])
         }
         if not less:
-            return (moved, needed) if needed <= workspace else (plain, workspace)
+            needs_more = needed + largest_workspace(moved.program) > workspace + largest_workspace(plain.program)
+            return (plain, workspace) if needs_more else (moved, needed)
         if less <= kept:
             return plain, workspace
         kept |= less

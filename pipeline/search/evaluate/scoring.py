@@ -30,6 +30,7 @@ from ...passes.sequence.failures import failure_of
 from ...passes.sequence.sequence import specs_of
 from ...program import Program, Splits
 from ...program.form import form_key
+from ...program.workspaces import without_workspaces
 from ...targets import Target
 from .transitions import Specs, Transitions
 
@@ -132,7 +133,7 @@ class Scorer:
 
     def program(self, specs: Specs) -> Program:
         """Return the program after the passes, in the order given, nothing shared."""
-        return self.planned(self.lowered(specs))[0].program
+        return without_workspaces(self.planned(self.lowered(specs))[0].program)
 
     def lowered(self, specs: Specs) -> Lowered:
         """Return the program after the passes, nothing scheduled yet; exceptions of a pass propagate."""
@@ -151,7 +152,7 @@ class Scorer:
         key = self._transitions.state(specs).key
         if (key, cut) not in self._splittable:
             lowered = self._split(specs, key, (CutSums(),) if cut else ())
-            self._splittable[key, cut] = self.planned(lowered)[0].program, splits_of(lowered)
+            self._splittable[key, cut] = without_workspaces(self.planned(lowered)[0].program), splits_of(lowered)
         return self._splittable[key, cut]
 
     def planned(self, lowered: Lowered) -> tuple[Lowered, int]:

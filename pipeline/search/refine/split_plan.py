@@ -8,9 +8,11 @@ from functools import cached_property
 
 from ...memory import best_order, bound, floor
 from ...memory.liveness import shared_floors
+from ...memory.streaming.alive_bytes import AliveBytes
 from ...memory.streaming.partition import apply_partition
 from ...memory.streaming.partitioner import Partitioner, StreamedSteps
 from ...memory.streaming.rematerialise import Repeat, with_repeats, work_of
+from ...passes.program.cut_sums import CutSums
 from ...passes.program.rematerialise import Rematerialise
 from ...passes.program.split import CHANNELS, SplitChannels, SplitPass, SplitRows
 from ...program import Program, Splits
@@ -48,6 +50,16 @@ class SplitPlan:
     nbytes: int = 0
     #: the limit of extra compute excluded repeats
     refused: bool = False
+
+    @property
+    def cut(self) -> bool:
+        """Tell whether sums are cut."""
+        return CutSums() in self.before
+
+    @cached_property
+    def whole(self) -> int:
+        """Return the bytes alive at the fullest step of whole kernels."""
+        return max(AliveBytes(self.program, self.alignment, 0).alone, default=0)
 
     @cached_property
     def repeated(self) -> Program:

@@ -23,8 +23,9 @@ from ...program import Program, Splits
 from ...program.form import form_key
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..evaluate.scoring import Arrangement, Scorer, Specs, WorkerTask
+from .partitions import Partitions, along
 from .split_plan import SplitPlan, lowest
-from .stored_splits import stored_partition, stored_repeats
+from .stored_splits import stored_repeats
 
 
 class Splitter:
@@ -32,12 +33,12 @@ class Splitter:
 
     def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator
-        #: by form, see `form_key`: the best partition, and the best repeats by limit of extra compute and of steps
-        self._paths: dict[str, Partition] = {}
+        self._partitions = Partitions(evaluator)
+        #: by form, see `form_key`: the best repeats by limit of extra compute and of steps
         self._repeating: dict[tuple[str, float, int], RepeatResult] = {}
 
     def plans(self, found: Evaluation) -> tuple[SplitPlan, ...]:
-        """Return the best plan of `found` per distinct order, with whole and with cut sums."""
+        """Return the best plan of `found` by order, with whole and with cut sums, as far as they matter to a search."""
         (plans,) = self.plans_of([found])
         return plans
 
@@ -149,13 +150,7 @@ class Splitter:
         ordered = self._evaluator.run(tasks)
         programs = [(*plain, *cut) for plain, cut in zip(ordered[::2], ordered[1::2])]
         plans = [[SplitPlan(*one, alignment=alignment) for one in of_one] for of_one in programs]
-        new: dict[str, WorkerTask] = {}
-        for task, of_one in zip(tasks[::2], plans):
-            for plan in of_one:
-                if plan.form not in self._paths:
-                    new.setdefault(plan.form, WorkerTask(task.specs, partial(_path, plan=plan)))
-        self._paths |= zip(new, self._evaluator.run(new.values()))
-        return [tuple(_along(plan, self._paths[plan.form]) for plan in of_one) for of_one in plans]
+        return self._partitions.along([(task.specs, of_one) for task, of_one in zip(tasks[::2], plans)])
 
 
 class _Ordered(NamedTuple):
@@ -184,19 +179,11 @@ def _sharings(_: Scorer, plan: SplitPlan) -> list[tuple[int, Arrangement]]:
     return plan.sharings
 
 
-def _path(_: Scorer, plan: SplitPlan) -> Partition:
-    return stored_partition(plan.form, plan.program, plan.splits, plan.alignment)
-
-
-def _along(plan: SplitPlan, path: Partition) -> SplitPlan:
-    return replace(plan, regions=path.regions, nbytes=path.nbytes)
-
-
 def _different(plans: Iterable[SplitPlan]) -> Iterator[SplitPlan]:
     """Yield the best plan with whole sums, and the best with cut sums."""
     plans = tuple(plans)
     for cut in (False, True):
-        of_kind = [plan for plan in plans if (CutSums() in plan.before) == cut]
+        of_kind = [plan for plan in plans if plan.cut == cut]
         if of_kind:
             yield min(of_kind, key=lambda plan: plan.nbytes)
 
@@ -207,4 +194,4 @@ def _repeats(_: Scorer, plan: SplitPlan, extra_compute: float, steps: int) -> Re
 
 
 def _with_repeats(plan: SplitPlan, found: RepeatResult) -> SplitPlan:
-    return replace(_along(plan, found.path), repeats=found.repeats, refused=found.refused)
+    return replace(along(plan, found.path), repeats=found.repeats, refused=found.refused)

@@ -1,16 +1,18 @@
 """Keep plans of splits in the store, by the form of their program: most targets share them.
 
-    "partition 1f3a…": [[[0, 4, 2, 1, 5120, false]], 8192, 12, true]        regions, bytes, step reached, complete
+    "partition 1f3a… 64 inf": [[[0, 4, 2, 1, 5120, false]], 8192, 12, true]        regions, bytes, step reached, complete
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import astuple
-from functools import reduce
+from functools import lru_cache, reduce
 
-from ...memory.streaming.partition import best_partition
+from ...memory.streaming.partition import partition_within
 from ...memory.streaming.partitioner import Partition, StreamedSteps
+from ...memory.streaming.region_forms import KnownForms
 from ...memory.streaming.rematerialise import Repeat, RepeatResult, best_repeats, with_repeats
 from ...passes.sequence.catalogue import parse_spec
 from ...passes.sequence.sequence import specs_of
@@ -19,13 +21,17 @@ from ...support.result_store import shared_store
 from ..evaluate.scoring import Arrangement
 
 
-def stored_partition(form: str, program: Program, splits: Mapping[str, Splits], alignment: int) -> Partition:
-    """Return the `best_partition` of the program of a form."""
-    return _partition(
-        shared_store().get_or_make(
-            f"partition {form} {alignment}", lambda: astuple(best_partition(program, splits, alignment))
-        )
-    )
+def stored_partition(
+    form: str, program: Program, splits: Mapping[str, Splits], alignment: int, most: float = math.inf
+) -> Partition | None:
+    """Return the `partition_within` so many bytes of the program of a form."""
+
+    def made() -> tuple[object, ...] | None:
+        found = partition_within(most, program, splits, alignment, _known_forms(alignment))
+        return None if found is None else astuple(found)
+
+    found = shared_store().get_or_make(f"partition {form} {alignment} {most}", made)
+    return None if found is None else _partition(found)
 
 
 def stored_repeats(
@@ -34,7 +40,7 @@ def stored_repeats(
     """Return the `best_repeats` of the program of a form."""
 
     def made() -> list[object]:
-        found = best_repeats(program, splits, work, alignment, steps)
+        found = best_repeats(program, splits, work, alignment, steps, _known_forms(alignment))
         return [[astuple(each) for each in found.repeats], astuple(found.path), found.refused, found.tried]
 
     repeats, path, refused, tried = shared_store().get_or_make(f"repeats {form} {alignment} {work} {steps}", made)
@@ -50,6 +56,16 @@ def stored_sharings(
         f"sharings {form} {made!r}", lambda: [[least, specs_of(passes)] for least, passes in make()]
     )
     return [(least, tuple(map(parse_spec, specs))) for least, specs in found]
+
+
+def _known_forms(alignment: int) -> KnownForms:
+    """Return the regions this process has measured: orders and states of one model share most of them."""
+    known = _forms_by_alignment(alignment)
+    known.forget()
+    return known
+
+
+_forms_by_alignment = lru_cache(2)(KnownForms)
 
 
 def _partition(line: tuple) -> Partition:

@@ -81,7 +81,7 @@ class _Kernel:
         self.loads = [(store, load) for store in found for load in masked_loads(store)]
         self.steering = [load for store in found for load in _steering(store)]
         # one walk of the whole body rules addresses out for all its stores: unrolled kernels have thousands
-        self.opaque = _takes_address(body) and any(takes_address(store) for store in found)
+        self.opaque = takes_addresses(body) and any(takes_address(store) for store in found)
         self._writes_once: dict[int, int | None] = {}
 
     def in_place(self) -> Iterator[Overlay]:
@@ -194,10 +194,10 @@ def _only_copies(store: Store) -> bool:
 
 def takes_address(store: Store) -> bool:
     """Tell whether a store touches memory beyond its own elements: takes an address or passes a buffer."""
-    return any(_takes_address(expr) for expr in (store.value, *store.indices))
+    return any(takes_addresses(expr) for expr in (store.value, *store.indices))
 
 
-def _takes_address(part: object) -> bool:
+def takes_addresses(part: object) -> bool:
     """Tell whether any call in an expression or a statement takes an address or passes a buffer."""
     found: list[bool] = []
 

@@ -36,6 +36,22 @@ def test_every_element_is_where_the_index_map_says(width, blocks, dimension):
         assert packed[tuple(repack.index_map(*index))] == array[index]
 
 
+@given(st.integers(2, 5), st.integers(1, 8), st.integers(0, 2), st.booleans())
+def test_elements_of_overlapping_vectors_are_where_the_index_map_says(vectors, lanes, dimension, alone):
+    extent = vectors * lanes - lanes // 2
+    shape = [2, 3, 5]
+    shape[dimension] = extent
+    array = np.arange(np.prod(shape)).reshape(shape)
+    width = lanes if alone else vectors * lanes
+    repack = Repack(0, dimension, width, extent=extent, lanes=lanes)
+    packed = repack.apply(array)
+    assert packed.shape == repack.shape(tuple(shape))
+    for index in np.ndindex(*shape):
+        assert packed[tuple(repack.index_map(*index))] == array[index]
+    last = packed[-1, ..., width - lanes :]  # the last vector holds the last elements
+    assert np.array_equal(last, np.moveaxis(np.take(array, range(extent - lanes, extent), dimension), dimension, -1))
+
+
 def test_a_weight_of_one_kernel_may_be_repacked():
     assert repackable_parameters(_program(Step("a", (0, 1), (2,)), Step("a", (0, 1), (2,)))) == {"a": frozenset({1})}
 

@@ -13,9 +13,11 @@ from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, o
 from passfit.memory.sharing.share import share
 from passfit.memory.streaming import partitioner
 from passfit.memory.streaming.group_rows import MOST_ROWS, in_groups, row_groups
-from passfit.memory.streaming.partition import apply_partition, best_partition
+from passfit.memory.streaming.merge_region import merge_region
+from passfit.memory.streaming.partition import apply_partition, best_partition, partition_within
 from passfit.memory.streaming.partitioner import Partitioner
-from passfit.memory.streaming.region import merge_region, region
+from passfit.memory.streaming.region import region
+from passfit.memory.streaming.region_forms import KnownForms
 from passfit.program import Program, Rows
 
 from ...strategies import programs
@@ -90,6 +92,33 @@ def test_pivots_change_no_path(case, pivot):
     with patch.multiple(partitioner, PIVOT=pivot, FAR=pivot):
         found = best_partition(program, splits)
     assert found == best_partition(program, splits)
+
+
+@settings(max_examples=50)
+@given(st.lists(row_programs(most=8), min_size=2, max_size=4), st.sampled_from([1, 64]))
+def test_regions_measured_for_another_program_are_those_of_this_one(cases, alignment):
+    known = KnownForms(alignment)
+    for case in (*cases, *cases):
+        assert best_partition(*case, alignment, known) == best_partition(*case, alignment)
+
+
+def test_windows_of_another_size_are_measured_anew():
+    def column(size: int):
+        builder = RowBuilder()
+        last = builder.resize(builder.tensor(6, 64), 48)
+        last = builder.window(builder.window(last, size=size, pad=size // 2), size=8, stride=8)
+        return builder.program()
+
+    known = KnownForms(64)
+    for size in (9, 3, 5):
+        assert best_partition(*column(size), 64, known) == best_partition(*column(size), 64)
+
+
+@settings(max_examples=50)
+@given(row_programs(most=12), st.integers(-100, 100))
+def test_a_partition_within_bytes_is_the_best_or_none(case, more):
+    best = best_partition(*case)
+    assert partition_within(best.nbytes + more, *case) == (best if more >= 0 else None)
 
 
 @given(row_programs(most=6), st.sampled_from([1, 64]))

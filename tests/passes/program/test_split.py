@@ -3,7 +3,7 @@
 import pytest
 
 from passfit.errors import SequenceError
-from passfit.memory.streaming.region import merge_region
+from passfit.memory.streaming.merge_region import merge_region
 from passfit.passes.sequence.catalogue import parse_spec
 from passfit.passes.sequence.sequence import Sequence
 

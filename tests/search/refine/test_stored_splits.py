@@ -31,7 +31,7 @@ def test_a_plan_read_back_equals_the_one_made(tmp_path, monkeypatch, case):
     plan = SplitPlan((), program, splits, form, 64, repeats.repeats, repeats.path.regions)
     sharings = [(least, passes) for least, passes, _ in plan.arrangements]
     with monkeypatch.context() as patched:
-        for makers in ({}, dict.fromkeys(("best_partition", "best_repeats"))):  # the second time, nothing is made
+        for makers in ({}, dict.fromkeys(("partition_within", "best_repeats"))):  # the second time, nothing is made
             patched.setattr(stored_splits, "shared_store", lambda: ResultStore(tmp_path / "store.jsonl"))
             for name, none in makers.items():
                 patched.setattr(stored_splits, name, none)

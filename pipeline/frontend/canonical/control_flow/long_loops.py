@@ -16,6 +16,7 @@ from ..node_builder import NodeBuilder
 from ..read_onnx import all_nodes
 from ..shapes import static_shape, value_types
 from .if_branches import renamed
+from .numbered_slices import numbered_slices, reads
 
 if TYPE_CHECKING:
     import onnx
@@ -61,25 +62,26 @@ class LoopKeeper:
         from onnx import TensorProto, helper
 
         number, going, *carried = self.body.input
-        inner = [value.name for value in (*carried, number)]
-        slices = [helper.make_tensor_type_proto(TensorProto.INT64, [])]
+        self.body, taken = numbered_slices(self.body, number.name, read_from_outside(self.body), self._types, trips)
+        slices = [self._slice(*each) for each in taken.values()]
+        numbered = not taken or reads(self.body, number.name)
+        inner = [*(value.name for value in carried), *taken, *([number.name] if numbered else [])]
+        if numbered:
+            slices.append(helper.make_tensor_type_proto(TensorProto.INT64, []))
         true = helper.make_tensor(going.name, TensorProto.BOOL, [], [True])
         results = [value.name for value in self.body.output[1:]]
-        return self._keep(states, lambda: [self.build.constant(np.arange(trips))], slices, inner, results, [true], outputs, canonical)
+
+        def sequences() -> list[str]:
+            return [*(self._moved(*each, 0) for each in taken.values()), *([self.build.constant(np.arange(trips))] if numbered else [])]
+
+        return self._keep(states, sequences, slices, inner, results, [true], outputs, canonical)
 
     def scan(
         self, states: Sequence[str], sequences: Sequence[str], axes: Sequence[int], outputs: Sequence[str],
         result_axes: Sequence[int], directions: Mapping[str, Sequence[int]], canonical: CanonicalBody,
     ) -> bool:  # fmt: skip
         """Keep a Scan; False if its body cannot be kept. `directions` are its attributes of that name."""
-        from onnx import helper
-
-        slices = []
-        for name, axis in zip(sequences, axes):
-            kind = self._types[name].tensor_type
-            shape = static_shape(self._types[name])
-            assert shape is not None
-            slices.append(helper.make_tensor_type_proto(kind.elem_type, [*shape[:axis], *shape[axis + 1 :]]))
+        slices = [self._slice(name, axis) for name, axis in zip(sequences, axes)]
 
         def leading() -> list[str]:
             return [self._moved(name, axis, 0) for name, axis in zip(sequences, axes)]
@@ -134,6 +136,15 @@ class LoopKeeper:
             )
         )  # fmt: skip
         return True
+
+    def _slice(self, name: str, axis: int) -> onnx.TypeProto:
+        """Return the type of a slice of a value along an axis."""
+        from onnx import helper
+
+        kind = self._types[name].tensor_type
+        shape = static_shape(self._types[name])
+        assert shape is not None
+        return helper.make_tensor_type_proto(kind.elem_type, [*shape[:axis], *shape[axis + 1 :]])
 
     def _moved(self, name: str, old: int, new: int, result: str = "") -> str:
         """Move an axis of a value to another place."""

@@ -8,7 +8,8 @@
 
 An axis shorter than a vector has two shorter ones: 13 filters are 8 and 8, three of them computed twice.
 
-Nothing is read or written past the end of a tensor. A weight is repacked with the whole axis last, and grows by nothing.
+Nothing is read or written past the end of a tensor. A weight is repacked with the whole axis last, and grows by nothing;
+if it is long, in blocks of vectors, of which the last overlap: lines of the cache hold no parts of two vectors.
 Results that an operand of the same size might share memory with are left alone: they are written twice.
 """
 
@@ -35,6 +36,8 @@ from .exchange_params import exchange_params
 
 #: lanes of the shortest vectors: two of them cost less than single elements
 _SHORTEST = 2
+#: least extents of an axis that its last vector makes longer by one: a weight grows by no larger part in blocks
+_BLOCKS = 16
 #: a buffer and a dimension of it
 _Dimension = tuple[Var, int]
 
@@ -57,7 +60,9 @@ class Wide:
         return self.extent + -self.extent % self.lanes
 
     def best(self, reduced: Reduced) -> Tiling | None:
-        """Return the best tiling; it repacks weights with all of the axis side by side."""
+        """Return the best tiling; it repacks weights in blocks of a long axis, or with all of it side by side."""
+        if _BLOCKS * (self.rounded - self.extent) <= self.extent:
+            return best_tiling(replace(reduced, machine=self.of(reduced.machine)))
         found = best_tiling(replace(reduced, machine=self.of(reduced.machine), whole=self.extent))
         return None if found is None else replace(found, whole=self.rounded)
 
@@ -74,8 +79,11 @@ class Wide:
         for number, dimension in self.dimensions:
             param, repack = scheduled.params[number], packed.get(number)
             if repack is not None:
-                if repack.dimension != dimension or repack.width != self.rounded:
+                if repack.dimension != dimension:
                     return None
+                if repack.width < self.rounded:
+                    packed[number] = replace(repack, extent=self.extent, lanes=self.lanes)
+                    continue
                 packed[number] = replace(repack, width=self.extent)
                 dimension = len(param.ty.shape) - 1
             made[param], places[param] = resized(param, dimension, self.extent), dimension

@@ -60,7 +60,7 @@ class Grouped:
         None if a weight was repacked along another dimension than filters of a group.
         """
         packed, split = {repack.parameter: repack for repack in repacks}, dict(self.dimensions)
-        if any(number in split and repack.dimension != split[number] + 1 for number, repack in packed.items()):
+        if any(number in split and (repack.lanes or repack.dimension != split[number] + 1) for number, repack in packed.items()):
             return None
         made, places, lanes = {}, {}, vectors_in(scheduled.body)
         for number, dimension in self.dimensions:

@@ -20,13 +20,13 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, Mul, const
 
 from ....targets import Machine
-from ....tir.expressions import has_condition, is_choice, is_contiguous, loads, unconverted, uses
+from ....tir.expressions import has_condition, is_choice, is_contiguous, is_dequantised, loads, unconverted, uses
 from ..axes.vector_conditions import is_uniform
 from .tile_operands import (
     conditions,
-    elements,
     is_far,
     is_ragged,
+    moved_bytes,
     moves_raggedly,
     packed_width,
     reads,
@@ -185,10 +185,11 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             aliased=_conflicts(reduced.apart.get(lane, 1), extents[lane]),
             abreast=bool(rows) and rows[-1] == reduced.contiguous_result and tileable[rows[-1]].unit == 1,
             ragged=is_ragged(reduced.whole) if repack is not None else packed is None and moves_raggedly(vector, axes[lane]),
+            converts=(is_dequantised(vector), is_dequantised(scalar)),
         )
         from_padding = reads(vector, reduced.padded)
         row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
-        moved = elements(vector), elements(scalar)
+        moved = moved_bytes(vector), moved_bytes(scalar)
         group = []
         for tile in found:
             wanted = None if tile.lanes == 1 else repack

@@ -7,6 +7,7 @@ from math import prod
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import Add, FloorDiv, FloorMod, IntImm
 
+from ....program import DTYPE_BYTES
 from ....tir.expressions import conjuncts, is_choice, loads, unconverted, uses
 
 #: bytes from line to line of a weight from which on repacking pays: each step leaves the lines that are fetched ahead
@@ -88,6 +89,7 @@ def moved_by(operand: Expr, lane: Var) -> TensorLoad | None:
     return moved[0] if len(moved) == 1 else None
 
 
-def elements(operand: Expr) -> int:
-    """Count the elements of the largest buffer `operand` reads: estimates the memory it moves."""
-    return max((prod(int(extent) for extent in load.source.ty.shape) for load in loads(operand)), default=1)
+def moved_bytes(operand: Expr) -> int:
+    """Count the bytes of the largest buffer `operand` reads: estimates the memory it moves."""
+    shapes = {load.source: prod(map(int, load.source.ty.shape)) for load in loads(operand)}
+    return max((count * DTYPE_BYTES[str(buffer.ty.dtype)] for buffer, count in shapes.items()), default=1)

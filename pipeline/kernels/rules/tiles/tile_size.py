@@ -21,18 +21,22 @@ from math import gcd
 from ....targets import Machine
 
 #: least registers for operands
-_OPERANDS = 2
+OPERANDS = 2
 #: cycles to load a vector from the nearest cache, and from elsewhere
 _NEAR_LOAD, _FAR_LOAD = 0.5, 1.25
-#: lanes of a vector as long as a line of the cache; cycles to fetch one from elsewhere beside all other work. Each step of such
-#: a tile takes so many more (25 tiles from 1 × 8 to 8 × 3, measured: 512 × 14 × 14 of 512, 128 × 56 × 56 of 64). For one in two lines, whose successor is far away: cycles to load, and to fetch it (measured: 128 × 27 × 27 of 32, 64 × 13 × 13 of 512)
+#: lanes of a vector as long as a line of the cache; cycles to fetch one from elsewhere beside all other work. Each step of
+#: such a tile takes so many more (25 tiles from 1 × 8 to 8 × 3, measured: 512 × 14 × 14 of 512, 128 × 56 × 56 of 64). For one
+#: in two lines, whose successor is far away: cycles to load, and to fetch it (128 × 27 × 27 of 32, 64 × 13 × 13 of 512)
 _LINE, _LINE_FETCH, _LINE_STEP, _RAGGED_LOAD, _RAGGED_FETCH = 16, 1.6, 1.75, 1.8, 5.0
 #: cycles to broadcast one scalar to all lanes, and to use it as an element of a vector instead
 _SCALAR_LOAD, _ELEMENT = 0.6, 0.5
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
-_IN_FLIGHT = 8
+IN_FLIGHT = 8
 #: the same for vectors as long as a line of the cache, whose loads delay some (measured: 64 × 14 × 14 of 384)
 _LINES_IN_FLIGHT = 9
+#: operations in place of multiply-adds that make floats of a vector of bytes, and of one to broadcast
+#: (measured: 160 × 240 of 320, and single filters over 14 × 14)
+_CONVERT, _CONVERT_SCALAR = 2, 1.5
 #: cycles to store one vector, and to scatter one element
 _VECTOR_STORE, _SCATTER = 1.0, 1.5
 #: vectors that are transposed together, if there are as many, or else two, and cycles to store them, per lane
@@ -99,6 +103,7 @@ def tiles(
     aliased: bool = False,
     abreast: bool = False,
     ragged: bool = False,
+    converts: tuple[bool, bool] = (False, False),
 ) -> list[Tile]:
     """List the tiles that fit into registers, by estimated cycles per element; among equals the largest first.
 
@@ -109,15 +114,16 @@ def tiles(
     `shared` says that neighbouring rows read the same scalars in some steps, as sliding windows do: LLVM keeps these in
     registers from step to step if it unrolls them. `both` says that the other operand is a vector too. `aliased` says that
     the places of neighbouring lanes' results compete in a cache, `abreast` that scattered results of the last axis of rows are
-    neighbours in memory, `ragged` that vectors start anywhere in a line of the cache.
+    neighbours in memory, `ragged` that vectors start anywhere in a line of the cache. `converts` says that vectors, that
+    scalars are made of bytes.
     """
     side_by_side = width if packed is None else gcd(width, packed)
     powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
     lanes = next(lanes for lanes in powers if side_by_side % lanes == 0) if vectors else 1
     registers = machine.registers_of(lanes)
-    most = registers - _OPERANDS
+    most = registers - OPERANDS
     candidates = [
-        _tile(lanes, width // lanes, groups, rows, counts, steps, both, ragged, _Stores(lanes, groups, scattered, aliased, abreast and machine.transposes), machine)
+        _tile(lanes, width // lanes, groups, rows, counts, steps, _Loads(both, ragged, *converts), _Stores(lanes, groups, scattered, aliased, abreast and machine.transposes), machine)
         for groups in _sizes(width // lanes, most, uneven)
         for counts in _counts(rows, most // groups, uneven)
         if _held(groups, _product(counts), shared and _broadcasts(machine) and not machine.rolled) <= registers
@@ -125,6 +131,16 @@ def tiles(
     if shared and machine.rolled:
         candidates = [_rolled(tile) if _held(tile.groups, _product(tile.rows), True) >= registers else tile for tile in candidates]
     return sorted(candidates, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, tile.groups, tile.rows))
+
+
+@dataclass(frozen=True)
+class _Loads:
+    """Loads of the operands of a tile; `narrow` vectors and scalars are bytes, made floats."""
+
+    both: bool
+    ragged: bool
+    narrow: bool
+    narrow_scalars: bool
 
 
 @dataclass(frozen=True)
@@ -173,8 +189,7 @@ def _tile(
     rows: Sequence[Rows],
     counts: tuple[int, ...],
     steps: int,
-    both: bool,
-    ragged: bool,
+    loads: _Loads,
     stores: _Stores,
     machine: Machine,
 ) -> Tile:
@@ -182,7 +197,7 @@ def _tile(
     last, extent = (counts[-1], rows[-1].extent * rows[-1].unit) if rows else (1, 1)
     others = _product(counts[:-1])
     total = sum(
-        times * again * _cycles(lanes, width, others * height, steps, both, ragged, stores.cycles(height), machine)
+        times * again * _cycles(lanes, width, others * height, steps, loads, stores.cycles(height), machine)
         for width, times in _split(vectors, groups)
         for height, again in _split(extent, last)
     )
@@ -216,17 +231,20 @@ def _counts(axes: Sequence[Rows], largest: int, uneven: bool) -> Iterator[tuple[
             yield (*outer, count)
 
 
-def _cycles(lanes: int, groups: int, rows: int, steps: int, both: bool, ragged: bool, store: float, machine: Machine) -> float:
+def _cycles(lanes: int, groups: int, rows: int, steps: int, loads: _Loads, store: float, machine: Machine) -> float:
     """Estimate the cycles of one tile. Two multiply-adds and two loads start in a cycle."""
-    scalar = _NEAR_LOAD * groups if both else _SCALAR_LOAD if _broadcasts(machine) else _ELEMENT
+    scalar = _NEAR_LOAD * groups if loads.both else _SCALAR_LOAD if _broadcasts(machine) else _ELEMENT
     accumulators = groups * rows
-    near = steps * groups * lanes * 4 <= machine.near
-    load, fetch, least, more = _NEAR_LOAD if near else _FAR_LOAD, 0.0, _IN_FLIGHT, 0.0
+    width = 1 if loads.narrow else 4
+    near = steps * groups * lanes * width <= machine.near
+    load, fetch, least, more = _NEAR_LOAD if near else _FAR_LOAD, 0.0, IN_FLIGHT, 0.0
     if lanes >= _LINE and _broadcasts(machine):
+        ragged = loads.ragged and not loads.narrow
         load = _RAGGED_LOAD if ragged else _NEAR_LOAD
-        fetch, least = 0.0 if near else _RAGGED_FETCH if ragged else _LINE_FETCH, _LINES_IN_FLIGHT
+        fetch, least = 0.0 if near else (_RAGGED_FETCH if ragged else _LINE_FETCH) * width / 4, _LINES_IN_FLIGHT
         more = _LINE_STEP
-    step = more + max(accumulators / 2, groups * load + rows * scalar, groups * fetch, least / 2)
+    converting = groups * _CONVERT * loads.narrow + rows * _CONVERT_SCALAR * loads.narrow_scalars
+    step = more + max((accumulators + converting) / 2, groups * load + rows * scalar, groups * fetch, least / 2)
     return steps * step + accumulators * store
 
 

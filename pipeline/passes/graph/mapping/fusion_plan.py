@@ -220,7 +220,7 @@ def _keep_balanced(front: list[_Partial], made: _Partial) -> None:
 
 
 def _keep_fastest(front: list[_Partial], made: _Partial) -> None:
-    """Add a partial plan to the front of peak and workspace at the least time, unless one there is as good."""
+    """Add a partial plan to the front of peak and workspace at the least time."""
     if front and made[2] < front[0][2]:
         front.clear()
     if not front or made[2] == front[0][2]:

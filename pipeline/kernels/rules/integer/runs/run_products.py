@@ -251,7 +251,7 @@ class RunProducts(PaddedData):
         return self.in_steps(made, self.repack.steps)
 
     def in_steps(self, made: Callable[[Expr], Stmt], steps: int) -> Stmt:
-        """Build the loop over so many groups of values, unrolled where that divides them."""
+        """Loop over `steps` groups of values, unrolled by a factor that divides them."""
         step = Var("step", "int64")
         unrolled = max(n for n in range(1, _UNROLLED + 1) if steps % n == 0)
         return loop_of(step, steps // unrolled, sequence([made(step * unrolled + number) for number in range(unrolled)]))
@@ -261,7 +261,7 @@ class RunProducts(PaddedData):
         return tirx.const(0, "int32")
 
     def group(self, values: dict[Var, Expr], _start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
-        """Return a group of values side by side, of the window whose first value is at `at` of the lines, of a row of the tile."""
+        """Load a group of values side by side. `at` is the first value of their window in the lines."""
         lines = [values[var] for var in self.rows]
         if self.even:
             return tirx.BufferLoad(self.lines, [*lines, tirx.floordiv(at, 2) + group])

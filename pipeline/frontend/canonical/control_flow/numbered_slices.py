@@ -1,0 +1,67 @@
+"""Find the slices that the body of a Loop takes by the number of its iteration: sequences that run through it.
+
+    Loop(n){xi = Gather(x, i, axis=0); …}  ──►  Scan(x){xi; …}
+
+A sequence is read in place, and a row of results may take the place of the slice it comes from. Axes before the one that
+is gathered have one element, so that no sequence is transposed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..shapes import static_shape
+
+if TYPE_CHECKING:
+    import onnx
+
+
+class Sliced(NamedTuple):
+    """A value that a body takes slices of, along an axis."""
+
+    name: str
+    axis: int
+
+
+def numbered_slices(
+    body: onnx.GraphProto, number: str, outer: Collection[str], types: Mapping[str, onnx.TypeProto], trips: int
+) -> tuple[onnx.GraphProto, dict[str, Sliced]]:
+    """Make the slices that a body gathers its last inputs; return it, and the sequence behind each.
+
+    `number` is the number of the iteration, `outer` what the body reads from outside.
+    """
+    found: dict[str, Sliced] = {}
+    kept = []
+    for node in body.node:
+        sliced = _sliced(node, number, types, trips)
+        if sliced is not None and sliced.name in outer:
+            found[node.output[0]] = sliced
+        else:
+            kept.append(node)
+    if not found:
+        return body, found
+    copy = type(body)()
+    copy.CopyFrom(body)
+    del copy.node[:]
+    copy.node.extend(kept)
+    copy.input.extend(type(body.input[0])(name=name) for name in found)
+    return copy, found
+
+
+def reads(graph: onnx.GraphProto, name: str) -> bool:
+    """Tell whether a graph, or a subgraph of it, reads a value or hands it out."""
+    inner = (attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g"))
+    return any(name in node.input for node in graph.node) or any(value.name == name for value in graph.output) or any(reads(each, name) for each in inner)
+
+
+def _sliced(node: onnx.NodeProto, number: str, types: Mapping[str, onnx.TypeProto], trips: int) -> Sliced | None:
+    """Return what a node gathers one slice of in each iteration, from the first to the last; None for other nodes."""
+    if node.op_type != "Gather" or node.input[1] != number or node.input[0] not in types:
+        return None
+    shape = static_shape(types[node.input[0]])
+    if not shape:
+        return None
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0) % len(shape)
+    return Sliced(node.input[0], axis) if shape[axis] == trips and math.prod(shape[:axis]) == 1 else None

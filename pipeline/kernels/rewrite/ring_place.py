@@ -1,0 +1,103 @@
+"""Find the elements of a tensor in the kernel of a streaming region: whole, in a ring, or just computed in a slot.
+
+    row r of a ring          at r modulo the rows it holds
+    rows just computed       in a slot, if the tensor has one, until they are copied to the ring
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm import sym, tirx
+from tvm.ir import Expr, TensorRegion, Var
+from tvm.tirx import BufferStore, IntImm
+
+from ...memory.streaming.region import Stage
+from ...tir.loop_nests import all_of, int64
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Place of the rows that `writer` has just computed: a flat buffer, for rows of this `shape`."""
+
+    buffer: Var
+    shape: tuple[int, ...]
+    writer: Stage
+
+    def newest(self, row: Expr, reader: Stage, lead: int) -> Expr:
+        """Return the first of these rows, when `reader` is at its `row`, or `lead` ticks before for a part of it."""
+        ahead = (reader.offset - lead - self.writer.offset) // self.writer.period
+        return row * (reader.period // self.writer.period) + ahead * self.writer.group
+
+    def indices(self, indices: Sequence[Expr], first: Expr | int = 0) -> list[Expr]:
+        """Return the index of an element; along the axis, `indices` count from row -`first`."""
+        flat: Expr = int64(0)
+        for axis, (index, extent) in enumerate(zip(indices, self.shape, strict=True)):
+            if axis == self.writer.axis:
+                index = tirx.floormod(index - first, extent) if extent > 1 else int64(0)
+            flat = flat * extent + index
+        return [flat]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Location of a tensor: its buffer, the axis and number of rows of a ring, and the slot of the rows just computed.
+
+    `overlaps`: groups of rows may lie across the end of the ring. Without a `buffer`, all rows are in the slot.
+    """
+
+    buffer: Var | None
+    axis: int = 0
+    held: int | None = None
+    overlaps: bool = False
+    slot: Slot | None = None
+
+    @property
+    def fresh(self) -> Var:
+        """Return the buffer that the tensor's own stage writes to."""
+        found = self.buffer if self.slot is None else self.slot.buffer
+        assert found is not None
+        return found
+
+    def region(self, own: bool) -> TensorRegion:
+        """Return the region that the tensor's `own` stage, or another, accesses."""
+        return all_of(self.fresh if own or self.buffer is None else self.buffer)
+
+    def of_stage(self, indices: Sequence[Expr], row: Expr | None) -> list[Expr]:
+        """Return the indices by which the tensor's own stage accesses an element; with `row`, they count from there."""
+        return self.in_ring(indices, row) if self.slot is None else self.slot.indices(indices)
+
+    def in_ring(self, indices: Sequence[Expr], row: Expr | None = None) -> list[Expr]:
+        """Return the indices of an element in the ring, or in the whole tensor; with `row`, they count from there."""
+        found = list(indices)
+        if row is None and self.held is None:  # a scalar has no axis
+            return found
+        place = found[self.axis]
+        if row is None:
+            found[self.axis] = tirx.floormod(place, self.held)
+        elif self.held is None:
+            found[self.axis] = row + place
+        elif not self.overlaps:
+            found[self.axis] = tirx.floormod(row, self.held) + place
+        else:
+            found[self.axis] = tirx.floormod(row + place, self.held)
+        return found
+
+    def read(self, indices: Sequence[Expr], row: Expr | None, reader: Stage, lead: int) -> Expr:
+        """Load an element for `reader` at its `row`, or for the part of it that comes `lead` ticks before."""
+        if self.slot is None or row is None:
+            return tirx.BufferLoad(self.buffer, self.in_ring(indices))
+        newest = self.slot.newest(row, reader, lead)
+        fresh = tirx.BufferLoad(self.slot.buffer, self.slot.indices(indices, newest))
+        since = sym.Analyzer().simplify(indices[self.axis] - newest)
+        if self.buffer is None or (isinstance(since, IntImm) and int(since) >= 0):
+            return fresh
+        older = tirx.BufferLoad(self.buffer, self.in_ring(indices))
+        return older if isinstance(since, IntImm) else tirx.Select(since >= 0, fresh, older)
+
+    def kept(self, axes: Sequence[Expr], row: Expr) -> BufferStore:
+        """Copy an element of the rows just computed, from `row` on, to the ring."""
+        assert self.slot is not None and self.buffer is not None
+        value = tirx.BufferLoad(self.slot.buffer, self.slot.indices(axes))
+        return BufferStore(self.buffer, value, self.in_ring(axes, row))

@@ -1,0 +1,126 @@
+"""Multiply sums of products, not their terms, by the scales of quantised weights.
+
+    sum[m, n] = Σ a[m, k] · (float(w[k, n]) · scale[n]);  y = relu(sum[m, n])            one product more for each term
+
+    sum[m, n] = Σ a[m, k] · float(w[k, n]);               y = relu(sum[m, n] · scale[n])
+
+Equal but for rounding. The weight is then the only operand that moves along n: rules may repack its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Expr, TensorLoad, Var
+from tvm.s_tir import SBlock
+from tvm.tirx import Add, BufferStore, Mul, PrimFunc, Stmt
+from tvm.tirx.analysis import undefined_vars
+
+from ...tir.expressions import is_dequantised, loads, replaced
+from ...tir.index_grid import Unknown
+from ...tir.inlining import inlined
+from ...tir.loop_nests import axis_like, blocks_of, buffer_of, int64, kernel_of, nest_of
+
+
+def scales_last(kernel: PrimFunc) -> PrimFunc:
+    """Return an unscheduled `kernel` whose sums over quantised weights are scaled by their readers.
+
+    Returns `kernel` itself if there is none, or for a kernel of another form.
+    """
+    try:
+        flat = inlined(kernel)
+        blocks = blocks_of(flat)
+    except Unknown:
+        return kernel
+    scaled = {block.body.buffer: found for block in blocks if (found := _scaled(block, blocks)) is not None}
+    return _rewritten(flat, blocks, scaled) if scaled else kernel
+
+
+def _scaled(block: SBlock, blocks: Sequence[SBlock]) -> tuple[BufferStore, Expr] | None:
+    """Return the update of a sum without its scale, and the scale; None for another form."""
+    update = block.body
+    total = update.value
+    if block.init is None or not isinstance(total, Add) or str(total.ty.dtype) != "float32":
+        return None
+    others = [each for each in blocks if not each.same_as(block)]
+    if any(each.body.buffer.same_as(update.buffer) for each in others):
+        return None
+    if any(each.init is not None and _reads(each, update.buffer) for each in others):
+        return None
+    axes = {index for index in update.indices if isinstance(index, Var)}
+    for own, term in ((total.a, total.b), (total.b, total.a)):
+        if isinstance(own, TensorLoad) and own.source.same_as(update.buffer):
+            factors = _factors(term)
+            apart = [each for each in factors if loads(each) and set(undefined_vars(each)) <= axes | {load.source for load in loads(each)}]
+            rest = [each for each in factors if not any(each.same_as(one) for one in apart)]
+            if apart and len(rest) == 2 and any(map(is_dequantised, rest)):
+                return BufferStore(update.buffer, own + _product(rest), update.indices), _product(apart)
+    return None
+
+
+def _reads(block: SBlock, buffer: Var) -> bool:
+    return any(load.source.same_as(buffer) for load in loads(block.body.value))
+
+
+def _factors(term: Expr) -> list[Expr]:
+    return [*_factors(term.a), *_factors(term.b)] if isinstance(term, Mul) else [term]
+
+
+def _product(factors: Sequence[Expr]) -> Expr:
+    product = factors[0]
+    for factor in factors[1:]:
+        product = product * factor
+    return product
+
+
+def _rewritten(kernel: PrimFunc, blocks: Sequence[SBlock], scaled: dict[Var, tuple[BufferStore, Expr]]) -> PrimFunc:
+    """Return the kernel with each sum of `scaled` unscaled, and its readers scaling it; a result gets a reader."""
+    results = set(kernel.params)
+    sums = {buffer: buffer_of(f"{buffer.name}_sum", list(map(int, buffer.ty.shape)), "float32") for buffer in scaled if buffer in results}
+    scales = {buffer: (store.indices, scale) for buffer, (store, scale) in scaled.items()}
+
+    def load(each: TensorLoad) -> Expr:
+        if each.source not in scales:
+            return each
+        indices, scale = scales[each.source]
+        return each * replaced(scale, {axis: at for axis, at in zip(indices, each.indices) if isinstance(axis, Var)})
+
+    nests: list[Stmt] = []
+    for block in blocks:
+        written = block.body.buffer
+        store = scaled[written][0] if written in scaled else BufferStore(written, tvm_ffi.structural_map(block.body.value, [(TensorLoad, load)]), block.body.indices)
+        own = sums.get(written)
+        init = block.init
+        if own is not None:
+            store, init = _into(store, written, own), _into(init, written, own)
+        nests.append(_nest(block, store, init))
+        if own is not None:
+            nests.append(_copy(block, own, scaled[written][1]))
+    return kernel_of(kernel.params, nests, [*kernel.body.block.alloc_buffers, *sums.values()], kernel.attrs)
+
+
+def _into(store: BufferStore, written: Var, own: Var) -> BufferStore:
+    """Return a store, of a value that may read what is stored, into another buffer."""
+
+    def load(each: TensorLoad) -> TensorLoad:
+        return tirx.BufferLoad(own, each.indices) if each.source.same_as(written) else each
+
+    return BufferStore(own, tvm_ffi.structural_map(store.value, [(TensorLoad, load)]), store.indices)
+
+
+def _nest(block: SBlock, store: BufferStore, init: BufferStore | None) -> Stmt:
+    axes = [axis_like(axis, int(axis.dom.extent)) for axis in block.iter_vars]
+    fresh = {old.var: new.var for old, new in zip(block.iter_vars, axes)}
+    return nest_of(axes, block.name_hint, replaced(store, fresh), None if init is None else replaced(init, fresh))
+
+
+def _copy(block: SBlock, own: Var, scale: Expr) -> Stmt:
+    """Return the loops that scale all sums of `block`, which lie in `own`, into its result."""
+    spatial = [axis for axis in block.iter_vars if int(axis.iter_type) == 0]
+    written, indices = block.body.buffer, list(block.body.indices)
+    axes = [axis_like(axis, int(axis.dom.extent)) for axis in spatial]
+    fresh = {old.var: new.var for old, new in zip(spatial, axes)}
+    at = [replaced(index, fresh) if isinstance(index, Var) else int64(0) for index in indices]
+    return nest_of(axes, f"{block.name_hint}_scaled", BufferStore(written, tirx.BufferLoad(own, at) * replaced(scale, fresh), at))

@@ -1,0 +1,52 @@
+"""Check slots shared by fresh rows against their laws."""
+
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from passfit.memory.streaming.slots import Fresh, assign_slots, fullest
+
+
+@st.composite
+def fresh_rows(draw: st.DrawFn) -> list[Fresh]:
+    """Draw the rows of a region: one result for each step."""
+    count = draw(st.integers(0, 8))
+    return [
+        Fresh(draw(st.integers(1, 20)), draw(st.sampled_from(["float32", "int8"])), step, draw(st.integers(step, count)), draw(st.booleans()))
+        for step in range(count)
+    ]
+
+
+@given(fresh_rows())
+def test_rows_of_one_slot_are_never_there_at_one_step(fresh):
+    slots = assign_slots(fresh)
+    for (one, slot), (other, same) in combinations(zip(fresh, slots.numbers), 2):
+        if slot is not None and slot == same:
+            assert one.dtype == other.dtype and (one.last < other.first or other.last < one.first)
+
+
+@given(fresh_rows())
+def test_a_slot_has_room_for_its_largest_rows_and_for_no_more(fresh):
+    slots = assign_slots(fresh)
+    inside = [[each.nbytes for each, slot in zip(fresh, slots.numbers) if slot == number] for number in range(len(slots.nbytes))]
+    assert list(slots.nbytes) == [max(sizes) for sizes in inside]
+
+
+@given(fresh_rows())
+def test_rows_are_in_a_slot_unless_it_would_hold_nothing_else(fresh):
+    slots = assign_slots(fresh)
+    assert all(each.kept for each, slot in zip(fresh, slots.numbers) if slot is None)
+    taken = sum(slots.nbytes) + sum(each.nbytes for each, slot in zip(fresh, slots.numbers) if slot is None)
+    assert fullest(fresh) <= taken <= sum(each.nbytes for each in fresh)
+
+
+@given(fresh_rows())
+def test_more_rows_are_never_fewer_bytes_at_the_fullest_step(fresh):
+    assert all(fullest(fresh[begin:]) <= fullest(fresh) for begin in range(len(fresh)))
+
+
+def test_a_chain_takes_turns():
+    chain = [Fresh(10 - step, "float32", step, step + 1, False) for step in range(4)]
+    assert assign_slots(chain).numbers == (0, 1, 0, 1)
+    assert assign_slots(chain).nbytes == (10, 9)
