@@ -24,6 +24,7 @@ from ....tir.expressions import has_condition, is_choice, is_contiguous, is_dequ
 from ..axes.vector_conditions import is_uniform
 from .tile_operands import (
     conditions,
+    is_apart,
     is_far,
     is_ragged,
     moved_bytes,
@@ -35,6 +36,8 @@ from .tile_operands import (
 )
 from .tile_size import Rows, Tile, tiles
 
+#: scalars of another page in each step wait for it
+_APART = 1.5
 #: copying the padding into vectors costs about as much as the arithmetic
 _PADDED_LANES = 2.0
 #: a repacked weight is read in order; a strided one jumps from line to line
@@ -153,7 +156,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
     alone = [n for n in spatial if uses(scalar, axes[n]) and not uses(vector, axes[n]) and n in tileable]
     steps = prod(extents) // prod(extents[n] for n in spatial)
     rows = tuple([n for n in alone if extents[n] > 1][-2:])
-    asked = conditions(scalar)
+    asked, summed = conditions(scalar), [axes[n] for n in range(len(axes)) if n not in spatial]
     if reduced.uneven:
         # where padding is skipped, peeling the end tiles of one axis is enough
         padded = reads(scalar, reduced.padded)
@@ -188,12 +191,13 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             converts=(is_dequantised(vector), is_dequantised(scalar)),
         )
         from_padding = reads(vector, reduced.padded)
+        apart = not both and bool(rows) and is_apart(scalar, summed)
         row_extents = prod(extents[n] for n in spatial if uses(scalar, axes[n]))
         moved = moved_bytes(vector), moved_bytes(scalar)
         group = []
         for tile in found:
             wanted = None if tile.lanes == 1 else repack
-            cycles = tile.cycles * (_PADDED_LANES if from_padding else 1.0) * (_REPACK if wanted else 1.0)
+            cycles = tile.cycles * (_APART if apart and tile.lanes > 1 else 1.0) * (_PADDED_LANES if from_padding else 1.0) * (_REPACK if wanted else 1.0)
             lane_tiles, row_tiles = extents[lane] // tile.width, row_extents // prod(tile.rows)
             outermost = moved[0] * row_tiles > moved[1] * lane_tiles
             group.append(Tiling(lane, rows, tile, wanted, cycles, outermost))

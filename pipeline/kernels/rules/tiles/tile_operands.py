@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from tvm.ir import Expr, TensorLoad, Var
@@ -12,6 +13,8 @@ from ....tir.expressions import conjuncts, is_choice, loads, unconverted, uses
 
 #: bytes from line to line of a weight from which on repacking pays: each step leaves the lines that are fetched ahead
 _FAR = 256
+#: bytes of a page, and bytes of a buffer that come from beyond the next cache
+_PAGE, _FARTHER = 4096, 1 << 20
 #: elements of a line of the nearest cache; lines of an axis from which on a step to the next one finds nothing fetched ahead
 _LINE, _FAR_LINES = 16, 4
 
@@ -87,6 +90,17 @@ def moved_by(operand: Expr, lane: Var) -> TensorLoad | None:
     """Return the one load that `lane` moves, perhaps converted to another dtype, or None."""
     moved = [load for load in loads(operand) if uses(load, lane)]
     return moved[0] if len(moved) == 1 else None
+
+
+def is_apart(operand: Expr, summed: Sequence[Var]) -> bool:
+    """Tell whether steps of a sum leave pages of a buffer that the next cache does not hold: nothing is fetched ahead."""
+    for load in loads(operand):
+        shape = [int(extent) for extent in load.source.ty.shape]
+        width = DTYPE_BYTES[str(load.source.ty.dtype)]
+        far = [any(uses(index, var) for var in summed) and prod(shape[n + 1 :]) * width >= _PAGE for n, index in enumerate(load.indices)]
+        if any(far) and prod(shape) * width > _FARTHER:
+            return True
+    return False
 
 
 def moved_bytes(operand: Expr) -> int:
