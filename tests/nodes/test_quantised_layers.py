@@ -132,6 +132,6 @@ def test_no_float_tensor_lies_between_quantised_layers(name: str, tmp_path: Path
     model = import_model(save(_model((LAYERS | ROUGH)[name]), tmp_path))
     lowered, _ = replay(Sequence.parse(SEQUENCE), to_relax(model), model, name)
     program = lowered.program
-    assert [program.tensors[each].dtype for step in program.steps for each in step.writes] == ["int8"]
+    assert [program.tensors[each].dtype for step in program.steps for each in step.results] == ["int8"]
     # a weight stays as it is in the file
     assert max((each.size for each in lowered.weights if each.dtype == np.float32), default=0) <= 32

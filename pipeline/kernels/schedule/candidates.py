@@ -56,6 +56,8 @@ RULES: tuple[Rule, ...] = (
     vector_sums_of_one_operand, direct_windows, sliding_windows, channel_windows, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, register_tiles, vector_sums,
     vector_columns,
 )  # fmt: skip
+#: part of the workspace of plain loops that stages hold: few windows, each of which reads its operands again
+_PART = 4
 _SCHEDULED, _WORKSPACE = "passfit.scheduled", "passfit.workspace"
 
 
@@ -204,16 +206,20 @@ def _serial(
         return
     flat = kernel if fixed_shapes else flatten_axes(kernel, repackable)
     found = (replace(each, kernel=with_shapes_of(kernel, flat, each.kernel)) for each in _fastest_first(flat, repackable, machine))
-    if held_bytes_of(kernel):
-        first = next(found)
-        yield from (each for each in _staged(kernel, repackable, machine) if each.speed <= first.speed and first.speed > Speed.FAST)
-        yield first
+    first = next(found)
+    held = held_bytes_of(kernel)
+    if held:
+        yield from (each for each in _staged(kernel, repackable, machine, held) if each.speed <= first.speed and first.speed > Speed.FAST)
+    elif first.speed is Speed.LOOPS and _reduces(kernel):  # a mean behind a convolution: no rule takes two sums
+        for less in (first.workspace // _PART, RULE_WORKSPACE):
+            yield from (each for each in _staged(kernel, repackable, machine, less) if each.speed < first.speed)
+    yield first
     yield from found
 
 
-def _staged(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
-    """Yield the schedule that runs the stages of `kernel` one after another, each by its own rule."""
-    for found in run_stages(kernel.without_attr(HELD), repackable, held_bytes_of(kernel), _scheduler(machine)):
+def _staged(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, held: int) -> Iterator[Schedule]:
+    """Yield the schedule that runs the stages of `kernel` one after another, each by its own rule, with `held` bytes between."""
+    for found in run_stages(kernel.without_attr(HELD), repackable, held, _scheduler(machine)):
         yield Schedule(found.kernel, workspace_bytes(found.kernel), found.repacks, speed=found.speed, staged=True, again=found.again)
 
 
