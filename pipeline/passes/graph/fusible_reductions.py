@@ -2,19 +2,25 @@
 
 TVM fuses a convolution only with element-wise consumers. A pooling with disjoint windows, or the mean over a whole
 plane, also reads each element of the convolution just once: fused, the convolution's result never exists as a tensor,
-and nothing is computed twice.
+and nothing is computed twice. A large window behind a product stays a kernel: its elements fit into no tile of the product.
 """
 
 from __future__ import annotations
 
-from tvm.ir import IRModule, Var
+from collections.abc import Iterator
+from math import prod
+
+from tvm import relax
+from tvm.ir import GlobalVar, IRModule, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
 
 from ...tir.mapping_types import is_injective
 
-#: TVM's OpPatternKind: element-wise, and a commutative reduction
-ELEMENT_WISE, REDUCTION = 0, 3
+#: TVM's OpPatternKind: element-wise, a commutative reduction, and a product that element-wise kernels may follow
+ELEMENT_WISE, REDUCTION, PRODUCT = 0, 3, 4
+#: most elements of a window that a tile of a product holds
+_MOST = 16
 _REDUCE_AXIS = 2
 
 
@@ -25,12 +31,40 @@ def mark_fusible_reductions(module: IRModule, *, windows_only: bool) -> IRModule
     Run AnnotateTIROpPattern before: it would overwrite the marks.
     """
     marked = IRModule(module.functions, attrs=module.attrs)
+    behind = set(_behind_products(module))
     for var, function in module.functions.items():
         if isinstance(function, PrimFunc) and reads_each_element_once(function):
             if windows_only and int(function.attrs["op_pattern"]) == REDUCTION:
                 continue
+            if var in behind and _window(function) > _MOST:
+                continue
             marked.update_func(var, function.with_attr("op_pattern", ELEMENT_WISE))
     return marked
+
+
+def _behind_products(module: IRModule) -> Iterator[GlobalVar]:
+    """Yield the kernels called on a product, or on what element-wise kernels make of one."""
+    products: set[Var] = set()
+    for function in module.functions.values():
+        if not isinstance(function, relax.Function):
+            continue
+        for block in function.body.blocks:
+            for binding in block.bindings:
+                call = binding.value
+                if not isinstance(call, relax.Call) or not call.args or not isinstance(call.args[0], GlobalVar):
+                    continue
+                pattern = int(module[call.args[0]].attrs["op_pattern"])
+                follows = any(operand in products for operand in call.args[1].fields)
+                if follows:
+                    yield call.args[0]
+                if pattern == PRODUCT or (follows and pattern < REDUCTION):
+                    products.add(binding.var)
+
+
+def _window(kernel: PrimFunc) -> int:
+    """Count the elements of each window of a reduction."""
+    axes = [axis for block in _blocks(kernel.body) for axis in block.iter_vars if int(axis.iter_type) == _REDUCE_AXIS]
+    return prod(int(axis.dom.extent) for axis in axes)
 
 
 def reads_each_element_once(kernel: PrimFunc) -> bool:

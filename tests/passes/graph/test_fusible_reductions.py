@@ -113,3 +113,23 @@ def test_sums_by_the_place_they_read():
         (lambda i: tirx.if_then_else(k > 0, x[i, k - 1], tirx.const(0, "float32")), True),  # a border
     ):
         assert reads_each_element_once(te.create_prim_func([x, total_of(place)])) == once
+
+
+@pytest.mark.parametrize("over", ["pooling", "reduction"])
+@pytest.mark.parametrize(("window", "kernels"), [(2, 1), (4, 1), (8, 2)])
+def test_a_large_window_behind_a_product_stays_a_kernel(over: str, window: int, kernels: int):
+    """No tile of a convolution holds a plane: fused, it ran as plain loops."""
+    from tvm import relax
+    from tvm.tirx import PrimFunc
+
+    from passfit.passes.sequence.catalogue import parse_spec
+
+    from ...kernels.programs import module_of, weight
+
+    def body(x):
+        product = relax.op.nn.relu(relax.op.nn.conv2d(x, weight(4, 3, 1, 1)))
+        return relax.op.nn.avg_pool2d(product, (window, window), (window, window))
+
+    module = parse_spec("legalize").apply(module_of([(1, 3, 8, 8)], body))
+    fused = parse_spec(f"fuse-operators{{over={over}}}").apply(module)
+    assert sum(isinstance(function, PrimFunc) for function in fused.functions.values()) == kernels
