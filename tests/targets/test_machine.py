@@ -12,8 +12,8 @@ from passfit.targets import Machine, get_target
     ("name", "machine"),
     [
         ("x86-64", Machine(8, 16, pairs=True, rolled=True, transposes=True)),
-        ("x86-64-v4", Machine(16, 16, near=40960, pairs=True, transposes=True)),
-        ("x86-64-vnni", Machine(16, 16, near=40960, pairs=True, dots=True, transposes=True)),
+        ("x86-64-v4", Machine(16, 32, near=40960, pairs=True, transposes=True, stack=2048)),
+        ("x86-64-vnni", Machine(16, 32, near=40960, pairs=True, dots=True, transposes=True, stack=2048)),
         ("rpi4", Machine(8, 16, by_element=True, quads=True)),
         ("rpi5", Machine(8, 16, by_element=True, quads=True, dots=True)),
         ("beaglebone", Machine(4, 16, by_element=True, quads=True)),
