@@ -6,6 +6,9 @@ measure and test kernels.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
+
 import tvm
 from tvm import s_tir, tirx
 from tvm.ir import IRModule
@@ -27,6 +30,11 @@ from .raw_pointers import raw_pointers
 from .vector_math import ready_for_vectors, with_vector_math
 
 RAW, PACKED = "passfit", "passfit-packed"
+#: rewrites of lowered kernels, in order
+_REWRITES: tuple[Callable[[PrimFunc], PrimFunc], ...] = (
+    with_pair_products, with_quad_products, with_byte_runs, with_separate_products, with_narrow_results, with_transposed_stores,
+    with_strided_loads, with_stack_buffers,
+)  # fmt: skip
 
 
 def lowering_passes() -> list[tvm.transform.Pass]:
@@ -55,20 +63,20 @@ def _vector_math(function: PrimFunc, _module: IRModule, _context: tvm.transform.
 
 
 @tirx.transform.prim_func_pass(opt_level=0)
-def _separate_products(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    return with_stack_buffers(with_strided_loads(with_transposed_stores(with_narrow_results(with_separate_products(with_byte_runs(with_quad_products(with_pair_products(function))))))))
+def _expanded(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
+    return reduce(lambda found, rewrite: rewrite(found), _REWRITES, function)
 
 
 def _raw() -> tuple[object, object, object]:
     _, on_host, on_device = get_tir_pipeline("default")
     passes = [_ready_for_vectors, *lowering_passes(), raw_pointers, tirx.transform.BF16StorageLegalize()]
-    return tvm.transform.Sequential(passes), lambda: tvm.transform.Sequential([_vector_math, _separate_products, on_host()]), on_device
+    return tvm.transform.Sequential(passes), lambda: tvm.transform.Sequential([_vector_math, _expanded, on_host()]), on_device
 
 
 def _packed() -> tuple[object, object, object]:
     lower, on_host, on_device = get_tir_pipeline("default")
     lower = tvm.transform.Sequential([_ready_for_vectors, lower])
-    return lower, lambda: tvm.transform.Sequential([_vector_math, _separate_products, on_host()]), on_device
+    return lower, lambda: tvm.transform.Sequential([_vector_math, _expanded, on_host()]), on_device
 
 
 register_tir_pipeline(RAW, _raw)

@@ -53,8 +53,8 @@ from .slices_in_place import loop_sharing
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first with a small workspace wins
 RULES: tuple[Rule, ...] = (
-    vector_sums_of_one_operand, direct_windows, sliding_windows, channel_windows, dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, register_tiles, vector_sums,
-    vector_columns,
+    vector_sums_of_one_operand, direct_windows, sliding_windows, channel_windows, dot_runs, long_runs, run_products,
+    pair_products, byte_groups, byte_runs, quad_products, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: part of the workspace of plain loops that stages hold: few windows, each of which reads its operands again
 _PART = 4
@@ -210,7 +210,8 @@ def _serial(
     held = held_bytes_of(kernel)
     if held:
         yield from (each for each in _staged(kernel, repackable, machine, held) if each.speed <= first.speed and first.speed > Speed.FAST)
-    elif first.speed is Speed.LOOPS and _reduces(kernel) and all(isinstance(each.ty, BufferType) for each in kernel.params):  # a mean behind a convolution: no rule takes two sums
+    elif first.speed is Speed.LOOPS and _reduces(kernel) and all(isinstance(each.ty, BufferType) for each in kernel.params):
+        # a mean behind a convolution: no rule takes two sums
         for less in (first.workspace // _PART, RULE_WORKSPACE):
             yield from (each for each in _staged(kernel, repackable, machine, less) if each.speed < first.speed)
     yield first
