@@ -254,7 +254,7 @@ def test_rows_of_a_product_are_not_computed_with_all_between_them(spec: str):
 
 
 def test_a_product_keeps_its_tiles_before_a_reduction_over_its_plane():
-    """Fuse no convolution with the maximum over its plane: its loops took 80 times as long to save 1 MiB."""
+    """Run no convolution as loops before the maximum over its plane: they took 80 times as long to save 1 MiB."""
     from tvm import relax
 
     from passfit.kernels.lower.schedule_program import schedule_program
@@ -271,7 +271,7 @@ def test_a_product_keeps_its_tiles_before_a_reduction_over_its_plane():
 
     graph = lowered([(1, 32, 132, 1)], body, ("legalize", "fuse-by-mapping"))
     products = [kernel for name, kernel in graph.kernels.items() if "conv2d" in name]
-    assert all(next(iter(schedules(kernel, frozenset({1}), Machine()).candidates())).speed is Speed.FAST for kernel in products)
+    assert all(next(iter(schedules(kernel, frozenset({1}), Machine()).candidates())).speed < Speed.LOOPS for kernel in products)
     schedule_program(graph)
 
 

@@ -109,7 +109,8 @@ def test_a_split_that_fails_is_a_recorded_failure(monkeypatch):
         raise InternalError("no such window")
 
     monkeypatch.setattr(stream_region, "stream_region", broken)
-    result = found.__wrapped__(0.0)
+    model = ladder()
+    result = search(to_relax(model), "ladder", TARGET, *port_names(model), extra_compute=0.0)
     assert any("split-" in specs and "no such window" in why for specs, why in result.failures.items())
     assert arenas(result)["split"] == arenas(result)["share"] == result.best.arena
 

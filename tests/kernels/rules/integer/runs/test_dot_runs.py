@@ -78,7 +78,7 @@ def test_padding_is_a_computed_zero_point(channels, size, dtype, seed):
 
 def test_long_rows_of_bytes_are_read_in_place():
     (found,) = scheduled(computed.matrices(64, 4096, 32))
-    assert found.workspace <= 4 * 16 * 16
+    assert found.workspace <= 4 * 16 * 32  # the registers of AVX-512
 
 
 @pytest.mark.parametrize(
