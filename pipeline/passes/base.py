@@ -82,7 +82,9 @@ class FusionPass(ModulePass):
     levels: ClassVar[frozenset[Level]] = frozenset({Level.KERNELS})
 
     def apply(self, module: IRModule) -> IRModule:
-        return self.fused(module, self.group(module))
+        from .graph.constants_once import constants_once
+
+        return self.fused(module, self.group(constants_once(module)))
 
     def group(self, module: IRModule) -> IRModule:
         """Return the module with the calls of each future kernel in a function."""

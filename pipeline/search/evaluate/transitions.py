@@ -61,9 +61,7 @@ class Transitions:
         """Return a module of the state after the passes; exceptions of a pass propagate."""
         state = self.state(specs)
         if state not in self._modules:
-            key, contents = self._after(specs)
-            # another process may have found another plan of the same cost: that is no state of this one
-            self._modules.setdefault(state, self._modules[State(int(key, 16), contents)])
+            self._after(specs)
         return self._modules[state]
 
     def _after(self, specs: Specs) -> tuple[str, str]:

@@ -37,7 +37,7 @@ class ShareConstants(Rule):
         found = dict(super().replacements(graph))
         if found:
             return found
-        shared = _shared(graph)
+        shared = {each: one for each, one in equal_constants(graph).items() if graph.shape(each)}
         if shared:
             for var, call in graph.calls():
                 if any(each in shared for each in _operands(call, graph)):
@@ -84,12 +84,12 @@ def _bytes(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).view(f"u{array.itemsize}")
 
 
-def _shared(graph: Dataflow) -> dict[Expr, Expr]:
+def equal_constants(graph: Dataflow) -> dict[Expr, Expr]:
     """Return for each constant that repeats another one's bytes the first of these."""
     groups: dict[tuple[object, ...], list[Expr]] = {}
     for each in graph.constants():
         array = graph.constant(each)
-        if array is not None and array.ndim:
+        if array is not None:
             sample = array.reshape(-1)[: _SAMPLE].tobytes()
             groups.setdefault((array.shape, graph.dtype(each), sample), []).append(each)
     shared = {}
