@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from ...kernels.lower.lower import Lowered
 from ...kernels.lower.schedule_program import schedule_program
 from ...kernels.rewrite.integers_last import integers_last
+from ...memory import bound, shared_floor
 from ...program import Program
-from ...program.workspaces import largest_workspace
 from ..base import Level, LoweredPass, Pass, ProgramPass
 
 
@@ -56,8 +56,12 @@ def _in_best_layout(lowered: Lowered, scheduled: Callable[[Lowered], tuple[Lower
             for tensor in (one.reads[each.read], one.writes[each.write])
         }
         if not less:
-            needs_more = needed + largest_workspace(moved.program) > workspace + largest_workspace(plain.program)
-            return (plain, workspace) if needs_more else (moved, needed)
+            return (plain, workspace) if needed > workspace or _needs_more(moved.program, plain.program) else (moved, needed)
         if less <= kept:
             return plain, workspace
         kept |= less
+
+
+def _needs_more(one: Program, other: Program) -> bool:
+    """Tell whether a program takes more memory than another of the same steps: with nothing shared, or with all."""
+    return bound(one) > bound(other) or shared_floor(one) > shared_floor(other)

@@ -35,10 +35,11 @@ from ..padded_data import PaddedData, guarded, in_vectors
 from ..product_schedule import product_schedule
 
 _SERIAL, _VECTORIZED = 0, 2
-#: candidate vectors of a block of filters; registers for other values than sums
-_VECTORS, _OPERANDS = (4, 3, 2, 1), 4
-#: lanes of AVX2
-_AVX2 = 8
+#: candidate vectors of a block of filters; registers for other values than sums and
+#: a row of weights: a value and a product
+_VECTORS, _OPERANDS = (4, 3, 2, 1), 2
+#: most sums of a tile: more hide no latency, and take more code
+_SUMS = 16
 #: lanes of results that are narrowed to bytes together
 _NARROWED = 16
 #: bytes of the line buffer: preferred, at most
@@ -130,25 +131,21 @@ class RunProducts(PaddedData):
         """Choose places and filters of a tile with the fewest instructions."""
         registers = machine.registers_of(self.lanes)
         places, found = self.axes[self.x], []
+        longest = ALONE if places == 1 else _MOST_LINES
         for vectors in _VECTORS:
-            if self.axes[self.f] % (vectors * self.lanes):
+            most = min(min(registers - vectors - _OPERANDS, _SUMS) // vectors, places)
+            most = next((high for high in range(most, 0, -1) if self._bytes(high) <= longest), 0)
+            if not most or self.axes[self.f] % (vectors * self.lanes):
                 continue
-            most = min(self.most_rows(registers, vectors, machine.lanes), places)
             for high in {most, -(-places // -(-places // most))}:
                 whole, rest = divmod(places, high)
                 costs = [2 * rows * vectors + 2 * vectors + rows + 1 for rows in [high] * min(whole, 1) + [rest] * (rest > 0)]
                 total = (whole * costs[0] + (costs[1] if rest else 0)) / vectors
-                if self._bytes(high) <= (ALONE if places == 1 else _MOST_LINES):
-                    found.append((total, -high, vectors * self.lanes))
+                found.append((total, -high, vectors * self.lanes))
         if not found:
             raise Unknown("a tile's lines are too long")
         _, high, width = min(found)
         return -high, width
-
-    def most_rows(self, registers: int, vectors: int, lanes: int) -> int:
-        """Return the rows of a tile that registers hold beside a row of weights, a value and a product."""
-        operands = vectors + 2 if lanes == _AVX2 else _OPERANDS  # AVX-512 has registers to spare
-        return (registers - operands) // vectors
 
     def _extents(self, places: int) -> list[int]:
         """Return the extents of the lines for so many places."""
