@@ -15,6 +15,7 @@ from tvm.tirx import BufferType, For, PrimFunc
 
 from ...targets import Machine
 from ...tir.in_place.analysis import Sharing, analyse_sharing
+from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.workspace import held_bytes, workspace_bytes
@@ -45,6 +46,7 @@ from ..rules.tiles.tile_reduction import register_tiles
 from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
 from ..weights.repack import Repack
 from .divide_stages import HELD, held_bytes_of
+from .plan_bodies import plan_bodies
 from .run_iterations import is_loop, run_iterations
 from .run_stages import ScheduleStage, StageSchedule, run_stages
 from .slices_in_place import loop_sharing
@@ -195,7 +197,8 @@ def _serial(
     """Yield the single-thread schedules of `kernel`."""
     if is_loop(kernel):
         looped = run_iterations(kernel, repackable, _scheduler(machine))
-        yield Schedule(looped.kernel, workspace_bytes(looped.kernel), looped.repacks, speed=looped.speed)
+        scheduled = Schedule(looped.kernel, workspace_bytes(looped.kernel), looped.repacks, speed=looped.speed)
+        yield with_body_planned(scheduled, machine)
         return
     if not held_bytes_of(kernel) and _reduces(kernel):
         kernel = unroll_windows(scales_last(narrow_sums(kernel)))
@@ -216,6 +219,18 @@ def _serial(
             yield from (each for each in _staged(kernel, repackable, machine, less) if each.speed < first.speed)
     yield first
     yield from found
+
+
+def with_body_planned(loop: Schedule, machine: Machine) -> Schedule:
+    """Return the schedule of a loop with the buffers of its body as planned, if they need less."""
+    if loop.workspace <= machine.register_bytes:
+        return loop
+    try:
+        kernel = plan_bodies(loop.kernel, machine.register_bytes)
+    except Unknown:
+        return loop
+    found = replace(loop, kernel=kernel, workspace=workspace_bytes(kernel))
+    return found if found.workspace < loop.workspace else loop
 
 
 def _staged(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, held: int) -> Iterator[Schedule]:

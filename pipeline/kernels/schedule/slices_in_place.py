@@ -58,7 +58,9 @@ class _Loop:
     def __init__(self, kernel: PrimFunc):
         if takes_addresses(kernel.body):
             raise Unknown("a stage passes an address, through which anything could be read or written")
-        before, self.number, self.trips, inside = _parts(kernel)
+        if not isinstance(kernel.body, SBlockRealize):
+            raise Unknown("a loop has no root block")
+        before, self.number, self.trips, inside = loop_parts(kernel.body.block.body)
         self.params = list(kernel.params)
         self.stages = {number - len(before): block for number, block in enumerate([*before, *inside])}
         self.uses = {param: _Use() for param in self.params}
@@ -124,17 +126,24 @@ class _Loop:
         return Overlay(read, write - (len(buffers) - alone.results), 0) in alone.in_place
 
 
-def _parts(kernel: PrimFunc) -> tuple[list[SBlock], Var, int, list[SBlock]]:
-    """Return the stages before the loop, the number of the iteration, the iterations, and the stages in it."""
-    if not isinstance(kernel.body, SBlockRealize):
-        raise Unknown("a loop has no root block")
-    *before, loop = _sequence(kernel.body.block.body)
+def is_loop_body(stmt: Stmt) -> bool:
+    """Tell whether `stmt` ends with the iterations of a loop."""
+    last = statements(stmt)[-1]
+    return isinstance(last, For) and ITERATIONS in last.annotations
+
+
+def loop_parts(stmt: Stmt) -> tuple[list[SBlock], Var, int, list[SBlock]]:
+    """Return the stages before the loop, the number of the iteration, the iterations, and the stages in it.
+
+    Raises Unknown for another form.
+    """
+    *before, loop = statements(stmt)
     if not isinstance(loop, For) or ITERATIONS not in loop.annotations or not isinstance(loop.body, SBlockRealize):
         raise Unknown("a kernel does not end with its loop")
     block = loop.body.block
     if block.name_hint != ITERATION or len(block.iter_vars) != 1:
         raise Unknown("a loop has no block around its body")
-    return _stages(before), block.iter_vars[0].var, int(loop.extent), _stages(_sequence(block.body))
+    return _stages(before), block.iter_vars[0].var, int(loop.extent), _stages(statements(block.body))
 
 
 def _stages(parts: Sequence[Stmt]) -> list[SBlock]:
@@ -143,7 +152,8 @@ def _stages(parts: Sequence[Stmt]) -> list[SBlock]:
     return [each.block for each in parts]
 
 
-def _sequence(stmt: Stmt) -> list[Stmt]:
+def statements(stmt: Stmt) -> list[Stmt]:
+    """List the statements of a sequence."""
     return list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]
 
 
