@@ -126,8 +126,9 @@ def best_repeats(
 ) -> RepeatResult:
     """Search for repeats that lower the peak, within `work` more iterations in all.
 
-    Programs of `steps` steps together are tried. Halves the bytes allowed: a path is made possible by repeats, one
-    after the other, each at the step that blocks it. `known` are regions measured before, for this alignment.
+    Programs of `steps` steps together are tried. Lowers the bytes allowed, a little or by half: a path is made possible
+    by repeats, one after the other, each at the step that blocks it, and at equal places. `known` are regions measured
+    before, for this alignment.
     """
     if known is None:
         known = KnownForms(alignment)  # a repeat changes few of the regions: the others are measured once
