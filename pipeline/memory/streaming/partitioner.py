@@ -206,7 +206,7 @@ class Partitioner(AliveBytes):
         return least
 
     @cached_property
-    def _forms(self) -> RegionForms:
+    def forms(self) -> RegionForms:
         return RegionForms(self.program, self.splits, self._known)
 
     def _form(self, first: int, end: int, axis: int) -> int | None:
@@ -215,9 +215,9 @@ class Partitioner(AliveBytes):
             return None
         chain = self._chains.get((first, axis))
         if chain is None:
-            chain = self._chains[first, axis] = [self._forms.start(axis)]
+            chain = self._chains[first, axis] = [self.forms.start(axis)]
         for step in range(first + len(chain) - 1, end):
-            form = self._forms.grown(chain[-1], first, step)
+            form = self.forms.grown(chain[-1], first, step)
             if form in self._known.ended:
                 self._stop(first, axis, step, form)
                 return None

@@ -8,12 +8,14 @@ A repeated result is mostly never whole either: it is made at its reader, row by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from ...errors import PlanError
 from ...program import Buffer, Program, Splits
 from ..liveness import ALIGNMENT
+from .equal_places import equal_offsets
 from .group_rows import coarser
 from .partition import best_partition
 from .partitioner import Partition, Partitioner
@@ -27,6 +29,8 @@ WORTH_KEEPING = (8, 2)
 READERS = 2
 #: budget of steps of the programs tried: some ten seconds, or a few for a glance
 TRIED_STEPS, GLANCED_STEPS = 10_000, 2000
+#: part of the bytes in question saved first: to try for half of them at once may use up the tries
+EASIEST = 16
 #: relative precision of the peak at which the search ends
 PRECISION = 0.02
 
@@ -122,21 +126,24 @@ def best_repeats(
 ) -> RepeatResult:
     """Search for repeats that lower the peak, within `work` more iterations in all.
 
-    Programs of `steps` steps together are tried. Halves the bytes allowed: a path is made possible by repeats, one
-    after the other, each at the step that blocks it. `known` are regions measured before, for this alignment.
+    Programs of `steps` steps together are tried. Lowers the bytes allowed, a little or by half: a path is made possible
+    by repeats, one after the other, each at the step that blocks it, and at equal places. `known` are regions measured
+    before, for this alignment.
     """
     if known is None:
         known = KnownForms(alignment)  # a repeat changes few of the regions: the others are measured once
     best = RepeatResult(program, (), best_partition(program, splits, alignment, known))
     low = Partitioner(program, splits, alignment).unavoidable
     tries = _Tries(steps)
+    parts = EASIEST
     while best.path.nbytes - low > PRECISION * best.path.nbytes and tries.left > 0:
-        middle = (low + best.path.nbytes) // 2
+        middle = best.path.nbytes - max(1, (best.path.nbytes - low) // parts)
         found = _within(program, splits, middle, work, known, tries)
-        if found is None:
-            low = middle + 1
-        else:
+        if found is not None:
             best = found
+        elif parts == 2:
+            low = middle + 1
+        parts = EASIEST if found is not None else 2
     return replace(best, refused=tries.refused, tried=steps - max(0, tries.left))
 
 
@@ -151,26 +158,50 @@ def _within(
         left = len(program.steps) - path.reached
         best = None
         for repeat in dict.fromkeys(_candidates(paths, path.reached)):
-            again = set(repeat.steps) - moved_steps(program, repeat)
-            cost = sum(splits[program.steps[number].kernel].work for number in again)
-            tries.refused = tries.refused or cost > work
-            if cost > work or not tries.allows(program):
+            together = _together(paths, repeat, path.reached, most, work)
+            tries.refused = tries.refused or not together
+            if not together or not tries.allows(program):
                 continue
+            cost = _cost(program, splits, together)
             if best is not None and best[0] <= (0, cost):
                 continue  # no repeat takes the path further than to the end
-            after = with_repeats(program, repeat)
+            after = reduce(with_repeats, together, program)
             known.forget()
             tried = Partitioner(after, splits, known.alignment, known)
             further = tried.within(most)
             rank = (len(after.steps) - further.reached, cost)
             if rank[0] < left and (best is None or rank < best[0]):
-                best = rank, repeat, after, tried, further, cost
+                best = rank, together, after, tried, further, cost
         if best is None:
             return None
-        _, repeat, program, paths, path, cost = best
+        _, together, program, paths, path, cost = best
         work -= cost
-        repeats.append(repeat)
+        repeats += together
     return RepeatResult(program, tuple(repeats), coarser(paths, path))
+
+
+def _together(paths: Partitioner, repeat: Repeat, blocked: int, most: int, work: int) -> tuple[Repeat, ...]:
+    """Return a repeat at all equal places that take more than `most` bytes, the last first; none beyond `work`.
+
+    If that is too much work, only at places that take as much as at the step `blocked`: no path leads past them either.
+    """
+    alone = paths.alone
+    moved = {0: blocked} | {offset: blocked + offset for offset in equal_offsets(paths, repeat.steps[0], repeat.before)}
+    for least in (most + 1, alone[blocked]):
+        places = [offset for offset, at in moved.items() if at < paths.count and (not offset or alone[at] >= least)]
+        together = tuple(
+            Repeat(tuple(number + offset for number in repeat.steps), repeat.before + offset, repeat.move)
+            for offset in reversed(places)
+        )
+        if _cost(paths.program, paths.splits, together) <= work:
+            return together
+    return ()
+
+
+def _cost(program: Program, splits: Mapping[str, Splits], together: Iterable[Repeat]) -> int:
+    """Count the iterations that repeats add."""
+    again = (number for each in together for number in set(each.steps) - moved_steps(program, each))
+    return sum(splits[program.steps[number].kernel].work for number in again)
 
 
 def _candidates(paths: Partitioner, blocked: int) -> Iterator[Repeat]:

@@ -99,16 +99,17 @@ def test_repeats_keep_within_their_work_and_never_cost_memory(case, work, alignm
     assert best_repeats(program, splits, work, alignment) == found
 
 
-def hourglass():
-    """Build a program with a peak between the first result and its last reader."""
+def hourglass(layers: int = 1):
+    """Build a program with a peak between the first result of each layer and its last reader."""
     builder = RowBuilder()
     x = builder.tensor(8, 8)
-    early = builder.step((x,), (32, 8), work=256)
-    middle = builder.step((early,), (8, 8), work=64)
-    wide = builder.step((middle,), (64, 8), work=512)
-    small = builder.step((wide,), (8, 8), work=64)
-    last = builder.step((small, x), (8, 8), work=64)
-    builder.step((last, early), (8, 8), work=64)
+    for _ in range(layers):
+        early = builder.step((x,), (32, 8), work=256)
+        middle = builder.step((early,), (8, 8), work=64)
+        wide = builder.step((middle,), (64, 8), work=512)
+        small = builder.step((wide,), (8, 8), work=64)
+        last = builder.step((small, x), (8, 8), work=64)
+        x = builder.step((last, early), (8, 8), work=64)
     return builder.program()
 
 
@@ -141,3 +142,29 @@ def test_what_is_read_late_is_made_again():
     assert kept.repeats == () and kept.path.nbytes == (8 + 32 + 8 + 64) * 8
     assert again.repeats == (Repeat((0,), 5),)
     assert again.path.nbytes == (8 + 8 + 64) * 8
+
+
+@pytest.mark.parametrize("layers", [2, 12])
+def test_equal_layers_are_decided_together(layers):
+    """As many programs are tried as for one layer, and all layers share the work: less than enough lowers nothing."""
+    program, splits = hourglass(layers)
+    one, alone = hourglass(), best_repeats(*hourglass(), 256)
+    found = best_repeats(program, splits, 256 * layers)
+    assert found.repeats == tuple(Repeat((6 * layer,), 6 * layer + 5) for layer in reversed(range(layers)))
+    assert found.path.nbytes == alone.path.nbytes
+    assert found.tried // len(program.steps) <= alone.tried // len(one[0].steps) + 1
+    kept = best_repeats(program, splits, 256 * layers - 1)
+    assert kept.repeats == () and kept.refused
+
+
+def test_layers_that_take_less_are_left_alone():
+    """Another layer, between two equal ones, takes half as much: nothing of it is made again."""
+    builder = RowBuilder()
+    x = builder.tensor(8, 8)
+    for rows in (32, 8, 32):
+        early = builder.step((x,), (rows, 8), work=256)
+        wide = builder.step((early,), (2 * rows, 8), work=512)
+        small = builder.step((wide,), (8, 8), work=64)
+        x = builder.step((small, early, x), (8, 8), work=64)
+    found = best_repeats(*builder.program(), 10_000)
+    assert found.repeats == (Repeat((8,), 11), Repeat((0,), 3))
