@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from math import prod
 
 from tvm.ir import TensorLoad, Var
@@ -17,32 +17,25 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ...tir.expressions import COMBINED, loads, replaced
-from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
-from ...tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, nests_in
+from ...tir.loop_nests import axis_like, int64, kernel_of, nest_of, nests_in
+from .on_blocks import on_blocks
 
 _REDUCE = 2
 #: most elements of a window that is unrolled
 MOST = 9
 
 
-def unroll_windows(kernel: PrimFunc) -> PrimFunc:
-    """Return an unscheduled `kernel` whose small windows beside a larger sum are expressions.
-
-    Returns `kernel` itself if there is none, or for a kernel of another form.
-    """
-    try:
-        flat = inlined(kernel)
-        blocks, nests = blocks_of(flat), nests_in(flat)
-    except Unknown:
-        return kernel
+@on_blocks
+def unroll_windows(kernel: PrimFunc, blocks: Sequence[SBlock]) -> PrimFunc | None:
+    """Return `kernel` with expressions for its small windows beside a larger sum."""
     sums = [block for block in blocks if block.init is not None]
     made = {block.body.buffer for block in sums}
     small = [block for block in sums if _elements(block) <= MOST and _is_window(block, made)]
     if not small or len(small) == len(sums):
-        return kernel
-    nests = [_unrolled(block) if any(block is each for each in small) else nest for block, nest in zip(blocks, nests)]
-    return inlined(kernel_of(flat.params, nests, flat.body.block.alloc_buffers, flat.attrs))
+        return None
+    nests = [_unrolled(block) if any(block is each for each in small) else nest for block, nest in zip(blocks, nests_in(kernel))]
+    return inlined(kernel_of(kernel.params, nests, kernel.body.block.alloc_buffers, kernel.attrs))
 
 
 def _elements(block: SBlock) -> int:
