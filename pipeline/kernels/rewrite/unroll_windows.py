@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from math import prod
 
-from tvm.ir import TensorLoad, Var
+from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
-from ...tir.expressions import COMBINED, loads, replaced
+from ...tir.expressions import COMBINED, combined_term, loads, replaced
 from ...tir.inlining import inlined
 from ...tir.loop_nests import axis_like, int64, kernel_of, nest_of, nests_in
 from .on_blocks import on_blocks
@@ -57,8 +57,7 @@ def _unrolled(block: SBlock) -> Stmt:
     values = {axis.var: next(kept).var for axis in block.iter_vars if int(axis.iter_type) != _REDUCE}
     window = [axis for axis in block.iter_vars if int(axis.iter_type) == _REDUCE]
     store = block.body
-    (term,) = (each for each in (store.value.a, store.value.b) if not _is_sum(each, store))
-    found = None
+    term, found = combined_term(store), None
     for number in range(_elements(block)):
         place = {}
         for axis in reversed(window):
@@ -67,7 +66,3 @@ def _unrolled(block: SBlock) -> Stmt:
         value = replaced(term, values | place)
         found = value if found is None else COMBINED[type(store.value).__name__](found, value)
     return nest_of(axes, "window", BufferStore(store.buffer, found, replaced(store.indices, values)))
-
-
-def _is_sum(value: object, store: BufferStore) -> bool:
-    return isinstance(value, TensorLoad) and value.source.same_as(store.buffer)
