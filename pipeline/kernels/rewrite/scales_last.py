@@ -94,7 +94,7 @@ def _rewritten(kernel: PrimFunc, blocks: Sequence[SBlock], scaled: dict[Var, tup
 
 
 def _into(store: BufferStore, written: Var, own: Var) -> BufferStore:
-    """Return a store, of a value that may read what is stored, into another buffer."""
+    """Redirect a store, and the reads of its own buffer, into another buffer."""
 
     def load(each: TensorLoad) -> TensorLoad:
         return tirx.BufferLoad(own, each.indices) if each.source.same_as(written) else each
@@ -109,7 +109,7 @@ def _nest(block: SBlock, store: BufferStore, init: BufferStore | None) -> Stmt:
 
 
 def _copy(block: SBlock, own: Var, scale: Expr) -> Stmt:
-    """Return the loops that scale all sums of `block`, which lie in `own`, into its result."""
+    """Return the loops that scale the sums of `block` from `own` into its result."""
     spatial = [axis for axis in block.iter_vars if int(axis.iter_type) == 0]
     written, indices = block.body.buffer, list(block.body.indices)
     axes = [axis_like(axis, int(axis.dom.extent)) for axis in spatial]
