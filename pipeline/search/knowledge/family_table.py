@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from .record import KnownSequence, ModelRecord, Specs
 
@@ -17,6 +18,8 @@ from .record import KnownSequence, ModelRecord, Specs
 ENOUGH = 3
 #: its effect follows every graph pass of a candidate, so it is nothing that another pass did
 _CLEAN_UP = "canonicalize-bindings"
+#: a pass or a tail
+_Action = TypeVar("_Action")
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,11 @@ class FamilyTable:
 
     def untried(self, specs: Iterable[str]) -> Specs:
         """Return the untried `specs`: no model of the evidence has them."""
-        return tuple(spec for spec in specs if spec not in self.passes or not self.passes[spec].tried)
+        return _untried(specs, self.passes)
 
     def untried_tails(self, tails: Iterable[Specs]) -> tuple[Specs, ...]:
         """Return the untried `tails`: no model of the evidence has them."""
-        return tuple(tail for tail in tails if tail not in self.tails or not self.tails[tail].tried)
+        return _untried(tails, self.tails)
 
 
 def family_table(records: Sequence[ModelRecord], family: str, objective: str) -> FamilyTable:
@@ -75,6 +78,10 @@ def family_table(records: Sequence[ModelRecord], family: str, objective: str) ->
     passes = _evidence((record.passes for record in used), map(_changing, used), (set(each.prefix) for each in led))
     tails = _evidence((record.tails for record in used), map(_distinct, used), ([each.tail] for each in led))
     return FamilyTable(family, len(own), borrowed, passes, tails, tuple(order), _joined(everywhere, passes))
+
+
+def _untried(actions: Iterable[_Action], evidence: Mapping[_Action, Evidence]) -> tuple[_Action, ...]:
+    return tuple(each for each in actions if each not in evidence or not evidence[each].tried)
 
 
 def _joined(best: Iterable[KnownSequence], own: Mapping[str, Evidence]) -> Specs:
