@@ -88,7 +88,7 @@ class Step:
 
     @property
     def results(self) -> tuple[int, ...]:
-        """Return what the step writes for others: `writes` without its workspace."""
+        """Return the tensors written for other steps: `writes` without the workspace."""
         return self.writes[:-1] if self.workspace else self.writes
 
 

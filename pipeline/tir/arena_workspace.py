@@ -1,4 +1,4 @@
-"""Make the workspace of a kernel a parameter, so that a plan may put it into the arena beside all other buffers.
+"""Make the workspace of a kernel a parameter, which a plan may put into the arena.
 
     kernel(x, y)                          kernel(x, y, workspace)
         line = allocate 3008 bytes  ──►       line = workspace + 0

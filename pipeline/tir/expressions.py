@@ -8,7 +8,7 @@ from typing import TypeVar
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Call, Expr, TensorLoad, Var
-from tvm.tirx import And, Cast, FloatImm, IntImm, Select
+from tvm.tirx import And, BufferStore, Cast, FloatImm, IntImm, Select
 from tvm.tirx.analysis import undefined_vars
 
 from ..program.mapping import FUNCTION_COST
@@ -108,6 +108,12 @@ def choice_of(expr: object) -> tuple | None:
     if isinstance(expr, Call) and is_choice(expr):
         return tuple(expr.args)
     return None
+
+
+def combined_term(store: BufferStore) -> Expr:
+    """Return the operand that the update of a reduction combines with its accumulator."""
+    (term,) = (each for each in (store.value.a, store.value.b) if not (isinstance(each, TensorLoad) and each.source.same_as(store.buffer)))
+    return term
 
 
 def unconverted(expr: Expr) -> Expr:

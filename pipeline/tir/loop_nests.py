@@ -91,8 +91,8 @@ def sequence(parts: Sequence[Stmt]) -> Stmt:
 def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt | None = None) -> Stmt:
     """Build a block of one store, with one loop per axis."""
     read = [load for load in loads(store.value) if not load.source.same_as(store.buffer)]
-    regions = [_element(load.source, load.indices) for load in read]
-    block = SBlock(list(axes), regions, [_element(store.buffer, store.indices)], name, store, init)
+    regions = [element_of(load.source, load.indices) for load in read]
+    block = SBlock(list(axes), regions, [element_of(store.buffer, store.indices)], name, store, init)
     loops = [Var(axis.var.name.removeprefix("v_"), "int64") for axis in axes]
     nest: Stmt = SBlockRealize(loops, tirx.const(True), block)
     for loop, axis in zip(reversed(loops), reversed(axes)):
@@ -152,5 +152,6 @@ def int64(value: int) -> IntImm:
     return tirx.const(value, "int64")
 
 
-def _element(buffer: Var, indices: Sequence[Expr]) -> TensorRegion:
+def element_of(buffer: Var, indices: Sequence[Expr]) -> TensorRegion:
+    """Return the region of one element."""
     return tirx.BufferRegion(buffer, [Range.from_min_extent(index, 1) for index in indices])

@@ -19,7 +19,7 @@ _LEFT = "disable_lower_builtin"
 
 
 def with_stack_buffers(kernel: PrimFunc) -> PrimFunc:
-    """Mark the allocations of a lowered kernel that fit the registers of AVX-512, on processors with it."""
+    """Mark allocations that fit the registers of AVX-512, on processors with it."""
     architecture = architecture_of(kernel)
     if architecture is None:
         return kernel

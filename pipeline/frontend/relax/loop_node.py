@@ -91,7 +91,7 @@ class _Loop:
         return loop.made()
 
     def _ends_before_the_next(self, state: int) -> bool:
-        """Tell whether no kernel needs a state from the one on that makes the next, which may then take its place."""
+        """Tell whether a state dies before its successor, which may then take its place."""
         following = self.body.outputs[state]
         if following not in self.body.made or self.body.outputs.count(state):
             return False

@@ -18,26 +18,18 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ...tir.expressions import loads, replaced
-from ...tir.index_grid import Unknown
-from ...tir.inlining import inlined
-from ...tir.loop_nests import analyzer_of, axis_like, blocks_of, buffer_of, int64, kernel_of, nest_of, simplified
+from ...tir.loop_nests import analyzer_of, axis_like, buffer_of, int64, kernel_of, nest_of, simplified
+from .on_blocks import on_blocks
 
 #: first element and number of elements read, by dimension
 _Box = list[tuple[int, int]]
 
 
-def narrow_sums(kernel: PrimFunc) -> PrimFunc:
-    """Return an unscheduled `kernel` whose internal reductions compute no element outside the box that is read.
-
-    Returns `kernel` itself if there is none, or for a kernel of another form.
-    """
-    try:
-        flat = inlined(kernel)
-        blocks = blocks_of(flat)
-    except Unknown:
-        return kernel
-    boxes = {buffer: box for buffer in flat.body.block.alloc_buffers if (box := _box(blocks, buffer)) is not None}
-    return _narrowed(flat, blocks, boxes) if boxes else kernel
+@on_blocks
+def narrow_sums(kernel: PrimFunc, blocks: Sequence[SBlock]) -> PrimFunc | None:
+    """Return `kernel` with internal reductions that compute no element outside the box that is read."""
+    boxes = {buffer: box for buffer in kernel.body.block.alloc_buffers if (box := _box(blocks, buffer)) is not None}
+    return _narrowed(kernel, blocks, boxes) if boxes else None
 
 
 def _box(blocks: Sequence[SBlock], buffer: Var) -> _Box | None:

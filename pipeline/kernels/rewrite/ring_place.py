@@ -26,7 +26,7 @@ class Slot:
     writer: Stage
 
     def newest(self, row: Expr, reader: Stage, lead: int) -> Expr:
-        """Return the first of these rows, when `reader` is at its `row`, or `lead` ticks before for a part of it."""
+        """Return the first of these rows with `reader` at its `row`; `lead` ticks before for a part of it."""
         ahead = (reader.offset - lead - self.writer.offset) // self.writer.period
         return row * (reader.period // self.writer.period) + ahead * self.writer.group
 
@@ -85,7 +85,7 @@ class Place:
         return found
 
     def read(self, indices: Sequence[Expr], row: Expr | None, reader: Stage, lead: int) -> Expr:
-        """Load an element for `reader` at its `row`, or for the part of it that comes `lead` ticks before."""
+        """Load an element for `reader` at its `row`; for a part of it, `lead` ticks before."""
         if self.slot is None or row is None:
             return tirx.BufferLoad(self.buffer, self.in_ring(indices))
         newest = self.slot.newest(row, reader, lead)

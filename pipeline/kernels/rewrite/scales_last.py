@@ -19,23 +19,15 @@ from tvm.tirx import Add, BufferStore, Mul, PrimFunc, Stmt
 from tvm.tirx.analysis import undefined_vars
 
 from ...tir.expressions import is_dequantised, loads, replaced
-from ...tir.index_grid import Unknown
-from ...tir.inlining import inlined
-from ...tir.loop_nests import axis_like, blocks_of, buffer_of, int64, kernel_of, nest_of
+from ...tir.loop_nests import axis_like, buffer_of, int64, kernel_of, nest_of
+from .on_blocks import on_blocks
 
 
-def scales_last(kernel: PrimFunc) -> PrimFunc:
-    """Return an unscheduled `kernel` whose sums over quantised weights are scaled by their readers.
-
-    Returns `kernel` itself if there is none, or for a kernel of another form.
-    """
-    try:
-        flat = inlined(kernel)
-        blocks = blocks_of(flat)
-    except Unknown:
-        return kernel
+@on_blocks
+def scales_last(kernel: PrimFunc, blocks: Sequence[SBlock]) -> PrimFunc | None:
+    """Return `kernel` with sums over quantised weights that their readers scale."""
     scaled = {block.body.buffer: found for block in blocks if (found := _scaled(block, blocks)) is not None}
-    return _rewritten(flat, blocks, scaled) if scaled else kernel
+    return _rewritten(kernel, blocks, scaled) if scaled else None
 
 
 def _scaled(block: SBlock, blocks: Sequence[SBlock]) -> tuple[BufferStore, Expr] | None:
@@ -102,7 +94,7 @@ def _rewritten(kernel: PrimFunc, blocks: Sequence[SBlock], scaled: dict[Var, tup
 
 
 def _into(store: BufferStore, written: Var, own: Var) -> BufferStore:
-    """Return a store, of a value that may read what is stored, into another buffer."""
+    """Redirect a store, and the reads of its own buffer, into another buffer."""
 
     def load(each: TensorLoad) -> TensorLoad:
         return tirx.BufferLoad(own, each.indices) if each.source.same_as(written) else each
@@ -117,7 +109,7 @@ def _nest(block: SBlock, store: BufferStore, init: BufferStore | None) -> Stmt:
 
 
 def _copy(block: SBlock, own: Var, scale: Expr) -> Stmt:
-    """Return the loops that scale all sums of `block`, which lie in `own`, into its result."""
+    """Return the loops that scale the sums of `block` from `own` into its result."""
     spatial = [axis for axis in block.iter_vars if int(axis.iter_type) == 0]
     written, indices = block.body.buffer, list(block.body.indices)
     axes = [axis_like(axis, int(axis.dom.extent)) for axis in spatial]

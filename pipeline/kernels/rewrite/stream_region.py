@@ -169,7 +169,7 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
 
 
 def _windows(kernel: PrimFunc, stage: Stage) -> tuple[list[PrimFunc], PrimFunc | None]:
-    """Return the kernels of a stage, one for each tap or piece of a sum, and the one after its last tick."""
+    """Return a stage's kernels, one for each tap or piece of a sum, and its finish."""
     if stage.operand is not None:
         parts = [partial_sum(kernel, stage.operand, stage.axis, piece.group) for piece, _ in stage.pieces]
         return [each.part for each in parts], parts[0].finish
@@ -212,7 +212,7 @@ def _place(program: Program, region: Region, stage: Stage, slots: Sequence[Var],
 
 
 def _leaving_slots(program: Program, region: Region) -> dict[int, list[Stage]]:
-    """Return by step the stages whose rows it is the last to read in their slot, and which their rings keep."""
+    """Map steps to the kept stages whose slot they are the last to read."""
     found: dict[int, list[Stage]] = {}
     for stage in region.stages:
         if stage.slot is not None and stage.kept:

@@ -9,40 +9,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from math import prod
 
-from tvm.ir import TensorLoad, Var
+from tvm.ir import Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
-from ...tir.expressions import COMBINED, loads, replaced
-from ...tir.index_grid import Unknown
+from ...tir.expressions import COMBINED, combined_term, loads, replaced
 from ...tir.inlining import inlined
-from ...tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, nests_in
+from ...tir.loop_nests import axis_like, int64, kernel_of, nest_of, nests_in
+from .on_blocks import on_blocks
 
 _REDUCE = 2
 #: most elements of a window that is unrolled
 MOST = 9
 
 
-def unroll_windows(kernel: PrimFunc) -> PrimFunc:
-    """Return an unscheduled `kernel` whose small windows beside a larger sum are expressions.
-
-    Returns `kernel` itself if there is none, or for a kernel of another form.
-    """
-    try:
-        flat = inlined(kernel)
-        blocks, nests = blocks_of(flat), nests_in(flat)
-    except Unknown:
-        return kernel
+@on_blocks
+def unroll_windows(kernel: PrimFunc, blocks: Sequence[SBlock]) -> PrimFunc | None:
+    """Return `kernel` with expressions for its small windows beside a larger sum."""
     sums = [block for block in blocks if block.init is not None]
     made = {block.body.buffer for block in sums}
     small = [block for block in sums if _elements(block) <= MOST and _is_window(block, made)]
     if not small or len(small) == len(sums):
-        return kernel
-    nests = [_unrolled(block) if any(block is each for each in small) else nest for block, nest in zip(blocks, nests)]
-    return inlined(kernel_of(flat.params, nests, flat.body.block.alloc_buffers, flat.attrs))
+        return None
+    nests = [_unrolled(block) if any(block is each for each in small) else nest for block, nest in zip(blocks, nests_in(kernel))]
+    return inlined(kernel_of(kernel.params, nests, kernel.body.block.alloc_buffers, kernel.attrs))
 
 
 def _elements(block: SBlock) -> int:
@@ -51,7 +44,7 @@ def _elements(block: SBlock) -> int:
 
 
 def _is_window(block: SBlock, sums: Set[Var]) -> bool:
-    """Tell whether a reduction combines the elements of one operand alone, as a pooling does, and of none of the `sums`."""
+    """Tell whether a reduction combines one operand, as a pooling does, and none of the `sums`."""
     store = block.body
     read = {load.source for load in loads(store.value)} - {store.buffer}
     return type(store.value).__name__ in COMBINED and len(read) == 1 and not read & sums
@@ -64,8 +57,7 @@ def _unrolled(block: SBlock) -> Stmt:
     values = {axis.var: next(kept).var for axis in block.iter_vars if int(axis.iter_type) != _REDUCE}
     window = [axis for axis in block.iter_vars if int(axis.iter_type) == _REDUCE]
     store = block.body
-    (term,) = (each for each in (store.value.a, store.value.b) if not _is_sum(each, store))
-    found = None
+    term, found = combined_term(store), None
     for number in range(_elements(block)):
         place = {}
         for axis in reversed(window):
@@ -74,7 +66,3 @@ def _unrolled(block: SBlock) -> Stmt:
         value = replaced(term, values | place)
         found = value if found is None else COMBINED[type(store.value).__name__](found, value)
     return nest_of(axes, "window", BufferStore(store.buffer, found, replaced(store.indices, values)))
-
-
-def _is_sum(value: object, store: BufferStore) -> bool:
-    return isinstance(value, TensorLoad) and value.source.same_as(store.buffer)

@@ -16,7 +16,7 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 
 from ...program import Follows, Rows
-from ...tir.expressions import COMBINED, loads, replaced, uses
+from ...tir.expressions import COMBINED, combined_term, loads, replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
 from ...tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of, nests_in, simple
@@ -94,10 +94,6 @@ def _reduced(axes: Sequence[IterVar], store: BufferStore, start: Expr) -> Stmt:
     """Build the nest of a tap: a reduction from `start`, or an element-wise block if nothing is left to reduce."""
     if any(int(each.iter_type) == _REDUCE for each in axes):
         return nest_of(axes, "tap", store, BufferStore(store.buffer, start, store.indices))
-    (value,) = (each for each in (store.value.a, store.value.b) if not _is_sum(each, store))
+    value = combined_term(store)
     value = COMBINED[type(store.value).__name__](start, value) if isinstance(start, TensorLoad) else value
     return nest_of(axes, "tap", BufferStore(store.buffer, value, store.indices))
-
-
-def _is_sum(value: Expr, store: BufferStore) -> bool:
-    return isinstance(value, TensorLoad) and value.source.same_as(store.buffer)

@@ -234,7 +234,7 @@ def with_body_planned(loop: Schedule, machine: Machine) -> Schedule:
 
 
 def _staged(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, held: int) -> Iterator[Schedule]:
-    """Yield the schedule that runs the stages of `kernel` one after another, each by its own rule, with `held` bytes between."""
+    """Yield the schedule of `kernel` in stages, each by its own rule, with `held` bytes between."""
     for found in run_stages(kernel.without_attr(HELD), repackable, held, _scheduler(machine)):
         yield Schedule(found.kernel, workspace_bytes(found.kernel), found.repacks, speed=found.speed, staged=True, again=found.again)
 

@@ -53,7 +53,7 @@ def loop_sharing(kernel: PrimFunc) -> Sharing:
 
 
 class _Loop:
-    """Hold the stages of a loop's kernel, and what they do with each parameter. Raises Unknown for another form."""
+    """Hold the stages of a loop's kernel, and their uses of each parameter. Raises Unknown for another form."""
 
     def __init__(self, kernel: PrimFunc):
         if takes_addresses(kernel.body):
@@ -110,7 +110,7 @@ class _Loop:
         return max(theirs - ours, 0) if along > 0 else min(theirs - ours, 0)
 
     def _direction(self, use: _Use) -> int | None:
-        """Return 1 or -1 if all of a parameter's uses are of the present slice, forwards or backwards; else None."""
+        """Return 1 or -1 if all uses are of the present slice, forwards or backwards; else None."""
         directions = (self.number, int64(self.trips - 1) - self.number)
         for direction, index in zip((1, -1), directions):
             if not use.before and all(each and tvm_ffi.structural_equal(each[0], index) for each in use.inside):
@@ -133,7 +133,7 @@ def is_loop_body(stmt: Stmt) -> bool:
 
 
 def loop_parts(stmt: Stmt) -> tuple[list[SBlock], Var, int, list[SBlock]]:
-    """Return the stages before the loop, the number of the iteration, the iterations, and the stages in it.
+    """Return the stages before the loop, its iteration number, its iterations, and its stages.
 
     Raises Unknown for another form.
     """

@@ -188,7 +188,7 @@ def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT
 
 
 def _in_slots(program: Program, stages: tuple[Stage, ...], rings: Sequence[int]) -> tuple[tuple[Stage, ...], tuple[int, ...]]:
-    """Put the group just computed of each ring into a slot, if all readers that need it run at the same tick.
+    """Put each ring's fresh group into a slot, if all its readers run at one tick.
 
     Returns the stages and the bytes of the slots.
     """

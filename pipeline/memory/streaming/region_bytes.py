@@ -17,9 +17,10 @@ from .slots import Fresh, assign_slots, fullest
 
 
 class RegionBytes(NamedTuple):
-    """Bytes a region takes beside what is alive around it; with a result in place of an operand, None if that saves nothing.
+    """Bytes a region takes beside the buffers alive around it.
 
-    `least` is a lower bound on the `rings` of any region that ends with these steps.
+    `in_place`: with a result in place of an operand, None if that saves nothing. `least` is a lower bound on the
+    `rings` of any region that ends with these steps.
     """
 
     rings: int

@@ -31,7 +31,7 @@ class Fresh(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Number of the slot of each item, None where its ring holds its fresh rows too; and the bytes of each slot."""
+    """Slot number of each item, None if its ring holds its fresh rows too; and bytes of each slot."""
 
     numbers: tuple[int | None, ...]
     nbytes: tuple[int, ...]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from tvm import relax
 from tvm.ir import GlobalVar, IRModule, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
 
 from ...tir.mapping_types import is_injective
+from .fusion_barriers import is_kernel_call
 
 #: TVM's OpPatternKind: element-wise, a commutative reduction, and a product that element-wise kernels may follow
 ELEMENT_WISE, REDUCTION, PRODUCT = 0, 3, 4
@@ -43,22 +43,19 @@ def mark_fusible_reductions(module: IRModule, *, windows_only: bool) -> IRModule
 
 
 def _behind_products(module: IRModule) -> Iterator[GlobalVar]:
-    """Yield the kernels called on a product, or on what element-wise kernels make of one."""
+    """Yield the kernels called on a product, directly or behind element-wise kernels."""
     products: set[Var] = set()
-    for function in module.functions.values():
-        if not isinstance(function, relax.Function):
+    bindings = [binding for block in module["main"].body.blocks for binding in block.bindings]
+    for binding in bindings:
+        if not is_kernel_call(binding.value):
             continue
-        for block in function.body.blocks:
-            for binding in block.bindings:
-                call = binding.value
-                if not isinstance(call, relax.Call) or not call.args or not isinstance(call.args[0], GlobalVar):
-                    continue
-                pattern = int(module[call.args[0]].attrs["op_pattern"])
-                follows = any(operand in products for operand in call.args[1].fields)
-                if follows:
-                    yield call.args[0]
-                if pattern == PRODUCT or (follows and pattern < REDUCTION):
-                    products.add(binding.var)
+        kernel, operands = binding.value.args[:2]
+        pattern = int(module[kernel].attrs["op_pattern"])
+        follows = any(operand in products for operand in operands.fields)
+        if follows:
+            yield kernel
+        if pattern == PRODUCT or (follows and pattern < REDUCTION):
+            products.add(binding.var)
 
 
 def _window(kernel: PrimFunc) -> int:

@@ -33,8 +33,8 @@ _FAMILIES = """
 
 `--strategy by-architecture` classifies the graph by its structure and uses only these passes and tails, then those that
 no model has tried yet. In brackets: the models of the family whose best sequence for ram has it. A family of fewer than
-{enough} models borrows the evidence of all; a pass that changes fewer of its models, and led to the best elsewhere, is
-borrowed. Learnt by `.venv/bin/python benchmarks/knowledge.py learn`.
+{enough} models borrows the evidence of all; a pass that changes fewer of its models is borrowed if it led to the best
+elsewhere, or changes fewer of all models. Learnt by `.venv/bin/python benchmarks/knowledge.py learn`.
 
 | family | models | graph passes | tails |
 | --- | ---: | --- | --- |"""

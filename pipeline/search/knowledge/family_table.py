@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from .record import KnownSequence, ModelRecord, Specs
 
@@ -17,6 +18,8 @@ from .record import KnownSequence, ModelRecord, Specs
 ENOUGH = 3
 #: its effect follows every graph pass of a candidate, so it is nothing that another pass did
 _CLEAN_UP = "canonicalize-bindings"
+#: a pass or a tail
+_Action = TypeVar("_Action")
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,8 @@ class FamilyTable:
 
     `borrowed`: these are too few, and the evidence is that of all families. `sequences` led to the best of a model, the
     most frequent first; of equals the more frequent of all families, by sequence and by tail, then the shorter one.
-    `joined` are the passes of all sequences, and those that led to the best in other families and change too few models
-    of this one to judge; the most frequent of all families first.
+    `joined` are the passes of all sequences, and those that change too few models to judge: of this family if they led
+    to the best in others, else of all. The most frequent of all families first.
     """
 
     family: str
@@ -53,11 +56,11 @@ class FamilyTable:
 
     def untried(self, specs: Iterable[str]) -> Specs:
         """Return the untried `specs`: no model of the evidence has them."""
-        return tuple(spec for spec in specs if spec not in self.passes or not self.passes[spec].tried)
+        return _untried(specs, self.passes)
 
     def untried_tails(self, tails: Iterable[Specs]) -> tuple[Specs, ...]:
         """Return the untried `tails`: no model of the evidence has them."""
-        return tuple(tail for tail in tails if tail not in self.tails or not self.tails[tail].tried)
+        return _untried(tails, self.tails)
 
 
 def family_table(records: Sequence[ModelRecord], family: str, objective: str) -> FamilyTable:
@@ -72,17 +75,27 @@ def family_table(records: Sequence[ModelRecord], family: str, objective: str) ->
     order = sorted(
         counts, key=lambda each: (-counts[each], -alike[each], -tailed[each.tail], len(each.prefix), each.prefix, each.tail)
     )
-    passes = _evidence((record.passes for record in used), map(_changing, used), (set(each.prefix) for each in led))
+    passes = _evidence_of_passes(used, led)
     tails = _evidence((record.tails for record in used), map(_distinct, used), ([each.tail] for each in led))
-    return FamilyTable(family, len(own), borrowed, passes, tails, tuple(order), _joined(everywhere, passes))
+    joined = _joined(everywhere, passes, _evidence_of_passes(records, everywhere))
+    return FamilyTable(family, len(own), borrowed, passes, tails, tuple(order), joined)
 
 
-def _joined(best: Iterable[KnownSequence], own: Mapping[str, Evidence]) -> Specs:
-    """Return the passes of all `best`, less passes that changed ENOUGH models of `own` in vain."""
+def _untried(actions: Iterable[_Action], evidence: Mapping[_Action, Evidence]) -> tuple[_Action, ...]:
+    return tuple(each for each in actions if each not in evidence or not evidence[each].tried)
+
+
+def _joined(best: Iterable[KnownSequence], own: Mapping[str, Evidence], all: Mapping[str, Evidence]) -> Specs:
+    """Return the passes of all `best`, and passes of too few models; less those that changed ENOUGH of `own` in vain."""
     counts = Counter(spec for each in best for spec in set(each.prefix))
+    few = [spec for spec, found in all.items() if 0 < found.changed < ENOUGH]
     rest = Evidence(0, 0, 0)
-    judged = {spec: own.get(spec, rest).led or own.get(spec, rest).changed < ENOUGH for spec in counts}
-    return tuple(spec for spec in sorted(counts, key=lambda each: (-counts[each], each)) if judged[spec])
+    judged = {spec: own.get(spec, rest).led or own.get(spec, rest).changed < ENOUGH for spec in (*counts, *few)}
+    return tuple(spec for spec in sorted(judged, key=lambda each: (-counts[each], each)) if judged[spec])
+
+
+def _evidence_of_passes(records: Sequence[ModelRecord], led: Iterable[KnownSequence]) -> dict[str, Evidence]:
+    return _evidence((record.passes for record in records), map(_changing, records), (set(each.prefix) for each in led))
 
 
 def _evidence(tried: Iterable[Iterable], changed: Iterable[Iterable], led: Iterable[Iterable]) -> dict:

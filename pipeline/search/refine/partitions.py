@@ -38,7 +38,7 @@ class Partitions:
         return [tuple(along(plan, self._paths[plan.form]) for plan in plans if plan.form in self._paths) for _, plans in asked]
 
     def _mattering(self, place: int, plans: Sequence[SplitPlan]) -> float:
-        """Return the most bytes by which the plan at a place is one of the two best, or the best of its kind."""
+        """Return the most bytes at which a plan is one of the two best, or its kind's best."""
         known = sorted((self._paths[each.form].nbytes, n) for n, each in enumerate(plans) if each.form in self._paths)
         of_kind = [(nbytes, n) for nbytes, n in known if plans[n].cut == plans[place].cut]
         # of plans of equal bytes the first is taken
@@ -65,7 +65,10 @@ def along(plan: SplitPlan, path: Partition) -> SplitPlan:
 
 
 def _likely(plans: Sequence[SplitPlan]) -> list[SplitPlan]:
-    """Return the two plans of least peaks with whole kernels, and the first of another kind; of equal peaks, one."""
+    """Return the two plans of least peaks with whole kernels, and the first of another kind.
+
+    Of equal peaks, one.
+    """
     different: dict[tuple[int, bool], SplitPlan] = {}
     for plan in sorted(plans, key=lambda plan: plan.whole):
         different.setdefault((plan.whole, plan.cut), plan)

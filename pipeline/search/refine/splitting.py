@@ -38,7 +38,7 @@ class Splitter:
         self._repeating: dict[tuple[str, float, int], RepeatResult] = {}
 
     def plans(self, found: Evaluation) -> tuple[SplitPlan, ...]:
-        """Return the best plan of `found` by order, with whole and with cut sums, as far as they matter to a search."""
+        """Return the plans of `found` that matter to a search: by order, with whole and cut sums."""
         (plans,) = self.plans_of([found])
         return plans
 

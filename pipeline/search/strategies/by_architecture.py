@@ -1,7 +1,7 @@
 """`by-architecture`: try the passes and tails that ever mattered for the graph's family, and no others.
 
-    family of the graph ──► its tails after its first prefix ──► sequences that led to the best of its models
-                        ──► their passes joined ──► untried passes
+    family of the graph ──► its tails, each after its first prefix and after the passes of all models joined
+                        ──► sequences that led to the best of its models ──► untried passes
 
 The family follows from the structure (`knowledge/family.py`), its passes from other models (`knowledge/family_table.py`).
 After Verma et al. (2022), who assign both by hand. Never closed: the other passes may lead lower.
@@ -44,16 +44,16 @@ def by_architecture(trace: Trace, seed: int) -> None:
 
 
 def _known(table: FamilyTable, passes: tuple[Pass, ...]) -> Iterator[Candidate]:
-    """Yield the family's tails after its first prefix, its sequences as they are, its tails after the joined passes.
+    """Yield the family's tails, each after its first prefix and after the joined passes; then its sequences as they are.
 
-    A prefix rarely harms, and a tail may need it: by the first prefix with each tail, both are tried early.
+    A prefix rarely harms, and a tail may need it. The joined passes come early, for a graph that needs a pass few have
+    needed: for four states of each of 52 known models, ram with whole kernels was 1.5 % above the best, else 1.9 %.
     """
     allowed = {each.spec: each for each in passes}
     tails = {specs_of(tail): tail for tail in TAILS}
     led = tuple(dict.fromkeys(each.tail for each in table.sequences))
-    crossed = [KnownSequence(table.first_prefix, tail) for tail in led]
-    joined = [KnownSequence(table.joined, tail) for tail in led]
-    for each in (*crossed, *table.sequences, *joined):
+    crossed = (KnownSequence(prefix, tail) for tail in led for prefix in (table.first_prefix, table.joined))
+    for each in (*crossed, *table.sequences):
         if each.tail in tails:
             yield Candidate(tuple(allowed[spec] for spec in each.prefix if spec in allowed), tails[each.tail])
 

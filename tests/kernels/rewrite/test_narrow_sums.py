@@ -19,26 +19,11 @@ from passfit.targets import get_target
 from passfit.tir.loop_nests import blocks_of
 from passfit.tir.row_window import row_window
 
+from ..te_kernels import kernel_of, run
+
 pytestmark = pytest.mark.tvm
 MACHINE = get_target("x86-64").machine
 PLANES = [(1, 3, 9, 7), (8, 3, 3, 3)]
-
-
-def kernel_of(shapes, body):
-    """Build one kernel of a value computed from operands of these shapes."""
-    extents = [[tvm.tirx.const(extent, "int64") for extent in shape] for shape in shapes]
-    operands = [te.placeholder(shape, name=f"x{number}") for number, shape in enumerate(extents)]
-    return te.create_prim_func([*operands, body(*operands)])
-
-
-def run(kernel, seed=0):
-    """Run a kernel on random operands; its result starts out as NaN."""
-    random = np.random.default_rng(seed)
-    arrays = [random.standard_normal([int(extent) for extent in param.ty.shape]).astype("float32") for param in kernel.params]
-    arrays[-1][:] = np.nan
-    tensors = [tvm.runtime.tensor(each) for each in arrays]
-    tvm.compile(tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")}), target="llvm")["main"](*tensors)
-    return tensors[-1].numpy()
 
 
 def total_of(kernel):

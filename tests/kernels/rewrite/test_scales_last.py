@@ -17,13 +17,10 @@ from passfit.targets import get_target
 from passfit.tir.expressions import loads
 from passfit.tir.loop_nests import blocks_of
 
+from ..te_kernels import placeholders, run
+
 pytestmark = pytest.mark.tvm
 MACHINE = get_target("x86-64").machine
-
-
-def placeholders(shapes, dtypes):
-    extents = [[tvm.tirx.const(extent, "int64") for extent in shape] for shape in shapes]
-    return [te.placeholder(shape, dtype, f"x{number}") for number, (shape, dtype) in enumerate(zip(extents, dtypes))]
 
 
 def product(rows, depth, columns, epilogue, dtype="int8"):
@@ -37,17 +34,6 @@ def convolution(filters):
     data, weight, scale = placeholders([(1, 5, 6, 7), (filters, 5, 3, 3), (filters,)], ["float32", "int8", "float32"])
     wide = te.compute(weight.shape, lambda f, c, i, j: weight[f, c, i, j].astype("float32") * scale[f])
     return te.create_prim_func([data, weight, scale, topi.nn.relu(topi.nn.conv2d_nchw(data, wide, 1, 0, 1))])
-
-
-def run(kernel):
-    """Run a kernel on random operands; its result starts out as NaN."""
-    random = np.random.default_rng(0)
-    shapes = [([int(extent) for extent in param.ty.shape], str(param.ty.dtype)) for param in kernel.params]
-    arrays = [random.integers(0, 100, shape).astype(kind) if "int" in kind else random.standard_normal(shape).astype(kind) for shape, kind in shapes]
-    arrays[-1][:] = np.nan
-    tensors = [tvm.runtime.tensor(each) for each in arrays]
-    tvm.compile(tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")}), target="llvm")["main"](*tensors)
-    return tensors[-1].numpy()
 
 
 def operands_of_sum(kernel):

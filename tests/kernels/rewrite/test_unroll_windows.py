@@ -15,7 +15,7 @@ from passfit.kernels.schedule.candidates import schedules
 from passfit.targets import get_target
 from passfit.tir.loop_nests import blocks_of
 
-from .test_narrow_sums import kernel_of, run
+from ..te_kernels import kernel_of, run
 
 pytestmark = pytest.mark.tvm
 MACHINE = get_target("x86-64").machine

@@ -10,7 +10,7 @@ from tvm import topi
 from passfit.kernels.rules.rule import Speed
 from passfit.kernels.schedule.candidates import schedules
 from passfit.targets import get_target
-from tests.kernels.rewrite.test_narrow_sums import kernel_of, run
+from tests.kernels.te_kernels import kernel_of, run
 
 pytestmark = pytest.mark.tvm
 

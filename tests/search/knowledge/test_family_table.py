@@ -75,18 +75,30 @@ def test_without_records_everything_is_untried():
     assert table.sequences == () and table.joined == ()
 
 
-def test_a_pass_that_changed_enough_models_of_a_family_and_led_on_none_is_left_out():
-    def record(number: int, family: str, refined: KnownSequence, changes: bool) -> ModelRecord:
-        edges = {"eliminate-common-subexpr": 1} if changes else {}
-        states = tuple(KnownState((0.0,) * len(FEATURES), each, (0,)) for each in (edges, {}))
-        outcomes = (KnownOutcome(1.0, 1.0),)
-        return ModelRecord(f"m{number}", str(number), "t", TAIL_SPECS[:1], outcomes, states, family, tuple(SPECS), refined)
+PLAIN, BETTER = (KnownSequence(prefix, TAIL_SPECS[0]) for prefix in ((), ("eliminate-common-subexpr",)))
 
-    plain, better = (KnownSequence(prefix, TAIL_SPECS[0]) for prefix in ((), ("eliminate-common-subexpr",)))
-    others = [record(number, "dense", better, True) for number in range(3)]
-    for changed, joined in ((ENOUGH - 1, better.prefix), (ENOUGH, ())):
-        own = [record(10 + number, "mobile", plain, number < changed) for number in range(4)]
+
+def changed(number: int, family: str, refined: KnownSequence, changes: bool) -> ModelRecord:
+    """Build the record of a model that one pass changes, or none."""
+    edges = {"eliminate-common-subexpr": 1} if changes else {}
+    states = tuple(KnownState((0.0,) * len(FEATURES), each, (0,)) for each in (edges, {}))
+    outcomes = (KnownOutcome(1.0, 1.0),)
+    return ModelRecord(f"m{number}", str(number), "t", TAIL_SPECS[:1], outcomes, states, family, tuple(SPECS), refined)
+
+
+def test_a_pass_that_changed_enough_models_of_a_family_and_led_on_none_is_left_out():
+    others = [changed(number, "dense", BETTER, True) for number in range(3)]
+    for count, joined in ((ENOUGH - 1, BETTER.prefix), (ENOUGH, ())):
+        own = [changed(10 + number, "mobile", PLAIN, number < count) for number in range(4)]
         assert family_table([*others, *own], "mobile", "ram").joined == joined
+
+
+def test_a_pass_that_led_nowhere_is_tried_while_it_changed_too_few_models_to_judge():
+    """An encoder alone needed its heads split: without its record, no graph of the kind was given the pass."""
+    for count, joined in ((0, ()), (1, BETTER.prefix), (ENOUGH - 1, BETTER.prefix), (ENOUGH, ())):
+        some = [changed(number, "dense", PLAIN, number < count) for number in range(ENOUGH + 1)]
+        for family in ("dense", "mobile"):
+            assert family_table(some, family, "ram").joined == joined
 
 
 def test_a_step_that_is_only_the_clean_up_is_no_change_of_a_pass():

@@ -1,4 +1,4 @@
-"""Find the slices that the body of a Loop takes by the number of its iteration: sequences that run through it.
+"""Find the sequences that run through a Loop: its body takes slices by the number of the iteration.
 
     Loop(n){xi = Gather(x, i, axis=0); …}  ──►  Scan(x){xi; …}
 
@@ -51,13 +51,13 @@ def numbered_slices(
 
 
 def reads(graph: onnx.GraphProto, name: str) -> bool:
-    """Tell whether a graph, or a subgraph of it, reads a value or hands it out."""
+    """Tell whether a graph or a subgraph reads a value or returns it."""
     inner = (attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g"))
     return any(name in node.input for node in graph.node) or any(value.name == name for value in graph.output) or any(reads(each, name) for each in inner)
 
 
 def _sliced(node: onnx.NodeProto, number: str, types: Mapping[str, onnx.TypeProto], trips: int) -> Sliced | None:
-    """Return what a node gathers one slice of in each iteration, from the first to the last; None for other nodes."""
+    """Return the sequence a node gathers slice by slice, first to last; None for other nodes."""
     if node.op_type != "Gather" or node.input[1] != number or node.input[0] not in types:
         return None
     shape = static_shape(types[node.input[0]])

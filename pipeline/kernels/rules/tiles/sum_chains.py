@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import tvm_ffi
 from tvm import tirx
@@ -18,7 +18,7 @@ from tvm.tirx import BufferStore, For, IntImm, IterVar, PrimFunc, SeqStmt, Stmt
 
 from ....tir.expressions import COMBINED, is_true, loads, replaced
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import buffer_of
+from ....tir.loop_nests import buffer_of, element_of
 from .tile_size import IN_FLIGHT
 
 _SERIAL, _UNROLLED = 0, 3
@@ -31,7 +31,7 @@ _Change = Callable[[BufferStore, Expr], BufferStore]
 
 
 def sum_chains(kernel: PrimFunc, accumulators: int, most: int) -> PrimFunc:
-    """Return a tiled `kernel` whose `accumulators` become as many as multiply-adds are in flight, and `most` at most.
+    """Multiply the `accumulators` of a tiled `kernel` up to the multiply-adds in flight, `most` at most.
 
     Returns `kernel` itself for a kernel of another form, or without a loop that several accumulators divide.
     """
@@ -155,7 +155,7 @@ def _block(nest: Stmt) -> SBlock:
 
 
 def _iterations(nest: Stmt) -> int:
-    """Count the terms of a sum that the loops inside of its first one run over."""
+    """Count the terms of a sum within one iteration of its first loop."""
     count = 1
     while isinstance(nest, For):
         if not isinstance(nest.extent, IntImm):
@@ -166,7 +166,7 @@ def _iterations(nest: Stmt) -> int:
 
 
 def _copied(nest: Stmt, values: _Values, axis: IterVar, chain: Var, change: _Change) -> Stmt:
-    """Copy a nest with an `axis` more of its block, bound to `chain`, and its store changed by it."""
+    """Copy a nest with one more `axis`, bound to `chain`, and its store changed by it."""
     if isinstance(nest, For):
         loop = _like(nest.loop_var, nest.loop_var.name)
         inner = _copied(nest.body, {**values, nest.loop_var: loop}, axis, chain, change)
@@ -174,14 +174,10 @@ def _copied(nest: Stmt, values: _Values, axis: IterVar, chain: Var, change: _Cha
     block = _block(nest)
     axes = [IterVar(each.dom, _like(each.var, each.var.name), each.iter_type) for each in block.iter_vars]
     store = change(replaced(block.body, {old.var: new.var for old, new in zip(block.iter_vars, axes)}), axis.var)
-    read = [_element(load.source, load.indices) for load in loads(store.value)]
-    made = SBlock([*axes, axis], read, [_element(store.buffer, store.indices)], block.name_hint, store, annotations=block.annotations)
+    read = [element_of(load.source, load.indices) for load in loads(store.value)]
+    made = SBlock([*axes, axis], read, [element_of(store.buffer, store.indices)], block.name_hint, store, annotations=block.annotations)
     return SBlockRealize([*(replaced(each, values) for each in nest.iter_values), chain], nest.predicate, made)
 
 
 def _like(var: Var, name: str) -> Var:
     return Var(name, str(var.ty.dtype))
-
-
-def _element(buffer: Var, indices: Sequence[Expr]) -> TensorRegion:
-    return tirx.BufferRegion(buffer, [Range.from_min_extent(index, IntImm(str(index.ty.dtype), 1)) for index in indices])

@@ -93,7 +93,7 @@ def moved_by(operand: Expr, lane: Var) -> TensorLoad | None:
 
 
 def is_apart(operand: Expr, summed: Sequence[Var]) -> bool:
-    """Tell whether steps of a sum leave pages of a buffer that the next cache does not hold: nothing is fetched ahead."""
+    """Tell whether a sum steps from page to page of a large buffer: nothing is fetched ahead."""
     for load in loads(operand):
         shape = [int(extent) for extent in load.source.ty.shape]
         width = DTYPE_BYTES[str(load.source.ty.dtype)]

@@ -13,7 +13,7 @@ from tvm.tirx import For
 
 from passfit.kernels.schedule.candidates import schedules
 from passfit.targets import get_target
-from tests.kernels.rewrite.test_narrow_sums import kernel_of, run
+from tests.kernels.te_kernels import kernel_of, run
 
 pytestmark = pytest.mark.tvm
 MACHINE = get_target("x86-64").machine

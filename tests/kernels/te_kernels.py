@@ -1,0 +1,30 @@
+"""Build one kernel of TE operators, and run it on random operands."""
+
+from __future__ import annotations
+
+import numpy as np
+import tvm
+from tvm import te
+
+
+def kernel_of(shapes, body):
+    """Build one kernel of a value computed from float32 operands of these shapes."""
+    operands = placeholders(shapes, ["float32"] * len(shapes))
+    return te.create_prim_func([*operands, body(*operands)])
+
+
+def placeholders(shapes, dtypes):
+    """Declare operands of these shapes with extents in int64."""
+    extents = [[tvm.tirx.const(extent, "int64") for extent in shape] for shape in shapes]
+    return [te.placeholder(shape, dtype, f"x{number}") for number, (shape, dtype) in enumerate(zip(extents, dtypes))]
+
+
+def run(kernel, seed=0):
+    """Run a kernel on random operands; its result starts out as NaN."""
+    random = np.random.default_rng(seed)
+    shapes = [([int(extent) for extent in param.ty.shape], str(param.ty.dtype)) for param in kernel.params]
+    arrays = [random.integers(0, 100, shape).astype(kind) if "int" in kind else random.standard_normal(shape).astype(kind) for shape, kind in shapes]
+    arrays[-1][:] = np.nan
+    tensors = [tvm.runtime.tensor(each) for each in arrays]
+    tvm.compile(tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")}), target="llvm")["main"](*tensors)
+    return tensors[-1].numpy()
