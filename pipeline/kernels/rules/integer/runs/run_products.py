@@ -35,10 +35,8 @@ from ..padded_data import PaddedData, guarded, in_vectors
 from ..product_schedule import product_schedule
 
 _SERIAL, _VECTORIZED = 0, 2
-#: candidate vectors of a block of filters; registers for other values than sums
-_VECTORS, _OPERANDS = (4, 3, 2, 1), 4
-#: lanes of AVX2
-_AVX2 = 8
+#: candidate vectors of a block of filters
+_VECTORS = (4, 3, 2, 1)
 #: lanes of results that are narrowed to bytes together
 _NARROWED = 16
 #: bytes of the line buffer: preferred, at most
@@ -58,6 +56,9 @@ def run_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine)
 
 class RunProducts(PaddedData):
     """Build the kernel; `c` is the axis of channels, if they are side by side. Raises Unknown for other forms."""
+
+    #: registers beside those of sums and a row of weights: a value and a product
+    beside = 2
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable)
@@ -133,7 +134,7 @@ class RunProducts(PaddedData):
         for vectors in _VECTORS:
             if self.axes[self.f] % (vectors * self.lanes):
                 continue
-            most = min(self.most_rows(registers, vectors, machine.lanes), places)
+            most = min((registers - vectors - self.beside) // vectors, places)
             for high in {most, -(-places // -(-places // most))}:
                 whole, rest = divmod(places, high)
                 costs = [2 * rows * vectors + 2 * vectors + rows + 1 for rows in [high] * min(whole, 1) + [rest] * (rest > 0)]
@@ -144,11 +145,6 @@ class RunProducts(PaddedData):
             raise Unknown("a tile's lines are too long")
         _, high, width = min(found)
         return -high, width
-
-    def most_rows(self, registers: int, vectors: int, lanes: int) -> int:
-        """Return the rows of a tile that registers hold beside a row of weights, a value and a product."""
-        operands = vectors + 2 if lanes == _AVX2 else _OPERANDS  # AVX-512 has registers to spare
-        return (registers - operands) // vectors
 
     def _extents(self, places: int) -> list[int]:
         """Return the extents of the lines for so many places."""
