@@ -50,6 +50,9 @@ def dot_runs(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> 
 class DotRuns(RunProducts):
     """Build the kernel; `in_place` if data is read from memory. Raises Unknown for other forms."""
 
+    #: a value: sums take in the products
+    beside = 1
+
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable, machine)
         self.lines = buffer_of("lines", self._extents(self.tiles * self.high), "uint8")

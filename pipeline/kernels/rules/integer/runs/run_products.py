@@ -35,11 +35,8 @@ from ..padded_data import PaddedData, guarded, in_vectors
 from ..product_schedule import product_schedule
 
 _SERIAL, _VECTORIZED = 0, 2
-#: candidate vectors of a block of filters; registers for other values than sums and
-#: a row of weights: a value and a product
-_VECTORS, _OPERANDS = (4, 3, 2, 1), 2
-#: most sums of a tile: more hide no latency, and take more code
-_SUMS = 16
+#: candidate vectors of a block of filters, and most sums of a tile: more hide no latency, and take more code
+_VECTORS, _SUMS = (4, 3, 2, 1), 16
 #: lanes of results that are narrowed to bytes together
 _NARROWED = 16
 #: bytes of the line buffer: preferred, at most
@@ -59,6 +56,9 @@ def run_products(kernel: PrimFunc, repackable: frozenset[int], machine: Machine)
 
 class RunProducts(PaddedData):
     """Build the kernel; `c` is the axis of channels, if they are side by side. Raises Unknown for other forms."""
+
+    #: registers beside those of sums and a row of weights: a value and a product
+    beside = 2
 
     def __init__(self, kernel: PrimFunc, repackable: frozenset[int], machine: Machine):
         super().__init__(kernel, repackable)
@@ -133,7 +133,7 @@ class RunProducts(PaddedData):
         places, found = self.axes[self.x], []
         longest = ALONE if places == 1 else _MOST_LINES
         for vectors in _VECTORS:
-            most = min(min(registers - vectors - _OPERANDS, _SUMS) // vectors, places)
+            most = min(min(registers - vectors - self.beside, _SUMS) // vectors, places)
             most = next((high for high in range(most, 0, -1) if self._bytes(high) <= longest), 0)
             if not most or self.axes[self.f] % (vectors * self.lanes):
                 continue

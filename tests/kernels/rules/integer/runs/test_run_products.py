@@ -9,10 +9,12 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.runs.run_products import run_products
+from passfit.kernels.rules.integer.runs.dot_runs import DotRuns
+from passfit.kernels.rules.integer.runs.run_products import RunProducts, run_products
 from passfit.targets import get_target
 
 from .....profiles import examples
+from .. import test_computed_zero_points as computed
 from ..channels import MACHINES, assert_exact, conv, row_of
 
 pytestmark = pytest.mark.tvm
@@ -56,6 +58,17 @@ def test_rows_at_a_time_are_exact(channels, width, taps, stride, pad, machine):
     kernel = row_of(conv(channels, 16, (12, width), taps, strides=(stride, stride), pads=(pad,) * 4, zero=-7))
     last = (12 + 2 * pad - taps[0]) // stride
     assert_exact(kernel, scheduled(kernel, machine), rows=(0, 1, last))
+
+
+@pytest.mark.parametrize("rule", [RunProducts, DotRuns])
+@pytest.mark.parametrize("name", ["x86-64", "x86-64-vnni"])
+@pytest.mark.parametrize(("rows", "columns"), [(64, 384), (49, 64), (13, 48), (7, 512)])
+def test_registers_hold_a_tile_with_its_operands(rule, name, rows, columns):
+    machine = get_target(name).machine
+    made = rule(computed.matrices(rows, 64, columns, "uint8"), frozenset({computed.WEIGHT}), machine)
+    vectors = made.width // made.lanes
+    sums, weights, others = vectors * min(rows, made.high), vectors, 1 if rule is DotRuns else 2
+    assert sums + weights + others <= machine.registers
 
 
 @pytest.mark.parametrize(
