@@ -51,6 +51,11 @@ class LineBuffer(Plane):
         """Tell whether the kernel computes a window of rows in a streaming region, with padding."""
         return self.padding is not None and takes_a_row(self.original)
 
+    @property
+    def needed(self) -> int:
+        """Count the columns that a row of the result needs, padding included."""
+        return (self.width - 1) * self.columns.stride + (self.columns.taps - 1) * self.columns.step + 1
+
     def lines_of(self, rows: int) -> Var:
         """Declare the line buffer for so many rows of the result."""
         return buffer_of("lines", (self.count_of(rows), self.columns.stride, self.phase_width), str(self.data.ty.dtype))
@@ -63,9 +68,8 @@ class LineBuffer(Plane):
         """Fill `lines` for a band of `count` rows: each line from its row, or with padding."""
         line = Var("line", "int64")
         row = start * self.rows.stride + line + self.rows.start
-        last = (self.width - 1) * self.columns.stride + (self.columns.taps - 1) * self.columns.step
         if self.padding is None:
-            inside, first, end = None, 0, last + 1
+            inside, first, end = None, 0, self.needed
             zero: Expr = tirx.const(0, str(self.data.ty.dtype))
 
             def loaded(column: Expr) -> Expr:
@@ -73,7 +77,7 @@ class LineBuffer(Plane):
 
             element: Callable[[Expr], Expr] = loaded
         else:
-            inside, first, end, zero, element = self._padded(row, last + 1)
+            inside, first, end, zero, element = self._padded(row, self.needed)
         wide = self.columns.stride * self.phase_width
         empty = [(low, high) for low, high in ((0, first), (end, wide)) if low < high]
         edges = [self._columns(lines, line, low, high, lambda column: zero) for low, high in empty]

@@ -52,6 +52,34 @@ def test_rows_of_windows(width, stride, size, axis, depthwise, lanes):
         np.testing.assert_allclose(ours, single.result.take([row], axis), rtol=1e-5, atol=1e-5)
 
 
+@settings(max_examples=examples(8))
+@given(
+    st.sampled_from([7, 14, 16, 31, 57]), st.sampled_from([1, 2, 3]), st.sampled_from([(3, 1), (3, 2), (5, 1), (7, 1)]),
+    st.sampled_from([8, 16]),
+)  # fmt: skip
+def test_rows_with_padding(width, rows_stride, window, lanes):
+    size, dilation = window
+    padding = size // 2 * dilation
+
+    def body(x):
+        made = relax.op.nn.conv2d(
+            x, weight(6, 1, size, size), strides=(rows_stride, 1), padding=padding, dilation=dilation, groups=3
+        )
+        return relax.op.nn.relu(relax.op.add(made, weight(6, 1, 1, seed=2)))
+
+    sides = [2 * rows_stride + 1, width]
+    single, machine = Single(lowered([(1, 3, *sides)], body)), Machine(lanes=lanes, transposes=True)
+    made = scheduled(row_window(single.kernel, 2, 1), machine)
+    if made is None:  # too few columns without padding
+        assert width < 4 + 2 * padding
+        return
+    assert held_bytes(made) <= machine.register_bytes
+    built = build_module({"f": made}, HOST)
+    for row in range(single.shape[2]):
+        ours = single.run(built["f"], single.operands, (2, 1), row)
+        np.testing.assert_allclose(ours, single.result.take([row], 2), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 def test_a_maximum_continues_in_place(lanes):
     def body(x):
