@@ -50,11 +50,15 @@ def turn_rows(shape: Sequence[int], axis: int, dtype: str, back: bool) -> PrimFu
         return [place] if row is None else [*[int64(0)] * (len(made) - 1), row * int64(width) + place]
 
     def moved(to: Var, to_row: Expr | None, of: Var, of_row: Expr | None) -> Stmt:
-        step = math.gcd(width, _LANES)
-        part, lane = Var("part", "int64"), Var("lane", "int64")
-        place = part * int64(step) + lane
-        store = BufferStore(to, tirx.BufferLoad(of, at_row(of_row, place)), at_row(to_row, place))
-        return For(part, int64(0), int64(width // step), _SERIAL, For(lane, int64(0), int64(step), _VECTORIZED, store))
+        whole = width - width % _LANES
+        parts = [(0, whole, _LANES, _VECTORIZED)] * (whole > 0) + [(whole, width - whole, 1, _SERIAL)] * (whole < width)
+        loops: list[Stmt] = []
+        for start, extent, lanes, kind in parts:
+            part, lane = Var("part", "int64"), Var("lane", "int64")
+            place = int64(start) + part * int64(lanes) + lane
+            store = BufferStore(to, tirx.BufferLoad(of, at_row(of_row, place)), at_row(to_row, place))
+            loops.append(For(part, int64(0), int64(extent // lanes), _SERIAL, For(lane, int64(0), int64(lanes), kind, store)))
+        return sequence(loops)
 
     follow = tirx.While(value(source) > first, put(source, before(value(source))))
     cycle = tirx.While(

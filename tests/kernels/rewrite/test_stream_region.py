@@ -261,6 +261,31 @@ def test_a_result_in_place_of_an_operand_is_the_same(name, group):
     assert checked
 
 
+def widened(x):
+    """Build a result of more bytes than the operand has."""
+    return _conv(_conv(x, 3, 4), 4, 7, size=5, seed=1)
+
+
+def strided(x):
+    return _conv(_conv(x, 3, 8, strides=2), 8, 5, seed=1, strides=2)
+
+
+@pytest.mark.parametrize("body", [widened, strided])
+@pytest.mark.parametrize("shape", [(1, 3, 12, 8), (1, 3, 16, 35), (1, 3, 9, 64)])
+def test_a_result_grows_over_an_operand_of_other_planes(body, shape):
+    program = lowered([shape], body)
+    inputs, steps = random_inputs(program), program.program
+    wanted = run(program, inputs)
+    apart, found = (region(steps, splits_of(program), 0, 1, 2, in_place=each) for each in (False, True))
+    assert found.replacement.growth is not None
+    after, before = stream_region(program, found), stream_region(program, apart)
+    assert first_problem(after.program) is None
+    shared, _ = apply_program_passes(after, [Share(), Order(by="given")])
+    assert all(any(shared.program.is_in_place(step, each) for each in step.in_place) for step in shared.program.steps)
+    assert bound(shared.program) == bound(before.program) - found.saved
+    np.testing.assert_allclose(run(shared, inputs)[0], wanted[0], rtol=1e-5, atol=1e-5 * float(np.abs(wanted[0]).max()))
+
+
 def test_what_is_between_is_never_whole():
     program = lowered([IMAGE], wide_then_narrow)
     inputs = random_inputs(program)
