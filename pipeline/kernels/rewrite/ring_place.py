@@ -13,9 +13,9 @@ from tvm import sym, tirx
 from tvm.ir import Expr, TensorRegion, Var
 from tvm.tirx import BufferStore, IntImm
 
-from ...memory.streaming.growth import turned
+from ...memory.streaming.growth import is_turned, turned
 from ...memory.streaming.region import Stage
-from ...tir.loop_nests import all_of, int64
+from ...tir.loop_nests import all_of, buffer_of, int64
 
 
 @dataclass(frozen=True)
@@ -104,3 +104,10 @@ class Place:
         assert self.slot is not None and self.buffer is not None
         value = tirx.BufferLoad(self.slot.buffer, self.slot.indices(axes))
         return BufferStore(self.buffer, value, self.in_ring(axes, row))
+
+
+def in_rows(name: str, shape: Sequence[int], axis: int, dtype: str) -> Place:
+    """Return the place of a whole tensor whose rows lie one after the other."""
+    if is_turned(shape, axis):
+        return Place(buffer_of(name, shape, dtype), axis)
+    return Place(buffer_of(name, turned(shape, axis), dtype), axis, turned=True)

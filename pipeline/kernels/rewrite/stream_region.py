@@ -22,8 +22,7 @@ from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, For, IfThenElse, IterVar, PrimFunc, Stmt
 
 from ...memory.sharing.overlay import drop_empty_buffers
-from ...memory.streaming.growth import is_turned, turned
-from ...memory.streaming.merge_region import merge_region
+from ...memory.streaming.merge_region import before_turns, merge_region
 from ...memory.streaming.region import Region, Stage
 from ...program import Program, Step
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nest_of, sequence
@@ -36,8 +35,8 @@ from ..weights.repack import Repack, free_weights, repack_by_number
 from .columns_last import region_with_columns_last
 from .integers_last import region_with_integers_last
 from .partial_sum import partial_sum
-from .ring_place import Place, Slot
-from .turn_rows import turn_rows
+from .ring_place import Place, Slot, in_rows
+from .turn_rows import turns_of
 from .window_taps import tap_window
 
 _SERIAL, _SPATIAL = 0, 0
@@ -47,14 +46,8 @@ def stream_region(lowered: Lowered, region: Region) -> Lowered:
     """Replace the steps of `region` by one kernel, at the last one's place."""
     lowered, region = region_with_columns_last(*region_with_integers_last(lowered, region))
     program, step = merge_region(lowered.program, region)
-    turns = {each.kernel: _turn(lowered.program, program, each, region) for each in program.steps if each.kernel not in (*lowered.kernels, step.kernel)}
-    over, added = region.replacement, len(lowered.program.tensors)
-    if over is not None and over.growth is not None:  # the kernels know the tensors as they were before they are turned
-        (operand,) = over.operands
-        reads = tuple(operand if tensor >= added else tensor for tensor in step.reads)
-        writes = tuple(over.result if n == step.in_place[0].write else tensor for n, tensor in enumerate(step.writes))
-    else:
-        reads, writes = step.reads, step.writes
+    turns = turns_of(lowered.program, program, region, step)
+    reads, writes = before_turns(region, step)
     kernel, repacks = _kernel(lowered, region, reads, writes)
     program, weights = repack_by_number(drop_empty_buffers(program), lowered.weights, repacks)
     used = {each.kernel for each in program.steps}
@@ -81,7 +74,7 @@ def _kernel(
         given, weight = program.tensors[tensor].shape, program.tensors[tensor].weight
         laid = layouts[weight].shape(given) if weight in layouts else given
         if over is not None and over.growth is not None and tensor in over.operands:
-            places[tensor] = _in_rows(f"operand{number}", given, over.growth.axis, program.tensors[tensor].dtype)
+            places[tensor] = in_rows(f"operand{number}", given, over.growth.axis, program.tensors[tensor].dtype)
         else:
             places[tensor] = Place(buffer_of(f"operand{number}", laid, program.tensors[tensor].dtype))
     params = [places[tensor].fresh for tensor in reads]
@@ -216,7 +209,7 @@ def _place(program: Program, region: Region, stage: Stage, slots: Sequence[Var],
     axis, shape, slot = stage.axis if stage.operand is None else 0, list(what.shape), None
     over = region.replacement
     if over is not None and over.growth is not None and over.result == program.steps[stage.step].writes[0]:
-        return _in_rows(name, shape, axis, what.dtype)
+        return in_rows(name, shape, axis, what.dtype)
     if program.steps[stage.step].writes[0] not in region.rings:
         return Place(buffer_of(name, shape, what.dtype), axis)
     if stage.slot is not None:
@@ -225,23 +218,6 @@ def _place(program: Program, region: Region, stage: Stage, slots: Sequence[Var],
     shape[stage.axis] = stage.kept
     buffer = buffer_of(name, shape, what.dtype) if stage.kept else None
     return Place(buffer, axis, stage.kept if stage.kept < stage.extent else None, stage.extent % stage.group > 0, slot)
-
-
-def _in_rows(name: str, shape: Sequence[int], axis: int, dtype: str) -> Place:
-    """Return the place of a whole tensor whose rows lie one after the other."""
-    if is_turned(shape, axis):
-        return Place(buffer_of(name, shape, dtype), axis)
-    return Place(buffer_of(name, turned(shape, axis), dtype), axis, turned=True)
-
-
-def _turn(before: Program, program: Program, step: Step, region: Region) -> PrimFunc:
-    """Build the kernel of a step that turns the operand, or the result, of a region."""
-    over = region.replacement
-    assert over is not None and over.growth is not None
-    (read,), (write,) = step.reads, step.writes
-    if write == over.result:
-        return turn_rows(program.tensors[write].shape, region.stage_of(before, write).axis, program.tensors[write].dtype, back=True)
-    return turn_rows(program.tensors[read].shape, over.growth.axis, program.tensors[read].dtype, back=False)
 
 
 def _leaving_slots(program: Program, region: Region) -> dict[int, list[Stage]]:

@@ -15,12 +15,29 @@ from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
 from ...memory.streaming.growth import turned
+from ...memory.streaming.region import Region
+from ...program import Program, Step
 from ...tir.loop_nests import buffer_of, int64, kernel_of, sequence
 from ..schedule.candidates import as_it_is
 
 _SERIAL, _VECTORIZED = 0, 2
 #: elements moved at a time
 _LANES = 16
+
+
+def turns_of(before: Program, program: Program, region: Region, step: Step) -> dict[str, PrimFunc]:
+    """Build the kernels of the steps that turn the operand, or the result, of `region`, merged as `step`; by name."""
+    over = region.replacement
+    if over is None or over.growth is None:
+        return {}
+    found = {}
+    for each in program.steps:
+        back = each.reads == (step.writes[step.in_place[0].write],) and each.writes == (over.result,)
+        if back or (each.reads == over.operands and each.writes == (step.reads[step.in_place[0].read],)):
+            axis = region.stage_of(before, over.result).axis if back else over.growth.axis
+            what = program.tensors[over.result if back else over.operands[0]]
+            found[each.kernel] = turn_rows(what.shape, axis, what.dtype, back)
+    return found
 
 
 def turn_rows(shape: Sequence[int], axis: int, dtype: str, back: bool) -> PrimFunc:

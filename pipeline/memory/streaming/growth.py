@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ...program import Overlay, Program, Step, Tensor
-from ...program.row_dependence import group_starts
+from ...program.row_dependence import Follows, group_starts
 from ..liveness import ALIGNMENT, aligned
 
 if TYPE_CHECKING:
@@ -80,33 +81,50 @@ def _is_alone(program: Program, tensor: Tensor, axis: int) -> bool:
     return is_turned(tensor.shape, axis) or axis < len(tensor.shape) - 1
 
 
+class _Reader(NamedTuple):
+    """Reader of an operand: how it follows, rows in all and at a time, ticks after the writer's first, ticks between groups.
+
+    `first` says that it runs before the writer at one tick.
+    """
+
+    follows: Follows
+    extent: int
+    group: int
+    offset: int
+    period: int
+    first: bool
+
+
 def _shift(row: int, written: int, writer: Stage, readers: Sequence[Read]) -> int:
     """Return how far the result must begin before the operand, whose `row` has so many bytes; the result's, `written`."""
-    most = 0
-    needed = [_needed_from(read) for read in readers]
-    for number, start in enumerate(group_starts(writer.extent, writer.group)):
-        tick = writer.offset + number * writer.period
-        live = min(firsts[_done(read.stage, tick, writer.step)] for read, firsts in zip(readers, needed))
-        most = max(most, (start + writer.group) * written - live * row)
+    found = set()
+    for read in readers:
+        assert read.choice.rows is not None
+        follows, stage = read.choice.rows.follows(read.place), read.stage
+        assert follows is not None
+        found.add(_Reader(follows, stage.extent, stage.group, stage.offset - writer.offset, stage.period, stage.step < writer.step))
+    return max(_ahead(row, written, writer.extent, writer.group, writer.period, each) for each in found)
+
+
+@lru_cache(1 << 14)
+def _ahead(row: int, written: int, extent: int, group: int, period: int, reader: _Reader) -> int:
+    """Return by how many bytes, aligned, the rows written are ahead of those no longer needed, at most."""
+    most, needed = 0, _needed_from(reader)
+    for number, start in enumerate(group_starts(extent, group)):
+        since = number * period - reader.offset
+        # at one tick, the writer's own read is not over while it writes
+        runs = since // reader.period + 1 if reader.first else -(-since // reader.period)
+        live = needed[min(max(runs, 0), len(needed) - 1)]
+        most = max(most, (start + group) * written - live * row)
     return aligned(most, ALIGNMENT)
 
 
-def _done(stage: Stage, tick: int, step: int) -> int:
-    """Count the times a stage has run by a tick, when step `step` runs; its own run is not over while it writes."""
-    since = tick - stage.offset + (stage.step < step and stage.period)
-    runs = since // stage.period if stage.step < step else -(-since // stage.period)
-    return min(max(runs, 0), stage.groups)
-
-
-def _needed_from(read: Read) -> list[int]:
-    """List by run of a stage the first row of the operand that it, or a later run, needs; at the end, the rows' number."""
-    assert read.choice.rows is not None
-    follows = read.choice.rows.follows(read.place)
-    assert follows is not None
-    least = follows.extent
+def _needed_from(reader: _Reader) -> list[int]:
+    """List by run of a reader the first row of the operand that it, or a later run, needs; at the end, the rows' number."""
+    least = reader.follows.extent
     found = [least]
-    for start in reversed(group_starts(read.stage.extent, read.stage.group)):
-        least = max(0, min(least, *follows.low[start : start + read.stage.group]))
+    for start in reversed(group_starts(reader.extent, reader.group)):
+        least = max(0, min(least, *reader.follows.low[start : start + reader.group]))
         found.append(least)
     return found[::-1]
 

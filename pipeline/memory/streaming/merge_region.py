@@ -86,3 +86,13 @@ def _turned(program: Program, region: Region, step: Step) -> tuple[Program, tupl
     writes = tuple(result if n == written else each for n, each in enumerate(step.writes))
     step = replace(step, reads=reads, writes=writes, in_place=(Overlay(place, written, growth.shift),))
     return replace(program, buffers=buffers), before, step, after
+
+
+def before_turns(region: Region, step: Step) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the reads and writes of a merged step by the tensors before any was turned."""
+    over = region.replacement
+    if over is None or over.growth is None:
+        return step.reads, step.writes
+    (operand,), ((read, write),) = over.operands, ((each.read, each.write) for each in step.in_place)
+    reads = tuple(operand if n == read else tensor for n, tensor in enumerate(step.reads))
+    return reads, tuple(over.result if n == write else tensor for n, tensor in enumerate(step.writes))
