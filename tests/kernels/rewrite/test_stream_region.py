@@ -161,8 +161,8 @@ def _check(program, found, wanted, inputs):
     assert first_problem(after.program) is None
     for ours, reference in zip(run(after, inputs), wanted, strict=True):
         np.testing.assert_allclose(ours, reference, rtol=1e-5, atol=1e-5 * float(np.abs(reference).max()))
-    (kernel,) = set(after.kernels) - set(program.kernels)
-    assert workspace_bytes(after.kernels[kernel]) <= RULE_WORKSPACE
+    new = set(after.kernels) - set(program.kernels)  # also those that turn what a result grows over
+    assert new and all(workspace_bytes(after.kernels[kernel]) <= RULE_WORKSPACE for kernel in new)
     return after
 
 
