@@ -107,7 +107,7 @@ class RowBuilder:
         program = Program(
             name="rows",
             steps=tuple(Step(f"k{n}", reads, (result,)) for n, (reads, result) in enumerate(self.steps)),
-            tensors=tuple(Tensor(shape, "uint8", buffer=n) for n, shape in enumerate(self.tensors)),
+            tensors=tuple(Tensor(shape, "bool", buffer=n) for n, shape in enumerate(self.tensors)),
             buffers=tuple(Buffer(f"b{n}", rows * columns) for n, (rows, columns) in enumerate(self.tensors)),
             weights=(),
             inputs=tuple(Port(f"x{n}", n) for n in range(len(self.tensors)) if n not in written),
@@ -182,7 +182,15 @@ def simulate(program: Program, splits: dict[str, Splits], region: Region) -> Non
                 follows = rows.follows(n)
                 assert follows is not None, "an operand in place is needed whole"
                 needed = {at for row in taken for at in range(follows.low[row], follows.high[row])}
-                assert needed.isdisjoint(overwritten), "a row is overwritten before it is read"
+                assert needed.isdisjoint(lost(tensor)), "a row is overwritten before it is read"
+
+    def lost(operand: int) -> set[int]:
+        if over.growth is None:
+            return set(overwritten)
+        what, result = program.tensors[operand], program.tensors[over.result]
+        row, made_of = what.nbytes // what.shape[over.growth.axis], result.nbytes // region.stage_of(program, over.result).extent
+        stored = (range(at * made_of - over.growth.shift, (at + 1) * made_of - over.growth.shift) for at in overwritten)
+        return {byte // row for each in stored for byte in each}
 
     def store(stage: Stage, tick: int) -> None:
         k, odd = divmod(tick - stage.offset - over.lag, stage.period)

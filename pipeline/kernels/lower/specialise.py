@@ -73,7 +73,7 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
         return kernel
     results = {overlay.read: kernel.params[len(step.reads) + overlay.write] for overlay in overlays}
     if is_scheduled(kernel) or is_loop(kernel):
-        return _read_rows_in_place(kernel, results, {overlay.read: overlay.shift for overlay in overlays if is_loop(kernel)})
+        return _read_rows_in_place(kernel, results, {overlay.read: overlay.shift for overlay in overlays})
     kept = {each.read: each.shift for each in overlays if is_kept(kernel, each.read, results[each.read], each.shift)}
 
     def from_result(store: BufferStore) -> BufferStore:

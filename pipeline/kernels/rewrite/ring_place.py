@@ -13,8 +13,9 @@ from tvm import sym, tirx
 from tvm.ir import Expr, TensorRegion, Var
 from tvm.tirx import BufferStore, IntImm
 
+from ...memory.streaming.growth import is_turned, turned
 from ...memory.streaming.region import Stage
-from ...tir.loop_nests import all_of, int64
+from ...tir.loop_nests import all_of, buffer_of, int64
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class Slot:
 class Place:
     """Location of a tensor: its buffer, the axis and number of rows of a ring, and the slot of the rows just computed.
 
-    `overlaps`: groups of rows may lie across the end of the ring. Without a `buffer`, all rows are in the slot.
+    `overlaps`: groups of rows may lie across the end of the ring. Without a `buffer`, all rows are in the slot. `turned`:
+    the rows lie one after the other, as the first axis of the buffer.
     """
 
     buffer: Var | None
@@ -52,6 +54,7 @@ class Place:
     held: int | None = None
     overlaps: bool = False
     slot: Slot | None = None
+    turned: bool = False
 
     @property
     def fresh(self) -> Var:
@@ -72,7 +75,7 @@ class Place:
         """Return the indices of an element in the ring, or in the whole tensor; with `row`, they count from there."""
         found = list(indices)
         if row is None and self.held is None:  # a scalar has no axis
-            return found
+            return list(turned(found, self.axis)) if self.turned else found
         place = found[self.axis]
         if row is None:
             found[self.axis] = tirx.floormod(place, self.held)
@@ -82,7 +85,7 @@ class Place:
             found[self.axis] = tirx.floormod(row, self.held) + place
         else:
             found[self.axis] = tirx.floormod(row + place, self.held)
-        return found
+        return list(turned(found, self.axis)) if self.turned else found
 
     def read(self, indices: Sequence[Expr], row: Expr | None, reader: Stage, lead: int) -> Expr:
         """Load an element for `reader` at its `row`; for a part of it, `lead` ticks before."""
@@ -101,3 +104,10 @@ class Place:
         assert self.slot is not None and self.buffer is not None
         value = tirx.BufferLoad(self.slot.buffer, self.slot.indices(axes))
         return BufferStore(self.buffer, value, self.in_ring(axes, row))
+
+
+def in_rows(name: str, shape: Sequence[int], axis: int, dtype: str) -> Place:
+    """Return the place of a whole tensor whose rows lie one after the other."""
+    if is_turned(shape, axis):
+        return Place(buffer_of(name, shape, dtype), axis)
+    return Place(buffer_of(name, turned(shape, axis), dtype), axis, turned=True)

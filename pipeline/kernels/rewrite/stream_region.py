@@ -22,7 +22,7 @@ from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.tirx import BufferStore, For, IfThenElse, IterVar, PrimFunc, Stmt
 
 from ...memory.sharing.overlay import drop_empty_buffers
-from ...memory.streaming.merge_region import merge_region
+from ...memory.streaming.merge_region import before_turns, merge_region
 from ...memory.streaming.region import Region, Stage
 from ...program import Program, Step
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nest_of, sequence
@@ -35,7 +35,8 @@ from ..weights.repack import Repack, free_weights, repack_by_number
 from .columns_last import region_with_columns_last
 from .integers_last import region_with_integers_last
 from .partial_sum import partial_sum
-from .ring_place import Place, Slot
+from .ring_place import Place, Slot, in_rows
+from .turn_rows import turns_of
 from .window_taps import tap_window
 
 _SERIAL, _SPATIAL = 0, 0
@@ -45,10 +46,12 @@ def stream_region(lowered: Lowered, region: Region) -> Lowered:
     """Replace the steps of `region` by one kernel, at the last one's place."""
     lowered, region = region_with_columns_last(*region_with_integers_last(lowered, region))
     program, step = merge_region(lowered.program, region)
-    kernel, repacks = _kernel(lowered, region, step.reads, step.writes)
+    turns = turns_of(lowered.program, program, region, step)
+    reads, writes = before_turns(region, step)
+    kernel, repacks = _kernel(lowered, region, reads, writes)
     program, weights = repack_by_number(drop_empty_buffers(program), lowered.weights, repacks)
     used = {each.kernel for each in program.steps}
-    kernels = {name: function for name, function in lowered.kernels.items() if name in used} | {step.kernel: kernel}
+    kernels = {name: function for name, function in lowered.kernels.items() if name in used} | {step.kernel: kernel, **turns}
     layouts = {**lowered.layouts, **repacks}
     return replace(
         lowered, program=program, kernels=dict(sorted(kernels.items())), weights=weights, layouts=layouts
@@ -66,10 +69,14 @@ def _kernel(
     runs = _runs(lowered, region)
     layouts = {weight: repack for run in runs for weight, repack in run.repacks.items()}
     places = {}
+    over = region.replacement
     for number, tensor in enumerate(reads):
         given, weight = program.tensors[tensor].shape, program.tensors[tensor].weight
         laid = layouts[weight].shape(given) if weight in layouts else given
-        places[tensor] = Place(buffer_of(f"operand{number}", laid, program.tensors[tensor].dtype))
+        if over is not None and over.growth is not None and tensor in over.operands:
+            places[tensor] = in_rows(f"operand{number}", given, over.growth.axis, program.tensors[tensor].dtype)
+        else:
+            places[tensor] = Place(buffer_of(f"operand{number}", laid, program.tensors[tensor].dtype))
     params = [places[tensor].fresh for tensor in reads]
     slots = [buffer_of(f"slot{number}", (size,), dtype) for number, (size, dtype) in enumerate(region.slots(program))]
     for tensor in (*region.results, *region.rings):
@@ -77,7 +84,6 @@ def _kernel(
         places[tensor] = place = _place(program, region, stage, slots, f"result{results.index(tensor) if tensor in results else ''}")
         params += [] if place.buffer is None else [place.buffer]
     params += slots
-    over = region.replacement
     whole = None
     if over is not None and over.held:
         waiting, whole = region.stage_of(program, over.result), places[over.result]
@@ -201,6 +207,9 @@ def _place(program: Program, region: Region, stage: Stage, slots: Sequence[Var],
     """Return the place of a stage's result."""
     what = program.tensors[program.steps[stage.step].writes[0]]
     axis, shape, slot = stage.axis if stage.operand is None else 0, list(what.shape), None
+    over = region.replacement
+    if over is not None and over.growth is not None and over.result == program.steps[stage.step].writes[0]:
+        return in_rows(name, shape, axis, what.dtype)
     if program.steps[stage.step].writes[0] not in region.rings:
         return Place(buffer_of(name, shape, what.dtype), axis)
     if stage.slot is not None:

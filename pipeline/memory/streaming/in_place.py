@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...program import Program
+from ..liveness import aligned
+from .growth import Growth, growths_of
 from .region_builder import StepSplit
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 class Replacement:
     """Result of a region that takes the place of operands, all on one buffer; `step` writes it.
 
-    It lets its rows wait in a ring of `held` rows, 0 if they are stored at once, for `lag` ticks.
+    It lets its rows wait in a ring of `held` rows, 0 if they are stored at once, for `lag` ticks. One with a `growth`
+    grows over its only operand.
     """
 
     result: int
@@ -34,6 +37,15 @@ class Replacement:
     step: int
     lag: int = 0
     held: int = 0
+    growth: Growth | None = None
+
+    def saved(self, program: Program, extent: int, alignment: int) -> int:
+        """Return the bytes that it saves, if the result has `extent` rows."""
+        nbytes = program.tensors[self.result].nbytes
+        if self.growth is None:
+            return aligned(nbytes, alignment) - aligned(nbytes // extent * self.held, alignment)
+        operand = program.tensors[self.operands[0]].nbytes
+        return aligned(nbytes, alignment) + aligned(operand, alignment) - aligned(self.growth.nbytes, alignment)
 
 
 def replacements(
@@ -80,6 +92,7 @@ def replacements_of(
 
     `inside` holds the tensors read in the region.
     """
+    dying = list(dying)
     for readers in dying:
         for tensor, stage in results:
             lags = [_lag(program, stage, read) for read in readers]
@@ -91,6 +104,8 @@ def replacements_of(
                 elif tensor not in inside:
                     held = (lag // stage.period + 1) * stage.group
                     yield Replacement(tensor, operands, stage.step, lag, held)
+    for each in growths_of(program, dying, results):
+        yield Replacement(each.result, (each.operand,), each.step, growth=each.growth)
 
 
 def _lag(program: Program, writer: Stage, read: Read) -> int | None:

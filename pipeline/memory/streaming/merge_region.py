@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...program import Buffer, Overlay, Program, Step, Tensor
+from .growth import is_turned, turn_step
 from .region import Region
 
 
 def merge_region(program: Program, region: Region) -> tuple[Program, Step]:
     """Replace the steps of the region by one step, at the place of the last; return it too.
+
+    Steps around it turn what a result grows over, and the result, in place; see `growth.py`.
 
     It writes the results, then the rings, then the slots, which nobody reads: they need a place while it runs, and none
     after. The last ring is that of a result that waits to replace operands.
@@ -43,8 +46,6 @@ def merge_region(program: Program, region: Region) -> tuple[Program, Step]:
             tensors.append(waiting)
             buffers.append(Buffer(f"{buffers[whole.buffer].name}_rows", waiting.nbytes))
     step = Step(name, reads, results, tuple(dict.fromkeys(node for each in steps for node in each.nodes)), in_place)
-    last = max(inside)
-    kept = (step if n == last else each for n, each in enumerate(program.steps) if n == last or n not in inside)
     for stage in region.stages:
         tensor = program.steps[stage.step].writes[0]
         if tensor in region.rings:
@@ -54,4 +55,44 @@ def merge_region(program: Program, region: Region) -> tuple[Program, Step]:
             shape = tuple((stage.kept if in_slot is None else stage.group) if n == stage.axis else e for n, e in enumerate(tensors[tensor].shape))
             tensors[tensor] = ring = replace(tensors[tensor], shape=shape, buffer=own if in_slot is None else slots[in_slot])
             buffers[own] = Buffer(buffers[own].name, ring.nbytes if in_slot is None else 0)
-    return replace(program, steps=tuple(kept), tensors=tuple(tensors), buffers=tuple(buffers)), step
+    program, before, step, after = _turned(replace(program, tensors=tuple(tensors), buffers=tuple(buffers)), region, step)
+    last = max(inside)
+    kept = (each for n, one in enumerate(program.steps) for each in ((*before, step, *after) if n == last else () if n in inside else (one,)))
+    return replace(program, steps=tuple(kept)), step
+
+
+def _turned(program: Program, region: Region, step: Step) -> tuple[Program, tuple[Step, ...], Step, tuple[Step, ...]]:
+    """Make room for a result that grows, and lay its rows and the operand's one after the other.
+
+    Returns the program, the steps before, the step itself and the steps after it.
+    """
+    over = region.replacement
+    if over is None or over.growth is None:
+        return program, (), step, ()
+    (operand,), result, growth = over.operands, over.result, over.growth
+    place, written = step.reads.index(operand), step.writes.index(result)
+    axis = region.stage_of(program, result).axis
+    before: tuple[Step, ...] = ()
+    after: tuple[Step, ...] = ()
+    if not is_turned(program.tensors[operand].shape, growth.axis):
+        program, turn, operand = turn_step(program, operand, growth.axis, f"{step.kernel}_turned{place}")
+        before = (turn,)
+    if not is_turned(program.tensors[result].shape, axis):
+        program, turn, result = turn_step(program, result, axis, f"{step.kernel}_turned_back{written}", back=True)
+        after = (turn,)
+    own = program.tensors[result].buffer
+    buffers = tuple(replace(each, nbytes=growth.nbytes) if n == own else each for n, each in enumerate(program.buffers))
+    reads = tuple(operand if n == place else each for n, each in enumerate(step.reads))
+    writes = tuple(result if n == written else each for n, each in enumerate(step.writes))
+    step = replace(step, reads=reads, writes=writes, in_place=(Overlay(place, written, growth.shift),))
+    return replace(program, buffers=buffers), before, step, after
+
+
+def before_turns(region: Region, step: Step) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the reads and writes of a merged step by the tensors before any was turned."""
+    over = region.replacement
+    if over is None or over.growth is None:
+        return step.reads, step.writes
+    (operand,), ((read, write),) = over.operands, ((each.read, each.write) for each in step.in_place)
+    reads = tuple(operand if n == read else tensor for n, tensor in enumerate(step.reads))
+    return reads, tuple(over.result if n == write else tensor for n, tensor in enumerate(step.writes))

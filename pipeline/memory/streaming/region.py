@@ -151,19 +151,16 @@ def replacing(
     """
     program = builder.program
     chosen = [builder.choices[stage.step] for stage in found.stages]
-    best = None
+    best: tuple[int, Region] | None = None
     for each in replacements(program, chosen, found.stages, found.results, last_uses):
-        stage = found.stage_of(program, each.result)
-        nbytes = program.tensors[each.result].nbytes
-        ring = nbytes // stage.extent * each.held
+        extent = found.stage_of(program, each.result).extent
         # the same choice for any alignment: a sequence does not name it
-        if nbytes > ring and (best is None or nbytes - ring > best[0]):
-            saved = aligned(nbytes, alignment)
-            best = nbytes - ring, replace(found, nbytes=found.nbytes + aligned(ring, alignment), replacement=each, saved=saved)
-    if best is None:
-        return None
-    _, best_region = best
-    return best_region
+        gain = each.saved(program, extent, 1)
+        if gain > 0 and (best is None or gain > best[0]):
+            ring = aligned(program.tensors[each.result].nbytes // extent * each.held, alignment)
+            saved = each.saved(program, extent, alignment) + ring
+            best = gain, replace(found, nbytes=found.nbytes + ring, replacement=each, saved=saved)
+    return None if best is None else best[1]
 
 
 def region_of(builder: RegionBuilder, group: int = 1, alignment: int = ALIGNMENT) -> Region | None:

@@ -125,8 +125,8 @@ def _in_place(
     made = [Result(program.steps[number].writes[0], stage(number)) for number in results]
     best = None
     for each in replacements_of(program, readers, made, builder.read_inside):
-        tensor = program.tensors[each.result]
-        ring = tensor.nbytes // builder.choices[each.step].extent * each.held
-        if tensor.nbytes > ring and (best is None or tensor.nbytes - ring > best[0]):
-            best = tensor.nbytes - ring, rings + aligned(ring, alignment) - aligned(tensor.nbytes, alignment)
+        extent = builder.choices[each.step].extent
+        gain = each.saved(program, extent, 1)
+        if gain > 0 and (best is None or gain > best[0]):
+            best = gain, rings - each.saved(program, extent, alignment)
     return None if best is None else best[1]

@@ -1,0 +1,151 @@
+"""Let the result of a streaming region grow over an operand that dies in it, of whatever size.
+
+    operand          x0 x1 x2 x3 x4 x5      read from the first row to the last
+    result     y0 y1 y2 y3                  y0 and y1 before it, y2 over x0 once that is read for the last time, …
+               |shift|
+
+Rows lie one after the other in both: a tensor of several planes is turned in place before the region, or after it
+(`Turn`, `kernels/rewrite/turn_rows.py`). Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from ...program import Overlay, Program, Step, Tensor
+from ...program.row_dependence import Follows, group_starts
+from ..liveness import ALIGNMENT, aligned
+
+if TYPE_CHECKING:
+    from .in_place import Read, Result
+    from .region import Stage
+
+_T = TypeVar("_T")
+#: dtypes whose regions are faster with channels last, see kernels/rewrite/integers_last.py: their results stay apart
+_SMALL = ("int8", "uint8")
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Place of a dying operand, with rows along `axis`: `shift` bytes behind the result's first, both within `nbytes`."""
+
+    axis: int
+    shift: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Grown:
+    """Result of a region, by the step that writes it, and the operand it grows over."""
+
+    result: int
+    operand: int
+    step: int
+    growth: Growth
+
+
+def growths_of(program: Program, dying: Iterable[Sequence[Read]], results: Sequence[Result]) -> Iterator[Grown]:
+    """Yield each way to let one of the `results` grow over an operand: each item of `dying` reads one buffer."""
+    for readers in dying:
+        axis = _axis_of(program, readers)
+        for tensor, writer in results:
+            what = program.tensors[tensor]
+            if axis is None or writer.leads or writer.operand is not None or not _is_alone(program, what, writer.axis):
+                continue
+            operand = program.tensors[readers[0].tensor]
+            if operand.dtype == what.dtype not in _SMALL and operand.buffer != what.buffer:
+                shift = _shift(operand.nbytes // operand.shape[axis], what.nbytes // writer.extent, writer, readers)
+                growth = Growth(axis, shift, max(shift + operand.nbytes, what.nbytes))
+                yield Grown(tensor, readers[0].tensor, writer.step, growth)
+
+
+def _axis_of(program: Program, readers: Sequence[Read]) -> int | None:
+    """Return the axis along which all readers take the rows of one operand; None if they do not."""
+    found = {read.choice.rows and read.choice.rows.follows(read.place) for read in readers}
+    axes = {each.axis for each in found if each is not None}
+    tensors = {read.tensor for read in readers}
+    if None in found or len(axes) != 1 or len(tensors) != 1 or any(read.stage.leads for read in readers):
+        return None
+    ((axis,), (tensor,)) = axes, tensors
+    return axis if _is_alone(program, program.tensors[tensor], axis) else None
+
+
+def _is_alone(program: Program, tensor: Tensor, axis: int) -> bool:
+    """Tell whether a tensor is all of its buffer, and its rows lie in pieces that can be moved."""
+    if tensor.buffer is None or tensor.offset or program.buffers[tensor.buffer].nbytes != tensor.nbytes:
+        return False
+    return is_turned(tensor.shape, axis) or axis < len(tensor.shape) - 1
+
+
+class _Reader(NamedTuple):
+    """Reader of an operand: how it follows, rows in all and at a time, ticks after the writer's first, ticks between groups.
+
+    `first` says that it runs before the writer at one tick.
+    """
+
+    follows: Follows
+    extent: int
+    group: int
+    offset: int
+    period: int
+    first: bool
+
+
+def _shift(row: int, written: int, writer: Stage, readers: Sequence[Read]) -> int:
+    """Return how far the result must begin before the operand, whose `row` has so many bytes; the result's, `written`."""
+    found = set()
+    for read in readers:
+        assert read.choice.rows is not None
+        follows, stage = read.choice.rows.follows(read.place), read.stage
+        assert follows is not None
+        found.add(_Reader(follows, stage.extent, stage.group, stage.offset - writer.offset, stage.period, stage.step < writer.step))
+    return max(_ahead(row, written, writer.extent, writer.group, writer.period, each) for each in found)
+
+
+@lru_cache(1 << 14)
+def _ahead(row: int, written: int, extent: int, group: int, period: int, reader: _Reader) -> int:
+    """Return by how many bytes, aligned, the rows written are ahead of those no longer needed, at most."""
+    most, needed = 0, _needed_from(reader)
+    for number, start in enumerate(group_starts(extent, group)):
+        since = number * period - reader.offset
+        # at one tick, the writer's own read is not over while it writes
+        runs = since // reader.period + 1 if reader.first else -(-since // reader.period)
+        live = needed[min(max(runs, 0), len(needed) - 1)]
+        most = max(most, (start + group) * written - live * row)
+    return aligned(most, ALIGNMENT)
+
+
+def _needed_from(reader: _Reader) -> list[int]:
+    """List by run of a reader the first row of the operand that it, or a later run, needs; at the end, the rows' number."""
+    least = reader.follows.extent
+    found = [least]
+    for start in reversed(group_starts(reader.extent, reader.group)):
+        least = max(0, min(least, *reader.follows.low[start : start + reader.group]))
+        found.append(least)
+    return found[::-1]
+
+
+def is_turned(shape: Sequence[int], axis: int) -> bool:
+    """Tell whether rows along an axis lie one after the other."""
+    return math.prod(shape[:axis]) == 1
+
+
+def turned(shape: Sequence[_T], axis: int) -> tuple[_T, ...]:
+    """Return a shape with the axis of the rows first."""
+    return (shape[axis], *shape[:axis], *shape[axis + 1 :])
+
+
+def turn_step(program: Program, tensor: int, axis: int, kernel: str, back: bool = False) -> tuple[Program, Step, int]:
+    """Add the `tensor` with its rows one after the other, in its place, and a step that turns it, or turns it `back`.
+
+    Returns the program, the step and the number of the tensor added.
+    """
+    what = program.tensors[tensor]
+    added = len(program.tensors)
+    program = replace(program, tensors=(*program.tensors, replace(what, shape=turned(what.shape, axis))))
+    read, write = (added, tensor) if back else (tensor, added)
+    return program, Step(kernel, (read,), (write,), in_place=(Overlay(0, 0),)), added
