@@ -13,7 +13,7 @@ Row = Mapping
 #: seconds within which a model should compile
 SOON = 60
 #: levers of search.json, in order; docs/splits.md describes them
-LEVERS = ("given", "order", "share", "split", "repeat", "costlier")
+LEVERS = ("given", "order", "share", "split", "repeat", "grow", "costlier")
 
 
 def memory(rows: Mapping[Model, Row], head: Iterable[str]) -> str:
@@ -185,9 +185,11 @@ def _levers(rows: Mapping[Model, Row]) -> list[str]:
 
 
 def _arenas(levers: Iterable[Mapping]) -> dict[str, int]:
-    """Return the arena after each lever in bytes; a costlier pass is listed only if the winner takes it."""
+    """Return the arena after each lever in bytes; one that the winner does not take leaves the arena as it is."""
     arenas = {each["lever"]: each["arena"] for each in levers}
-    return {"costlier": arenas["repeat"]} | arenas if "repeat" in arenas else arenas
+    for before, lever in zip(LEVERS, LEVERS[1:]) if "repeat" in arenas else ():
+        arenas.setdefault(lever, arenas[before])
+    return arenas
 
 
 def _known(value: float | None, form: Callable[[float], str]) -> str:

@@ -19,6 +19,7 @@ WORDS = {
     "share": "memory shared",
     "split": "kernels split, none run twice",
     "repeat": "kernels run again, within the limit",
+    "grow": "results grow over operands",
     "costlier": "a pass with more arithmetic, within the limit",
     "next": "with twice the limit",
 }

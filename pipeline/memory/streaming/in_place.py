@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from .region import Stage
 
 
+#: a result takes the place of an operand of its size; of any size, over which it grows
+IN_PLACE, GROWING = 1, 2
+
+
 @dataclass(frozen=True)
 class Replacement:
     """Result of a region that takes the place of operands, all on one buffer; `step` writes it.
@@ -49,11 +53,11 @@ class Replacement:
 
 
 def replacements(
-    program: Program, chosen: Sequence[StepSplit], stages: Sequence[Stage], results: Sequence[int], last_uses: Mapping[int, int]
+    program: Program, chosen: Sequence[StepSplit], stages: Sequence[Stage], results: Sequence[int], last_uses: Mapping[int, int], growing: bool = False
 ) -> Iterator[Replacement]:
     """Yield each way to store a result over operands that the region is the last to read.
 
-    `last_uses` gives by buffer the last step that reads it, as `last_uses_of`.
+    `last_uses` gives by buffer the last step that reads it, as `last_uses_of`. With `growing`, results grow over operands too.
     """
     made = {program.steps[stage.step].writes[0] for stage in stages}
     last = max(stage.step for stage in stages)
@@ -66,7 +70,7 @@ def replacements(
     inside = {tensor for stage in stages for tensor in program.steps[stage.step].reads}
     written = [Result(program.steps[stage.step].writes[0], stage) for stage in stages if stage.operand is None]
     dying = [readers for buffer, readers in reads.items() if last_uses[buffer] <= last]
-    return replacements_of(program, dying, [each for each in written if each.tensor in results], inside)
+    return replacements_of(program, dying, [each for each in written if each.tensor in results], inside, growing)
 
 
 class Read(NamedTuple):
@@ -86,11 +90,11 @@ class Result(NamedTuple):
 
 
 def replacements_of(
-    program: Program, dying: Iterable[Sequence[Read]], results: Sequence[Result], inside: Collection[int]
+    program: Program, dying: Iterable[Sequence[Read]], results: Sequence[Result], inside: Collection[int], growing: bool
 ) -> Iterator[Replacement]:
     """Yield each way to store one of the `results` over operands: each item of `dying` reads one buffer.
 
-    `inside` holds the tensors read in the region.
+    `inside` holds the tensors read in the region. With `growing`, results grow over operands too.
     """
     dying = list(dying)
     for readers in dying:
@@ -104,7 +108,7 @@ def replacements_of(
                 elif tensor not in inside:
                     held = (lag // stage.period + 1) * stage.group
                     yield Replacement(tensor, operands, stage.step, lag, held)
-    for each in growths_of(program, dying, results):
+    for each in growths_of(program, dying, results) if growing else ():
         yield Replacement(each.result, (each.operand,), each.step, growth=each.growth)
 
 

@@ -50,10 +50,18 @@ def best_partition(
 
 
 def partition_within(
-    most: float, program: Program, splits: Mapping[str, Splits], alignment: int = ALIGNMENT, known: KnownForms | None = None
+    most: float,
+    program: Program,
+    splits: Mapping[str, Splits],
+    alignment: int = ALIGNMENT,
+    known: KnownForms | None = None,
+    growing: bool = False,
 ) -> Partition | None:
-    """Find the `best_partition`; None if its peak is above `most` bytes, which takes a fraction of the time."""
-    paths = Partitioner(program, splits, alignment, known)
+    """Find the `best_partition`; None if its peak is above `most` bytes, which takes a fraction of the time.
+
+    With `growing`, results may grow over operands of other sizes; `known` are regions of the same kind.
+    """
+    paths = Partitioner(program, splits, alignment, known, growing)
     # the path does not depend on the bytes allowed first: any that allow no lower peak lead to the same one
     found = paths.within(int(min(most, max(paths.alone, default=0))))
     if not found.complete:

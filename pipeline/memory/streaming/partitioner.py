@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ...program import Program, Splits
 from .alive_bytes import AliveBytes
-from .in_place import Replaceable, last_uses_of
+from .in_place import GROWING, IN_PLACE, Replaceable, last_uses_of
 from .region_builder import BRANCH, RegionBuilder, last_needs
 from .region_bytes import region_bytes
 from .region_forms import KnownForms, RegionForms
@@ -27,7 +27,7 @@ class StreamedSteps:
     """Steps `first` to `last`, included, run as one, `group` rows at a time.
 
     The rows go along `axis` of the first step's result. `nbytes` are alive meanwhile. With `in_place`, a result takes
-    the place of an operand.
+    the place of an operand: IN_PLACE or GROWING.
     """
 
     first: int
@@ -35,7 +35,7 @@ class StreamedSteps:
     axis: int
     group: int
     nbytes: int
-    in_place: bool = False
+    in_place: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,10 @@ class Partition:
 class Partitioner(AliveBytes):
     """Search partitions of a program; the bytes alive at each edge are computed once, on demand."""
 
-    def __init__(self, program: Program, splits: Mapping[str, Splits], alignment: int, known: KnownForms | None = None):
+    def __init__(self, program: Program, splits: Mapping[str, Splits], alignment: int, known: KnownForms | None = None, growing: bool = False):
         super().__init__(program, alignment, LONGEST)
         self.splits = splits
+        self._growing = growing
         self._needed = last_needs(program)
         self._known = KnownForms(alignment) if known is None else known
         #: by first step and axis: the forms of the empty region, of that with one step, and so on
@@ -148,13 +149,14 @@ class Partitioner(AliveBytes):
                 if bound + builder.least_bytes > most:
                     self.beyond = min(self.beyond, bound + builder.least_bytes)
                     continue
-                found = region_bytes(builder, self.alignment, self._last_uses if replaces else None, most - bound)
+                found = region_bytes(builder, self.alignment, self._last_uses if replaces else None, most - bound, self._growing)
                 if isinstance(found, int):
                     self._known.least[form] = found
                     self.beyond = min(self.beyond, bound + found)
                     continue
                 self._known.keep(form, found, replaces)
-            ways = ((self._known.rings[form], False), (self._known.in_place[form] if replaces else None, True))
+            over = GROWING if self._growing else IN_PLACE
+            ways = ((self._known.rings[form], 0), (self._known.in_place[form] if replaces else None, over))
             for nbytes, in_place in ways:
                 if nbytes is not None:
                     if around + nbytes <= most:

@@ -21,7 +21,7 @@ from fractions import Fraction
 
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
-from .in_place import Replacement, last_uses_of, replacements
+from .in_place import GROWING, Replacement, last_uses_of, replacements
 from .region_builder import Need, RegionBuilder, StepSplit, last_needs
 from .slots import Fresh, assign_slots
 
@@ -124,7 +124,7 @@ def region(
     axis: int,
     group: int = 1,
     alignment: int = ALIGNMENT,
-    in_place: bool = False,
+    in_place: int = 0,
 ) -> Region | None:
     """Join steps `first` to `last`, included, into a region; None if they cannot run as one.
 
@@ -139,20 +139,20 @@ def region(
     found = region_of(builder, group, alignment)
     if in_place and any(choice.extent % group for choice in builder.choices.values()):
         return None  # rows would be computed again from operands that are overwritten
-    return replacing(builder, found, last_uses_of(program), alignment) if in_place and found is not None else found
+    return replacing(builder, found, last_uses_of(program), alignment, in_place == GROWING) if in_place and found is not None else found
 
 
 def replacing(
-    builder: RegionBuilder, found: Region, last_uses: Mapping[int, int], alignment: int = ALIGNMENT
+    builder: RegionBuilder, found: Region, last_uses: Mapping[int, int], alignment: int = ALIGNMENT, growing: bool = False
 ) -> Region | None:
     """Return the region with the result in place of an operand that saves most; None if that saves nothing.
 
-    `last_uses` are those of `last_uses_of`.
+    `last_uses` are those of `last_uses_of`. With `growing`, the result may grow over one of another size.
     """
     program = builder.program
     chosen = [builder.choices[stage.step] for stage in found.stages]
     best: tuple[int, Region] | None = None
-    for each in replacements(program, chosen, found.stages, found.results, last_uses):
+    for each in replacements(program, chosen, found.stages, found.results, last_uses, growing):
         extent = found.stage_of(program, each.result).extent
         # the same choice for any alignment: a sequence does not name it
         gain = each.saved(program, extent, 1)

@@ -29,11 +29,11 @@ class RegionBytes(NamedTuple):
 
 
 def region_bytes(
-    builder: RegionBuilder, alignment: int, last_uses: Mapping[int, int] | None, most: float = math.inf
+    builder: RegionBuilder, alignment: int, last_uses: Mapping[int, int] | None, most: float = math.inf, growing: bool = False
 ) -> RegionBytes | int | None:
     """Measure the region of the steps taken in; None if it cannot run.
 
-    `last_uses` are those of `last_uses_of`, None if no result takes the place of an operand. Once the rings take more
+    `last_uses` are those of `last_uses_of`, None if no result takes the place of an operand; with `growing`, it may grow. Once the rings take more
     than `most` bytes, returns the bytes counted so far.
     """
     if builder.waiting:
@@ -97,7 +97,7 @@ def region_bytes(
     least += fullest(fresh)
     if last_uses is None:
         return RegionBytes(nbytes, None, least)
-    return RegionBytes(nbytes, _in_place(builder, nbytes, offsets, results[::-1], alignment, last_uses), least)
+    return RegionBytes(nbytes, _in_place(builder, nbytes, offsets, results[::-1], alignment, last_uses, growing), least)
 
 
 def _in_place(
@@ -107,6 +107,7 @@ def _in_place(
     results: list[int],
     alignment: int,
     last_uses: Mapping[int, int],
+    growing: bool,
 ) -> int | None:
     """Return the bytes with the result in place of an operand that saves most."""
     program = builder.program
@@ -124,7 +125,7 @@ def _in_place(
     ]
     made = [Result(program.steps[number].writes[0], stage(number)) for number in results]
     best = None
-    for each in replacements_of(program, readers, made, builder.read_inside):
+    for each in replacements_of(program, readers, made, builder.read_inside, growing):
         extent = builder.choices[each.step].extent
         gain = each.saved(program, extent, 1)
         if gain > 0 and (best is None or gain > best[0]):

@@ -52,7 +52,7 @@ class SplitPass(LoweredPass):
     def _region(self, program: Program, splits: Mapping[str, Splits], axis: int, group: int, in_place: int) -> Region:
         found = None
         if self.last < len(program.steps) and group > 0:
-            found = region(program, splits, self.first, self.last, axis, group, in_place=bool(in_place))
+            found = region(program, splits, self.first, self.last, axis, group, in_place=in_place)
         if found is None:
             raise SequenceError(
                 f"The pass '{self.spec}' does not fit this program of {len(program.steps)} steps.", "Search again."
@@ -64,7 +64,8 @@ class SplitPass(LoweredPass):
 class SplitRows(SplitPass):
     """Stream `rows` rows of the first step's result along `axis` at a time; see memory.streaming.region.
 
-    With `in_place=1`, a result takes the place of an operand; see memory.streaming.in_place.
+    With `in_place=1`, a result takes the place of an operand; with 2, it may grow over one of another size; see
+    memory.streaming.in_place and .growth.
     """
 
     name = "split-rows"
@@ -82,7 +83,8 @@ class SplitRows(SplitPass):
 class SplitChannels(SplitPass):
     """Stream `channels` channels of the first step's result at a time; a final convolution accumulates them.
 
-    With `in_place=1`, a result takes the place of an operand; see memory.streaming.in_place.
+    With `in_place=1`, a result takes the place of an operand; with 2, it may grow over one of another size; see
+    memory.streaming.in_place and .growth.
     """
 
     name = "split-channels"

@@ -13,6 +13,7 @@ from ..evaluate.evaluation import Evaluation, Evaluator
 from ..strategies.trace import Trace
 from .costlier import with_costlier
 from .finalists import lowest_finalist
+from .growing import with_growth
 from .levers import Refinement, refine
 from .minimise import Worth, minimise, without_idle
 from .splitting import Splitter
@@ -75,6 +76,7 @@ def accepted(
             refinement, ablation = _shortest(evaluator, splitter, choice, extra_compute, rungs)
         failures |= refinement.failures
         if evaluator.objective == "ram" and extra_compute and refinement.ram > enough:
+            refinement = with_growth(evaluator, splitter, refinement, extra_compute)
             refinement = with_costlier(evaluator, splitter, refinement, extra_compute)
         reason = refuse(refinement.best.sequence) if refinement.best.loss else ""
         if not reason:

@@ -9,13 +9,12 @@ Single rows would take the least memory, but each reads all weights again: an en
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ...memory.streaming.rematerialise import work_of
 from ...passes.base import ModulePass
 from ..evaluate.costs import cycles_task
 from ..evaluate.evaluation import Evaluation, Evaluator
-from .levers import Attempt, Refinement, lever_of
+from .levers import Attempt, Refinement
 from .split_plan import SplitPlan, lowest
 from .splitting import Splitter
 
@@ -49,7 +48,7 @@ def with_costlier(
         for tried in _in_groups(evaluator, splitter, found, plan, refinement.ram):
             (count,) = evaluator.attempt([cycles_task(tried, evaluator.target)])
             if count is not None and count <= (1 + max_extra_compute) * cycles:
-                refinement = _taken(refinement, Attempt(COSTLIER, tried, extra))
+                refinement = refinement.taken(Attempt(COSTLIER, tried, extra))
                 break
     return refinement
 
@@ -77,15 +76,3 @@ def _in_groups(
         if best.footprint.ram >= ram:
             return
         yield best
-
-
-def _taken(refinement: Refinement, attempt: Attempt) -> Refinement:
-    """Return the refinement with an attempt of lower ram."""
-    lever = lever_of(COSTLIER, attempt.evaluation, attempt.extra_compute)
-    return replace(
-        refinement,
-        best=attempt.evaluation,
-        levers=(*refinement.levers, lever),
-        extra_compute=attempt.extra_compute,
-        tried=(*refinement.tried, attempt),
-    )

@@ -41,6 +41,17 @@ class Refinement:
         """Return the ram in bytes."""
         return _footprint(self.best).ram
 
+    def taken(self, attempt: Attempt) -> Refinement:
+        """Return the refinement with an attempt of lower ram."""
+        lever = lever_of(attempt.lever, attempt.evaluation, attempt.extra_compute)
+        return replace(
+            self,
+            best=attempt.evaluation,
+            levers=(*self.levers, lever),
+            extra_compute=attempt.extra_compute,
+            tried=(*self.tried, attempt),
+        )
+
 
 class Attempt(NamedTuple):
     """Candidate with a footprint, its refinement step, and its recomputation as a fraction."""

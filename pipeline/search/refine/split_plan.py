@@ -152,5 +152,5 @@ def _pass(program: Program, region: StreamedSteps) -> SplitPass:
     steps = f"{region.first}-{region.last}"
     shape = program.tensors[program.steps[region.first].writes[0]].shape
     if region.axis == CHANNELS and len(shape) > 2:
-        return SplitChannels(steps, region.group, int(region.in_place))
-    return SplitRows(steps, region.axis, region.group, int(region.in_place))
+        return SplitChannels(steps, region.group, region.in_place)
+    return SplitRows(steps, region.axis, region.group, region.in_place)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ...memory import CHEAP_ORDERS
 from ...memory.streaming.group_rows import coarser, in_groups
+from ...memory.streaming.partition import partition_within
 from ...memory.streaming.partitioner import Partition, Partitioner, StreamedSteps
 from ...memory.streaming.rematerialise import TRIED_STEPS, RepeatResult, work_of
 from ...passes.program.cut_sums import CutSums
@@ -129,6 +130,26 @@ class Splitter:
             if path.complete and path.regions and path.regions != plan.regions:
                 found.setdefault(path.regions, replace(plan, regions=path.regions, nbytes=path.nbytes))
         return list(found.values())
+
+    def growing(self, plan: SplitPlan, parts: Iterable[float], worth: float) -> Iterator[SplitPlan]:
+        """Yield plans of the same steps whose results may grow over operands, the least bytes first.
+
+        A part of 0.5 allows half the bytes between the least peak and the plan's on top. None saves less than `worth` of
+        the plan's bytes.
+        """
+        most = int(plan.nbytes * (1 - worth))
+        path = partition_within(most, plan.repeated, plan.splits, plan.alignment, growing=True)
+        if path is None:
+            return
+        paths = Partitioner(plan.repeated, plan.splits, plan.alignment, growing=True)
+        given: set[tuple[StreamedSteps, ...]] = set()
+        for part in parts:
+            allowed = path.nbytes + int(part * (most - path.nbytes))
+            wider = path if not part else paths.within(allowed)
+            wider = coarser(paths, replace(wider, nbytes=allowed))
+            if wider.complete and wider.regions and wider.regions not in given:
+                given.add(wider.regions)
+                yield replace(plan, regions=wider.regions, nbytes=wider.nbytes)
 
     def in_groups(self, plan: SplitPlan, fewest: int) -> SplitPlan | None:
         """Take at least `fewest` rows at a time in every region of a plan; None if one cannot."""

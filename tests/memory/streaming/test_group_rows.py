@@ -17,8 +17,7 @@ def one_by_one(extent: int, axis: int) -> Follows:
 def classifier(taken: int, made: int, size: int = 1) -> tuple[Program, dict[str, Splits]]:
     """Build a convolution of `taken` to `made` channels, 1×1 or of more lines, and the means of its planes.
 
-    The step before it takes nearly as many bytes as its whole result. The caller wants the picture too, so that nothing
-    may grow over it.
+    The step before it takes nearly as many bytes as its whole result.
     """
     plane, weight = _LINES * _COLUMNS, made * taken * size
     counts = ((made - 1) * plane, taken * plane, made * plane, made)
@@ -30,7 +29,7 @@ def classifier(taken: int, made: int, size: int = 1) -> tuple[Program, dict[str,
         buffers=tuple(Buffer(f"b{n}", 4 * count) for n, count in enumerate(counts)),
         weights=(Weight("w", 4 * weight, ""),),
         inputs=(Port("x", 0),),
-        outputs=(Port("y", 3), Port("picture", 1)),
+        outputs=(Port("y", 3),),
     )  # fmt: skip
     reach = size // 2
     lines = Follows(2, _LINES, tuple(row - reach for row in range(_LINES)), tuple(row + reach + 1 for row in range(_LINES)))

@@ -1,5 +1,6 @@
 """Compare the best partition with all partitions of the steps."""
 
+import math
 from functools import cache
 from unittest.mock import patch
 
@@ -13,6 +14,7 @@ from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, o
 from passfit.memory.sharing.share import share
 from passfit.memory.streaming import partitioner
 from passfit.memory.streaming.group_rows import MOST_ROWS, in_groups, row_groups
+from passfit.memory.streaming.in_place import GROWING, IN_PLACE
 from passfit.memory.streaming.merge_region import merge_region
 from passfit.memory.streaming.partition import apply_partition, best_partition, partition_within
 from passfit.memory.streaming.partitioner import Partitioner
@@ -37,14 +39,14 @@ def in_its_place(program: Program) -> Program:
     return drop_empty_buffers(program)
 
 
-def least_by_all_partitions(program, splits, alignment: int) -> int:
+def least_by_all_partitions(program, splits, alignment: int, over: int = IN_PLACE) -> int:
     """Try each run of steps singly, or as one by any axis; read the peak off the merged program."""
 
     @cache
     def edge(first: int, end: int) -> int | None:
         costs = [alive_at(program, first, alignment)] if end == first + 1 else []
         for axis in (0, 1):
-            for in_place in (False, True):
+            for in_place in (0, over):
                 found = region(program, splits, first, end - 1, axis, 1, alignment, in_place)
                 if found is not None:
                     costs.append(alive_at(in_its_place(merge_region(program, found)[0]), first, alignment))
@@ -64,6 +66,13 @@ def least_by_all_partitions(program, splits, alignment: int) -> int:
 def test_no_partition_is_better(case, alignment):
     program, splits = case
     assert best_partition(program, splits, alignment).nbytes == least_by_all_partitions(program, splits, alignment)
+
+
+@given(row_programs(most=6), st.sampled_from([1, 64]))
+def test_no_partition_is_better_where_results_grow(case, alignment):
+    program, splits = case
+    found = partition_within(math.inf, program, splits, alignment, growing=True)
+    assert found.nbytes == least_by_all_partitions(program, splits, alignment, GROWING)
 
 
 @given(row_programs(most=6), st.sampled_from([1, 64]))

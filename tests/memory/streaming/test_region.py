@@ -8,6 +8,7 @@ from hypothesis import given
 from passfit.memory import ALIGNMENT, alive_bytes, plan_arena, validate_plan
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
 from passfit.memory.streaming.growth import Growth
+from passfit.memory.streaming.in_place import GROWING, IN_PLACE
 from passfit.memory.streaming.merge_region import merge_region
 from passfit.memory.streaming.region import region
 from passfit.program import Rows, View
@@ -16,7 +17,7 @@ from passfit.program.check import first_problem
 from ..rowwise import RowBuilder, along, row_programs, simulate, windows
 
 
-def regions(program, splits, groups=(1, 2, 3), ways=(False, True)):
+def regions(program, splits, groups=(1, 2, 3), ways=(0, IN_PLACE, GROWING)):
     for first in range(len(program.steps)):
         for last in range(first, len(program.steps)):
             for axis in (0, 1):
@@ -53,7 +54,7 @@ def test_a_joined_program_is_valid_and_costs_what_was_said(case):
 @given(row_programs())
 def test_a_result_may_take_the_place_that_was_said(case):
     program, splits = case
-    for found in regions(program, splits, ways=(True,)):
+    for found in regions(program, splits, ways=(IN_PLACE, GROWING)):
         after, step = merge_region(program, found)
         for overlay in step.in_place:
             after = overlay_operand(after, step, overlay)
@@ -157,22 +158,29 @@ def test_a_window_takes_all_rows_at_once_if_something_else_needs_them():
         ([{"size": 3, "pad": 1, "dilation": 3, "after": 5}], 1, 2),
         ([{"size": 3, "pad": 1}, {"size": 3, "pad": 1}], 0, 0),
         ([{"size": 5, "pad": 0, "after": 4}, {"size": 1}], 0, 0),
-        ([{"size": 5, "pad": 4, "after": 0}, {"size": 1}], 0, 0),  # it begins four rows before the picture: a ring holds five
+        ([{"size": 5, "pad": 4, "after": 0}, {"size": 1}], 4, 5),
     ],
 )
 def test_rows_wait_for_the_last_reader_of_their_place(windows, lag, held):
     program, splits = chain(*windows)
-    found = region(program, splits, 0, len(program.steps) - 1, 0, in_place=True)
+    found = region(program, splits, 0, len(program.steps) - 1, 0, in_place=IN_PLACE)
     simulate(program, splits, found)
     assert (found.replacement.lag, found.replacement.held) == (lag, held)
-    before = 0 if found.replacement.growth is None else found.replacement.growth.shift
-    assert found.replacement.operands == (0,) and found.saved == 24 * 64 - before
+    assert found.replacement.operands == (0,) and found.saved == 24 * 64
+
+
+def test_a_result_begins_so_many_rows_before_the_operand_that_it_needs_no_ring():
+    program, splits = chain({"size": 5, "pad": 4, "after": 0}, {"size": 1})
+    found = region(program, splits, 0, len(program.steps) - 1, 0, in_place=GROWING)
+    simulate(program, splits, found)
+    assert (found.replacement.held, found.replacement.growth.shift, found.saved) == (0, 4 * 64, 20 * 64)
 
 
 def test_a_result_grows_over_an_operand_of_another_size():
     for window, shift, nbytes in (({"size": 3}, 0, 24), ({"size": 4, "stride": 2}, 0, 24), ({"size": 3, "pad": 3}, 4, 28)):
         program, splits = chain({"size": 1}, window)
-        found = region(program, splits, 0, 1, 0, in_place=True)
+        assert region(program, splits, 0, 1, 0, in_place=IN_PLACE) is None
+        found = region(program, splits, 0, 1, 0, in_place=GROWING)
         simulate(program, splits, found)
         assert found.replacement.growth == Growth(0, shift * 64, nbytes * 64)
 
@@ -182,8 +190,8 @@ def test_an_operand_that_is_read_later_is_not_replaced():
     source = builder.tensor(12, 64)
     builder.join(builder.window(builder.window(source, size=1), size=1), source)
     program, splits = builder.program()
-    assert region(program, splits, 0, 1, 0, in_place=True) is None
-    assert region(program, splits, 0, 2, 0, in_place=True).replacement.operands == (0,)
+    assert region(program, splits, 0, 1, 0, in_place=IN_PLACE) is None
+    assert region(program, splits, 0, 2, 0, in_place=IN_PLACE).replacement.operands == (0,)
 
 
 def test_a_ring_waits_for_the_later_of_two_readers():
@@ -289,7 +297,7 @@ def test_sums_take_the_rows_left_by_whole_groups():
 
 def test_groups_that_do_not_divide_rows_are_not_stored_over_operands():
     case = chain({"size": 1}, {"size": 3, "pad": 1}, {"size": 1}, rows=12)
-    assert [group for group in range(1, 14) if region(*case, 0, 2, 0, group, in_place=True)] == [1, 2, 3, 4, 6, 12]
+    assert [group for group in range(1, 14) if region(*case, 0, 2, 0, group, in_place=IN_PLACE)] == [1, 2, 3, 4, 6, 12]
 
 
 def test_what_is_viewed_is_not_read_row_by_row_but_may_be_made():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.memory.streaming import region_forms
-from passfit.memory.streaming.in_place import last_uses_of
+from passfit.memory.streaming.in_place import GROWING, IN_PLACE, last_uses_of
 from passfit.memory.streaming.partitioner import Partitioner
 from passfit.memory.streaming.region import region
 from passfit.memory.streaming.region_builder import RegionBuilder, last_needs
@@ -38,9 +38,9 @@ def places(program):
     return [(first, end, axis) for first in range(count) for end in range(first + 1, count + 1) for axis in (0, 1)]
 
 
-def made(program, splits, first, end, axis, alignment):
+def made(program, splits, first, end, axis, alignment, over=IN_PLACE):
     """Make the region and the one in place; return the bytes of each, None if there is none."""
-    found = [region(program, splits, first, end - 1, axis, 1, alignment, in_place) for in_place in (False, True)]
+    found = [region(program, splits, first, end - 1, axis, 1, alignment, in_place) for in_place in (0, over)]
     return tuple(None if each is None else each.nbytes - each.saved for each in found)
 
 
@@ -50,8 +50,9 @@ def test_a_region_is_measured_as_it_is_made(case, alignment):
     for first, end, axis in places(program):
         builder = RegionBuilder(program, splits, first, axis, last_needs(program))
         grown = all(builder.grow() for _ in range(first, end))
-        found = region_bytes(builder, alignment, last_uses_of(program)) if grown else None
-        assert (found or (None, None))[:2] == made(program, splits, first, end, axis, alignment)
+        for over in (IN_PLACE, GROWING):
+            found = region_bytes(builder, alignment, last_uses_of(program), growing=over == GROWING) if grown else None
+            assert (found or (None, None))[:2] == made(program, splits, first, end, axis, alignment, over)
 
 
 @given(row_programs(), ALIGNMENTS, st.integers(0, 200))
