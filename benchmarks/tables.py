@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from models import Model, geometric_mean
 from timing import fastest
@@ -187,7 +188,7 @@ def _levers(rows: Mapping[Model, Row]) -> list[str]:
 def _arenas(levers: Iterable[Mapping]) -> dict[str, int]:
     """Return the arena after each lever in bytes; one that the winner does not take leaves the arena as it is."""
     arenas = {each["lever"]: each["arena"] for each in levers}
-    for before, lever in zip(LEVERS, LEVERS[1:]) if "repeat" in arenas else ():
+    for before, lever in pairwise(LEVERS) if "repeat" in arenas else ():
         arenas.setdefault(lever, arenas[before])
     return arenas
 
