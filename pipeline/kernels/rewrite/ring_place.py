@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import tvm_ffi
 from tvm import sym, tirx
-from tvm.ir import Expr, TensorRegion, Var
-from tvm.tirx import BufferStore, IntImm
+from tvm.ir import Expr, TensorLoad, TensorRegion, Var
+from tvm.tirx import BufferStore, IfThenElse, IntImm, Select, Stmt
 
 from ...memory.streaming.growth import is_turned, turned
 from ...memory.streaming.region import Stage
@@ -38,7 +39,7 @@ class Slot:
             if axis == self.writer.axis:
                 index = tirx.floormod(index - first, extent) if extent > 1 else int64(0)
             flat = flat * extent + index
-        return [flat]
+        return [sym.Analyzer().simplify(flat)]  # neighbours of two axes stay neighbours: else LLVM loads them one by one
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,29 @@ class Place:
         assert self.slot is not None and self.buffer is not None
         value = tirx.BufferLoad(self.slot.buffer, self.slot.indices(axes))
         return BufferStore(self.buffer, value, self.in_ring(axes, row))
+
+
+def chosen_once(store: BufferStore, conditions: Sequence[Expr]) -> Stmt:
+    """Choose between slot and ring once for a store of several bytes: LLVM loads chosen neighbours one by one.
+
+    `conditions` are those by which `Place.read` chooses.
+    """
+    found: list[Select] = []
+    tvm_ffi.structural_walk(store.value, (Select, found.append))
+    if not found or not all(_are_bytes(each) and tvm_ffi.structural_equal(each.condition, found[0].condition) for each in found):
+        return store
+    if not any(tvm_ffi.structural_equal(each, found[0].condition) for each in conditions):
+        return store
+
+    def by(choice: str) -> BufferStore:
+        value = tvm_ffi.structural_map(store.value, (Select, lambda each: getattr(each, choice)))
+        return BufferStore(store.buffer, value, store.indices)
+
+    return IfThenElse(found[0].condition, by("true_value"), by("false_value"))
+
+
+def _are_bytes(select: Select) -> bool:
+    return all(isinstance(each, TensorLoad) and str(each.ty.dtype) in ("int8", "uint8") for each in (select.true_value, select.false_value))
 
 
 def in_rows(name: str, shape: Sequence[int], axis: int, dtype: str) -> Place:

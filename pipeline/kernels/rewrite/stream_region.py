@@ -35,7 +35,7 @@ from ..weights.repack import Repack, free_weights, repack_by_number
 from .columns_last import region_with_columns_last
 from .integers_last import region_with_integers_last
 from .partial_sum import partial_sum
-from .ring_place import Place, Slot, in_rows
+from .ring_place import Place, Slot, chosen_once, in_rows
 from .turn_rows import turns_of
 from .window_taps import tap_window
 
@@ -266,6 +266,7 @@ def _bound(
         tensors.insert(len(step.reads), step.writes[0])
     held = {param: places[tensor] for param, tensor in zip(params, tensors, strict=True)}
     result = params[-1]
+    conditions: list[Expr] = []
 
     def load(each: TensorLoad) -> Expr:
         place = held.get(each.source)
@@ -273,14 +274,17 @@ def _bound(
             return each
         if windowed and each.source.same_as(result):
             return tirx.BufferLoad(place.fresh, place.of_stage(each.indices, row))
-        return place.read(each.indices, row if group is None else group, stage, lead)
+        found = place.read(each.indices, row if group is None else group, stage, lead)
+        conditions.extend([found.condition] if isinstance(found, tirx.Select) else [])
+        return found
 
-    def store(each: BufferStore) -> BufferStore:
+    def store(each: BufferStore) -> Stmt:
         place = held.get(each.buffer)
-        if place is None:
-            return each
-        own = windowed and each.buffer.same_as(result)
-        return BufferStore(place.fresh, each.value, place.of_stage(each.indices, row) if own else place.in_ring(each.indices))
+        if place is not None:
+            own = windowed and each.buffer.same_as(result)
+            at = place.of_stage(each.indices, row) if own else place.in_ring(each.indices)
+            each = BufferStore(place.fresh, each.value, at)
+        return chosen_once(each, conditions)
 
     def region(each: TensorRegion) -> TensorRegion:
         place = held.get(each.source)
