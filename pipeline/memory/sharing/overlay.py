@@ -14,6 +14,7 @@ WrittenBytes = tuple[int, int, int]
 def overlay_operand(program: Program, step: Step, overlay: Overlay) -> Program | None:
     """Lay a read of `step` over a write, as `overlay` says; the smaller buffer moves into the larger.
 
+    Where the read is shifted, the buffer grows as far as other tensors on the smaller one, alive at other times, ask for.
     Returns the same object if they lie there already. Returns None if one is a weight, if neither buffer has room for
     the other, or if a moved tensor would be misaligned for its dtype. `keeps_contents` tells whether anything is then
     overwritten too early.
@@ -27,15 +28,19 @@ def overlay_operand(program: Program, step: Step, overlay: Overlay) -> Program |
     moved, kept = read.buffer, write.buffer
     if program.buffers[moved].nbytes > program.buffers[kept].nbytes:
         moved, kept, shift = kept, moved, -shift
-    if not 0 <= shift <= program.buffers[kept].nbytes - program.buffers[moved].nbytes:
+    inner, outer = program.buffers[moved].nbytes, program.buffers[kept].nbytes
+    before, behind = max(0, -shift), max(0, shift + inner - outer)
+    if (before or behind) and not overlay.shift:
         return None
+    places = {moved: shift + before, kept: before}
     tensors = tuple(
-        replace(tensor, buffer=kept, offset=tensor.offset + shift) if tensor.buffer == moved else tensor
+        replace(tensor, buffer=kept, offset=tensor.offset + places[tensor.buffer]) if tensor.buffer in places else tensor
         for tensor in program.tensors
     )
     if any(tensor.offset % DTYPE_BYTES[tensor.dtype] for tensor in tensors if tensor.buffer == kept):
         return None
-    return replace(program, tensors=tensors)
+    buffers = tuple(replace(each, nbytes=before + outer + behind) if n == kept else each for n, each in enumerate(program.buffers))
+    return replace(program, tensors=tensors, buffers=buffers)
 
 
 def drop_empty_buffers(program: Program) -> Program:
