@@ -78,7 +78,7 @@ def repeated(x):
         ((1, 8, 9, 9), residual, TVM_DEFAULT, 2),
         ((1, 8, 9, 9), residual, _UNFUSED, 3),
         ((1, 3, 5, 5), dense, TVM_DEFAULT, 2),
-        ((1, 6, 5, 5), shuffled, _UNFUSED, 2),
+        ((1, 6, 5, 5), shuffled, _UNFUSED, 1),
         ((1, 2, 3, 5), reshaped, _UNFUSED, 2),
         ((40,), cast, _UNFUSED, 1),
         ((1, 40), reflected, _UNFUSED, 1),
