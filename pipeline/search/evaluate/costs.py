@@ -13,7 +13,7 @@ from ...targets import Target
 from ...targets.cycles import core_of, program_cycles
 from ...tir.counts.operation_counts import kernel_work
 from .code_estimate import CodeEstimate
-from .evaluation import Evaluation
+from .evaluation import Evaluation, Evaluator
 from .scoring import Arrangement, Scorer, Specs, WorkerTask
 
 
@@ -21,6 +21,12 @@ def cycles_task(evaluation: Evaluation, target: Target) -> WorkerTask:
     """Return the task to compute the cycles of a run of a candidate; its result is None if the candidate fails."""
     specs, arrangement = _parts(evaluation)
     return WorkerTask(specs, partial(_cycles, specs=specs, arrangement=arrangement, target=target))
+
+
+def cycles_of(evaluator: Evaluator, evaluation: Evaluation) -> int | None:
+    """Return the cycles of a run of a candidate; None if it cannot be scheduled."""
+    (found,) = evaluator.attempt([cycles_task(evaluation, evaluator.target)])
+    return found
 
 
 def _cycles(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Target) -> int | None:

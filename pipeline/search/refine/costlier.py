@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ...memory.streaming.rematerialise import work_of
 from ...passes.base import ModulePass
-from ..evaluate.costs import cycles_task
+from ..evaluate.costs import cycles_of
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .levers import Attempt, Refinement
 from .split_plan import SplitPlan, lowest
@@ -37,7 +37,7 @@ def with_costlier(
     own = lowest(splitter.plans(evaluator.evaluate(refinement.best.module_passes)))
     if refinement.levers[-1].arena <= own.unavoidable:
         return refinement
-    (cycles,) = evaluator.attempt([cycles_task(refinement.best, evaluator.target)])
+    cycles = cycles_of(evaluator, refinement.best)
     for found in evaluator.evaluate_all(variants):
         if found.footprint is None or cycles is None:
             continue
@@ -45,8 +45,8 @@ def with_costlier(
         extra = work_of(plan.program, plan.splits) / work_of(own.program, own.splits) - 1
         if not 0 < extra <= max_extra_compute:
             continue
-        for tried in _in_groups(evaluator, splitter, found, plan, refinement.ram):
-            (count,) = evaluator.attempt([cycles_task(tried, evaluator.target)])
+        for tried in _in_groups(splitter, found, plan, refinement.ram):
+            count = cycles_of(evaluator, tried)
             if count is not None and count <= (1 + max_extra_compute) * cycles:
                 refinement = refinement.taken(Attempt(COSTLIER, tried, extra))
                 break
@@ -60,19 +60,11 @@ def _variants(passes: tuple[ModulePass, ...]) -> Iterator[tuple[ModulePass, ...]
             yield (*passes[:place], costlier, *passes[place + 1 :])
 
 
-def _in_groups(
-    evaluator: Evaluator, splitter: Splitter, found: Evaluation, plan: SplitPlan, ram: int
-) -> Iterator[Evaluation]:
+def _in_groups(splitter: Splitter, found: Evaluation, plan: SplitPlan, ram: int) -> Iterator[Evaluation]:
     """Yield a plan by more and more rows at a time, as long as it takes less than `ram` bytes."""
     for fewest in ROWS:
         grouped = splitter.in_groups(plan, fewest)
-        if grouped is None or not grouped.promises(found, ram):
-            return
-        worked = [each for each in splitter.evaluations(found, grouped) if each.footprint is not None]
-        if not worked:
-            return
-        best = evaluator.finest_order(sorted(worked, key=lambda each: each.score))
-        assert best.footprint is not None
-        if best.footprint.ram >= ram:
+        best = None if grouped is None else splitter.best(found, grouped, ram)
+        if best is None or best.footprint is None or best.footprint.ram >= ram:
             return
         yield best

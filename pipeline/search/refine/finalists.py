@@ -154,11 +154,9 @@ class _Race:
         return [each for each in finalists if each.least < self.limit]
 
     def _try(self, finalist: Evaluation, plan: SplitPlan) -> None:
-        if not plan.promises(finalist, self.limit):
-            return
-        worked = [each for each in self._splitter.evaluations(finalist, plan) if each.footprint is not None]
-        if worked:
-            self.take(finalist, [self._evaluator.finest_order(sorted(worked, key=lambda each: each.score))])
+        best = self._splitter.best(finalist, plan, self.limit)
+        if best is not None:
+            self.take(finalist, [best])
 
 
 def _needed(looked_at: _Looked) -> int:

@@ -8,9 +8,8 @@ Lower peaks split more steps, whose rows read their weights again: the fewest by
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
-from ..evaluate.costs import cycles_task
+from ..evaluate.costs import cycles_of
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .levers import Attempt, Refinement
 from .split_plan import SplitPlan
@@ -31,31 +30,24 @@ def with_growth(evaluator: Evaluator, splitter: Splitter, refinement: Refinement
 
     Libraries of several threads keep results apart.
     """
+    if evaluator.target.threads > 1:
+        return refinement
     found = evaluator.evaluate(refinement.best.module_passes)
     plan = splitter.lowest(found, splitter.plans(found), max_extra_compute)
-    if evaluator.target.threads > 1 or refinement.levers[-1].arena <= plan.unavoidable:
+    if refinement.levers[-1].arena <= plan.unavoidable:
         return refinement
-    tried = _tried(evaluator, splitter, found, plan, refinement.ram)
-    first = next(tried, None)
-    if first is None:
-        return refinement
-    (cycles,) = evaluator.attempt([cycles_task(refinement.best, evaluator.target)])
-    for each in chain([first], tried):
-        (count,) = evaluator.attempt([cycles_task(each, evaluator.target)])
+    cycles = None
+    for each in _tried(splitter, found, plan, refinement.ram):
+        cycles = cycles or cycles_of(evaluator, refinement.best)
+        count = cycles_of(evaluator, each)
         if cycles is not None and count is not None and count <= _CYCLES * cycles:
             return refinement.taken(Attempt(GROW, each, plan.extra_compute))
     return refinement
 
 
-def _tried(evaluator: Evaluator, splitter: Splitter, found: Evaluation, plan: SplitPlan, ram: int) -> Iterator[Evaluation]:
+def _tried(splitter: Splitter, found: Evaluation, plan: SplitPlan, ram: int) -> Iterator[Evaluation]:
     """Yield the plans of less than `ram` bytes, the least first."""
     for grown in splitter.growing(plan, _PARTS, _WORTH):
-        if not grown.promises(found, ram):
-            continue
-        worked = [each for each in splitter.evaluations(found, grown) if each.footprint is not None]
-        if not worked:
-            continue
-        best = evaluator.finest_order(sorted(worked, key=lambda each: each.score))
-        assert best.footprint is not None
-        if best.footprint.ram < ram:
+        best = splitter.best(found, grown, ram)
+        if best is not None and best.footprint is not None and best.footprint.ram < ram:
             yield best

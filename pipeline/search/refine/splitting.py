@@ -15,7 +15,8 @@ from typing import NamedTuple
 from ...memory import CHEAP_ORDERS
 from ...memory.streaming.group_rows import coarser, in_groups
 from ...memory.streaming.partition import partition_within
-from ...memory.streaming.partitioner import Partition, Partitioner, StreamedSteps
+from ...memory.streaming.partitioner import Partition, Partitioner
+from ...memory.streaming.region_forms import KnownForms
 from ...memory.streaming.rematerialise import TRIED_STEPS, RepeatResult, work_of
 from ...passes.program.cut_sums import CutSums
 from ...passes.program.order import Order
@@ -111,6 +112,11 @@ class Splitter:
         """
         return [self._evaluator.arranged(found, each) for each in plan.shared]
 
+    def best(self, found: Evaluation, plan: SplitPlan, below: float) -> Evaluation | None:
+        """Return the best of `evaluations` in its finest order; None if all fail, or bounds forbid a ram `below`."""
+        worked = [each for each in self.evaluations(found, plan) if each.footprint is not None] if plan.promises(found, below) else []
+        return self._evaluator.finest_order(sorted(worked, key=lambda each: each.score)) if worked else None
+
     def rungs(self, plan: SplitPlan, fractions: Iterable[float]) -> list[SplitPlan]:
         """Coarsen a plan towards whole kernels: fewer steps streamed, more rows at a time.
 
@@ -121,15 +127,7 @@ class Splitter:
 
     def within(self, plan: SplitPlan, sizes: Iterable[int]) -> list[SplitPlan]:
         """Coarsen a plan as far as each of `sizes` allows, in bytes before memory is shared; drop what exceeds it."""
-        paths = Partitioner(plan.repeated, plan.splits, plan.alignment)
-        found: dict[tuple[StreamedSteps, ...], SplitPlan] = {}
-        for most in sizes:
-            path = paths.within(most)
-            if path.complete:
-                path = coarser(paths, replace(path, nbytes=most))
-            if path.complete and path.regions and path.regions != plan.regions:
-                found.setdefault(path.regions, replace(plan, regions=path.regions, nbytes=path.nbytes))
-        return list(found.values())
+        return list(_within(Partitioner(plan.repeated, plan.splits, plan.alignment), plan, sizes))
 
     def growing(self, plan: SplitPlan, parts: Iterable[float], worth: float) -> Iterator[SplitPlan]:
         """Yield plans of the same steps whose results may grow over operands, the least bytes first.
@@ -138,18 +136,11 @@ class Splitter:
         the plan's bytes.
         """
         most = int(plan.nbytes * (1 - worth))
-        path = partition_within(most, plan.repeated, plan.splits, plan.alignment, growing=True)
-        if path is None:
-            return
-        paths = Partitioner(plan.repeated, plan.splits, plan.alignment, growing=True)
-        given: set[tuple[StreamedSteps, ...]] = set()
-        for part in parts:
-            allowed = path.nbytes + int(part * (most - path.nbytes))
-            wider = path if not part else paths.within(allowed)
-            wider = coarser(paths, replace(wider, nbytes=allowed))
-            if wider.complete and wider.regions and wider.regions not in given:
-                given.add(wider.regions)
-                yield replace(plan, regions=wider.regions, nbytes=wider.nbytes)
+        known = KnownForms(plan.alignment)
+        least = partition_within(most, plan.repeated, plan.splits, plan.alignment, known, growing=True)
+        if least is not None:
+            paths = Partitioner(plan.repeated, plan.splits, plan.alignment, known, growing=True)
+            yield from _within(paths, plan, (least.nbytes + int(part * (most - least.nbytes)) for part in parts))
 
     def in_groups(self, plan: SplitPlan, fewest: int) -> SplitPlan | None:
         """Take at least `fewest` rows at a time in every region of a plan; None if one cannot."""
@@ -194,6 +185,18 @@ def _ordered(scorer: Scorer, specs: Specs, cut: bool, orders: Sequence[Order]) -
         different.setdefault(order.numbers(program), order)
     found = [((*before, order), program.reordered(numbers)) for numbers, order in different.items()]
     return [_Ordered(passes, ordered, splits, form_key(ordered, splits)) for passes, ordered in found]
+
+
+def _within(paths: Partitioner, plan: SplitPlan, sizes: Iterable[int]) -> Iterator[SplitPlan]:
+    """Yield the distinct plans by other regions of `plan`, as coarse as each of `sizes` allows."""
+    given = {plan.regions}
+    for most in sizes:
+        path = paths.within(most)
+        if path.complete:
+            path = coarser(paths, replace(path, nbytes=most))
+        if path.complete and path.regions and path.regions not in given:
+            given.add(path.regions)
+            yield replace(plan, regions=path.regions, nbytes=path.nbytes)
 
 
 def _sharings(_: Scorer, plan: SplitPlan) -> list[tuple[int, Arrangement]]:
