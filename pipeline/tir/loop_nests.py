@@ -32,8 +32,7 @@ def nests_in(kernel: PrimFunc) -> list[Stmt]:
     body = kernel.body
     if not isinstance(body, SBlockRealize) or body.iter_values or body.block.match_buffers:
         raise Unknown("the kernel is no plain sequence of loop nests")
-    inner = body.block.body
-    return list(inner.seq) if isinstance(inner, SeqStmt) else [inner]
+    return statements(body.block.body)
 
 
 def block_of(nest: Stmt, *, in_order: bool = True) -> SBlock:
@@ -86,6 +85,11 @@ def kernel_of(params: Sequence[Var], nests: Sequence[Stmt], own: Sequence[Var], 
 def sequence(parts: Sequence[Stmt]) -> Stmt:
     """Join statements into one."""
     return parts[0] if len(parts) == 1 else SeqStmt(list(parts))
+
+
+def statements(stmt: Stmt) -> list[Stmt]:
+    """List the statements of a sequence; one alone for any other."""
+    return list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]
 
 
 def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt | None = None) -> Stmt:
@@ -146,6 +150,14 @@ def buffer_of(name: str, shape: Sequence[int], dtype: str) -> Var:
 def all_of(buffer: Var) -> TensorRegion:
     """Return the region of the whole buffer: scheduling does not need the exact part."""
     return tirx.BufferRegion(buffer, [Range.from_min_extent(int64(0), extent) for extent in buffer.ty.shape])
+
+
+def flat_index(shape: Sequence[Expr | int], indices: Sequence[Expr]) -> Expr:
+    """Return the place of an element in a compact buffer, in elements."""
+    flat: Expr = int64(0)
+    for extent, index in zip(shape, indices, strict=True):
+        flat = flat * int64(int(extent)) + index
+    return flat
 
 
 def int64(value: int) -> IntImm:

@@ -19,7 +19,7 @@ from ...memory import ALIGNMENT
 from ...program import DTYPE_BYTES, Overlay, Program, Step
 from ...tir.expressions import replaced
 from ...tir.in_place.analysis import is_kept
-from ...tir.loop_nests import all_of, int64
+from ...tir.loop_nests import all_of, flat_index, int64
 from ..schedule.candidates import is_scheduled
 from ..schedule.run_iterations import is_loop
 from .lower import Lowered
@@ -118,9 +118,7 @@ def _same_element(indices: Sequence[Expr], shape: Sequence[Expr], other: Sequenc
     """
     if list(map(int, shape)) == list(map(int, other)) and not shift:
         return list(indices)
-    flat: Expr = int64(0)
-    for index, extent in zip(indices, shape, strict=True):
-        flat = flat * int64(int(extent)) + index
+    flat = flat_index(shape, indices)
     flat = flat + int64(shift) if shift else flat
     found: list[Expr] = []
     for extent in reversed([int(each) for each in other[1:]]):

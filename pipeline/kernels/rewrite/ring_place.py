@@ -16,7 +16,7 @@ from tvm.tirx import BufferStore, IfThenElse, IntImm, Select, Stmt
 
 from ...memory.streaming.growth import is_turned, turned
 from ...memory.streaming.region import Stage
-from ...tir.loop_nests import all_of, buffer_of, int64
+from ...tir.loop_nests import all_of, buffer_of, flat_index, int64
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,11 @@ class Slot:
 
     def indices(self, indices: Sequence[Expr], first: Expr | int = 0) -> list[Expr]:
         """Return the index of an element; along the axis, `indices` count from row -`first`."""
-        flat: Expr = int64(0)
-        for axis, (index, extent) in enumerate(zip(indices, self.shape, strict=True)):
-            if axis == self.writer.axis:
-                index = tirx.floormod(index - first, extent) if extent > 1 else int64(0)
-            flat = flat * extent + index
-        return [sym.Analyzer().simplify(flat)]  # neighbours of two axes stay neighbours: else LLVM loads them one by one
+        found, axis = list(indices), self.writer.axis
+        rows = self.shape[axis]
+        found[axis] = tirx.floormod(found[axis] - first, rows) if rows > 1 else int64(0)
+        # those of rings are simplified as TVM flattens them, which leaves a flat buffer alone
+        return [sym.Analyzer().simplify(flat_index(self.shape, found))]
 
 
 @dataclass(frozen=True)
@@ -114,9 +113,8 @@ def chosen_once(store: BufferStore, conditions: Sequence[Expr]) -> Stmt:
     """
     found: list[Select] = []
     tvm_ffi.structural_walk(store.value, (Select, found.append))
-    if not found or not all(_are_bytes(each) and tvm_ffi.structural_equal(each.condition, found[0].condition) for each in found):
-        return store
-    if not any(tvm_ffi.structural_equal(each, found[0].condition) for each in conditions):
+    alike = (_are_bytes(each) and tvm_ffi.structural_equal(each.condition, found[0].condition) for each in found)
+    if not found or not all(alike) or not any(tvm_ffi.structural_equal(each, found[0].condition) for each in conditions):
         return store
 
     def by(choice: str) -> BufferStore:

@@ -23,13 +23,13 @@ import tvm_ffi
 from tvm import s_tir
 from tvm.ir import Expr, IRModule, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import For, IntImm, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import For, IntImm, PrimFunc, Stmt
 from tvm.tirx.analysis import undefined_vars
 
 from ...tir.expressions import replaced, walk
 from ...tir.in_place.analysis import takes_address
 from ...tir.index_grid import Loop, Unknown, chunks
-from ...tir.loop_nests import int64, iterations, nests_in
+from ...tir.loop_nests import int64, iterations, nests_in, statements
 from ...tir.stores import Store, stores
 
 _SERIAL, _PARALLEL = 0, 1
@@ -61,7 +61,7 @@ def _nests(kernel: PrimFunc) -> list[Stmt]:
     body = kernel.body
     if isinstance(body, SBlockRealize):
         return nests_in(kernel)
-    return list(body.seq) if isinstance(body, SeqStmt) else [body]
+    return statements(body)
 
 
 def _parallelised(kernel: PrimFunc, nest: Stmt, threads: int) -> PrimFunc | None:

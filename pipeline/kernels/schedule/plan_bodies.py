@@ -14,7 +14,7 @@ is planned first; its array is a buffer of the body around it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import tvm_ffi
 from tvm import tirx
@@ -27,10 +27,10 @@ from ...memory.placement.plan_body import BodyPlan, plan_body
 from ...program import DTYPE_BYTES, Buffer, Overlay, Port, Program, Step, Tensor
 from ...tir.in_place.analysis import analyse_sharing
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, sequence
+from ...tir.loop_nests import all_of, buffer_of, flat_index, int64, kernel_of, sequence, statements
 from ...tir.workspace import buffer_bytes
 from .run_iterations import accesses_of, stage_alone, written_by
-from .slices_in_place import is_loop_body, loop_parts, statements
+from .slices_in_place import is_loop_body, loop_parts
 
 
 def plan_bodies(kernel: PrimFunc, least: int) -> PrimFunc:
@@ -170,19 +170,12 @@ def _laid(stmt: Stmt, places: dict[Var, tuple[Var, int]]) -> Stmt:
         return each if each.source not in places else all_of(places[each.source][0])
 
     laid = tvm_ffi.structural_map(stmt, [(TensorLoad, load), (BufferStore, store), (TensorRegion, region)])
-    if any(buffer in places for buffer in _variables(laid)):
+    found: list[Var] = []
+    tvm_ffi.structural_walk(laid, (Var, found.append))
+    if any(each in places for each in found):
         raise Unknown("a buffer is used as a whole")
     return laid
 
 
 def _index(buffer: Var, indices: Sequence[Expr], places: dict[Var, tuple[Var, int]]) -> Expr:
-    index: Expr = int64(0)
-    for extent, each in zip(buffer.ty.shape, indices, strict=True):
-        index = index * int64(int(extent)) + each
-    return index + int64(places[buffer][1])
-
-
-def _variables(stmt: Stmt) -> Iterator[Var]:
-    found: list[Var] = []
-    tvm_ffi.structural_walk(stmt, (Var, found.append))
-    return iter(found)
+    return flat_index(buffer.ty.shape, indices) + int64(places[buffer][1])

@@ -16,13 +16,13 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Expr, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import BufferStore, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ...frontend.relax.loop_kernel import ITERATION, ITERATIONS, STAGE, Place, bind_places, stage_block
 from ...tir.expressions import loads, uses
 from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS
-from ...tir.loop_nests import all_of, kernel_of, reshaped
+from ...tir.loop_nests import all_of, kernel_of, reshaped, statements
 from ..rules.rule import Speed
 from ..weights.repack import Repack
 from .run_stages import ScheduleStage, StagedKernel
@@ -97,8 +97,7 @@ def stage_alone(block: SBlock, numbers: Sequence[Var]) -> tuple[PrimFunc, list[V
     slices = {buffer: _slice(accesses[buffer], numbers) for buffer in buffers}
     alone = {buffer: reshaped(buffer, [int(extent) for extent in buffer.ty.shape[len(slices[buffer]) :]]) for buffer in buffers}
     body = _without_slices(block.body, {buffer: (alone[buffer], len(slices[buffer])) for buffer in buffers})
-    nests = list(body.seq) if isinstance(body, SeqStmt) else [body]
-    kernel = kernel_of(list(alone.values()), nests, block.alloc_buffers, None).with_attr("tirx.noalias", True)
+    kernel = kernel_of(list(alone.values()), statements(body), block.alloc_buffers, None).with_attr("tirx.noalias", True)
     if any(uses(kernel.body, number) for number in numbers):
         raise Unknown("a kernel of a loop's body computes with the number of the iteration")
     return kernel, buffers, slices

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 import tvm_ffi
 from tvm.ir import Expr, Var
 from tvm.s_tir import SBlock, SBlockRealize
-from tvm.tirx import For, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import For, PrimFunc, Stmt
 
 from ...frontend.relax.loop_kernel import ITERATION, ITERATIONS, STAGE
 from ...program import DTYPE_BYTES, Overlay
 from ...tir.expressions import uses
 from ...tir.in_place.analysis import Sharing, analyse_sharing, takes_addresses
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import int64
+from ...tir.loop_nests import int64, statements
 from .run_iterations import accesses_of, stage_alone, written_by
 
 
@@ -150,11 +150,6 @@ def _stages(parts: Sequence[Stmt]) -> list[SBlock]:
     if not all(isinstance(each, SBlockRealize) and each.block.name_hint == STAGE for each in parts):
         raise Unknown("a loop runs something else than stages")
     return [each.block for each in parts]
-
-
-def statements(stmt: Stmt) -> list[Stmt]:
-    """List the statements of a sequence."""
-    return list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]
 
 
 def _elements(buffer: Var) -> int:

@@ -16,7 +16,7 @@ from tvm.tirx import BufferStore, For, IfThenElse, IntImm, Stmt
 
 from ....tir.expressions import conjuncts, replaced, uses
 from ....tir.index_grid import Unknown
-from ....tir.loop_nests import int64, sequence
+from ....tir.loop_nests import flat_index, int64, sequence
 from ....tir.operators.quads import neighbours, picked
 from .quad_form import PLACES, QuadForm
 
@@ -54,10 +54,7 @@ class QuadWindows(QuadForm):
         outer = {var: Var("other", "int64") for var in self.axes if var not in self.summed}
         loops = {var: Var("other", "int64") for var in self.summed if not var.same_as(self.c)}
         indices = self._raw_at(outer, loops, channel, column)
-        linear: Expr = int64(0)
-        for extent, index in zip(self.raw.source.ty.shape, indices, strict=True):
-            linear = linear * int64(int(extent)) + index
-        found = sym.detect_linear_equation(linear, [channel, column])
+        found = sym.detect_linear_equation(flat_index(self.raw.source.ty.shape, indices), [channel, column])
         if not found or not all(isinstance(each, IntImm) for each in found[:2]):
             raise Unknown("channels or columns have no step in memory")
         between, self.column_step = (int(each) for each in found[:2])
