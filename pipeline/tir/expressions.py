@@ -67,7 +67,7 @@ def loads(expr: object) -> list[TensorLoad]:
 
 
 def operations_of(expr: object) -> int:
-    """Count the arithmetic of a value, without that of its indices; a choice by position counts as none."""
+    """Count the arithmetic of a value without its indices; a choice by position counts as none."""
     if isinstance(expr, TensorLoad) or not isinstance(expr, Expr) or isinstance(expr, (Var, IntImm, FloatImm)):
         return 0
     if is_choice(expr):
@@ -117,7 +117,7 @@ def combined_term(store: BufferStore) -> Expr:
 
 
 def unconverted(expr: Expr) -> Expr:
-    """Return what an expression converts to another dtype."""
+    """Return the operand of nested conversions to other dtypes."""
     while isinstance(expr, Cast):
         expr = expr.value
     return expr

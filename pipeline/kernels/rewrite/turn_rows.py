@@ -41,7 +41,7 @@ def turns_of(before: Program, program: Program, region: Region, step: Step) -> d
 
 
 def turn_rows(shape: Sequence[int], axis: int, dtype: str, back: bool) -> PrimFunc:
-    """Build the kernel that turns a tensor of a `shape` with its rows along `axis` in place, or turns it `back`.
+    """Build the kernel that turns rows along `axis` in place, or turns them `back`.
 
     Its operand lies at its result's bytes.
     """

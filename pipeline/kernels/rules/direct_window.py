@@ -73,8 +73,8 @@ class _Direct(LineBuffer):
         self.edges = [*range(low), *range(high, self.width)]
         self.acc = buffer_of("acc", (len(self.starts), self.lanes), self.dtype)
         self.edge = buffer_of("edge", (max(len(self.edges), 1),), self.dtype)
-        taken = aligned(len(self.starts) * self.lanes * 4, ALIGNMENT) + aligned(len(self.edges) * 4, ALIGNMENT)
-        if len(self.starts) > machine.registers_of(self.lanes) // 2 or taken > machine.register_bytes:
+        held = aligned(len(self.starts) * self.lanes * 4, ALIGNMENT) + aligned(len(self.edges) * 4, ALIGNMENT)
+        if len(self.starts) > machine.registers_of(self.lanes) // 2 or held > machine.register_bytes:
             raise Unknown("a row is more than registers hold")
 
     def kernel(self) -> PrimFunc:

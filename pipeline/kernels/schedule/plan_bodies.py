@@ -61,9 +61,9 @@ def _planned(stmt: Stmt, own: Sequence[Var], least: int) -> tuple[Stmt, list[Var
 
 
 def _nests(block: SBlock, least: int) -> tuple[list[SBlock], list[Var]]:
-    """Divide a stage into its loop nests where they share a large buffer; return them with all they share.
+    """Divide a stage into its loop nests if they share a large buffer.
 
-    Buffers of one nest are left to it: TVM makes them as small as the nest allows.
+    Returns them with all they share. Buffers of one nest are left to it: TVM makes them as small as the nest allows.
     """
     body, own = block.body, list(block.alloc_buffers)
     if is_loop_body(body):

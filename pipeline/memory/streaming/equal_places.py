@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def equal_offsets(paths: Partitioner, first: int, last: int) -> Iterator[int]:
-    """Yield the distances to later runs of steps equal to those from `first` to `last`; no two overlap.
+    """Yield the distances to later runs of steps equal to `first` to `last`.
 
-    Equal steps have kernels that split alike and operands of the same shapes, made and last read as many steps away.
+    No two overlap. Equal steps have kernels that split alike and operands of the same shapes, made and last read as many steps away.
     """
     forms = paths.forms
     wanted = [forms.start(0)]

@@ -5,7 +5,7 @@
                |shift|
 
 Rows lie one after the other in both: a tensor of several planes is turned in place before the region, or after it
-(`Turn`, `kernels/rewrite/turn_rows.py`). Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
+(`kernels/rewrite/turn_rows.py`). Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def turned(shape: Sequence[_T], axis: int) -> tuple[_T, ...]:
 
 
 def turn_step(program: Program, tensor: int, axis: int, kernel: str, back: bool = False) -> tuple[Program, Step, int]:
-    """Add the `tensor` with its rows one after the other, in its place, and a step that turns it, or turns it `back`.
+    """Add a step that turns the rows of `tensor` in its place, or turns them `back`.
 
     Returns the program, the step and the number of the tensor added.
     """

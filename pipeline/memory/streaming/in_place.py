@@ -53,7 +53,12 @@ class Replacement:
 
 
 def replacements(
-    program: Program, chosen: Sequence[StepSplit], stages: Sequence[Stage], results: Sequence[int], last_uses: Mapping[int, int], growing: bool = False
+    program: Program,
+    chosen: Sequence[StepSplit],
+    stages: Sequence[Stage],
+    results: Sequence[int],
+    last_uses: Mapping[int, int],
+    growing: bool = False,
 ) -> Iterator[Replacement]:
     """Yield each way to store a result over operands that the region is the last to read.
 

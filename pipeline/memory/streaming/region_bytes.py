@@ -33,8 +33,8 @@ def region_bytes(
 ) -> RegionBytes | int | None:
     """Measure the region of the steps taken in; None if it cannot run.
 
-    `last_uses` are those of `last_uses_of`, None if no result takes the place of an operand; with `growing`, it may grow. Once the rings take more
-    than `most` bytes, returns the bytes counted so far.
+    `last_uses` are those of `last_uses_of`, None if no result takes the place of an operand; with `growing`, it may grow.
+    Once the rings take more than `most` bytes, returns the bytes counted so far.
     """
     if builder.waiting:
         return None

@@ -85,10 +85,10 @@ def _untried(actions: Iterable[_Action], evidence: Mapping[_Action, Evidence]) -
     return tuple(each for each in actions if each not in evidence or not evidence[each].tried)
 
 
-def _joined(best: Iterable[KnownSequence], own: Mapping[str, Evidence], all: Mapping[str, Evidence]) -> Specs:
+def _joined(best: Iterable[KnownSequence], own: Mapping[str, Evidence], known: Mapping[str, Evidence]) -> Specs:
     """Return the passes of all `best`, and passes of too few models; less those that changed ENOUGH of `own` in vain."""
     counts = Counter(spec for each in best for spec in set(each.prefix))
-    few = [spec for spec, found in all.items() if 0 < found.changed < ENOUGH]
+    few = [spec for spec, found in known.items() if 0 < found.changed < ENOUGH]
     rest = Evidence(0, 0, 0)
     judged = {spec: own.get(spec, rest).led or own.get(spec, rest).changed < ENOUGH for spec in (*counts, *few)}
     return tuple(spec for spec in sorted(judged, key=lambda each: (-counts[each], each)) if judged[spec])
