@@ -12,8 +12,9 @@ from tvm.tirx import PrimFunc
 
 @dataclass(frozen=True)
 class BodyStep:
-    """Kernel of a body, with its operands and results: values by number."""
+    """Kernel of a body by TVM's `name`, with its operands and results: values by number."""
 
+    name: str
     kernel: PrimFunc
     values: tuple[int, ...]
 
@@ -94,7 +95,7 @@ class _Reader:
         if not isinstance(expr, relax.Call):
             return self._known(expr)
         if isinstance(expr.op, GlobalVar):
-            self._steps.append(BodyStep(self._module[expr.op], tuple(map(self._one, expr.args))))
+            self._steps.append(BodyStep(str(expr.op.name_hint), self._module[expr.op], tuple(map(self._one, expr.args))))
             return ()
         if isinstance(expr.op, Op) and expr.op.name == "relax.builtin.alloc_tensor":
             return self._value(expr.ty)
