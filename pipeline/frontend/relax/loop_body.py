@@ -9,6 +9,8 @@ from tvm import relax
 from tvm.ir import GenericConst, GlobalVar, IRModule, Op
 from tvm.tirx import PrimFunc
 
+from .topk_kernel import legalize_topk
+
 
 @dataclass(frozen=True)
 class BodyStep:
@@ -38,7 +40,7 @@ class LoopBody:
 def lower_body(module: IRModule) -> LoopBody:
     """Lower the imported body of a loop. Raises NotImplementedError for an operator that only TVM's runtime executes."""
     flow = [
-        relax.transform.LegalizeOps(), relax.transform.AnnotateTIROpPattern(), relax.transform.FoldConstant(),
+        relax.transform.LegalizeOps({"relax.topk": legalize_topk}), relax.transform.AnnotateTIROpPattern(), relax.transform.FoldConstant(),
         relax.transform.FuseOps(), relax.transform.FuseTIR(), relax.transform.ToNonDataflow(),
         relax.transform.RemovePurityChecking(), relax.transform.CallTIRRewrite(),
     ]  # fmt: skip
