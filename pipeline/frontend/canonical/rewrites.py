@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .fourier import discrete_fourier, short_time_fourier
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .operators.fourier import discrete_fourier, short_time_fourier
+from .operators.reverse_sequence import reverse_sequence
 from .shapes import static_shape, value_types
 
 if TYPE_CHECKING:
@@ -271,6 +272,7 @@ _RULES: dict[str, Rule] = {
     "ReduceMin": _reduce_truth,
     "ReduceSumSquare": _in_single,
     "Resize": _resize,
+    "ReverseSequence": reverse_sequence,
     "STFT": short_time_fourier,
     "Softplus": _softplus,
     "Sum": _sum,
