@@ -10,7 +10,7 @@ Ferrante, Sarkar, Thrash: On Estimating and Enhancing Cache Effectiveness, LCPC 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 #: bytes of a line of every cache here
@@ -24,12 +24,12 @@ class Access(NamedTuple):
     size: int
 
 
-def brought_in(extents: Sequence[int], accesses: Mapping[Hashable, Access], cache: int) -> float:
+def brought_in(extents: Sequence[int], accesses: Collection[Access], cache: int) -> float:
     """Return the bytes that accesses in loops bring into a least-recently-used cache of `cache` bytes."""
     inner = len(extents)
-    while inner and sum(_touched(extents, each, inner - 1) for each in accesses.values()) <= cache:
+    while inner and sum(_touched(extents, each, inner - 1) for each in accesses) <= cache:
         inner -= 1
-    return sum(_touched(extents, each, inner) * _rounds(extents, each.moves, inner) for each in accesses.values())
+    return sum(_touched(extents, each, inner) * _rounds(extents, each.moves, inner) for each in accesses)
 
 
 def _touched(extents: Sequence[int], access: Access, first: int) -> int:

@@ -129,7 +129,7 @@ class _Counter:
             for each, moves in zip(read, sources)
             if hash(each.source) not in place.registers
         }
-        refilled = brought_in([loop.extent for loop in place.loops], reached, FIRST_CACHE) * place.share
+        refilled = brought_in([loop.extent for loop in place.loops], reached.values(), FIRST_CACHE) * place.share
         summed = any(each.source.same_as(store.buffer) and moves == target for each, moves in zip(read, sources))
         steps = dependent_steps(loops, target) if summed else 1
         chain = everywhere / independent_sums(loops, vectors, target) if steps > 1 else 0.0
