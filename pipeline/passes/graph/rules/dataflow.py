@@ -9,6 +9,7 @@ import numpy as np
 from tvm import relax
 from tvm.ir import GenericConst, Op
 
+from ....tir.tensor_values import array_of
 from .operators import RESHAPES
 from .small_constants import EVALUATED, small_result
 
@@ -270,11 +271,7 @@ class Dataflow:
 
 def _array_of(constant: GenericConst) -> np.ndarray | None:
     try:
-        return np.from_dlpack(constant.value)  # shares memory
-    except (TypeError, RuntimeError, ValueError, BufferError, AttributeError):
-        pass
-    try:
-        return constant.value.numpy()
+        return array_of(constant.value)
     except (TypeError, RuntimeError, ValueError):
         return None
 
