@@ -57,7 +57,7 @@ class _Direct(LineBuffer):
         super().__init__(kernel, machine)
         if self.dtype != "float32" or str(self.data.ty.dtype) != self.dtype:
             raise Unknown("the window is of other numbers")
-        if self.padding is not None and not (self.columns.stride == 1 and has_skippable_padding(self.window, [self.padding])):
+        if self.padding is not None and not has_skippable_padding(self.window, [self.padding]):
             raise Unknown("the padding cannot be skipped, or lines part the columns once for all taps")
         self.row = Var("row", "int64")
         taken = (self.columns.taps - 1) * self.columns.step
