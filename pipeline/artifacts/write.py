@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import FootprintReport
 from ..memory.validation.checked_plan import checked_plan
 from ..search.settings import RAM
+from ..support.digests import digest_of
 from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
@@ -124,7 +124,7 @@ def write_manifest(
         return [{"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype} for name, tensor in tensors]
 
     files = {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        file.name: digest_of(file)
         for file in sorted(folder.iterdir())
         if file.is_file() and file.name != "footprint.json"
     }
