@@ -92,7 +92,8 @@ def _turned(kernel: PrimFunc, side: int) -> PrimFunc | None:
 def _load_vectors(schedule: Schedule, block: SBlockRV, load: TensorLoad, around: LoopRV) -> None:
     """Copy the part of an operand that a block in registers reads, by vectors."""
     number = next(n for n, each in enumerate(schedule.get(block).reads) if each.source.same_as(load.source))
-    copy = schedule.cache_read(block, number, "local")
+    # of TVM's other scope "local", LowerTVMBuiltin takes even small buffers from the workspace
+    copy = schedule.cache_read(block, number, "global")
     schedule.compute_at(copy, around, preserve_unit_loops=True)
     *lines, lane = schedule.get_loops(copy)[-len(schedule.get(copy).iter_vars) :]
     for loop in lines:

@@ -32,7 +32,8 @@ def _program(shape, order):
 def test_blocks_hold_the_same_elements(shape, order):
     program = _program(shape, order)
     (kernel,) = program.kernels.values()
-    assert block_transposes(flatten_axes(kernel), Machine()) is not None
+    blocks = block_transposes(flatten_axes(kernel), Machine())
+    assert blocks is not None and '"local"' not in str(blocks)  # TVM would take it from a workspace that is not planned
     scheduled, _ = schedule_program(program)
     inputs = random_inputs(program)
     for each in (program, scheduled):
