@@ -100,6 +100,11 @@ def _cases() -> list[NodeCase]:
             {"x": random.standard_normal((7, 2, 3)).astype(np.float32)}, {"v": single, "i": long}, {"k": np.array([3])},
         ),
         _case(
+            "extremes-of-infinities",
+            [node("ReduceMax", ["m"], ["y"], axes=[1]), node("Neg", ["m"], ["n"]), node("ReduceMin", ["n"], ["z"], axes=[1])],
+            {"m": np.array([[-np.inf, -np.inf, -np.inf], [-np.inf, 2, 1]], np.float32)}, {"y": single, "z": single},
+        ),
+        _case(
             "sum-along-and-against",
             [
                 node("CumSum", ["x", "axis"], ["y"], exclusive=1), node("CumSum", ["y", "axis"], ["z"], reverse=1),

@@ -36,8 +36,8 @@ from .control_flow.if_branches import select_branches
 from .control_flow.unroll_loops import has_loops, unroll_loops
 from .empty_tensors import without_empty_tensors
 from .fold_constants import fold, sort_nodes
-from .fourier import state_sides
-from .opset import expand_functions, lower_opset, raise_opset
+from .operators.fourier import state_sides
+from .opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .read_onnx import read_model
 from .recurrent import canonical_recurrent
 from .rewrites import rewrite
@@ -71,7 +71,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     import onnx.checker
 
     ports = port_names(model)
-    model = _canonical_nodes(model)
+    model = _canonical_nodes(raise_for_sequences(model))
     lower_opset(model)
     restore_ports(model, *ports)
     try:

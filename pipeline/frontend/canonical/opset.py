@@ -16,8 +16,10 @@ OLDEST = 13
 NEWEST = 26
 #: the file version in which constants need not be inputs, and which every reader of `OLDEST` knows
 _IR = 7
+#: the operator set of Split by a number of parts
+_PARTS = 18
 #: operators that shape inference or TVM does not know, but whose meaning ONNX gives as a graph of simpler ones
-_EXPANDED = frozenset({"Celu", "GroupNormalization", "MeanVarianceNormalization", "Swish"})
+_EXPANDED = frozenset({"Attention", "Celu", "GroupNormalization", "MeanVarianceNormalization", "RotaryEmbedding", "Swish"})
 
 
 def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -34,12 +36,13 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelError(f"The functions of the model cannot be inlined: {said}.", "Export the model again.") from error
     nodes = [node for node in all_nodes(model.graph) if node.op_type in _EXPANDED and not node.domain]
-    if not nodes:
+    # the inliner knows no type of an operand left out before another
+    names = _EXPANDED.difference(node.op_type for node in nodes if not all(node.input))
+    if names.isdisjoint(node.op_type for node in nodes):
         return model
     for node in nodes:
         _write_defaults(node, max((opset.version for opset in model.opset_import if not opset.domain), default=1))
-    names = [("", name) for name in sorted(_EXPANDED)]
-    return inliner.inline_selected_functions(model, names, inline_schema_functions=True)
+    return inliner.inline_selected_functions(model, [("", name) for name in sorted(names)], inline_schema_functions=True)
 
 
 def _write_defaults(node: onnx.NodeProto, version: int) -> None:
@@ -47,7 +50,13 @@ def _write_defaults(node: onnx.NodeProto, version: int) -> None:
     from onnx import defs
 
     given = {attribute.name for attribute in node.attribute}
-    schema = defs.get_schema(node.op_type, version)
+    try:
+        schema = defs.get_schema(node.op_type, version)
+    except defs.SchemaError as error:
+        raise ModelError(
+            f"The operator {node.op_type} of the node '{node.name}' is not in ONNX's operator set {version}.",
+            "Export the model with ONNX's own operators only.",
+        ) from error
     for name, attribute in sorted(schema.attributes.items()):
         if name not in given and attribute.default_value.type:
             node.attribute.append(attribute.default_value)
@@ -76,6 +85,15 @@ def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
         ) from error
     converted.ir_version = max(model.ir_version, _IR if least < 21 else 10)
     return converted
+
+
+def raise_for_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Raise a model that splits into a sequence to the operator set whose Split is told the number of parts.
+
+    Folding makes that Split of it, whatever the set.
+    """
+    splits = any(node.op_type == "SplitToSequence" for node in all_nodes(model.graph))
+    return raise_opset(model, _PARTS) if splits else model
 
 
 def lower_opset(model: onnx.ModelProto) -> None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .fourier import discrete_fourier, short_time_fourier
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .operators.fourier import discrete_fourier, short_time_fourier
+from .operators.resize_by_axis import resize_by_axis
+from .operators.reverse_sequence import reverse_sequence
 from .shapes import static_shape, value_types
 
 if TYPE_CHECKING:
@@ -123,13 +125,16 @@ def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, 
         return
     axes = list(attributes.pop("axes", range(len(before))))
     ratios = np.asarray(after) / np.asarray(before)
-    if scales is not None:
-        whole = np.allclose(scales, ratios[axes], rtol=1e-6)
-    elif attributes.pop("keep_aspect_ratio_policy", "stretch") != "stretch":
-        whole = np.allclose(ratios[axes], ratios[axes[0]], rtol=1e-6)
+    policy = attributes.pop("keep_aspect_ratio_policy", "stretch")
+    if scales is None:
+        sizes = context.constant(inputs[3])
+        meant = (np.asarray(after)[axes] if sizes is None else sizes) / np.asarray(before)[axes]
+        scales = meant if policy == "stretch" else np.full(len(axes), meant.min() if policy == "not_larger" else meant.max())
+    whole = np.allclose(scales, ratios[axes], rtol=1e-6)
+    smooths = attributes.get("antialias") and (ratios < 1).any()
+    if not whole or smooths or before[:2] != after[:2] or len(before) not in (3, 4, 5):
+        resize_by_axis(node, attributes, context, build, dict(zip(axes, map(float, scales))))
     else:
-        whole = True
-    if whole:
         inputs[2:] = ["", build.integers(*after)]
         if attributes.get("coordinate_transformation_mode") == "half_pixel_symmetric":
             attributes["coordinate_transformation_mode"] = "half_pixel"
@@ -271,6 +276,7 @@ _RULES: dict[str, Rule] = {
     "ReduceMin": _reduce_truth,
     "ReduceSumSquare": _in_single,
     "Resize": _resize,
+    "ReverseSequence": reverse_sequence,
     "STFT": short_time_fourier,
     "Softplus": _softplus,
     "Sum": _sum,

@@ -23,6 +23,7 @@ class Legalize(ModulePass):
 
         from ...frontend.relax.topk_kernel import legalize_topk
         from .lowering.half_sums import sum_halves
+        from .lowering.infinite_extremes import EXTREMES, legalize_extreme
         from .lowering.serial_loops import serial_loops
         from .lowering.transposed_convolution import legalize_transposed
         from .memoised_legalize import memoised_rules
@@ -32,7 +33,7 @@ class Legalize(ModulePass):
 
         module = sum_halves(module)
         target = tvm.target.Target(HOST)
-        own = {operator: legalize_transposed for operator in TRANSPOSED}
+        own = dict.fromkeys(TRANSPOSED, legalize_transposed) | dict.fromkeys(EXTREMES, legalize_extreme)
         memoised = memoised_rules(module, {"relax.quantize": legalize_quantize, **own})
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:

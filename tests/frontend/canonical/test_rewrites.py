@@ -22,11 +22,38 @@ CASES = {
     "Sum of one": ([node("Sum", ["x"], ["t"]), node("Neg", ["t"], ["y"])], {}, [1, 2, 3, 4], 13),
     "Mean": ([node("Mean", ["x", "c"], ["y"])], {"c": np.float32(3)}, [1, 2, 3, 4], 13),
     "Resize": ([node("Resize", ["x", "none", "none", "sizes"], ["y"], mode="linear")], NO_SCALES, [1, 2, 3, 4], 11),
+    "Resize to fewer, by a scale that gives no whole size": (
+        [node("Resize", ["x", "", "c"], ["y"], mode="nearest", nearest_mode="ceil")], {"c": np.float32([1, 1, 0.6, 0.7])}, [1, 2, 9, 11], 13,
+    ),
+    "Resize to more, by a scale that gives no whole size": (
+        [node("Resize", ["x", "", "c"], ["y"], mode="cubic", exclude_outside=1)], {"c": np.float32([1, 1, 1.5, 2.3])}, [1, 2, 9, 7], 13,
+    ),
+    "Resize that smooths": (
+        [node("Resize", ["x", "", "", "c"], ["y"], mode="linear", antialias=1)], {"c": np.asarray([2, 2, 4, 12])}, [2, 2, 9, 6], 18,
+    ),
+    "Resize within sizes": (
+        [node("Resize", ["x", "", "", "c"], ["y"], mode="linear", axes=[3, 2], keep_aspect_ratio_policy="not_larger")],
+        {"c": np.asarray([10, 10])}, [1, 2, 5, 8], 18,
+    ),
+    "Resize of channels": ([node("Resize", ["x", "", "c"], ["y"], mode="linear")], {"c": np.float32([1, 2, 1, 1])}, [1, 3, 2, 2], 13),
     "Softplus": ([node("Softplus", ["x"], ["y"])], {}, [64], 13),
     "Pow 2": ([node("Pow", ["x", "c"], ["y"])], {"c": np.float32(2)}, [9], 13),
     "Pow 3": ([node("Pow", ["x", "c"], ["y"])], {"c": np.float32(3)}, [9], 13),
     "Pow of two dtypes": ([node("Pow", ["x", "c"], ["y"])], {"c": np.asarray([4, 5, 0])}, [3], 13),
     "LpNormalization": ([node("LpNormalization", ["x"], ["y"], axis=1, p=1)], {}, [3, 4], 13),
+    "ReverseSequence": ([node("ReverseSequence", ["x", "c"], ["y"])], {"c": np.asarray([1, 4, 0, 2, 3])}, [4, 5, 2, 3], 13),
+    "ReverseSequence along the second axis": (
+        [node("ReverseSequence", ["x", "c"], ["y"], time_axis=1, batch_axis=0)], {"c": np.asarray([5, 1, 3])}, [3, 5], 13,
+    ),
+    "ReverseSequence of computed lengths": (
+        [node("ArgMax", ["x"], ["n"], axis=0, keepdims=0), node("ReverseSequence", ["x", "n"], ["y"])], {}, [4, 5], 13,
+    ),
+    "SplitToSequence in an operator set whose Split has no number of parts": (
+        [node("SplitToSequence", ["x", "c"], ["s"], axis=1), node("ConcatFromSequence", ["s"], ["y"], axis=0)], {"c": np.asarray(2)}, [3, 6], 13,
+    ),
+    "SplitToSequence with a smaller last part": (
+        [node("SplitToSequence", ["x", "c"], ["s"], axis=1), node("SequenceAt", ["s", "i"], ["y"])], {"c": np.asarray(4), "i": np.asarray(1)}, [3, 6], 13,
+    ),
     "ConvTranspose": (
         [node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], output_shape=[7, 8])],
         {"w": RNG.standard_normal((2, 3, 3, 3)).astype(np.float32)}, [1, 2, 3, 4], 13,
@@ -42,7 +69,7 @@ def test_a_rewrite_changes_no_result(tmp_path: Path, name: str) -> None:
     x = (8 * RNG.standard_normal(shape)).astype(np.float32)
     if name.startswith("Pow of"):
         x = abs(x)
-    np.testing.assert_allclose(run(imported, {"x": x})[0], run(model, {"x": x})[0], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(run(imported, {"x": x})[0], run(model, {"x": x})[0], rtol=1e-4, atol=1e-5)
     assert "Sum" not in {each.op_type for each in imported.graph.node}
 
 
@@ -68,7 +95,10 @@ def test_softplus_keeps_its_digits_far_below_zero(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("nodes", "constants", "said"),
     [
-        ([node("Resize", ["x", "", "s"], ["y"], mode="linear")], {"s": np.float32([1, 1, 1.3, 1])}, "whole"),
+        (
+            [node("Resize", ["x", "r", "s"], ["y"], mode="linear", coordinate_transformation_mode="tf_crop_and_resize")],
+            {"r": np.float32([0, 0, 0, 0, 1, 1, 0.7, 1]), "s": np.float32([1, 1, 1.3, 1])}, "whole",
+        ),
         ([node("Dropout", ["x", "r", "t"], ["y"])], {"r": np.float32(0.5), "t": np.asarray(True)}, "training"),
     ],
 )
@@ -77,3 +107,19 @@ def test_forms_that_would_be_computed_wrongly_are_refused(
 ) -> None:
     with pytest.raises(ModelError, match=said):
         import_model(save(model_of(nodes, {"x": [1, 2, 3, 4]}, ["y"], constants), tmp_path))
+
+
+def test_an_operator_that_its_operator_set_lacks_is_refused(tmp_path: Path) -> None:
+    model = model_of([node("Swish", ["x"], ["y"])], {"x": [4]}, ["y"], {}, opset=23)
+    with pytest.raises(ModelError, match="Swish of the node .* is not in ONNX's operator set 23"):
+        import_model(save(model, tmp_path))
+
+
+def test_attention_of_shared_heads_and_rotary_embeddings_are_simpler_operators(tmp_path: Path) -> None:
+    nodes = [node("Attention", ["x", "k", "k"], ["a"], is_causal=1), node("RotaryEmbedding", ["a", "c", "c"], ["y"])]
+    arrays = {"k": RNG.standard_normal((1, 2, 5, 8)).astype(np.float32), "c": RNG.standard_normal((1, 3, 4)).astype(np.float32)}
+    model = model_of(nodes, {"x": [1, 4, 3, 8]}, ["y"], arrays, opset=23)
+    imported = import_model(save(model, tmp_path))
+    x = RNG.standard_normal((1, 4, 3, 8)).astype(np.float32)
+    np.testing.assert_allclose(run(imported, {"x": x})[0], run(model, {"x": x})[0], rtol=1e-4, atol=1e-6)
+    assert not {"Attention", "RotaryEmbedding"} & {each.op_type for each in imported.graph.node}

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .node_builder import NodeBuilder
+from ..node_builder import NodeBuilder
 
 if TYPE_CHECKING:
     import onnx
 
-    from .rewrites import Context
+    from ..rewrites import Context
 
 #: weights of a transform at most
 _MOST = 1 << 22

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper
 from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
 
-from ...models import model_of, run, save
-from ...profiles import examples
+from ....models import model_of, run, save
+from ....profiles import examples
 
 node = helper.make_node
 
