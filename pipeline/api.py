@@ -199,7 +199,6 @@ def compile_imported(
 
     chosen, tuned = sequence, tuning or AdoptedTuning()
     started, graph, ports = time.monotonic(), imported.graph, port_names(imported.onnx)
-    # before the fork, so that the process aside need not legalize and fuse again
     baseline = None if chosen is None else tvm_default(graph, target, *ports)
     # beside all other work, which leaves a core idle most of the time
     with result_folder(out) as folder, default_code_aside(graph, target, *ports) as baseline_code, comparison_kept(out):

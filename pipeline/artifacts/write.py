@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from ..frontend.imported_model import ImportedModel
 from ..memory.footprint import FootprintReport
 from ..memory.validation.checked_plan import checked_plan
 from ..search.settings import RAM
+from ..support.digests import digest_of
 from ..support.text_files import json_lines, write_text
 from ..targets import Target
 from ..verify.settings import VerifySettings
@@ -90,10 +90,11 @@ def write_pictures(
     imported: ImportedModel, lowered: Lowered, plan: ArenaPlan, before: Lowered, target: Target, folder: Path
 ) -> None:
     """Write plan.json, arena.svg, and arena-before.svg (the plan of `before`), on one scale."""
+    from ..kernels.schedule.kept_bodies import kept_bodies
     from ..memory import SavedPlan, write_plan
     from ..report.pictures.arena_map import arena_svg, common_scale
 
-    write_plan(SavedPlan(lowered.program, plan, target.alignment), folder / "plan.json")
+    write_plan(SavedPlan(lowered.program, plan, target.alignment, kept_bodies(lowered.kernels)), folder / "plan.json")
     title = f"{imported.name} @ {target.name}"
     plan_before = checked_plan(before.program, target)
     scale = common_scale((lowered.program, plan), (before.program, plan_before))
@@ -123,7 +124,7 @@ def write_manifest(
         return [{"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype} for name, tensor in tensors]
 
     files = {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        file.name: digest_of(file)
         for file in sorted(folder.iterdir())
         if file.is_file() and file.name != "footprint.json"
     }

@@ -25,10 +25,11 @@ def explain(
     from ..artifacts.places import search_file
     from ..memory import read_plan, read_report
     from ..memory.files.minimalloc_csv import read_minimalloc, write_minimalloc
-    from ..report.explain import explain as explain_plan
+    from ..report.arena.explain import explain as explain_plan
+    from ..report.arena.explain_bodies import bodies_table, explain_bodies
+    from ..report.arena.explanation_table import explanation_table
     from ..report.footprint_table import measured_line
     from ..report.levers import read_levers
-    from ..report.tables import explanation_table
 
     saved = read_plan(folder / "plan.json")
     if minimalloc is not None:
@@ -37,6 +38,8 @@ def explain(
         saved = read_minimalloc(saved, solution)
     levers = read_levers(search_file(folder), saved.plan.arena)
     print_table(explanation_table(explain_plan(saved.program, saved.plan, saved.alignment, levers), wide))
+    if saved.bodies:
+        print_table(bodies_table(explain_bodies(saved.program, saved.bodies), wide))
     if (folder / "footprint.json").is_file():
         print_table(measured_line(read_report(folder / "footprint.json"), wide))
 

@@ -10,9 +10,12 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeVar
 
 from ..errors import ToolchainError
 
+#: content of a file: a view need not read all of it, such as half a gigabyte of weights
+_Bytes = TypeVar("_Bytes", bytes, memoryview)
 SHF_WRITE, SHF_ALLOC = 1, 2
 _SHT_SYMTAB, _SHT_RELA, _SHT_REL = 2, 4, 9
 _STT_FUNC = 2
@@ -74,21 +77,21 @@ def together(objects: Sequence[ElfObject]) -> ElfObject:
     return ElfObject(sections, symbols, users)
 
 
-def archive_members(data: bytes) -> Iterator[tuple[str, bytes]]:
+def archive_members(data: _Bytes) -> Iterator[tuple[str, _Bytes]]:
     """Yield (name, bytes) of each object in an ar archive, without the archive's own indices.
 
     Raises ToolchainError for another format.
     """
-    if not data.startswith(b"!<arch>\n"):
+    if data[:8] != b"!<arch>\n":
         raise ToolchainError("The archive the toolchain wrote is not an ar file.", "Reinstall ziglang.")
     position, long_names = 8, b""
     while position + 60 <= len(data):
-        header = data[position : position + 60]
+        header = bytes(data[position : position + 60])
         name, size = header[:16].decode("ascii").strip(), int(header[48:58])
         body = data[position + 60 : position + 60 + size]
         position += 60 + size + size % 2
         if name == "//":
-            long_names = body
+            long_names = bytes(body)
         elif name not in ("/", "/SYM64/"):
             if name.startswith("/"):
                 start = int(name[1:])
@@ -96,7 +99,7 @@ def archive_members(data: bytes) -> Iterator[tuple[str, bytes]]:
             yield name.rstrip("/"), body
 
 
-def read_object(data: bytes) -> ElfObject:
+def read_object(data: _Bytes) -> ElfObject:
     """Parse one relocatable object. Raises ToolchainError unless it is little-endian ELF."""
     if data[:4] != b"\x7fELF" or data[5] != 1:
         raise ToolchainError("The compiled kernels are not a little-endian ELF object.", "Choose another target.")
@@ -106,11 +109,14 @@ def read_object(data: bytes) -> ElfObject:
     return ElfObject(sections, symbols, _users(data, sections, symbols, wide))
 
 
-def _text(data: bytes, start: int) -> str:
-    return data[start : data.index(b"\0", start)].decode("utf-8", "replace")
+def _text(data: _Bytes, start: int) -> str:
+    length = 64
+    while b"\0" not in (read := bytes(data[start : start + length])) and start + length < len(data):
+        length *= 2
+    return read.partition(b"\0")[0].decode("utf-8", "replace")
 
 
-def _sections(data: bytes, wide: bool) -> tuple[Section, ...]:
+def _sections(data: _Bytes, wide: bool) -> tuple[Section, ...]:
     table = struct.unpack_from("<Q", data, 0x28)[0] if wide else struct.unpack_from("<I", data, 0x20)[0]
     entry, count, names = struct.unpack_from("<3H", data, 0x3A if wide else 0x2E)
     form = "<IIQQQQIIQQ" if wide else "<10I"
@@ -122,7 +128,7 @@ def _sections(data: bytes, wide: bool) -> tuple[Section, ...]:
     return tuple(Section(_text(data, strings + r[0]), r[1], r[2], r[4], r[5], r[6], r[7]) for r in rows)
 
 
-def _symbols(data: bytes, sections: tuple[Section, ...], wide: bool) -> tuple[Symbol, ...]:
+def _symbols(data: _Bytes, sections: tuple[Section, ...], wide: bool) -> tuple[Symbol, ...]:
     found = []
     for table in (s for s in sections if s.kind == _SHT_SYMTAB):
         strings, size = sections[table.link].offset, 24 if wide else 16
@@ -136,7 +142,7 @@ def _symbols(data: bytes, sections: tuple[Section, ...], wide: bool) -> tuple[Sy
 
 
 def _users(
-    data: bytes, sections: tuple[Section, ...], symbols: tuple[Symbol, ...], wide: bool
+    data: _Bytes, sections: tuple[Section, ...], symbols: tuple[Symbol, ...], wide: bool
 ) -> dict[str, tuple[str, ...]]:
     """Map each symbol to the functions whose code refers to it, by relocations."""
     functions: dict[int, list[Symbol]] = {}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ..errors import OutputError, ToolchainError
 from ..program import Program, Step
@@ -23,8 +26,6 @@ from .template import render
 from .tensor_addresses import TensorAddresses, tensor_addresses
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..memory import ArenaPlan
 
 #: no debug information, no sanitizers (zig's default without -O), no dependence on the folder; position-independent,
@@ -177,10 +178,12 @@ def _write_weights(path: Path, weights: Sequence[np.ndarray], addresses: TensorA
     with path.open("wb") as file:
         for offset, weight in zip(addresses.weight_offsets, weights, strict=True):
             file.write(b"\0" * (offset - file.tell()))
-            file.write(weight.tobytes())
+            file.write(np.ascontiguousarray(weight).reshape(-1).view(np.uint8))
         file.write(b"\0" * (addresses.weight_bytes - file.tell()))
 
 
 def _code_bytes(archive: Path, identifier: str) -> int:
-    members = archive_members(archive.read_bytes())
+    with archive.open("rb") as file:
+        content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))  # weights are not read
+    members = archive_members(content)
     return sum(read_object(body).read_only_bytes(without=f".rodata.{identifier}_weights") for _, body in members)

@@ -18,6 +18,7 @@ from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipelin
 from ..tir.workspace import flattening_passes
 from .expand.byte_runs import with_byte_runs
 from .expand.half_conversions import with_half_conversions
+from .expand.moved_lanes import with_moved_lanes
 from .expand.narrow_results import with_narrow_results
 from .expand.pair_products import with_pair_products
 from .expand.quad_products import with_quad_products
@@ -33,7 +34,7 @@ RAW, PACKED = "passfit", "passfit-packed"
 #: rewrites of lowered kernels, in order
 _REWRITES: tuple[Callable[[PrimFunc], PrimFunc], ...] = (
     with_pair_products, with_quad_products, with_byte_runs, with_separate_products, with_narrow_results, with_transposed_stores,
-    with_strided_loads, with_stack_buffers,
+    with_moved_lanes, with_strided_loads, with_stack_buffers,
 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Model the cycles of kernels: a roofline over operations, with the latency of dependent sums.
 
-    statement:  max(arithmetic / rate, loads / rate, stores / rate, all / width, steps of a sum × latency)
+    statement:  max(arithmetic / rate, loads / rate, stores / rate, all / width, steps of a sum × latency,
+                    bytes from beyond the first cache / bandwidth)
     kernel:     max(sum of its statements, bytes of operands and results / bandwidth) + call
 
 Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009; the ceilings are those of instruction-level parallelism. A
@@ -12,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+#: bytes of the cache next to a core, on every core here
+FIRST_CACHE = 32 << 10
+
 
 @dataclass(frozen=True)
 class StatementWork:
@@ -19,6 +23,7 @@ class StatementWork:
 
     `arithmetic`, `loads` and `stores` are vector instructions, or scalar ones where nothing is vectorized. `control` are
     those of the loops around. `chain` counts dependent steps of all sums one after the other, `steps` those of one sum.
+    `refilled` are the bytes that loads bring into the first cache.
     """
 
     arithmetic: float = 0.0
@@ -27,6 +32,7 @@ class StatementWork:
     control: float = 0.0
     chain: float = 0.0
     steps: int = 1
+    refilled: float = 0.0
 
     @property
     def instructions(self) -> float:
@@ -46,8 +52,8 @@ class Core:
     """Rates of a processor core, per cycle: vector instructions by kind, and of all kinds.
 
     `latency` is the cycles of a dependent multiply-add; `window` the instructions in flight, which run side by side if
-    independent. `cached` and `memory` are bytes per cycle, of the last cache, with `cache` bytes, and beyond.
-    `call` is the cycles of a kernel's call.
+    independent. `cached` and `memory` are bytes per cycle, of the last cache, with `cache` bytes, and beyond; `refill` is
+    that into the first cache, of FIRST_CACHE bytes. `call` is the cycles of a kernel's call.
     """
 
     arithmetic: float
@@ -59,16 +65,17 @@ class Core:
     cache: int
     cached: float
     memory: float
+    refill: float
     call: float = 50.0
 
 
 #: by architecture, a typical core of the catalogue: Haswell, Cortex-A72, Cortex-A8, SiFive U74. Sources: Fog, Instruction
 #: tables (2022); Arm, Cortex-A72 Software Optimization Guide (2015); Cortex-A8 TRM, ch. 16; SiFive, U74 manual (21G1)
 CORES = {
-    "x86_64": Core(2, 2, 1, 4, latency=5, window=192, cache=8 << 20, cached=32, memory=4),
-    "aarch64": Core(1, 1, 1, 3, latency=7, window=128, cache=1 << 20, cached=8, memory=2),
-    "arm": Core(0.5, 1, 1, 2, latency=9, window=8, cache=1 << 18, cached=8, memory=1),
-    "riscv64": Core(1, 1, 1, 2, latency=5, window=8, cache=1 << 20, cached=8, memory=2),
+    "x86_64": Core(2, 2, 1, 4, latency=5, window=192, cache=8 << 20, cached=32, memory=4, refill=48),
+    "aarch64": Core(1, 1, 1, 3, latency=7, window=128, cache=1 << 20, cached=8, memory=2, refill=8),
+    "arm": Core(0.5, 1, 1, 2, latency=9, window=8, cache=1 << 18, cached=8, memory=1, refill=4),
+    "riscv64": Core(1, 1, 1, 2, latency=5, window=8, cache=1 << 20, cached=8, memory=2, refill=8),
 }
 _OTHER = CORES["aarch64"]
 
@@ -99,4 +106,5 @@ def _statement_cycles(work: StatementWork, core: Core) -> float:
         work.stores / core.stores,
         work.instructions / core.width,
         work.chain * core.latency / in_flight,
+        work.refilled / core.refill,
     )

@@ -70,8 +70,9 @@ def operations_of(expr: object) -> int:
     """Count the arithmetic of a value without its indices; a choice by position counts as none."""
     if isinstance(expr, TensorLoad) or not isinstance(expr, Expr) or isinstance(expr, (Var, IntImm, FloatImm)):
         return 0
-    if is_choice(expr):
-        return sum(map(operations_of, expr.args[1:]))
+    choice = choice_of(expr)
+    if choice is not None and not loads(choice[0]):
+        return sum(map(operations_of, choice[1:]))
     if isinstance(expr, Call):
         return operation_cost(expr) + sum(map(operations_of, expr.args))
     return 1 + sum(map(operations_of, parts(expr)))

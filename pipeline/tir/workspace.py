@@ -26,7 +26,7 @@ def workspace_bytes(kernel: PrimFunc, threads: int = 1) -> int:
     """
     if not held_bytes(kernel):
         return 0
-    return sum(_allocations(_until_storage_rewrite(kernel).body, threads))
+    return sum(_allocations(until_storage_rewrite(kernel).body, threads))
 
 
 @lru_cache(1 << 12)
@@ -68,7 +68,7 @@ def flattening_passes() -> list[tvm.transform.Pass]:
     ]
 
 
-def _until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:
+def until_storage_rewrite(kernel: PrimFunc) -> PrimFunc:
     """Run TVM's default CPU pipeline up to the pass that decides the allocations.
 
     The order is that of tvm.s_tir.pipeline.

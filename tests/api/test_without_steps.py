@@ -12,8 +12,8 @@ from onnx import helper
 
 from passfit import api
 from passfit.memory import read_plan, read_report
-from passfit.report.explain import explain
-from passfit.report.tables import explanation_table
+from passfit.report.arena.explain import explain
+from passfit.report.arena.explanation_table import explanation_table
 from passfit.search.settings import SearchSettings
 from passfit.targets import get_target, how_to_run
 

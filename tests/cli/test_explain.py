@@ -12,6 +12,7 @@ import pytest
 from passfit.memory import ALIGNMENT, SavedPlan, plan_arena, write_plan, write_report
 from passfit.memory.footprint import Baseline, Energy, Footprint, FootprintReport, Measured, Start
 
+from ..memory.bodies import with_loop
 from ..strategies import chain
 from .conftest import Done
 
@@ -55,6 +56,14 @@ def test_the_measurements_beside_the_plan_are_shown(passfit: Callable[..., Done]
     report = FootprintReport("m", "x86-64", Start(1, 2), size, Baseline.of(size), with_counters)
     write_report(report, planned / "footprint.json")
     assert "2.5 mJ a run" in " ".join(passfit("explain", planned).out.split())
+
+
+def test_the_values_of_a_loops_body_are_shown(passfit: Callable[..., Done], planned: Path):
+    write_plan(with_loop(), planned / "plan.json")
+    said = " ".join(passfit("explain", planned, "--wide").out.split())
+    assert "Loop k01 k, 40 iterations: 1.3 KiB of values, 1.3 KiB alive in stage 1" in said
+    assert "Loop inside k01 k, 5 iterations" in said
+    assert "uint8_values_1 uint8 320 B 1152 1–2" in said and "wide uint8 1.0 KiB 128 0–1" in said
 
 
 def test_a_malformed_search_is_refused(refused: Callable[..., str], planned: Path):

@@ -11,9 +11,10 @@ from rich.cells import cell_len
 from passfit.memory import plan_arena
 from passfit.memory.footprint import Energy, Footprint, FootprintReport, Measured, Start
 from passfit.program import Buffer, Step
+from passfit.report.arena.explain import explain
+from passfit.report.arena.explanation_table import explanation_table
 from passfit.report.catalogues import passes_table, targets_table
 from passfit.report.effects_table import effects_table
-from passfit.report.explain import explain
 from passfit.report.fit import WIDTH, Nodes, nodes_in, shorten
 from passfit.report.footprint_table import footprint_table
 from passfit.report.front_table import front_table
@@ -21,7 +22,6 @@ from passfit.report.kernel_names import kernel_label
 from passfit.report.knowledge_table import knowledge_table
 from passfit.report.levers import LeversFound
 from passfit.report.search_table import search_table
-from passfit.report.tables import explanation_table
 from passfit.report.tuning_table import tuning_table
 from passfit.search.knowledge.knowledge import load_knowledge
 from passfit.search.refine.lever import Lever

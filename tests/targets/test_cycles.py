@@ -45,3 +45,9 @@ def test_a_program_takes_the_time_of_its_calls(calls):
 def test_every_architecture_of_the_catalogue_has_a_core():
     assert {target.architecture for target in load_catalogue(None).values()} <= set(CORES)
     assert core_of("unknown") in CORES.values()
+
+
+def test_weights_read_again_from_beyond_the_first_cache_take_its_bandwidth():
+    core = CORES["aarch64"]
+    again = StatementWork(arithmetic=10, refilled=1 << 20)
+    assert kernel_cycles(KernelWork((again,), 0), core) == (1 << 20) / core.refill + core.call

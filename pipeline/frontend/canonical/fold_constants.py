@@ -8,6 +8,7 @@ are never made floats: integer layers are told by them, and kernels dequantise t
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
@@ -79,11 +80,22 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
             ) from error
         if not changed:
             break
-    common.DeduplicateInitializersPass(size_limit=1 << 62)(graph_model)
+    common.DeduplicateInitializersPass(size_limit=_largest_pair(graph_model))(graph_model)
     _clean(graph_model)
     common.OutputFixPass()(graph_model)
     common.NameFixPass()(graph_model)
     return ir.serde.serialize_model(graph_model)
+
+
+def _largest_pair(graph_model: onnx_ir.Model) -> int:
+    """Return the most elements of a constant with another of its dtype and shape: larger ones need not be compared."""
+    kinds = Counter(
+        (number, value.const_value.dtype, tuple(value.const_value.shape), value.const_value.size)
+        for number, graph in enumerate(graph_model.graphs())
+        for value in graph.initializers.values()
+        if value.const_value is not None
+    )
+    return max((size for (*_, size), count in kinds.items() if count > 1), default=0)
 
 
 def _clean(graph_model: onnx_ir.Model) -> bool:

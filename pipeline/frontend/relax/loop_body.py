@@ -9,11 +9,14 @@ from tvm import relax
 from tvm.ir import GenericConst, GlobalVar, IRModule, Op
 from tvm.tirx import PrimFunc
 
+from .topk_kernel import legalize_topk
+
 
 @dataclass(frozen=True)
 class BodyStep:
-    """Kernel of a body, with its operands and results: values by number."""
+    """Kernel of a body by TVM's `name`, with its operands and results: values by number."""
 
+    name: str
     kernel: PrimFunc
     values: tuple[int, ...]
 
@@ -37,7 +40,7 @@ class LoopBody:
 def lower_body(module: IRModule) -> LoopBody:
     """Lower the imported body of a loop. Raises NotImplementedError for an operator that only TVM's runtime executes."""
     flow = [
-        relax.transform.LegalizeOps(), relax.transform.AnnotateTIROpPattern(), relax.transform.FoldConstant(),
+        relax.transform.LegalizeOps({"relax.topk": legalize_topk}), relax.transform.AnnotateTIROpPattern(), relax.transform.FoldConstant(),
         relax.transform.FuseOps(), relax.transform.FuseTIR(), relax.transform.ToNonDataflow(),
         relax.transform.RemovePurityChecking(), relax.transform.CallTIRRewrite(),
     ]  # fmt: skip
@@ -94,7 +97,7 @@ class _Reader:
         if not isinstance(expr, relax.Call):
             return self._known(expr)
         if isinstance(expr.op, GlobalVar):
-            self._steps.append(BodyStep(self._module[expr.op], tuple(map(self._one, expr.args))))
+            self._steps.append(BodyStep(str(expr.op.name_hint), self._module[expr.op], tuple(map(self._one, expr.args))))
             return ()
         if isinstance(expr.op, Op) and expr.op.name == "relax.builtin.alloc_tensor":
             return self._value(expr.ty)

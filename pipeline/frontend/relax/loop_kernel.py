@@ -64,9 +64,9 @@ class LoopKernel:
         """Return the slice of the present iteration along the first axis."""
         return Place(whole.buffer, (int64(self.trips - 1) - self.number if backwards else self.number,))
 
-    def buffer(self, shape: Sequence[int], dtype: str) -> Place:
+    def buffer(self, name: str, shape: Sequence[int], dtype: str) -> Place:
         """Add a buffer of the kernel."""
-        self.own.append(_buffer(f"value_{len(self.own)}", shape, dtype))
+        self.own.append(_buffer(name, shape, dtype))
         return Place(self.own[-1])
 
     def stage(self, kernel: PrimFunc, places: Sequence[Place]) -> None:

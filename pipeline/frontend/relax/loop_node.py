@@ -80,9 +80,10 @@ class _Loop:
             else:
                 copies.append((value, to))
         self.results = loop.params[first_result:]
+        makers = {value: step.name for step in reversed(body.steps) for value in step.values}
         for value in body.made:
             if value not in places:
-                places[value] = loop.buffer(body.shapes[value], body.dtypes[value])
+                places[value] = loop.buffer(makers.get(value, "value"), body.shapes[value], body.dtypes[value])
         for step in body.steps:
             loop.stage(step.kernel, [places[value] for value in step.values])
         for value, to in copies:
@@ -106,7 +107,7 @@ class _Loop:
             value = body.outputs[place]
             sources[place] = places[value]
             if value in self.changed:
-                sources[place] = loop.buffer(body.shapes[value], body.dtypes[value])
+                sources[place] = loop.buffer(f"next_state{place}", body.shapes[value], body.dtypes[value])
                 loop.copy(places[value], sources[place])
         for place, source in sources.items():
             if source is not places[place]:

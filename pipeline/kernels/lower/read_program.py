@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -14,6 +13,7 @@ from tvm.tirx import PrimFunc
 
 from ...errors import ModelError
 from ...program import Buffer, Port, Program, Step, Tensor, View, Weight
+from ...tir.tensor_values import array_of, tensor_digest
 
 #: value of a Relax variable in the reader: a tensor number, or a tuple of values
 _Value: TypeAlias = "int | tuple"
@@ -162,9 +162,9 @@ class _Reader:
         return number
 
     def _weight(self, constant: GenericConst, var: relax.Var | None) -> int:
-        array = constant.value.numpy()  # contiguous; np.ascontiguousarray would make a scalar a vector
+        array = array_of(constant.value)
         dtype = str(constant.value.dtype)
-        digest = hashlib.sha256(array.tobytes()).hexdigest()
+        digest = tensor_digest(constant.value)
         if digest not in self._weight_numbers:
             self._weight_numbers[digest] = len(self.weights)
             self.weights.append(Weight(f"weight{len(self.weights)}", array.nbytes, digest))

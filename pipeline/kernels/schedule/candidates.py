@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Protocol
 
 import tvm_ffi
@@ -256,7 +256,7 @@ def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
     if not along.same_as(kernel):
         yield Schedule(along, workspace_bytes(along))
         return
-    for rule in () if _reduces(kernel) else (block_transposes, repeat_elements):
+    for rule in () if _reduces(kernel) else (partial(block_transposes, machine=machine), repeat_elements):
         moved = rule(kernel)
         if moved is not None:
             yield Schedule(moved, workspace_bytes(moved))

@@ -14,7 +14,8 @@ is planned first; its array is a buffer of the body around it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import tvm_ffi
 from tvm import tirx
@@ -23,12 +24,15 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ...frontend.relax.loop_kernel import iterations_loop, stage_block
+from ...memory import ALIGNMENT
+from ...memory.placement.kept_body import BodyArray, KeptBody
 from ...memory.placement.plan_body import BodyPlan, plan_body
 from ...program import DTYPE_BYTES, Buffer, Overlay, Port, Program, Step, Tensor
 from ...tir.in_place.analysis import analyse_sharing
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import all_of, buffer_of, flat_index, int64, kernel_of, sequence, statements
 from ...tir.workspace import buffer_bytes
+from .kept_bodies import record_bodies
 from .run_iterations import accesses_of, stage_alone, written_by
 from .slices_in_place import is_loop_body, loop_parts
 
@@ -38,36 +42,39 @@ def plan_bodies(kernel: PrimFunc, least: int) -> PrimFunc:
 
     Raises Unknown for a kernel of another form.
     """
-    root = kernel.body.block
-    body, own = _planned(root.body, root.alloc_buffers, least)
-    return kernel_of(kernel.params, statements(body), own, kernel.attrs)
+    root, found = kernel.body.block, list[KeptBody]()
+    body, own = _planned(root.body, root.alloc_buffers, least, found)
+    return record_bodies(kernel_of(kernel.params, statements(body), own, kernel.attrs), found)
 
 
-def _planned(stmt: Stmt, own: Sequence[Var], least: int) -> tuple[Stmt, list[Var]]:
-    """Plan the body of the loop that ends `stmt`; return it with its buffers."""
+def _planned(stmt: Stmt, own: Sequence[Var], least: int, found: list[KeptBody]) -> tuple[Stmt, list[Var]]:
+    """Plan the body of the loop that ends `stmt`; return it with its buffers, and add it to the bodies `found`."""
     before, number, trips, inside = loop_parts(stmt)
     blocks, shared = [], []
     for block in inside:
-        nests, between = _nests(block, least)
+        nests, between = _nests(block, least, found)
         blocks += nests
         shared += between
     outside = {buffer for block in before for buffer in accesses_of(block)}
     planned = [buffer for buffer in (*own, *shared) if buffer not in outside and (buffer in own or buffer_bytes(buffer) > least)]
     body = _Body(blocks, planned, number)
-    laid, arrays = body.laid(plan_body(body.program()))
+    plan = plan_body(body.program())
+    names = {dtype: f"{dtype}_values" + (f"_{len(found)}" if found else "") for dtype in plan.plans}
+    laid, arrays = body.laid(plan, names)
+    found.append(body.kept(plan, names, trips))
     stages = [SBlockRealize([], tirx.const(True), block) for block in before]
     others = [buffer for buffer in (*own, *shared) if buffer not in planned]
     return sequence([*stages, iterations_loop(number, trips, laid)]), [*arrays, *others]
 
 
-def _nests(block: SBlock, least: int) -> tuple[list[SBlock], list[Var]]:
+def _nests(block: SBlock, least: int, found: list[KeptBody]) -> tuple[list[SBlock], list[Var]]:
     """Divide a stage into its loop nests if they share a large buffer.
 
     Returns them with all they share. Buffers of one nest are left to it: TVM makes them as small as the nest allows.
     """
     body, own = block.body, list(block.alloc_buffers)
     if is_loop_body(body):
-        body, own = _planned(body, own, least)
+        body, own = _planned(body, own, least, found)
         return [stage_block(body, ()).block], own
     nests = statements(body)
     used = [set(accesses_of(stage_block(nest, ()).block)) for nest in nests]
@@ -141,9 +148,15 @@ class _Body:
     def _is_like(self, read: Var, write: Var, reads: Sequence[Var]) -> bool:
         return read in self.values and read in reads and read.ty.dtype == write.ty.dtype
 
-    def laid(self, plan: BodyPlan) -> tuple[list[Stmt], list[Var]]:
-        """Return the stages as planned, over an array per dtype, and these arrays."""
-        arrays = {dtype: buffer_of(f"{dtype}_values", [each.arena // DTYPE_BYTES[dtype]], dtype) for dtype, each in plan.plans.items()}
+    def kept(self, plan: BodyPlan, names: Mapping[str, str], trips: int) -> KeptBody:
+        """Describe the body as planned; steps have the names of their results, `names` are those of the arrays."""
+        steps = tuple(replace(step, kernel=self.written[int(step.kernel)][0].name) for step in plan.program.steps)
+        arrays = tuple(BodyArray(names[dtype], dtype, each) for dtype, each in plan.plans.items())
+        return KeptBody("", trips, ALIGNMENT, replace(plan.program, steps=steps), arrays)
+
+    def laid(self, plan: BodyPlan, names: Mapping[str, str]) -> tuple[list[Stmt], list[Var]]:
+        """Return the stages as planned, over an array per dtype of these `names`, and these arrays."""
+        arrays = {dtype: buffer_of(names[dtype], [each.arena // DTYPE_BYTES[dtype]], dtype) for dtype, each in plan.plans.items()}
         places = {
             value: (arrays[str(value.ty.dtype)], plan.offset(number) // DTYPE_BYTES[str(value.ty.dtype)]) for value, number in self.values.items()
         }

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...program import Program
+from ...tir.tensor_values import array_digest
 from .deferred_weights import DeferredWeights
 
 
@@ -145,10 +146,10 @@ def repack_by_number(
     packed: Sequence[np.ndarray]
     if isinstance(arrays, DeferredWeights):
         packed = DeferredWeights(lambda: _packed(arrays, chosen), len(arrays))
-        digests |= {n: _sha256(f"{program.weights[n].digest} {repack}".encode()) for n, repack in chosen.items()}
+        digests |= {n: _renamed(program.weights[n].digest, repack) for n, repack in chosen.items()}
     else:
         packed = _packed(arrays, chosen)
-        digests |= {n: _sha256(packed[n].tobytes()) for n in chosen}
+        digests |= {n: array_digest(packed[n]) for n in chosen}
     tensors, weights = list(program.tensors), list(program.weights)
     for number, tensor in enumerate(program.tensors):
         if (n := tensor.weight) in chosen:
@@ -161,5 +162,5 @@ def _packed(arrays: Sequence[np.ndarray], chosen: Mapping[int, Repack]) -> tuple
     return tuple(chosen[n].apply(array) if n in chosen else array for n, array in enumerate(arrays))
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _renamed(digest: str, repack: Repack) -> str:
+    return hashlib.sha256(f"{digest} {repack}".encode()).hexdigest()

@@ -48,7 +48,7 @@ def plan_body(program: Program, alignment: int = ALIGNMENT) -> BodyPlan:
     """
     found = min((_placed(each, alignment) for each in _arranged(program, alignment)), key=lambda each: each.nbytes)
     for dtype, plan in found.plans.items():
-        validate_plan(_only(found.program, dtype), plan, alignment)
+        validate_plan(only_dtype(found.program, dtype), plan, alignment)
     return found
 
 
@@ -61,11 +61,15 @@ def _arranged(program: Program, alignment: int) -> Iterator[Program]:
 
 
 def _placed(program: Program, alignment: int) -> BodyPlan:
-    dtypes = sorted({tensor.dtype for tensor in program.tensors if tensor.nbytes})
-    return BodyPlan(program, {dtype: plan_arena(_only(program, dtype), alignment) for dtype in dtypes})
+    return BodyPlan(program, {dtype: plan_arena(only_dtype(program, dtype), alignment) for dtype in dtypes_of(program)})
 
 
-def _only(program: Program, dtype: str) -> Program:
+def dtypes_of(program: Program) -> list[str]:
+    """List the dtypes of a body's values."""
+    return sorted({tensor.dtype for tensor in program.tensors if tensor.nbytes})
+
+
+def only_dtype(program: Program, dtype: str) -> Program:
     """Return the program with all tensors of other dtypes empty."""
     other = {tensor.buffer for tensor in program.tensors if tensor.dtype != dtype}
     buffers = tuple(replace(buffer, nbytes=0) if number in other else buffer for number, buffer in enumerate(program.buffers))

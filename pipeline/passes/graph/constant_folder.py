@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
+from functools import partial
 
 import tvm
 from tvm import relax
@@ -12,10 +13,11 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import PrimFunc
 
 from ...tir.host import HOST
-from ...tir.memoise import ByStructure
+from ...tir.memoise import ByStructure, FoldedValues, Tensors
 from .evaluate_kernel import values_of
 
 _COMPILED: ByStructure[tvm.runtime.Function] = ByStructure()
+_FOLDED = FoldedValues()
 
 
 def fold_constants(module: IRModule, *, may_grow: bool) -> IRModule:
@@ -80,21 +82,21 @@ def _evaluate(module: IRModule, folded: dict[relax.Var, relax.Expr]) -> dict[rel
             values[var] = values[value.tuple_value].fields[value.index]
             continue
         arguments = [(a if isinstance(a, GenericConst) else values[a]).value for a in value.args[1].fields]
-        constants = list(map(relax.const, _called(module[value.args[0]], arguments, _results(value))))
+        kernel, kinds = module[value.args[0]], _results(value)
+        results = _FOLDED.get_or_make(kernel, arguments, partial(_called, kernel, arguments, kinds))
+        constants = list(map(relax.const, results))
         values[var] = relax.Tuple(constants) if isinstance(value.ty, relax.TupleType) else constants[0]
     return values
 
 
-def _called(
-    kernel: PrimFunc, arguments: list[tvm.runtime.Tensor], kinds: list[relax.TensorType]
-) -> list[tvm.runtime.Tensor]:
+def _called(kernel: PrimFunc, arguments: Tensors, kinds: list[relax.TensorType]) -> Tensors:
     """Run a kernel and return its results, of types `kinds`.
 
     Compiled kernels are cached: a search folds the same ones in many graphs.
     """
     simple = values_of(kernel, arguments)
     if simple is not None:
-        return list(map(tvm.runtime.tensor, simple))
+        return simple
     compiled = _COMPILED.get(kernel)
     if compiled is None:
         target = tvm.target.Target(HOST)

@@ -31,22 +31,22 @@ _BINARY = {
 _UNARY = {"sqrt": np.sqrt, "fabs": np.abs, "isnan": np.isnan}
 
 
-def values_of(kernel: PrimFunc, arguments: Sequence[tvm.runtime.Tensor]) -> list[np.ndarray] | None:
+def values_of(kernel: PrimFunc, arguments: Sequence[tvm.runtime.Tensor]) -> list[tvm.runtime.Tensor] | None:
     """Compute the results of `kernel`, its last parameters, from `arguments`; None unless it is simple."""
     if not all(str(each.dtype) in _DTYPES for each in arguments):
         return None
     try:
         buffers = dict(zip(kernel.params, map(np.from_dlpack, arguments)))
-        results = list(kernel.params)[len(arguments) :]
+        results = {each: tvm.runtime.empty(_shape(each), str(_dtype(each))) for each in list(kernel.params)[len(arguments) :]}
         nests = nests_in(kernel)
-        for buffer in (*results, *kernel.body.block.alloc_buffers):
-            buffers[buffer] = np.empty([int(extent) for extent in buffer.ty.shape], _dtype(buffer))
+        buffers |= {each: np.from_dlpack(tensor) for each, tensor in results.items()}
+        buffers |= {each: np.empty(_shape(each), _dtype(each)) for each in kernel.body.block.alloc_buffers}
         with np.errstate(all="ignore"):
             for nest in nests:
                 _run(block_of(nest, in_order=False), buffers)
     except Unknown:
         return None
-    return [buffers[each] for each in results]
+    return list(results.values())
 
 
 def _run(block: SBlock, buffers: dict[Var, np.ndarray]) -> None:
@@ -125,6 +125,10 @@ class _Axes:
         kept = sorted(read.values())
         array = array.transpose([kept.index(read[axis]) for axis in sorted(read)])
         return array.reshape([extent if axis in read else 1 for axis, extent in enumerate(self.shape)])
+
+
+def _shape(buffer: Var) -> tuple[int, ...]:
+    return tuple(int(extent) for extent in buffer.ty.shape)
 
 
 def _dtype(expr: Expr) -> np.dtype:

@@ -21,8 +21,9 @@ class Legalize(ModulePass):
         from tvm import relax
         from tvm.relax.backend.cpu_generic import pipeline
 
+        from ...frontend.relax.topk_kernel import legalize_topk
         from .lowering.half_sums import sum_halves
-        from .lowering.runtime_free import legalize_topk, serial_loops
+        from .lowering.serial_loops import serial_loops
         from .lowering.transposed_convolution import legalize_transposed
         from .memoised_legalize import memoised_rules
         from .quantised.inline_dequantisation import inline_dequantisation

@@ -14,7 +14,7 @@ from ...memory import ALIGNMENT, ArenaPlan, Lifetime, Parts, lifetimes
 from ...memory.liveness import aligned, timeline
 from ...program import Program
 from ...support.sizes import format_bytes
-from ..explain import peak_step
+from ..arena.explain import peak_step
 from ..fit import shorten
 from ..kernel_names import kernel_label
 from .svg import CHARACTER, INK, heading, label, line, picture, swatch, xml

@@ -13,6 +13,8 @@ from tvm import relax
 from tvm.ir import BaseFunc, Call, GenericConst, GlobalVar, IRModule, Op, Var
 from tvm.tirx import FloatImm, For, IntImm, PrimFunc
 
+from ...tir.tensor_values import tensor_digest
+
 _SKIP = tvm_ffi.structural.WalkResult.SKIP
 #: fields that TVM's walk does not visit, since they are no nodes
 _PLAIN_FIELDS: tuple[tuple[type, str], ...] = (
@@ -96,8 +98,7 @@ def state_key(module: IRModule) -> int:
 
 
 def _content(tensor: tvm.runtime.Tensor) -> str:
-    array = tensor.numpy()
-    return _digest(array.shape, str(tensor.dtype), hashlib.sha256(array.tobytes()).hexdigest())
+    return _digest(tuple(map(int, tensor.shape)), str(tensor.dtype), tensor_digest(tensor))
 
 
 def _type(each: relax.TensorType) -> str:

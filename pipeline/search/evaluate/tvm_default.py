@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence as Ordered
+from functools import lru_cache
 
 import tvm
 from tvm import relax
@@ -30,8 +31,7 @@ def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs:
     """
     host = tvm.target.Target(HOST)
     with host:
-        legal = _legal(module, host)
-        lowered = lower(legal, "baseline", inputs, outputs)
+        legal, lowered = _lowered(module, tuple(inputs), tuple(outputs))
         planned = tvm.transform.Sequential(
             [*pipeline.dataflow_lower_passes(host), relax.transform.StaticPlanBlockMemory()]
         )(legal)
@@ -57,9 +57,16 @@ def tvm_default(module: IRModule, target: Target, inputs: Ordered[str], outputs:
 
 def lowered_default(module: IRModule, inputs: Ordered[str], outputs: Ordered[str]) -> Lowered:
     """Return the program of `tvm-default`, its kernels as TVM makes them."""
+    return _lowered(module, tuple(inputs), tuple(outputs))[1]
+
+
+@lru_cache(1)
+def _lowered(module: IRModule, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[IRModule, Lowered]:
+    """Legalize, fuse and lower the graph, once for its memory and its code."""
     host = tvm.target.Target(HOST)
     with host:
-        return lower(_legal(module, host), "baseline", inputs, outputs)
+        legal = _legal(module, host)
+        return legal, lower(legal, "baseline", inputs, outputs)
 
 
 def _legal(module: IRModule, host: tvm.target.Target) -> IRModule:

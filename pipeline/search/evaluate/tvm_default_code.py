@@ -19,6 +19,7 @@ from tvm.tirx import PrimFunc
 
 from ...codegen.elf import read_object
 from ...codegen.objects import build_module
+from ...passes.sequence.failures import failure_of
 from ...support.result_store import shared_store
 from ...support.temporary_folder import scratch_folder
 from ...targets import Target
@@ -67,6 +68,11 @@ def default_code_aside(
     It returns None, for unknown, if the process fails, dies, or takes longer than `seconds`. The process ends with the
     context.
     """
+    try:  # before the fork: the search asks for the memory of the same kernels
+        lowered_default(module, inputs, outputs)
+    except Exception as error:  # the process will fail too, for an unknown size
+        if failure_of(error) is None:
+            raise
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(theirs, module, target, inputs, outputs), daemon=True)

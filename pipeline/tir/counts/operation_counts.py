@@ -21,10 +21,11 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import Add, BufferStore, For, IfThenElse, IntImm, Mul, PrimFunc, SeqStmt, Stmt, Sub
 
 from ...targets import Machine
-from ...targets.cycles import KernelWork, StatementWork
+from ...targets.cycles import FIRST_CACHE, KernelWork, StatementWork
 from ..expressions import loads, operations_of, parts
 from ..index_grid import Grid, Unknown
 from ..memoise import memoise_by_structure
+from .cache_traffic import Access, brought_in
 from .loop_counts import (
     UNROLLED,
     VECTORIZED,
@@ -123,12 +124,19 @@ class _Counter:
             if key not in seen:
                 seen.add(key)
                 loaded += moved(each.source, moves)
+        reached = {
+            (hash(each.source), tuple(moves)): Access(tuple(moves), _element_bytes(each.source))
+            for each, moves in zip(read, sources)
+            if hash(each.source) not in place.registers
+        }
+        refilled = brought_in([loop.extent for loop in place.loops], reached.values(), FIRST_CACHE) * place.share
         summed = any(each.source.same_as(store.buffer) and moves == target for each, moves in zip(read, sources))
         steps = dependent_steps(loops, target) if summed else 1
         chain = everywhere / independent_sums(loops, vectors, target) if steps > 1 else 0.0
         return StatementWork(
             arithmetic=_arithmetic(store.value) * everywhere, loads=loaded, stores=moved(store.buffer, target),
             control=loop_ends(place.loops, vectors) * place.share, chain=chain, steps=steps,
+            refilled=refilled,
         )  # fmt: skip
 
 
@@ -192,6 +200,7 @@ def _side_by_side(parts: Sequence[Stmt], found: Sequence[StatementWork]) -> list
             max(each.control for each in found),
             0.0 if starts else max(each.chain for each in found),
             max(each.steps for each in found),
+            sum(each.refilled for each in found),
         )
     ]
 

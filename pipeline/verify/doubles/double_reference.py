@@ -36,13 +36,16 @@ class DoubleReference:
 
     def __init__(self, model: onnx.ModelProto, *, rounded: bool = False):
         """Prepare the evaluator. Raises NoDouble for an unsupported operator."""
+        from onnx import numpy_helper
         from onnx.reference import ReferenceEvaluator
 
         from .double_operators import OPERATORS
 
         try:
             operators = [*(_plain(model) if rounded else ()), *OPERATORS]  # of two with one name, the first wins
-            self._evaluator = ReferenceEvaluator(_widened(model), new_ops=operators)
+            self._evaluator = ReferenceEvaluator(_without_weights(model), new_ops=operators)
+            # not as tensors of the copy: half a gigabyte of weights would be written and read again
+            self._evaluator.rt_inits_ |= {each.name: _wide(numpy_helper.to_array(each)) for each in model.graph.initializer}
         except _FAILURES as error:
             raise NoDouble(_reason(error)) from error
         self._narrow = _dtypes(model) if rounded else {}
@@ -106,13 +109,15 @@ def _wide(value: np.ndarray) -> np.ndarray:
     return value.astype(np.float64) if _narrow(value.dtype) else value
 
 
-def _widened(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy the model with every narrower float replaced by double."""
+def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Copy the model with every narrower float replaced by double, but not its initializers."""
     import onnx
 
-    wide = onnx.ModelProto()
-    wide.CopyFrom(model)
-    del wide.graph.value_info[:]
+    graph = model.graph
+    wide = onnx.helper.make_model(
+        onnx.helper.make_graph(graph.node, graph.name, graph.input, graph.output),
+        opset_imports=model.opset_import, functions=model.functions, ir_version=model.ir_version,
+    )  # fmt: skip
     _widen_graph(wide.graph)
     return wide
 

@@ -265,3 +265,12 @@ def test_an_output_that_is_constant_stays_an_output(tmp_path: Path) -> None:
     imported = import_model(save(model, tmp_path))
     assert [value.name for value in imported.graph.output] == ["y", "z"]
     assert np.array_equal(run(imported, {"x": np.ones(2, np.float32)})[1], [2, 2])
+
+
+def test_equal_constants_are_kept_once_beside_larger_ones(tmp_path: Path) -> None:
+    one, two, larger = RNG.random((4, 4), np.float32), RNG.random((4, 4), np.float32), RNG.random((4, 8), np.float32)
+    constants = {"a": one, "b": two, "c": one, "large": larger}
+    nodes = [node("MatMul", [before, name], [after]) for before, name, after in zip("xpqr", constants, "pqry")]
+    model = model_of(nodes, {"x": [3, 4]}, ["y"], constants)
+    kept = [numpy_helper.to_array(each) for each in import_model(save(model, tmp_path)).graph.initializer]
+    assert sorted(map(bytes, kept)) == sorted(map(bytes, (one, two, larger)))

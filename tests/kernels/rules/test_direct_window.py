@@ -52,32 +52,31 @@ def test_rows_of_windows(width, stride, size, axis, depthwise, lanes):
         np.testing.assert_allclose(ours, single.result.take([row], axis), rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=examples(8))
+@settings(max_examples=examples(12))
 @given(
-    st.sampled_from([7, 14, 16, 31, 57]), st.sampled_from([1, 2, 3]), st.sampled_from([(3, 1), (3, 2), (5, 1), (7, 1)]),
-    st.sampled_from([8, 16]),
+    st.sampled_from([4, 7, 14, 16, 31, 57]), st.sampled_from([1, 2, 3]), st.sampled_from([(3, 1), (3, 2), (5, 1), (7, 1)]),
+    st.sampled_from([(0, 0), (1, 0), (0, 1)]), st.sampled_from([0, 1, 2]), st.sampled_from([4, 8, 16]),
 )  # fmt: skip
-def test_rows_with_padding(width, rows_stride, window, lanes):
+def test_planes_and_rows_with_padding(width, stride, window, more, rows, lanes):
     size, dilation = window
-    padding = size // 2 * dilation
+    padding = [size // 2 * dilation + each for each in (*more, *more[::-1])]
 
     def body(x):
-        made = relax.op.nn.conv2d(
-            x, weight(6, 1, size, size), strides=(rows_stride, 1), padding=padding, dilation=dilation, groups=3
-        )
+        made = relax.op.nn.conv2d(x, weight(6, 1, size, size), strides=stride, padding=padding, dilation=dilation, groups=3)
         return relax.op.nn.relu(relax.op.add(made, weight(6, 1, 1, seed=2)))
 
-    sides = [2 * rows_stride + 1, width]
-    single, machine = Single(lowered([(1, 3, *sides)], body)), Machine(lanes=lanes, transposes=True)
-    made = scheduled(row_window(single.kernel, 2, 1), machine)
-    if made is None:  # too few columns without padding
-        assert width < 4 + 2 * padding
+    single, machine = Single(lowered([(1, 3, 9 if rows else 6 * stride + 1, width)], body)), Machine(lanes=lanes, transposes=True)
+    made = scheduled(row_window(single.kernel, 2, rows) if rows else single.kernel, machine)
+    if made is None:  # a tap has no vector of columns that are no padding, or padded lines take less
+        assert single.shape[3] < 4 + max(padding) or (rows == 0 and size > 3 and single.shape[3] < 16)
         return
     assert held_bytes(made) <= machine.register_bytes
     built = build_module({"f": made}, HOST)
-    for row in range(single.shape[2]):
-        ours = single.run(built["f"], single.operands, (2, 1), row)
-        np.testing.assert_allclose(ours, single.result.take([row], 2), rtol=1e-4, atol=1e-4)
+    if rows == 0:
+        np.testing.assert_allclose(single.run(built["f"], single.operands), single.result, rtol=1e-4, atol=1e-4)
+    for row in range(single.shape[2] - rows + 1) if rows else ():
+        ours = single.run(built["f"], single.operands, (2, rows), row)
+        np.testing.assert_allclose(ours, single.result[:, :, row : row + rows], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])

@@ -72,3 +72,13 @@ def test_more_cycles_than_allowed_leave_the_winner(monkeypatch):
 def test_libraries_of_several_threads_keep_results_apart():
     before = refined(replace(TARGET, threads=2))
     assert with_growth(*before, 0.25) is before[2]
+
+
+def test_the_plan_of_fewest_bytes_times_cycles_is_chosen_of_those_close_to_the_least(monkeypatch):
+    plans = {100: 90, 103: 50, 104: 60, 120: 10}  # cycles by ram
+    before = refined()
+    made = {ram: replace(before[2].best, footprint=replace(before[2].best.footprint, arena=ram)) for ram in plans}
+    monkeypatch.setattr(growing, "_tried", lambda *_: iter(made.items()))
+    cycles = {id(made[ram]): count for ram, count in plans.items()}
+    monkeypatch.setattr(growing, "cycles_of", lambda _, each: cycles.get(id(each), 100))
+    assert with_growth(*before, 0.25).best is made[103]

@@ -30,8 +30,6 @@ MOST_TRIPS = 1 << 16
 #: oldest operator set of a body that is kept: ONNX's converter changes no bodies
 OLDEST = 13
 LOOPS = frozenset({"Loop", "Scan"})
-#: operators that TVM's own rules leave to its runtime
-_BY_RUNTIME = frozenset({"TopK"})
 #: bring the model of a body into canonical form, in its own operator set
 CanonicalBody = Callable[["onnx.ModelProto"], "onnx.ModelProto"]
 
@@ -40,7 +38,7 @@ def is_long(body: onnx.GraphProto, trips: int, opset: int) -> bool:
     """Tell whether a loop of so many iterations is kept."""
     operators = [node.op_type for node in all_nodes(body)]
     size = len(operators) + INNER * sum(each in LOOPS for each in operators)
-    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and trips * size >= LONG and not _BY_RUNTIME.intersection(operators)
+    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and trips * size >= LONG
 
 
 class LoopKeeper:

@@ -59,9 +59,14 @@ class Wide:
         """Return the extent of the axis in whole vectors."""
         return self.extent + -self.extent % self.lanes
 
+    @property
+    def _is_long(self) -> bool:
+        """Tell whether weights are repacked in blocks of whole vectors."""
+        return _BLOCKS * (self.rounded - self.extent) <= self.extent
+
     def best(self, reduced: Reduced) -> Tiling | None:
         """Return the best tiling; it repacks weights in blocks of a long axis, or with all of it side by side."""
-        if _BLOCKS * (self.rounded - self.extent) <= self.extent:
+        if self._is_long:
             return best_tiling(replace(reduced, machine=self.of(reduced.machine)))
         found = best_tiling(replace(reduced, machine=self.of(reduced.machine), whole=self.extent))
         return None if found is None else replace(found, whole=self.rounded)
@@ -81,7 +86,7 @@ class Wide:
             if repack is not None:
                 if repack.dimension != dimension:
                     return None
-                if repack.width < self.rounded:
+                if self._is_long:
                     packed[number] = replace(repack, extent=self.extent, lanes=self.lanes)
                     continue
                 packed[number] = replace(repack, width=self.extent)

@@ -1,1 +1,1 @@
-"""Lower single operators to kernels of our own: `relax.topk`, transposed convolutions."""
+"""Lower single operators to kernels of our own: float16 sums, transposed convolutions."""

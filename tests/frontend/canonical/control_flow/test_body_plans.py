@@ -11,7 +11,9 @@ import pytest
 
 from passfit.codegen.build_library import build_library
 from passfit.frontend.imported_model import load
+from passfit.kernels.schedule.kept_bodies import kept_bodies
 from passfit.memory.validation.checked_plan import checked_plan
+from passfit.memory.validation.validate_bodies import validate_bodies
 from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.program.workspaces import largest_workspace
@@ -88,6 +90,10 @@ def test_a_body_computes_the_same_with_few_values_at_once(tmp_path: Path, model:
     imported = load(save(given, tmp_path), "body")
     lowered, beside = replay(Sequence.parse((*TVM_DEFAULT, "share", "order")), imported.graph, imported.onnx, "body", device.machine)
     assert largest_workspace(lowered.program) < (wide + 0.5) * 4 * WIDE
+    bodies = kept_bodies(lowered.kernels)
+    validate_bodies(lowered.program, bodies)
+    assert [body.trips for body in bodies] == ([6, WIDE // STATE] if model is nested else [TRIPS])
+    assert all(array.offset is not None for body in bodies for array in body.arrays if array.plan.arena > device.machine.register_bytes)
     library = build_library("body", lowered, checked_plan(lowered.program, device), beside, device, tmp_path)
     random = np.random.default_rng(3)
     inputs = {

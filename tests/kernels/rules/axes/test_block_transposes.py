@@ -12,6 +12,7 @@ from tvm import relax
 from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.kernels.rules.axes.block_transposes import block_transposes
 from passfit.kernels.rules.flatten_axes import flatten_axes
+from passfit.targets import Machine
 from passfit.tir.in_place.analysis import analyse_sharing
 
 from ....profiles import examples
@@ -31,7 +32,7 @@ def _program(shape, order):
 def test_blocks_hold_the_same_elements(shape, order):
     program = _program(shape, order)
     (kernel,) = program.kernels.values()
-    assert block_transposes(flatten_axes(kernel)) is not None
+    assert block_transposes(flatten_axes(kernel), Machine()) is not None
     scheduled, _ = schedule_program(program)
     inputs = random_inputs(program)
     for each in (program, scheduled):
@@ -63,27 +64,28 @@ def test_blocks_turned_in_registers_hold_the_same_elements(outer, lines, depth, 
         np.testing.assert_array_equal(ours, wanted)
     assert workspace == 0
     for kernel in program.kernels.values():
-        made = block_transposes(flatten_axes(kernel))
+        made = block_transposes(flatten_axes(kernel), Machine())
         assert made is None or analyse_sharing(made) == analyse_sharing(flatten_axes(kernel))
 
 
+@pytest.mark.parametrize(("lanes", "side"), [(16, 8), (8, 8), (4, 4), (1, 4)])
 @pytest.mark.parametrize("shape", [(64, 56), (512, 509), (197, 64)])
-def test_vectors_are_turned_in_registers(shape):
+def test_vectors_are_turned_in_registers(shape, lanes, side):
     (kernel,) = lowered([shape], lambda x: relax.op.permute_dims(x, [1, 0])).kernels.values()
-    made = block_transposes(flatten_axes(kernel))
-    assert made is not None and made.script().count("T.vectorized(T.int64(4))") == 2
+    made = block_transposes(flatten_axes(kernel), Machine(lanes=lanes))
+    assert made is not None and made.script().count(f"T.vectorized(T.int64({side}))") == 2
 
 
 @pytest.mark.parametrize(("shape", "order"), [((4, 64, 3, 32), (0, 2, 1, 3)), ((512, 3), (1, 0)), ((61, 59), (1, 0))])
 def test_short_prime_and_contiguous_ones_stay(shape, order):
     (kernel,) = _program(shape, order).kernels.values()
-    assert block_transposes(flatten_axes(kernel)) is None
+    assert block_transposes(flatten_axes(kernel), Machine()) is None
 
 
 @pytest.mark.parametrize("shapes", [[(512, 512), ()], [(), ()]])
 def test_a_scalar_has_no_line(shapes):
     program = lowered(shapes, relax.op.add)
     (kernel,) = program.kernels.values()
-    assert block_transposes(flatten_axes(kernel)) is None
+    assert block_transposes(flatten_axes(kernel), Machine()) is None
     inputs = random_inputs(program)
     np.testing.assert_allclose(run(schedule_program(program)[0], inputs)[0], inputs[0] + inputs[1], rtol=1e-5)

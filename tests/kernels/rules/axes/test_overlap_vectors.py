@@ -66,6 +66,12 @@ def test_a_long_axis_is_repacked_in_blocks(filters):
     _agrees(lowered([(9, 24)], lambda x: relax.op.matmul(x, weight(24, filters))), growth=1 / 16)
 
 
+@pytest.mark.parametrize("filters", [55, 87, 103])
+def test_a_long_axis_in_one_tile_is_a_block(filters):
+    """One row of a spectrogram has all its sums in registers."""
+    _agrees(lowered([(1, 24, 5)], lambda x: relax.op.nn.conv1d(x, weight(filters, 24, 5))), growth=1 / 16)
+
+
 def test_a_residual_keeps_its_place():
     shapes = [(13, 4), (13, 9)]
     program = lowered(shapes, lambda x, y: relax.op.add(relax.op.matmul(x, weight(4, 9)), y), ("legalize", "fuse-operators"))

@@ -68,8 +68,8 @@ def _without_repeats(
     small = array
     for axis in range(array.ndim):
         if small.shape[axis] > 1:
-            first = small.take([0], axis)
-            if (_bytes(small) == _bytes(first)).all():
+            first, second = small.take([0], axis), small.take([1], axis)  # weights differ here already
+            if (_bytes(second) == _bytes(first)).all() and (_bytes(small) == _bytes(first)).all():
                 small = first
     if small.size == 1:
         small = small.reshape(())

@@ -7,13 +7,13 @@ from hypothesis import given
 from passfit.errors import ConfigError
 from passfit.memory import plan_arena
 from passfit.program import Buffer, Port, Program, Step, Tensor
-from passfit.report.explain import explain
+from passfit.report.arena.explain import explain
+from passfit.report.arena.explanation_table import explanation_table
 from passfit.report.levers import LeversFound, read_levers
-from passfit.report.tables import explanation_table
 from passfit.search.refine.lever import Lever
 
-from ..strategies import chain, programs
-from .rendered import rendered
+from ...strategies import chain, programs
+from ..rendered import rendered
 
 
 def shown(explanation) -> str:

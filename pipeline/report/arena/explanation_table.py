@@ -7,11 +7,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..support.sizes import format_bytes
+from ...support.sizes import format_bytes
+from ..fit import Name, Nodes, fitted, nodes_in, shorten, table
+from ..kernel_names import kernel_label, kernel_number
+from ..levers import levers_table
 from .explain import Alive, Explanation, Kernel
-from .fit import Name, Nodes, fitted, nodes_in, shorten, table
-from .kernel_names import kernel_label, kernel_number
-from .levers import levers_table
 
 #: buffers listed; the rest is summed up in one row
 ROWS = 12

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..memory import ALIGNMENT, ArenaPlan, Lifetime, alive_bytes, lifetimes
-from ..memory.liveness import Parts, aligned
-from ..program import Program
-from ..support.sizes import format_bytes
-from .kernel_names import is_region, kernel_label
-from .levers import LeversFound, percent
+from ...memory import ALIGNMENT, ArenaPlan, Lifetime, alive_bytes, lifetimes
+from ...memory.liveness import Parts, aligned
+from ...program import Program
+from ...support.sizes import format_bytes
+from ..kernel_names import is_region, kernel_label
+from ..levers import LeversFound, percent
 
 #: cause of the arena's size: the placement, the order of the steps, one kernel, or the model's inputs or outputs
 Lever = Literal["planner", "order", "kernel", "ports"]
