@@ -1,6 +1,7 @@
 """Compare `--strategy by-architecture` with the default: seconds of the search, and the ram it reaches.
 
     .venv/bin/python benchmarks/by_architecture.py                    all models; writes results/by_architecture.md
+    .venv/bin/python benchmarks/by_architecture.py --trained          those of models.toml, a quarter of an hour; written too
     .venv/bin/python benchmarks/by_architecture.py --model ocr-cls    one model; its table is printed, not written
 
 Each search runs in a process of its own with an empty store, for x86-64. Its knowledge lacks the records of the model
@@ -108,13 +109,15 @@ def table(rows: Mapping[Model, Mapping], head: Iterable[str]) -> str:
         lines.append(
             f"| **geometric mean** ({len(ratios['ram'])}) | | | | | **{wall:.2f}** | | **{processor:.2f}** | | | **{ram:.4f}** |"
         )
-        lines += ["", f"Most ram: {max(ratios['ram']):.4f} × the default's."]
+        spent = [sum(row[each]["processor"] for row in rows.values() if "failed" not in row) for each in (OURS, FULL)]
+        lines += ["", f"Processor seconds: {spent[0]:.0f} of {spent[1]:.0f}. Most ram: {max(ratios['ram']):.4f} × the default's."]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", action="append", help="only this model; repeatable")
+    parser.add_argument("--trained", action="store_true", help="only the models of models.toml, without those of the zoo")
     parser.add_argument("--search", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.search:
@@ -123,14 +126,14 @@ def main() -> None:
     origin, folder = begin("by-architecture")
     rows = {}
     for model in models():
-        if arguments.model and model.name not in arguments.model:
+        if (arguments.model and model.name not in arguments.model) or (arguments.trained and not model.source):
             continue
         file = folder / f"{model.name}.json"
         if not file.exists():
             file.write_text(json.dumps(measure(model), indent=1) + "\n", encoding="utf-8")
         rows[model] = json.loads(file.read_text(encoding="utf-8"))
         print(f"{model.name}: {json.dumps(rows[model])}", flush=True)
-    text = table(rows, origin.lines(".venv/bin/python benchmarks/by_architecture.py"))
+    text = table(rows, origin.lines(f".venv/bin/python benchmarks/by_architecture.py{' --trained' * arguments.trained}"))
     if arguments.model:
         print(text)
     else:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from .record import KnownSequence, ModelRecord, Specs
 
@@ -18,8 +17,6 @@ from .record import KnownSequence, ModelRecord, Specs
 ENOUGH = 3
 #: its effect follows every graph pass of a candidate, so it is nothing that another pass did
 _CLEAN_UP = "canonicalize-bindings"
-#: a pass or a tail
-_Action = TypeVar("_Action")
 
 
 @dataclass(frozen=True)
@@ -56,11 +53,7 @@ class FamilyTable:
 
     def untried(self, specs: Iterable[str]) -> Specs:
         """Return the untried `specs`: no model of the evidence has them."""
-        return _untried(specs, self.passes)
-
-    def untried_tails(self, tails: Iterable[Specs]) -> tuple[Specs, ...]:
-        """Return the untried `tails`: no model of the evidence has them."""
-        return _untried(tails, self.tails)
+        return tuple(each for each in specs if each not in self.passes or not self.passes[each].tried)
 
 
 def family_table(records: Sequence[ModelRecord], family: str, objective: str) -> FamilyTable:
@@ -68,7 +61,7 @@ def family_table(records: Sequence[ModelRecord], family: str, objective: str) ->
     own = [record for record in records if record.family == family]
     borrowed = len(own) < ENOUGH
     used = list(records) if borrowed else own
-    everywhere = [_led(record, objective) for record in records]
+    everywhere = [led_to_best(record, objective) for record in records]
     led = everywhere if borrowed else [best for record, best in zip(records, everywhere) if record.family == family]
     counts = Counter(led)
     alike, tailed = Counter(everywhere), Counter(each.tail for each in everywhere)
@@ -79,10 +72,6 @@ def family_table(records: Sequence[ModelRecord], family: str, objective: str) ->
     tails = _evidence((record.tails for record in used), map(_distinct, used), ([each.tail] for each in led))
     joined = _joined(everywhere, passes, _evidence_of_passes(records, everywhere))
     return FamilyTable(family, len(own), borrowed, passes, tails, tuple(order), joined)
-
-
-def _untried(actions: Iterable[_Action], evidence: Mapping[_Action, Evidence]) -> tuple[_Action, ...]:
-    return tuple(each for each in actions if each not in evidence or not evidence[each].tried)
 
 
 def _joined(best: Iterable[KnownSequence], own: Mapping[str, Evidence], known: Mapping[str, Evidence]) -> Specs:
@@ -103,7 +92,7 @@ def _evidence(tried: Iterable[Iterable], changed: Iterable[Iterable], led: Itera
     return {name: Evidence(*(count[name] for count in counts)) for name in sorted(set().union(*counts))}
 
 
-def _led(record: ModelRecord, objective: str) -> KnownSequence:
+def led_to_best(record: ModelRecord, objective: str) -> KnownSequence:
     """Return the first of the shortest sequences to the best; TVM's default if it is one.
 
     For ram, that is the best after refinement, if known: fewer kernels can be split in more ways.

@@ -55,6 +55,8 @@ class Trace:
     closed: bool = False
     #: set by a strategy of short sequences: only idle passes are removed, and the worth of the others is not measured
     short: bool = False
+    #: set by a quick strategy: states to refine, at most: the first one and the best others
+    few: int | None = None
     #: family of the graph, if the strategy asked for it; see knowledge/family.py
     family: str = ""
     #: kernels of the first state, or the equivalent of its operators, if more
@@ -106,8 +108,15 @@ class Trace:
 
     def finalists(self) -> list[list[Evaluation]]:
         """Return the states of each set of lossy passes, best first; exact states, then sets by best state."""
-        groups = [sorted(states.values(), key=lambda each: each.score) for states in self.states.values()]
+        groups = [self._fewer(sorted(states.values(), key=lambda each: each.score)) for states in self.states.values()]
         return sorted(groups, key=lambda group: (bool(group[0].loss), group[0].score))
+
+    def _fewer(self, states: list[Evaluation]) -> list[Evaluation]:
+        """Keep the first state of the search and the best others, `few` at most."""
+        if self.few is None or len(states) <= self.few:
+            return states
+        first = next(iter(next(iter(self.states.values()))))
+        return [each for place, each in enumerate(states) if place < self.few - 1 or each.key == first]
 
     @property
     def finished(self) -> bool:

@@ -12,14 +12,15 @@ from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.passes.base import Level
 from passfit.passes.sequence.sequence import specs_of
-from passfit.search.evaluate.candidates import CLEAN_UP, TAILS, actions
+from passfit.search.evaluate.candidates import CLEAN_UP, TAILS, actions, cleaned
 from passfit.search.evaluate.evaluation import Evaluator
 from passfit.search.knowledge import Knowledge, load_knowledge
 from passfit.search.knowledge.explore import explore
+from passfit.search.knowledge.idle_tails import idle_tails
 from passfit.search.knowledge.record import KnownSequence
 from passfit.search.learn import known_sequence
 from passfit.search.search import search
-from passfit.search.strategies.by_architecture import STATES, by_architecture
+from passfit.search.strategies.by_architecture import REFINED, by_architecture
 from passfit.search.strategies.trace import Limits, Trace
 from passfit.targets import get_target
 
@@ -59,16 +60,32 @@ def tried(knowledge, passes=None, blocks=BLOCKS):
 def test_only_the_familys_passes_are_tried(plain):
     trace, asked = tried(Knowledge(plain))
     assert trace.family == "plain"
-    used = {spec for specs in asked for spec in specs}
-    assert used == {"fold-batchnorm-to-conv2d", *specs_of(CLEAN_UP), *FOLDED.tail, *POOLED.tail}
-    assert trace.evaluator.count == 4, "two graphs by two tails"
+    graph = {spec for specs in asked for spec in specs if spec in specs_of(actions())}
+    assert graph == {"fold-batchnorm-to-conv2d", CLEAN_UP[0].spec}
 
 
-def test_a_tail_is_tried_early_after_the_prefix_of_another_model(plain):
-    """Fold batch norms, then fuse into poolings: no model had both, and the state is the third."""
+def test_tails_follow_the_best_graph_alone(plain):
+    """Fold batch norms, then fuse into poolings: few models had the tail, and none had both."""
+    trace, asked = tried(Knowledge(tuple(replace(each, refined=POOLED) for each in plain[:2]) + plain * 2))
+    others = {specs for specs in asked if specs[-len(TAILS[0]) :] != specs_of(TAILS[0])}
+    assert {specs[-len(POOLED.tail) :] for specs in others} == {POOLED.tail}
+    assert {specs[: specs.index("legalize")] for specs in others} == {specs_of(cleaned(trace.best_candidate.prefix))}
+    assert trace.best_candidate.prefix
+
+
+def test_idle_tails_are_left_out(plain):
     _, asked = tried(Knowledge(plain))
-    third = list(dict.fromkeys(asked))[2]
-    assert FOLDED.prefix[0] in third and third[-len(POOLED.tail) :] == POOLED.tail
+    assert {specs[specs.index("legalize") :] for specs in asked} == set(map(specs_of, TAILS)) - idle_tails(plain, "ram")
+
+
+def test_few_states_are_refined_the_first_one_among_them():
+    trace, _ = tried(Knowledge())
+    every = sorted((each for states in trace.states.values() for each in states.values()), key=lambda one: one.score)
+    first = trace.evaluator.evaluate(TAILS[0]).key
+    (finalists,) = trace.finalists()
+    keys = [each.key for each in finalists]
+    assert len(every) > REFINED >= len(keys) and first in keys
+    assert [key for key in keys if key != first] == [each.key for each in every if each.key != first][: len(keys) - 1]
 
 
 def test_a_pass_and_a_tail_that_no_model_has_tried_are_tried(plain):
@@ -94,7 +111,7 @@ def test_passes_that_are_not_allowed_stay_out(plain):
 
 def test_known_passes_lead_to_a_few_states():
     trace, _ = tried(load_knowledge(), blocks=[*BLOCKS, "concat", "conv", "residual", "bn"])
-    assert trace.evaluator.count <= STATES
+    assert trace.evaluator.count <= len(TAILS) + 2, "of one graph, and two by TVM's tail"
 
 
 def test_the_result_names_the_family_and_is_never_worse_than_the_default():
