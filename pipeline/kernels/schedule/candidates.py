@@ -11,7 +11,7 @@ from typing import Protocol
 
 import tvm_ffi
 from tvm.s_tir import SBlock
-from tvm.tirx import BufferType, For, PrimFunc
+from tvm.tirx import For, PrimFunc
 
 from ...targets import Machine
 from ...tir.in_place.analysis import Sharing, analyse_sharing
@@ -213,7 +213,7 @@ def _serial(
     held = held_bytes_of(kernel)
     if held:
         yield from (each for each in _staged(kernel, repackable, machine, held) if each.speed <= first.speed and first.speed > Speed.FAST)
-    elif first.speed is Speed.LOOPS and _reduces(kernel) and all(isinstance(each.ty, BufferType) for each in kernel.params):
+    elif first.speed is Speed.LOOPS and _reduces(kernel):
         # a mean behind a convolution: no rule takes two sums
         for less in (first.workspace // _PART, RULE_WORKSPACE):
             yield from (each for each in _staged(kernel, repackable, machine, less) if each.speed < first.speed)

@@ -37,7 +37,7 @@ from ...tir.loop_nests import (
     sequence,
     simplified,
 )
-from ...tir.row_window import row_window
+from ...tir.row_window import row_window, takes_a_row
 from ..rules.flatten_axes import flatten_axes
 from ..rules.rule import Speed
 from ..weights.repack import Repack
@@ -78,7 +78,7 @@ def run_stages(kernel: PrimFunc, repackable: frozenset[int], held: int, schedule
     try:
         stages = divide_stages(kernel)
         windows = row_windows(stages, held) if len(stages) > 1 else None
-        if windows is not None:
+        if windows is not None and not (takes_a_row(kernel) and windows.axes):
             yield _Runner(kernel, stages, windows, repackable, schedule).run()
     except (Unknown, *REFUSALS):
         return
@@ -95,7 +95,9 @@ class _Runner:
         uses = [operand for stage in stages for operand in stage.operands]
         self.free = {param for param, number in self.params.items() if number in repackable and uses.count(param) == 1}
         self.first = Var("first", "int64")
-        self.places = {param: resized(param, 0, int(param.ty.shape[0])) if len(param.ty.shape) else param for param in kernel.params}
+        #: number of the row, if the kernel takes one
+        self.number = kernel.params[0] if takes_a_row(kernel) else None
+        self.places = {param: resized(param, 0, int(param.ty.shape[0])) if getattr(param.ty, "shape", ()) else param for param in kernel.params}
         for stage in stages[:-1]:
             value = stage.result
             axis = windows.axes.get(value)
@@ -125,7 +127,11 @@ class _Runner:
         return StagedKernel(made, tuple(self.repacks), self.speed, again)
 
     def _whole(self, stage: Stage) -> Stmt:
-        return self._bound(stage, stage.kernel, [*stage.operands, stage.result], fixed=False)
+        kernel, values = stage.kernel, [*stage.operands, stage.result]
+        if self.number is None or not uses(kernel.body, self.number):
+            return self._bound(stage, kernel, values, fixed=False)
+        numbered = PrimFunc([self.number, *kernel.params], kernel.body, attrs=kernel.attrs)
+        return replaced(self._bound(stage, s_tir.renew_defs(numbered), values, fixed=True), {self.first: self.number})
 
     def _rows(self, stage: Stage) -> Stmt:
         """Schedule and bind a stage for `count` rows from `first` on."""

@@ -13,14 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from passfit.codegen.objects import build_module
 from passfit.kernels.lower.schedule_program import schedule_program
-from passfit.kernels.schedule.candidates import schedules
+from passfit.kernels.rules.rule import Speed
+from passfit.kernels.schedule.candidates import RULE_WORKSPACE, schedules
 from passfit.kernels.schedule.divide_stages import HELD, divide_stages
 from passfit.kernels.weights.repack import repackable_parameters
 from passfit.program.workspaces import largest_workspace
+from passfit.targets import Machine
+from passfit.tir.row_window import row_window
 
 from ...profiles import examples
-from ..programs import lowered, random_inputs, run, weight
+from ..programs import HOST, lowered, random_inputs, run, weight
+from ..windows import Single
 
 pytestmark = pytest.mark.tvm
 _op = relax.op
@@ -131,6 +136,23 @@ def test_repacked_weights_of_windows_are_read_at_their_blocks():
     """Narrow filters of a window are repacked as the whole weight is: both sizes of window meet here."""
     for held in (4096, 6272, 12544):
         _check((1, 64, 14, 14), _expand(64, 64), held)
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_a_row_of_two_sums_runs_in_stages(padding):
+    """Plain loops computed each element of the first sum alone."""
+
+    def body(x):
+        wide = _op.nn.relu(_op.nn.conv2d(x, weight(24, 16, 3, 3, seed=1), padding=padding))
+        return _op.matmul(_op.permute_dims(wide, [0, 2, 3, 1]), weight(24, 10, seed=2))
+
+    single = Single(lowered([(1, 16, 9, 14)], body, ("legalize", "fuse-by-mapping")))
+    made = schedules(row_window(single.kernel, 1, 1), frozenset(), Machine(), True).within(RULE_WORKSPACE, RULE_WORKSPACE)
+    assert made.staged and made.speed < Speed.LOOPS and made.workspace <= RULE_WORKSPACE
+    built = build_module({"f": made.kernel}, HOST)
+    for row in range(single.shape[1]):
+        ours = single.run(built["f"], single.operands, (1, 1), row)
+        np.testing.assert_allclose(ours, single.result[:, row : row + 1], rtol=1e-4, atol=1e-3)
 
 
 def test_one_stage_is_no_stage():
