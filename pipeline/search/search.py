@@ -123,7 +123,8 @@ def search(
         evaluations, failures = evaluator.count, dict(evaluator.failures)
         evaluator.watch = lambda tried, least: shown("refining, candidates evaluated", tried, least)
         splitter, extra = Splitter(evaluator), None if trace.fits else extra_compute
-        taken = accepted(trace, splitter, refuse, extra, rungs, 0 if aim is None else aim.ram)
+        enough = 0 if aim is None else aim.ram
+        taken = accepted(trace, splitter, refuse, extra, rungs, enough)
         refinement = taken.refinement
         tried = (_plain(evaluator), *refinement.tried) if rungs else refinement.tried
         chosen, tradeoff = None, None
@@ -133,7 +134,7 @@ def search(
     assert refinement.best.footprint is not None
     found = SearchResult(
         strategy, refinement.best.sequence, refinement.best.footprint, baseline or tvm_default(module, target, inputs, outputs),
-        evaluations, trace.closed and taken.complete, taken.ablation,
+        evaluations, trace.closed and taken.complete and refinement.ram > enough, taken.ablation,
         ended(trace.trajectory, evaluations, refinement.best.footprint.ram), failures | refinement.failures, taken.rejected,
         refinement.levers, refinement.extra_compute, refinement.next, tried, trace.family, tradeoff,
     )  # fmt: skip

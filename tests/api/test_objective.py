@@ -25,7 +25,7 @@ def searched(folder: Path, budget: Budget | None, objective: str | None = None) 
     return json.loads((folder / "out" / "search.json").read_text()), report
 
 
-def test_a_loose_budget_keeps_kernels_whole_and_a_tight_one_takes_the_least_ram(tmp_path):
+def test_a_loose_budget_takes_the_fastest_and_a_tight_one_the_least_ram(tmp_path):
     least, report = searched(tmp_path / "least", None)
     assert least["objective"] == "ram" and "tradeoff" not in least
     tight, within = searched(tmp_path / "tight", Budget(ram=report.best.ram))
@@ -36,8 +36,7 @@ def test_a_loose_budget_keeps_kernels_whole_and_a_tight_one_takes_the_least_ram(
     chosen = points[loose["tradeoff"]["chosen"]]
     assert read_sequence(tmp_path / "loose" / "out" / "sequence.json").specs == tuple(chosen["passes"])
     assert chosen["ram"] == larger.best.ram > report.best.ram and not loose["closed"]
-    assert not any("split" in spec for spec in chosen["passes"])
-    assert chosen["cycles"] <= 1.01 * min(point["cycles"] for point in points) < points[0]["cycles"]
+    assert chosen["cycles"] <= 1.01 * min(point["cycles"] for point in points)
     over, none = searched(tmp_path / "over", Budget(ram=1))
     assert not over["tradeoff"]["within"] and none.best.ram == report.best.ram and not none.fits
 

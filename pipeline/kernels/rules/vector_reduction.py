@@ -23,6 +23,7 @@ from tvm.tirx import BufferStore, IterVar, PrimFunc, Stmt
 from ...targets import Machine
 from ...tir.counts.product_operands import multiplies_tensors
 from ...tir.expressions import is_contiguous, is_costly, loads, replaced, uses
+from ...tir.extremes import from_finite, from_infinity
 from ...tir.inlining import (
     REFUSALS,
     inline,
@@ -52,6 +53,15 @@ def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int
     With `one_operand`, only reductions of a single tensor each, which no other rule does better. Of `lanes`, the candidate
     lane counts, the first that divides the extent is taken.
     """
+    finite = from_finite(kernel)
+    if finite.same_as(kernel):
+        return _vectorized(kernel, one_operand, lanes, machine)
+    # TVM's `rfactor` knows an extreme by its last finite number; a store of that number must stay
+    found = _vectorized(finite, one_operand, lanes, machine) if from_infinity(kernel).same_as(kernel) else None
+    return None if found is None else from_infinity(found)
+
+
+def _vectorized(kernel: PrimFunc, one_operand: bool, lanes: Sequence[int], machine: Machine | None) -> PrimFunc | None:
     overlapped = overlap_sums(kernel, lanes[0]) if len(lanes) > 1 else None
     for form in (kernel,) if overlapped is None else (overlapped, kernel):
         schedule: Schedule | None = new_schedule(form)

@@ -7,11 +7,9 @@ Imports TVM: only imported once a graph is legalized.
 
 from __future__ import annotations
 
-import math
+from tvm import relax
 
-import tvm_ffi
-from tvm import relax, tirx
-from tvm.tirx import BufferStore, FloatImm, PrimFunc
+from ....tir.extremes import from_infinity
 
 #: operators this lowers
 EXTREMES = ("relax.max", "relax.min")
@@ -21,15 +19,5 @@ def legalize_extreme(builder: relax.BlockBuilder, call: relax.Call) -> relax.Exp
     """Legalize by TVM's own rule, then replace the start; a rule for LegalizeOps."""
     made = call.op.get_attr("FLegalize")(builder, call)
     kernel = builder.get()[made.args[0]]
-    builder.update_func(made.args[0], _from_infinity(kernel))
+    builder.update_func(made.args[0], from_infinity(kernel))
     return made
-
-
-def _from_infinity(kernel: PrimFunc) -> PrimFunc:
-    def start(store: BufferStore) -> BufferStore:
-        value = store.value
-        if not isinstance(value, FloatImm) or abs(value.value) != tirx.max_value(str(value.ty.dtype)).value:
-            return store
-        return BufferStore(store.buffer, tirx.const(math.copysign(math.inf, value.value), str(value.ty.dtype)), store.indices)
-
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (BufferStore, start)))

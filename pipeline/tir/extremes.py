@@ -1,0 +1,31 @@
+"""Start the largest and the least of floats from infinity, or from the last finite number, which TVM knows for both."""
+
+from __future__ import annotations
+
+import math
+
+import tvm_ffi
+from tvm import tirx
+from tvm.tirx import BufferStore, FloatImm, PrimFunc
+
+
+def from_infinity(kernel: PrimFunc) -> PrimFunc:
+    """Return `kernel` with stores of the last finite numbers changed to infinities."""
+    return _started(kernel, lambda value, last: math.copysign(math.inf, value) if abs(value) == last else value)
+
+
+def from_finite(kernel: PrimFunc) -> PrimFunc:
+    """Return `kernel` with stores of infinities changed to the last finite numbers."""
+    return _started(kernel, lambda value, last: math.copysign(last, value) if math.isinf(value) else value)
+
+
+def _started(kernel: PrimFunc, start) -> PrimFunc:
+    def store(each: BufferStore) -> BufferStore:
+        if not isinstance(each.value, FloatImm):
+            return each
+        dtype = str(each.value.ty.dtype)
+        value = start(each.value.value, tirx.max_value(dtype).value)
+        return each if value == each.value.value else BufferStore(each.buffer, tirx.const(value, dtype), each.indices)
+
+    body = tvm_ffi.structural_map(kernel.body, (BufferStore, store))
+    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
