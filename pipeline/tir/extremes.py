@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import tvm_ffi
 from tvm import tirx
@@ -19,7 +20,8 @@ def from_finite(kernel: PrimFunc) -> PrimFunc:
     return _started(kernel, lambda value, last: math.copysign(last, value) if math.isinf(value) else value)
 
 
-def _started(kernel: PrimFunc, start) -> PrimFunc:
+def _started(kernel: PrimFunc, start: Callable[[float, float], float]) -> PrimFunc:
+    """Change stores of numbers: `start` takes one and the last finite number of its dtype."""
     def store(each: BufferStore) -> BufferStore:
         if not isinstance(each.value, FloatImm):
             return each
