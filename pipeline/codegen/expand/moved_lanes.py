@@ -18,11 +18,8 @@ from .shuffle import taken
 
 def with_moved_lanes(kernel: PrimFunc) -> PrimFunc:
     """Expand the operator in a lowered, vectorised kernel."""
-    found: list[Call] = []
-    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(call) if _is_moved(call) else None))
-    if not found:
-        return kernel
-    return kernel.with_body(tvm_ffi.structural_map(kernel.body, (Call, lambda call: _shuffled(call) if _is_moved(call) else call)))
+    body = tvm_ffi.structural_map(kernel.body, (Call, lambda call: _shuffled(call) if _is_moved(call) else call))
+    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
 
 
 def _is_moved(call: Call) -> bool:
