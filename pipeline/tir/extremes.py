@@ -1,4 +1,7 @@
-"""Start the largest and the least of floats from infinity, or from the last finite number, which TVM knows for both."""
+"""Start extremes of floats from infinity, or from the last finite number.
+
+TVM knows the identity of a maximum by that number alone.
+"""
 
 from __future__ import annotations
 

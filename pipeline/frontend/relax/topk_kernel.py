@@ -1,4 +1,6 @@
-"""Lower TopK to plain loops, where TVM's own rule calls its runtime: in a graph, and in the body of a kept loop.
+"""Lower TopK to plain loops, in a graph or in the body of a kept loop.
+
+TVM's own rule calls its runtime.
 
 Imports TVM: only imported once a graph is legalized.
 """

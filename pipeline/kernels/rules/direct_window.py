@@ -122,7 +122,7 @@ class _Direct(LineBuffer):
         return BufferStore(acc.source, value, acc.indices)
 
     def _row_of(self, number: int) -> tuple[Expr | None, int, int, Callable[[Expr], Expr]]:
-        """Return a row of the data, of those a group needs: whether it is no padding, first and end column, element at a column."""
+        """Return a data row of a group: condition against padding, first and end column, element at a column."""
         row = self._row * self.rows.stride + (replaced(self.rows.start, self.values) + number)
         if self.padding is not None:
             inside, first, end, _, element = self._padded(row, self.needed)
@@ -131,7 +131,7 @@ class _Direct(LineBuffer):
         return None, 0, self.needed, lambda column: tirx.BufferLoad(self.data, [*outer, row, column])
 
     def _row_added(self, number: int) -> Iterator[Stmt]:
-        """Yield the products of a row of the data with all taps that meet it, for each row of the result."""
+        """Yield the products of a data row with all its taps, for each result row."""
         taps = [(row, divmod(number - row * self.rows.stride, self.rows.step)) for row in range(self.count)]
         met = [(row, i) for row, (i, rest) in taps if rest == 0 and 0 <= i < self.rows.taps]
         if not met:

@@ -62,6 +62,7 @@ def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int
 
 
 def _vectorized(kernel: PrimFunc, one_operand: bool, lanes: Sequence[int], machine: Machine | None) -> PrimFunc | None:
+    """Vectorize reductions from finite starts, as `vector_reduction` does."""
     overlapped = overlap_sums(kernel, lanes[0]) if len(lanes) > 1 else None
     for form in (kernel,) if overlapped is None else (overlapped, kernel):
         schedule: Schedule | None = new_schedule(form)

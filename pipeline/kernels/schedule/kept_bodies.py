@@ -23,7 +23,7 @@ def record_bodies(kernel: PrimFunc, bodies: Sequence[KeptBody]) -> PrimFunc:
 
 
 def kept_bodies(kernels: Mapping[str, PrimFunc]) -> tuple[KeptBody, ...]:
-    """List the planned bodies of scheduled kernels, around those inside, with their places in the workspace."""
+    """List the planned bodies of scheduled kernels with their places in the workspace, outer ones first."""
     return tuple(body for name, kernel in kernels.items() if kernel.attrs and _BODIES in kernel.attrs for body in _placed(name, kernel))
 
 

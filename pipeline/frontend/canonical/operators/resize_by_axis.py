@@ -25,7 +25,7 @@ _MOST = 1 << 20
 
 
 def resize_by_axis(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder, scales: dict[int, float]) -> None:
-    """Resize the axes of `scales` one after the other, those that shrink most first; nothing for crops."""
+    """Resize the axes of `scales` in turn, by ascending scale; nothing for crops."""
     before, after = context.shape(node.input[0]), context.shape(node.output[0])
     if before is None or after is None or attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize":
         return
