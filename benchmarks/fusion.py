@@ -6,7 +6,9 @@
 All three start from the same graph, batch norms folded. Operators are kernel calls before fusion, kernels those the
 library runs: the same operators are counted for all. A kernel by mapping types may run several reductions, each in its
 own loops, with at most HELD bytes between them; `ram` is arena and workspace, which these bytes are part of. Times are of one thread: the programs take turns ROUNDS times, each for SECONDS (TVM's default code once), and of
-each the fastest run counts. Every output is compared with ONNX Runtime's.
+each the fastest run counts. Every output is compared with ONNX Runtime's. `outside products`: share of the time by
+rules that its kernels without a convolution or product of matrices take, timed in the library. A plan that leaves the
+products as fast as they are gains this share at most.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from passfit.passes.sequence.replay import replay
 from passfit.passes.sequence.sequence import Sequence
 from passfit.support.text_files import write_text
 from passfit.targets import get_target
+from passfit.tuning.profile_kernels import profile_kernels
 from passfit.verify.inputs import make_input
 from passfit.verify.reference import Reference
 from passfit.verify.runner import link
@@ -47,13 +50,18 @@ HELD = 65536
 TVM, RULES, MAPPING = "tvm-default", "fuse-operators", f"fuse-by-mapping{{objective=latency,held={HELD}}}"
 TARGET = get_target("x86-64")
 ROUNDS, SECONDS, REPEATS = 5, 0.5, 40
+#: operators that sum products
+PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 #: largest difference from ONNX Runtime, by the spread of its output
 TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
 class Row:
-    """Figures of a model: operators before fusion; per way kernels, bytes of ram, milliseconds (empty if not timed); largest error."""
+    """Figures of a model: operators before fusion; per way kernels, bytes of ram, milliseconds (empty if not timed); largest error.
+
+    `outside` is the share of the time by rules that kernels without a product take.
+    """
 
     model: str
     operators: int
@@ -61,6 +69,7 @@ class Row:
     ram: dict[str, int]
     ms: dict[str, float]
     error: float
+    outside: float = math.nan
 
     def ratio(self, way: str) -> float:
         return self.operators / self.kernels[way]
@@ -69,10 +78,13 @@ class Row:
 def programs(imported: api.ImportedModel) -> dict[str, tuple[Lowered, int]]:
     """Lower the model all three ways; return each with its workspace."""
     ours = {
-        fuse: replay(Sequence(tuple(map(parse_spec, (*GRAPH, fuse, "share")))), imported.graph, imported.onnx, "m", TARGET.machine)
-        for fuse in (RULES, MAPPING)
+        fuse: replay(_sequence(fuse), imported.graph, imported.onnx, "m", TARGET.machine) for fuse in (RULES, MAPPING)
     }
     return {TVM: _tvm_default(imported), **ours}
+
+
+def _sequence(fuse: str) -> Sequence:
+    return Sequence(tuple(map(parse_spec, (*GRAPH, fuse, "share"))))
 
 
 def _tvm_default(imported: api.ImportedModel) -> tuple[Lowered, int]:
@@ -121,7 +133,14 @@ def measure(model: str, *, times: bool) -> Row:
                 ms[way] = min(ms.get(way, math.inf), report["min_ns"] / 1e6)
     if max(errors) > TOLERANCE:
         raise SystemExit(f"{model}: an output is {max(errors):.1e} of its spread from ONNX Runtime's.")
-    return Row(model, operators, kernels, ram, ms, max(errors))
+    return Row(model, operators, kernels, ram, ms, max(errors), _outside_products(imported) if times else math.nan)
+
+
+def _outside_products(imported: api.ImportedModel) -> float:
+    """Time the kernels by rules in their library; return the share of those without a product."""
+    products = {node.name for node in imported.onnx.graph.node if node.op_type in PRODUCTS}
+    rows = profile_kernels(imported, _sequence(RULES), TARGET, lambda *_: None)["kernels"]
+    return sum(row["ns"] for row in rows if products.isdisjoint(row["nodes"])) / sum(row["ns"] for row in rows)
 
 
 def table(rows: list[Row], origin: Iterable[str]) -> str:
@@ -133,20 +152,20 @@ def table(rows: list[Row], origin: Iterable[str]) -> str:
         "",
         "Operators per kernel; milliseconds a run of one thread; in brackets how many times faster than the column to its left.",
         "",
-        "| model | operators | kernels by rules | by mapping | operators per kernel, ÷ rules | ram by rules | by mapping | tvm-default | by rules | by mapping | ÷ tvm-default | error |",
-        "| --- |" + " ---: |" * 11,
+        "| model | operators | kernels by rules | by mapping | operators per kernel, ÷ rules | ram by rules | by mapping | tvm-default | by rules | by mapping | ÷ tvm-default | outside products | error |",
+        "| --- |" + " ---: |" * 12,
     ]
     for row in rows:
         lines.append(
             f"| {row.model} | {row.operators} | {row.kernels[RULES]} | {row.kernels[MAPPING]} "
             f"| {row.ratio(MAPPING):.2f} ({_share(row):.2f}×) "
-            f"| {_kib(row.ram[RULES])} | {_kib(row.ram[MAPPING])} | {_times(row)} | {row.error:.0e} |"
+            f"| {_kib(row.ram[RULES])} | {_kib(row.ram[MAPPING])} | {_times(row)} | {row.outside:.1%} | {row.error:.0e} |"
         )
     shares = [_share(row) for row in rows]
     timed = [row for row in rows if row.ms]
     gains = [_mean([row.ms[one] / row.ms[other] for row in timed]) for one, other in ((TVM, RULES), (RULES, MAPPING), (TVM, MAPPING))] if timed else None
     cells = f"| | {gains[0]} | {gains[1]} | {gains[2]}" if gains else "| | | | "
-    lines.append(f"| **geometric mean** | | | | {_mean(shares)} | | {_mean([row.ram[MAPPING] / row.ram[RULES] for row in rows])} {cells} | |")
+    lines.append(f"| **geometric mean** | | | | {_mean(shares)} | | {_mean([row.ram[MAPPING] / row.ram[RULES] for row in rows])} {cells} | {_mean_share(timed)} | |")
     return "\n".join(lines) + "\n"
 
 
@@ -163,6 +182,10 @@ def _times(row: Row) -> str:
         return " | | | "
     tvm, rules, mapping = (row.ms[way] for way in (TVM, RULES, MAPPING))
     return f"{tvm:.2f} | {rules:.2f} ({tvm / rules:.2f}×) | {mapping:.2f} ({rules / mapping:.2f}×) | {tvm / mapping:.2f}×"
+
+
+def _mean_share(timed: list[Row]) -> str:
+    return f"{1 - geometric_mean([1 - row.outside for row in timed]):.1%}" if timed else ""
 
 
 def _mean(ratios: list[float]) -> str:

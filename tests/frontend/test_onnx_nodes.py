@@ -15,8 +15,6 @@ from ..models import run, save
 from .onnx_nodes import COMMON, NodeCase, cases_of
 
 pytestmark = pytest.mark.tvm
-#: operators of which every case is refused: ONNX's only has the form that gives mean and deviation as well
-REFUSED = {"LayerNormalization"}
 #: cases of a dtype for which ONNX Runtime has no kernel
 NOT_IN_ONNXRUNTIME = {"test_max_int16", "test_min_int16"}
 
@@ -40,7 +38,7 @@ def test_importing_keeps_results_and_gives_a_graph(op: str, tmp_path: Path) -> N
             refusals.append(f"{case}: {refusal}")
             continue
         _compare(case, model)
-    assert (len(refusals) == len(cases_of(op))) == (op in REFUSED), refusals
+    assert len(refusals) < len(cases_of(op)), refusals
 
 
 def _compare(case: NodeCase, model: onnx.ModelProto) -> None:

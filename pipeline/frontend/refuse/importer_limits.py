@@ -94,10 +94,6 @@ def _prelu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -
     return None if slope is None or np.isfinite(slope).all() else "its slope is not finite"
 
 
-def _layer_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    return "its mean and deviation are used as well" if any(node.output[1:]) else None
-
-
 def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     divisor = context.constant(node.input[1])
     if not attributes.get("fmod") and context.dtype(node.input[0]).kind == "f":
@@ -143,7 +139,6 @@ _LIMITS: dict[str, Limit] = {
     "GatherElements": _gather,
     "LeakyRelu": _leaky_relu,
     "PRelu": _prelu,
-    "LayerNormalization": _layer_normalization,
     "Mod": _mod,
     "RMSNormalization": _rms_normalization,
     "Resize": _resize,
