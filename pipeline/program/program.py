@@ -72,8 +72,8 @@ class Step:
     `reads` and `writes` are tensor numbers, in the order of the kernel's arguments (reads first). `nodes` names the
     ONNX nodes the kernel computes, if that is known.
 
-    `in_place`: each of these operands may lie in the result, since the kernel reads an element only just before it
-    writes the one in its place. `copies`: with all of these operands in place, the kernel has nothing to do.
+    `in_place`: each of these operands may lie in the result, since the kernel reads no element after it has written the
+    one in its place. `copies`: with all of these operands in place, the kernel has nothing to do.
 
     `workspace`: the last of `writes` is no result, but memory that the kernel uses while it runs.
     """

@@ -7,8 +7,8 @@
 
 An operand may alias a result if each of its elements is read only to write the one element at its place, and no element
 of the result is written twice; or if the result keeps it, see `kept_elements`. This holds for any order of iterations.
-Operands at the end of a result that grows over them depend on the order, see `ordered_elements`. So the kernel is
-analysed as it is compiled: after scheduling. Code the analysis does not understand shares nothing.
+Operands read for other elements, before the result is written over them, depend on the order: see `ordered_elements`.
+So the kernel is analysed as it is compiled: after scheduling. Code the analysis does not understand shares nothing.
 """
 
 from __future__ import annotations
@@ -90,20 +90,22 @@ class _Kernel:
         for number, operand in enumerate(self.operands):
             readers = [(store, load) for store, load in self.loads if load[0].source.same_as(operand)]
             for place, result in enumerate(self.results):
-                if not readers or not all(store.buffer.same_as(result) for store, _ in readers):
+                if not any(store.buffer.same_as(result) for store, _ in readers):
                     continue
                 if self._is_read(result) or self._steers(operand) or not _same_size(operand, result):
                     continue
-                shift = flat_shift(readers)
-                if shift is None:
-                    shift = kept_shift(operand, result, self.stores)
+                shift = None
+                if all(store.buffer.same_as(result) for store, _ in readers):
+                    shift = flat_shift(readers)
+                    if shift is None:
+                        shift = kept_shift(operand, result, self.stores)
                 if shift is None or self._written_once(place) is None:
                     shift = self._end_shift(operand, result)
                 if shift is not None:
                     yield Overlay(number, place, shift * _element_bytes(operand))
 
     def _end_shift(self, operand: Var, result: Var) -> int | None:
-        if operand.ty.dtype != result.ty.dtype:
+        if operand.ty.dtype != result.ty.dtype or any(store.buffer.same_as(result) and _depends_on_data(store) for store in self.stores):
             return None
         reads = [(store, load, masks) for store, (load, masks) in self.loads if load.source.same_as(operand)]
         return end_shift(self.body, operand, result, self.stores, reads)
@@ -256,7 +258,7 @@ def _written_once(result: Var, found: list[Store]) -> int | None:
         for store in found:
             if not store.buffer.same_as(result):
                 continue
-            if any(isinstance(each, TensorLoad) for condition, _ in store.masks for each in walk(condition)):
+            if _depends_on_data(store):
                 return None
             for grid in chunks(store.loops, store.bindings):
                 places = np.broadcast_to(grid.flat(store.indices, result), grid.shape)
@@ -269,6 +271,11 @@ def _written_once(result: Var, found: list[Store]) -> int | None:
     except (Unknown, IndexError):
         return None
     return count if count == int(seen.sum()) else None
+
+
+def _depends_on_data(store: Store) -> bool:
+    """Tell whether data decides if a store takes place."""
+    return any(isinstance(each, TensorLoad) for condition, _ in store.masks for each in walk(condition))
 
 
 def _is_plain(param: Var) -> bool:

@@ -1,8 +1,11 @@
-"""Find operands that may lie at the end of a larger result: their elements are read before the result grows over them.
+"""Find operands that may lie at the end of a result: their elements are read before the result is written over them.
 
     for h:                                              y  0 1 2 3 4 5 6 7        x0 … x5 lie two elements in
         for i: y[4 h + i] = x[3 h + i]    (i < 3)       x      0 1 2 3 4 5
         y[4 h + 3] = z[h]                               y3 is written once x0 to x2 are read
+
+    for i: m = max(m, x[i])                             an operand as large as the result lies in it, though its
+    for i: y[i] = x[i] - m                              elements are read for others: all of them are read by then
 
 Unlike the other overlays this one holds for the order of the loops alone. All code that a compiler makes of them keeps
 it, as operand and result are then one array to it.
@@ -24,6 +27,8 @@ from ..stores import Store
 
 #: a smaller part of the result than one of so many is not worth the analysis; nor are more iterations
 WORTH, MOST_ITERATIONS = 8, 1 << 24
+#: reads of an element in one store, if the result is no larger: a product reads an element more often, and too late
+_MOST_READS = 4
 #: orders that are the same on every machine: a vector reads all its lanes before it writes one
 _IN_ORDER = (ForKind.SERIAL, ForKind.UNROLLED, ForKind.VECTORIZED)
 
@@ -38,12 +43,14 @@ class Turns(NamedTuple):
 def end_shift(
     body: Stmt, operand: Var, result: Var, found: Sequence[Store], reads: Sequence[tuple[Store, TensorLoad, Sequence[Mask]]]
 ) -> int | None:
-    """Return the shift, in elements, of an operand at the end of a result that may grow over it; None if it may not.
+    """Return the shift, in elements, of an operand at the end of a result that may be written over it; None if it may not.
 
     `found` are the stores of `body` in text order, `reads` all loads of the operand with the masks on them.
     """
     held, whole = (math.prod(int(extent) for extent in each.ty.shape) for each in (operand, result))
-    if held >= whole or held * WORTH < whole or any(store.iterations > MOST_ITERATIONS for store in found):
+    if held > whole or held * WORTH < whole or any(store.iterations > MOST_ITERATIONS for store in found):
+        return None
+    if held == whole and any(store.iterations > _MOST_READS * held for store, _, _ in reads):
         return None
     read, written = np.full(held, -1), np.full(whole, np.iinfo(np.int64).max)
     try:

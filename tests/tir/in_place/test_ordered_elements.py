@@ -82,3 +82,48 @@ def test_only_loops_with_an_order_count(kind, expected):
                 y[vi] = x[vi // 2]
 
     assert analyse_sharing(kernel).in_place == (() if expected is None else (Overlay(0, 0, expected),))
+
+
+def centred(order, kind="serial"):
+    """Build y = x minus its sum by the axis "rows", "columns" or "both"; x has four rows of six."""
+    loop = getattr(T, kind)
+
+    @T.prim_func(s_tir=True)
+    def rows(x: T.Buffer((4, 6), "float32"), y: T.Buffer((4, 6), "float32")):
+        total = T.sblock_alloc_buffer((4,))
+        for i in loop(4):
+            for j in range(6):
+                with T.sblock("sum"):
+                    vi, vj = T.axis.remap("SR", [i, j])
+                    with T.init():
+                        total[vi] = T.float32(0)
+                    total[vi] = total[vi] + x[vi, vj]
+            for j in range(6):
+                with T.sblock("y"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    y[vi, vj] = x[vi, vj] - total[vi]
+
+    @T.prim_func(s_tir=True)
+    def columns(x: T.Buffer((4, 6), "float32"), y: T.Buffer((4, 6), "float32")):
+        total = T.sblock_alloc_buffer((6,))
+        for i in range(4):
+            for j, k in T.grid(6, 4):
+                with T.sblock("sum"):
+                    vj, vk = T.axis.remap("SR", [j, k])
+                    with T.init():
+                        total[vj] = T.float32(0)
+                    total[vj] = total[vj] + x[vk, vj]
+            for j in range(6):
+                with T.sblock("y"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    y[vi, vj] = x[vi, vj] - total[vj]
+
+    return {"rows": rows, "columns": columns}[order]
+
+
+@pytest.mark.parametrize(
+    ("order", "kind", "shared"),
+    [("rows", "serial", True), ("rows", "parallel", False), ("columns", "serial", False)],
+)
+def test_an_operand_as_large_lies_in_the_result_if_sums_read_it_in_time(order, kind, shared):
+    assert analyse_sharing(centred(order, kind)) == Sharing(1, (Overlay(0, 0),) * shared)

@@ -189,7 +189,7 @@ class FusedBlocks:
 
     @property
     def in_place(self) -> frozenset[int]:
-        """Return the outside values each result element reads only at its own place."""
+        """Return the outside values each result element reads only at its own place, or before any is written over."""
         nbytes = self.calls.nbytes
         as_large = {value for value in self.loaded if nbytes[value] == nbytes[self.root]}
         #: per block, the values it reads, and whether each of its elements reads only its own
@@ -200,8 +200,26 @@ class FusedBlocks:
                 source = self._source(place, access.source)
                 read = own[source] if not isinstance(source, int) else {source: True} if source in as_large else {}
                 for value, same in read.items():
+                    if same and place in self.kept and self._reads_in_time(place, access.dims):
+                        continue  # nothing is written over what it reads until it is done
                     found[value] = found.get(value, True) and same and access.mapping == MappingType.ONE_TO_ONE
         return frozenset(value for value, same in own.get(self.result, {}).items() if same)
+
+    def _reads_in_time(self, place: Place, dims: tuple[frozenset[int], ...]) -> bool:
+        """Tell whether a kept block reads, in each iteration of the loops it lies in, what they write over then or later."""
+        loops = self._loops[place]
+        if not loops:
+            return True
+        found = through(dims, self._of_result(place))
+        return len(found) > max(loops) and all(found[axis] == {axis} for axis in loops)
+
+    def _of_result(self, place: Place) -> tuple[frozenset[int], ...]:
+        """Return the axes of the result that select each dimension of a block."""
+        readers = self._readers[place]
+        if self.result in readers:
+            return readers[self.result][0]
+        reader, forms = next(iter(readers.items()))
+        return through(forms[0], self._of_result(reader))
 
     def edges(self) -> list[tuple[MappingType, MappingType]]:
         """Return the pairs of types of the calls that read each other."""
