@@ -159,7 +159,7 @@ def table(rows: list[Row], origin: Iterable[str]) -> str:
         lines.append(
             f"| {row.model} | {row.operators} | {row.kernels[RULES]} | {row.kernels[MAPPING]} "
             f"| {row.ratio(MAPPING):.2f} ({_share(row):.2f}×) "
-            f"| {_kib(row.ram[RULES])} | {_kib(row.ram[MAPPING])} | {_times(row)} | {row.outside:.1%} | {row.error:.0e} |"
+            f"| {_kib(row.ram[RULES])} | {_kib(row.ram[MAPPING])} | {_times(row)} | {"" if math.isnan(row.outside) else f"{row.outside:.1%}"} | {row.error:.0e} |"
         )
     shares = [_share(row) for row in rows]
     timed = [row for row in rows if row.ms]

@@ -1,6 +1,7 @@
 """Schedule the kernels of groups, each form of group once: rounds, objectives, graphs and processes repeat few forms.
 
-    "group 1f3a…" : [0, 2, false, 0, 1568]        workspace, speed, in stages, bytes read again, operations of its sums
+    "group 1f3a…" : [0, 2, false, 0, 1568, 0]     workspace, speed, in stages, bytes read again, operations of its sums,
+                                                  cycles if it may hold bytes
 """
 
 from __future__ import annotations
@@ -17,26 +18,31 @@ from ....kernels.schedule.candidates import Schedule, schedules
 from ....kernels.schedule.divide_stages import mark_held
 from ....support.result_store import shared_store
 from ....targets import Machine
+from ....targets.cycles import core_of, kernel_cycles
 from ....tir.counts.operation_counts import kernel_work
 from ....tir.inlining import REFUSALS
 from ....tir.structural_key import structural_key
 from ..bound_groups import group_function
 from .kernel_calls import CalledKernels
 
-_MACHINE = Machine()
+_MACHINE, _CORE = Machine(), core_of("x86-64")
 #: machine on which an operation on one element is an instruction
 _BY_ELEMENT = Machine(lanes=1)
 
 
 @dataclass(frozen=True)
 class GroupSchedule:
-    """Needs of a group by its fastest schedule; `arithmetic` is that of its sums, `workspace` excludes registers."""
+    """Needs of a group by its fastest schedule; `arithmetic` is that of its sums, `workspace` excludes registers.
+
+    `cycles` are counted of groups that may hold bytes: they are made for speed.
+    """
 
     workspace: int
     speed: Speed
     staged: bool
     again: int
     arithmetic: int
+    cycles: int
 
 
 def group_schedule(module: IRModule, called: CalledKernels, group: frozenset[int], held: int) -> GroupSchedule | None:
@@ -44,7 +50,7 @@ def group_schedule(module: IRModule, called: CalledKernels, group: frozenset[int
 
     def made() -> list | None:
         try:
-            return list(astuple(_scheduled(*_fused(module, called, group, held))))
+            return list(astuple(_scheduled(*_fused(module, called, group, held), held)))
         except REFUSALS:
             return None
 
@@ -93,13 +99,14 @@ def _fused(
     return fused[callee.name_hint], _constants(operands)
 
 
-def _scheduled(kernel: PrimFunc, constants: frozenset[int]) -> GroupSchedule:
+def _scheduled(kernel: PrimFunc, constants: frozenset[int], held: int) -> GroupSchedule:
     schedule = _fastest(kernel, constants)
     workspace = schedule.workspace if schedule.workspace > _MACHINE.register_bytes * schedule.threads else 0
     # of sums alone: LLVM hoists other values out of the loops that they do not depend on, as the gate of a plane
     work = kernel_work(schedule.kernel, _BY_ELEMENT)
     done = round(sum(each.arithmetic for each in work.statements if each.steps > 1))
-    return GroupSchedule(workspace, schedule.speed, schedule.staged, schedule.again, done)
+    cycles = round(kernel_cycles(kernel_work(schedule.kernel, _MACHINE), _CORE)) if held else 0
+    return GroupSchedule(workspace, schedule.speed, schedule.staged, schedule.again, done, cycles)
 
 
 def _constants(operands: list[relax.Expr]) -> frozenset[int]:

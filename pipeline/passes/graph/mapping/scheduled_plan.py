@@ -98,6 +98,9 @@ def scheduled_plan(module: IRModule, called: CalledKernels, *, by_peak: bool, re
             else:
                 new.append(_culprits(called, group))
                 flaws[new[-1]] = flaw
+            if held and not by_peak and _is_slower(module, called, group, by_rules, held):
+                new.append(_culprits(called, group))
+                refused.add(new[-1])
         if not new:
             new = [_culprits(called, group) for group in _beyond({group: UNTILED * untiled_of(group) for group in found if len(group) > 1}, unfused)]
             refused.update(new)
@@ -175,6 +178,15 @@ def _flaw(module: IRModule, called: CalledKernels, group: frozenset[int], held: 
     if modelled and not redone and not whole:
         return None
     return _Flaw(schedule.workspace, untiled, redone, schedule.again, whole)
+
+
+def _is_slower(module: IRModule, called: CalledKernels, group: frozenset[int], by_rules: frozenset[int], held: int) -> bool:
+    """Tell whether a group takes more cycles than the kernels that TVM's rules make of it."""
+    ends = by_rules & group | {max(group)}
+    parts = {group_of(called.values, by_rules | ends, each) & group for each in ends}
+    found = [group_schedule(module, called, each, held) for each in (group, *sorted(parts, key=max))]
+    whole, *apart = (math.inf if each is None else each.cycles for each in found)
+    return whole > sum(apart)
 
 
 def _iterations(called: CalledKernels, value: int) -> int:
