@@ -159,7 +159,7 @@ def table(rows: list[Row], origin: Iterable[str]) -> str:
         lines.append(
             f"| {row.model} | {row.operators} | {row.kernels[RULES]} | {row.kernels[MAPPING]} "
             f"| {row.ratio(MAPPING):.2f} ({_share(row):.2f}×) "
-            f"| {_kib(row.ram[RULES])} | {_kib(row.ram[MAPPING])} | {_times(row)} | {"" if math.isnan(row.outside) else f"{row.outside:.1%}"} | {row.error:.0e} |"
+            f"| {_kib(row.ram[RULES])} | {_kib(row.ram[MAPPING])} | {_times(row)} | {_percent(row.outside)} | {row.error:.0e} |"
         )
     shares = [_share(row) for row in rows]
     timed = [row for row in rows if row.ms]
@@ -185,7 +185,11 @@ def _times(row: Row) -> str:
 
 
 def _mean_share(timed: list[Row]) -> str:
-    return f"{1 - geometric_mean([1 - row.outside for row in timed]):.1%}" if timed else ""
+    return _percent(1 - geometric_mean([1 - row.outside for row in timed])) if timed else ""
+
+
+def _percent(share: float) -> str:
+    return "" if math.isnan(share) else f"{share:.1%}"
 
 
 def _mean(ratios: list[float]) -> str:
