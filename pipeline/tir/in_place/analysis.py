@@ -90,15 +90,12 @@ class _Kernel:
         for number, operand in enumerate(self.operands):
             readers = [(store, load) for store, load in self.loads if load[0].source.same_as(operand)]
             for place, result in enumerate(self.results):
-                if not any(store.buffer.same_as(result) for store, _ in readers):
+                own = [store.buffer.same_as(result) for store, _ in readers]
+                if not any(own) or self._is_read(result) or self._steers(operand) or not _same_size(operand, result):
                     continue
-                if self._is_read(result) or self._steers(operand) or not _same_size(operand, result):
-                    continue
-                shift = None
-                if all(store.buffer.same_as(result) for store, _ in readers):
-                    shift = flat_shift(readers)
-                    if shift is None:
-                        shift = kept_shift(operand, result, self.stores)
+                shift = flat_shift(readers) if all(own) else None
+                if shift is None and all(own):
+                    shift = kept_shift(operand, result, self.stores)
                 if shift is None or self._written_once(place) is None:
                     shift = self._end_shift(operand, result)
                 if shift is not None:
