@@ -4,6 +4,7 @@
 
 Branch and bound: a finalist stays as long as its bound is below the best so far, since a state that is bad with whole
 kernels may be the lowest with splits. Only bounds rule a finalist out, or the effort allowed, which clears `complete`.
+Splits that only equal the best compete too: fewer weights and kernels grow better, and take less time.
 """
 
 from __future__ import annotations
@@ -98,8 +99,13 @@ class _Race:
             return _footprint(self._best[1]).ram
         return math.inf if self._below is None else self._below
 
+    @property
+    def reach(self) -> float:
+        """Return the ram in bytes to get below, or to equal with fewer weights or kernels."""
+        return self.limit if self._best is None else self.limit + 1
+
     def lowest(self) -> Lowest:
-        complete = not self._going(self._left_out)
+        complete = not self._going(self._left_out, self.limit)
         if self._best is None:
             return Lowest(None, 0, complete)
         return Lowest(self._best[0], _footprint(self._best[1]).ram, complete)
@@ -124,14 +130,14 @@ class _Race:
         """Split finalists within the effort allowed, and reorder them; return each with its split plans."""
         looked_at: list[_Looked] = []
         for wave in _waves(finalists):
-            going = self._going(wave)
+            going = self._going(wave, self.reach)
             if sum(_footprint(each).kernels for each, _ in looked_at) >= self._kernels:
                 self._left_out += going
                 continue
             found = sorted(zip(going, self._splitter.plans_of(going)), key=_needed)
             self._splitter.share(plan for _, plans in found for plan in promising(plans))
             for each, plans in found:
-                self._try(each, lowest(plans))
+                self._try(each, lowest(plans), self.reach)
             self.reorder(going)
             looked_at += found
         return sorted(looked_at, key=_needed)
@@ -140,21 +146,21 @@ class _Race:
         """Split finalists with rematerialised steps, within the effort allowed."""
         steps = 0
         for wave in _waves(looked_at):
-            going = self._going([each for each, _ in wave])
+            going = self._going([each for each, _ in wave], self.limit)
             if steps >= STEPS * self._kernels:
                 self._left_out += going
                 continue
             asked = [(each, plans) for each, plans in wave if each in going]
             for (each, plans), plan in zip(asked, self._splitter.lowest_of(asked, extra_compute)):
                 steps += self._splitter.tried(plans, extra_compute)
-                self._try(each, plan)
+                self._try(each, plan, self.limit)
 
-    def _going(self, finalists: Iterable[Evaluation]) -> list[Evaluation]:
-        """Filter finalists by bound: it must be below the best so far."""
-        return [each for each in finalists if each.least < self.limit]
+    def _going(self, finalists: Iterable[Evaluation], below: float) -> list[Evaluation]:
+        """Filter finalists by bound: it must allow less than so many bytes."""
+        return [each for each in finalists if each.least < below]
 
-    def _try(self, finalist: Evaluation, plan: SplitPlan) -> None:
-        best = self._splitter.best(finalist, plan, self.limit)
+    def _try(self, finalist: Evaluation, plan: SplitPlan, below: float) -> None:
+        best = self._splitter.best(finalist, plan, below)
         if best is not None:
             self.take(finalist, [best])
 

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.tvm
 BLOCKS = ["conv", "bn", "Relu", "concat", "Sigmoid", "conv", "residual", "pool"]
 
 
-def states():
+def states(blocks=BLOCKS):
     """An evaluator, and different states in the order of their score."""
-    tried = evaluator(network(BLOCKS, side=16))
+    tried = evaluator(network(blocks, side=16))
     found = {each.key: each for each in (tried.evaluate(start.passes) for start in starts())}
     return tried, sorted(found.values(), key=lambda each: each.score)
 
@@ -39,6 +39,14 @@ def test_a_worse_order_of_finalists_leads_as_low():
     tried, finalists = states()
     there, back = (lowest_finalist(tried, Splitter(tried), each, 0.25) for each in (finalists, finalists[::-1]))
     assert there.ram == back.ram
+
+
+def test_of_equal_splits_that_of_fewest_weights_and_kernels_is_found_in_any_order():
+    tried, finalists = states(["conv", "bn", "Relu", "conv", "bn", "Relu", "pool"])
+    worse_first = sorted(finalists, key=lambda each: each.score, reverse=True)
+    found = [lowest_finalist(tried, Splitter(tried), order, 0.0).found for order in (finalists, worse_first)]
+    there, back = (refine(tried, Splitter(tried), each, 0.0).best.cost for each in found)
+    assert there == back
 
 
 def test_nothing_is_found_below_the_lowest():

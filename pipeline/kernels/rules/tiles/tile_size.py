@@ -105,7 +105,7 @@ def tiles(
     ragged: bool = False,
     converts: tuple[bool, bool] = (False, False),
 ) -> list[Tile]:
-    """List the tiles that fit into registers, by estimated cycles per element; among equals the largest first.
+    """List the tiles that fit into registers, by estimated cycles per element; among equals the most alike, then the largest.
 
     `width` is the extent of the axis along the lanes, `rows` the axes the scalars vary along, `steps` the
     length of the reduction; without `vectors` a lane is a single element; `scattered` says that results next to each
@@ -130,7 +130,7 @@ def tiles(
     ]
     if shared and machine.rolled:
         candidates = [_rolled(tile) if _held(tile.groups, _product(tile.rows), True) >= registers else tile for tile in candidates]
-    return sorted(candidates, key=lambda tile: (round(tile.cycles, 6), -tile.accumulators, tile.groups, tile.rows))
+    return sorted(candidates, key=lambda tile: (round(tile.cycles, 6), -width // lanes % tile.groups, -tile.accumulators, tile.groups, tile.rows))
 
 
 @dataclass(frozen=True)

@@ -83,3 +83,9 @@ def test_bytes_made_floats_one_by_one_cost_more_than_in_vectors():
         best_tile(64, [Rows(48)], 320, converts=converts, **options).cycles for converts in ((False, False), (True, False), (False, True))
     )
     assert plain < vectors < scalars
+
+
+def test_of_tiles_that_cost_the_same_the_most_alike_are_taken():
+    options = {"vectors": True, "scattered": True, "machine": Machine(lanes=16, registers=32), "uneven": True}
+    tile = best_tile(272, [Rows(2)], 512, **options)
+    assert tile.groups == 9, "9 and 8 vectors, rather than 14 and 3"
