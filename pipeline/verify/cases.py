@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ConfigError, ModelError
 from .compare import errors_of, output_range
 from .doubles.double_reference import DoubleReference, NoDouble
+from .doubles.evaluate_cases import evaluate_cases
 from .error_bounds import Distance, believable
 from .inputs import make_input
 from .integers.exact_integers import has_exact_integers, is_quantised
@@ -91,8 +92,8 @@ def with_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) ->
     if has_exact_integers(model):
         return [replace(case, no_double="the model's integers are exact") for case in cases]
     try:
-        reference = DoubleReference(model)
-        doubled = [replace(case, double=reference(case.inputs)) for case in cases]
+        found = evaluate_cases(DoubleReference(model), [case.inputs for case in cases])
+        doubled = [replace(case, double=double) for case, double in zip(cases, found, strict=True)]
         _check_forms(doubled)
         _check_believable(model, doubled, tolerance)
     except NoDouble as error:
@@ -115,8 +116,8 @@ def with_plain_sums(model: onnx.ModelProto, cases: Sequence[Case]) -> list[Case]
     if any(case.double is None for case in cases):
         return list(cases)
     try:
-        reference = DoubleReference(model, rounded=True)
-        return [replace(case, plain=reference(case.inputs)) for case in cases]
+        found = evaluate_cases(DoubleReference(model, rounded=True), [case.inputs for case in cases])
+        return [replace(case, plain=plain) for case, plain in zip(cases, found, strict=True)]
     except NoDouble:
         return list(cases)
 
@@ -149,8 +150,7 @@ def _check_believable(model: onnx.ModelProto, cases: list[Case], tolerance: floa
     doubtful = {name: each for name, each in found.items() if not _counts_anyway(each.onnxruntime, each.range, tolerance)}
     if not doubtful:
         return
-    rounded = DoubleReference(model, rounded=True)
-    again = [rounded(case.inputs) for case in cases]
+    again = evaluate_cases(DoubleReference(model, rounded=True), [case.inputs for case in cases])
     for name, each in doubtful.items():
         rounding = errors_of(name, again, cases, tolerance).library
         if not believable(each.onnxruntime, rounding, tolerance * each.range):

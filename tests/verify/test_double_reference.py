@@ -11,6 +11,7 @@ from passfit.verify import cases as cases_module
 from passfit.verify.cases import Case, choose_cases, with_doubles, with_plain_sums
 from passfit.verify.compare import compare
 from passfit.verify.doubles.double_reference import DoubleReference, NoDouble
+from passfit.verify.doubles.evaluate_cases import evaluate_cases
 from passfit.verify.reference import Reference
 
 from ..models import model_of
@@ -190,3 +191,14 @@ def test_plain_sums_are_near_the_doubles():
     model, x = model_of_one(nodes, (1, 4, 7, 6), constants), random.normal(0, 1, (1, 4, 7, 6)).astype(np.float32)
     plain, double = DoubleReference(model, rounded=True)({"x": x})["y"], DoubleReference(model)({"x": x})["y"]
     assert 0 < np.abs(plain - double).max() < 1e-6
+
+
+def test_cases_evaluated_at_once_are_those_evaluated_one_by_one():
+    rng = np.random.default_rng(0)
+    weights = {"w": rng.normal(0, 1, (8, 4, 3, 3)).astype(np.float32)}
+    reference = DoubleReference(model_of_one([helper.make_node("Conv", ["x", "w"], ["y"])], (1, 4, 9, 9), weights))
+    inputs = [{"x": rng.normal(0, 1, (1, 4, 9, 9)).astype(np.float32)} for _ in range(3)]
+    for found, each in zip(evaluate_cases(reference, inputs), inputs, strict=True):
+        np.testing.assert_allclose(found["y"], reference(each)["y"], rtol=1e-12, atol=1e-12)
+    with pytest.raises(NoDouble):
+        evaluate_cases(reference, [{}])

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+import numpy as np
 
 from .record import ModelRecord, Specs
-
-if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
 
 Features = tuple[float, ...]
 
@@ -19,6 +18,9 @@ REGULARISATION = 10.0
 
 #: decimals kept of a prediction: the last bits of a least-squares solution depend on the machine
 DIGITS = 6
+
+#: deviation up to which a feature is constant, as a fraction of its largest value
+_CONSTANT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,14 @@ class Query:
         return [*self.state, *change, *(float(spec in self.tail) for spec in specs)]
 
 
+class _Line(NamedTuple):
+    """Linear function of features: `level` at their `mean`, and the `slopes` from there."""
+
+    mean: np.ndarray
+    slopes: np.ndarray
+    level: float
+
+
 class Predictor:
     """Ridge regression of log(cost ÷ cost of tvm-default), with equal weight per known model."""
 
@@ -42,30 +52,33 @@ class Predictor:
         """Fit the regression; `records` must not be empty."""
         records = list(records)
         self._specs = sorted({spec for record in records for tail in record.tails for spec in tail})
-        self._model = _fitted(records, objective, self._specs)
+        self._line = _fitted(records, objective, self._specs)
 
     def predict(self, queries: Sequence[Query]) -> list[float]:
         """Predict one number per query; smaller is better."""
         if not queries:
             return []
-        found = self._model.predict([query.row(self._specs) for query in queries])
+        mean, slopes, level = self._line
+        found = (np.array([query.row(self._specs) for query in queries]) - mean) @ slopes + level
         return [round(float(each), DIGITS) for each in found]
 
 
-def _fitted(records: Sequence[ModelRecord], objective: str, specs: Sequence[str]) -> Pipeline:
-    # only now: importing scikit-learn takes a second
-    from sklearn.linear_model import Ridge
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
+def _fitted(records: Sequence[ModelRecord], objective: str, specs: Sequence[str]) -> _Line:
+    """Fit by the normal equations: importing scikit-learn for them takes longer than many a search."""
     rows, costs, weights = [], [], []
     for record in records:
         examples = _examples(record, objective)
         rows += [query.row(specs) for query, _ in examples]
         costs += [math.log(cost) for _, cost in examples]
         weights += [1 / len(examples)] * len(examples)
-    model = make_pipeline(StandardScaler(), Ridge(REGULARISATION))
-    return model.fit(rows, costs, ridge__sample_weight=weights)
+    table, cost, weight = np.array(rows), np.array(costs), np.array(weights)
+    deviation = table.std(axis=0)
+    scale = np.where(deviation > _CONSTANT * np.abs(table).max(axis=0), deviation, 1.0)
+    mean, level = np.average(table, axis=0, weights=weight), float(np.average(cost, weights=weight))
+    moved = (table - mean) / scale
+    weighed = moved.T * weight
+    slopes = np.linalg.solve(weighed @ moved + REGULARISATION * np.eye(len(mean)), weighed @ (cost - level))
+    return _Line(mean, slopes / scale, level)
 
 
 def _examples(record: ModelRecord, objective: str) -> list[tuple[Query, float]]:

@@ -89,15 +89,16 @@ class Conv(OpRun):
         group, padded, taps = group or 1, windows.padded(X, 0), list(windows.positions())
         batch, channels, inner, line = X.shape[0], W.shape[0] // group, W.shape[1], math.prod(windows.out[1:])
         weights = np.stack([W[(..., *position)] for position, _ in taps], axis=1).reshape(group, channels, -1)
+        source = padded.reshape(batch, group, inner, *padded.shape[2:])
         total = np.empty((batch, group, channels, *windows.out), X.dtype)
         rows = max(1, _COPIED // max(1, weights.shape[2] * group * line), -(-_PIXELS // max(1, line)))
         for first in range(0, windows.out[0], rows):
             count = min(rows, windows.out[0] - first)
-            seen = np.empty((batch, group, len(taps), inner, count * line), X.dtype)
+            seen = np.empty((batch, group, len(taps), inner, count, *windows.out[1:]), X.dtype)
             for number, (_, (outer, *others)) in enumerate(taps):
                 start = outer.start + first * outer.step
                 lines = slice(start, start + (count - 1) * outer.step + 1, outer.step)
-                seen[:, :, number] = padded[(..., lines, *others)].reshape(batch, group, inner, -1)
+                seen[:, :, number] = source[(..., lines, *others)]
             product = weights @ seen.reshape(batch, group, weights.shape[2], -1)
             total[:, :, :, first : first + count] = product.reshape(batch, group, channels, count, *windows.out[1:])
         result = total.reshape(batch, -1, *windows.out)

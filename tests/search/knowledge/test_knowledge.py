@@ -1,5 +1,8 @@
 """Laws of the coreset and the ranking."""
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +12,7 @@ from passfit.search.evaluate.candidates import TAILS, Candidate, actions
 from passfit.search.knowledge import Knowledge, load_knowledge
 from passfit.search.knowledge.features import FEATURES
 from passfit.search.knowledge.knowledge import LEAST, MOST
+from passfit.search.knowledge.predictor import Predictor, Query
 
 from ...profiles import examples
 from .records import records
@@ -90,3 +94,16 @@ def test_the_predictor_prefers_what_was_good_on_the_only_model_it_knows():
     ]
     quarter = len(costs) // 4
     assert sum(costs[:quarter]) < sum(costs[-quarter:])
+
+
+def test_units_of_features_change_no_prediction():
+    record = max(load_knowledge().records, key=lambda each: len(each.states))
+
+    def predicted(unit: float) -> list[float]:
+        states = tuple(replace(each, features=tuple(unit * value for value in each.features)) for each in record.states)
+        known = replace(record, states=states)
+        asked = [Query(states[0].features, each.features, tail) for each in states for tail in known.tails]
+        return Predictor([known], "ram").predict(asked)
+
+    assert predicted(1024.0) == pytest.approx(predicted(1.0), abs=2e-6)
+    assert len(set(predicted(1.0))) > 1

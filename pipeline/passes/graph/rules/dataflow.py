@@ -12,6 +12,8 @@ from tvm.ir import GenericConst, Op
 from ....tir.tensor_values import array_of
 from .operators import RESHAPES
 from .small_constants import EVALUATED, small_result
+from .static_types import dtype_of as dtype_of
+from .static_types import shape_of as shape_of
 
 #: elements compared before all are
 _SAMPLE = 64
@@ -282,18 +284,3 @@ def _array_of(constant: GenericConst) -> np.ndarray | None:
 def operator_of(call: relax.Call) -> str:
     """Return the name of a call's operator (`relax.nn.conv2d`); empty for calls of functions."""
     return str(call.op.name) if isinstance(call.op, Op) else ""
-
-
-def shape_of(expr: relax.Expr) -> tuple[int, ...] | None:
-    """Return the static shape of an expression with a type; None if it has none."""
-    shape = getattr(getattr(expr, "ty", None), "shape", None)
-    extents = getattr(shape, "values", None)
-    if extents is None:
-        return None
-    numbers = [getattr(extent, "value", None) for extent in extents]
-    return None if None in numbers else tuple(map(int, numbers))
-
-
-def dtype_of(expr: relax.Expr) -> str:
-    """Return the dtype of an expression with a tensor type; empty if it has none."""
-    return str(getattr(getattr(expr, "ty", None), "dtype", ""))

@@ -1,0 +1,40 @@
+"""Read static shapes and dtypes off the types of Relax expressions."""
+
+from __future__ import annotations
+
+from tvm import relax
+
+#: types kept, each with its shape and dtype, by handle: rules ask for those of the same values again and again
+_MOST_TYPES = 1 << 14
+_TYPES: dict[int, tuple[object, tuple[tuple[int, ...] | None, str]]] = {}
+
+
+def shape_of(expr: relax.Expr) -> tuple[int, ...] | None:
+    """Return the static shape of an expression with a type; None if it has none."""
+    return _read_type(expr)[0]
+
+
+def dtype_of(expr: relax.Expr) -> str:
+    """Return the dtype of an expression with a tensor type; empty if it has none."""
+    return _read_type(expr)[1]
+
+
+def _read_type(expr: relax.Expr) -> tuple[tuple[int, ...] | None, str]:
+    """Return shape and dtype of an expression's type, which never changes; the table holds it, so that its handle stays its own."""
+    kind = getattr(expr, "ty", None)
+    if kind is None:
+        return None, ""
+    known = _TYPES.get(kind.__chandle__())
+    if known is None:
+        if len(_TYPES) >= _MOST_TYPES:
+            _TYPES.clear()
+        known = _TYPES[kind.__chandle__()] = kind, (_static(getattr(kind, "shape", None)), str(getattr(kind, "dtype", "")))
+    return known[1]
+
+
+def _static(shape: relax.Expr | None) -> tuple[int, ...] | None:
+    extents = getattr(shape, "values", None)
+    if extents is None:
+        return None
+    numbers = [getattr(extent, "value", None) for extent in extents]
+    return None if None in numbers else tuple(map(int, numbers))
