@@ -107,8 +107,8 @@ class _ByLines(LineBuffer):
 
     def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
         super().__init__(kernel, machine)
-        if loads(self.window.init.value):
-            raise Unknown("the window continues a sum")
+        if loads(self.window.init.value) or self.summed or self.filters:
+            raise Unknown("the window continues a sum, or several share a plane")
         if lines is None:
             lines = self._few_lines(machine.registers_of(self.lanes) // 2)
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
@@ -175,21 +175,21 @@ class _ByLines(LineBuffer):
         parts = [self._each(rows, lambda row, at: self._start(row, at))]
         if self.compact or self.rows.taps * self.columns.taps > MOST_UNROLLED:
             number = Var("tap", "int64")
-            parts.append(loop_of(number, self.rows.taps, sequence(self._taps(offset, chunk, rows, number))))
+            parts.append(loop_of(number, self.rows.taps, sequence(self._taps(start, offset, chunk, rows, number))))
         else:
-            parts += [each for i in range(self.rows.taps) for each in self._taps(offset, chunk, rows, int64(i))]
+            parts += [each for i in range(self.rows.taps) for each in self._taps(start, offset, chunk, rows, int64(i))]
         parts.append(self._stored(start + offset, chunk, rows, last))
         return sequence(parts)
 
-    def _taps(self, offset: Expr, chunk: Expr, rows: int, i: Expr) -> list[Stmt]:
+    def _taps(self, start: Expr, offset: Expr, chunk: Expr, rows: int, i: Expr) -> list[Stmt]:
         """Add the products of row `i` of the window."""
         return [
-            self._each(rows, partial(self._update, offset, chunk, i, j, self._product(i, j)))
+            self._each(rows, partial(self._update, start, offset, chunk, i, j, self._product(i, j)))
             for j in range(self.columns.taps)
         ]
 
     def _product(self, i: Expr, j: int) -> Expr:
-        """Return the value of the window's update at a tap, the same for all rows and vectors."""
+        """Return the value of the window's update at a tap, the same for all vectors."""
         taps = {var: value for var, value in ((self.rows.tap, i), (self.columns.tap, int64(j))) if var is not None}
         return replaced(self.window.body.value, {**self.values, **taps})
 
@@ -205,7 +205,7 @@ class _ByLines(LineBuffer):
         assert isinstance(self.window.init, BufferStore)
         return BufferStore(self.acc, self.window.init.value, [int64(row), at])
 
-    def _update(self, offset: Expr, chunk: Expr, i: Expr, j: int, product: Expr, row: int, at: Expr) -> Stmt:
+    def _update(self, start: Expr, offset: Expr, chunk: Expr, i: Expr, j: int, product: Expr, row: int, at: Expr) -> Stmt:
         column = j * self.columns.step
         line = offset * self.rows.stride + (i * self.rows.step + row * self.rows.stride)
         place = at + chunk * self.lanes + column // self.columns.stride
@@ -217,7 +217,8 @@ class _ByLines(LineBuffer):
                 return tirx.BufferLoad(self.lines, [line, int64(column % self.columns.stride), place])
             return each
 
-        return BufferStore(self.acc, tvm_ffi.structural_map(product, [(TensorLoad, load)]), [int64(row), at])
+        update = replaced(tvm_ffi.structural_map(product, [(TensorLoad, load)]), {self.y: start + offset + row})
+        return BufferStore(self.acc, update, [int64(row), at])
 
     def _stored(self, start: Expr, chunk: Expr, rows: int, last: bool) -> Stmt:
         """Store the epilogue of the accumulators inside the plane."""
