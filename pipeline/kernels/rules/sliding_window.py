@@ -136,8 +136,10 @@ class _ByLines(LineBuffer):
         band = next((count for count in range(self.height, 0, -1) if self.count_of(count) <= most), None)
         if band is None:
             raise Unknown("a line is too long for the line buffer")
-        band = band if band in (self.height, 1) else max(band // rows * rows, 1)
-        return Lines(at_once, min(rows, band), band)
+        # bands of equal height, and of whole steps of rows
+        band = -(-self.height // -(-self.height // band))
+        rows = min(rows, band)
+        return Lines(at_once, rows, band // rows * rows)
 
     def kernel(self) -> PrimFunc:
         whole, rest = divmod(self.height, self.band)
