@@ -8,17 +8,19 @@ Columns one stride apart lie side by side.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
-from tvm import tirx
+from tvm import sym, tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, Stmt
 
 from ...targets import Machine
 from ...tir.expressions import conjuncts, is_choice, loads, replaced, uses
 from ...tir.index_grid import Unknown, holds_along
 from ...tir.loop_nests import buffer_of, int64, sequence
 from ...tir.row_window import takes_a_row
+from .loop_peeling import has_skippable_padding
 from .sliding_plane import Plane
 
 #: largest number of vectors copied unrolled, without a loop
@@ -64,6 +66,19 @@ class LineBuffer(Plane):
         """Count the lines, halo included, for so many rows of the result."""
         return (rows - 1) * self.rows.stride + (self.rows.taps - 1) * self.rows.step + 1
 
+    def is_padding(self, row: Expr) -> bool:
+        """Tell whether a data row, counted from the first window's, is known to be padding that changes no sum."""
+        if self.padding is None or self.in_region or not has_skippable_padding(self.window, [self.padding]):
+            return False
+        number = sym.Analyzer().simplify(row)
+        return isinstance(number, IntImm) and not self._rows_there[int(number)]
+
+    @cached_property
+    def _rows_there(self) -> list[bool]:
+        """List whether each data row is none of padding alone, whatever the plane."""
+        inside = (self._padded(self.rows.start + number, self.needed)[0] for number in range(self.count_of(self.height)))
+        return [each is None or not sym.Analyzer().can_prove_equal(each, False) for each in inside]
+
     def filled(self, lines: Var, start: Expr, count: int) -> Stmt:
         """Fill `lines` for a band of `count` rows: each line from its row, or with padding."""
         line = Var("line", "int64")
@@ -85,7 +100,10 @@ class LineBuffer(Plane):
         stmt = copied
         if inside is not None:
             stmt = IfThenElse(inside, copied, self._columns(lines, line, first, end, lambda column: zero))
-        return For(line, int64(0), int64(self.count_of(count)), _SERIAL, sequence([*edges, stmt]))
+        needed = [number for number in range(self.count_of(count)) if not self.is_padding(start * self.rows.stride + number)]
+        first, end = (needed[0], needed[-1] + 1) if needed else (0, self.count_of(count))
+        body = sequence([*edges, stmt])
+        return For(line, int64(0), int64(end - first), _SERIAL, replaced(body, {line: line + first}) if first else body)
 
     def _columns(self, lines: Var, line: Expr, low: int, high: int, element: Callable[[Expr], Expr]) -> Stmt:
         """Copy columns `low` up to `high` of a line, one phase after the other."""
@@ -181,8 +199,8 @@ def _each_of(first: int, end: int, store: Callable[[Expr], Stmt]) -> Stmt:
     return loop_of(place, end - first, store(place + first))
 
 
-def loop_of(var: Var, extent: int, body: Stmt) -> Stmt:
+def loop_of(var: Expr, extent: int, body: Stmt) -> Stmt:
     """Build a loop, or its body alone with `var` 0 if it runs once."""
-    if extent == 1:
-        return replaced(body, {var: int64(0)})
+    if not isinstance(var, Var) or extent == 1:
+        return replaced(body, {var: int64(0)}) if isinstance(var, Var) else body
     return For(var, int64(0), int64(extent), _SERIAL, body)

@@ -13,7 +13,7 @@ Results past the end of the plane are not stored. So a plane of 7 × 7 runs in v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -143,7 +143,7 @@ class _ByLines(LineBuffer):
 
     def kernel(self) -> PrimFunc:
         whole, rest = divmod(self.height, self.band)
-        number = Var("band", "int64")
+        number: Expr = Var("band", "int64") if whole > 1 else int64(0)
         body = [loop_of(number, whole, self._band(number * self.band, self.band))]
         if rest:
             body.append(self._band(int64(whole * self.band), rest))
@@ -155,7 +155,7 @@ class _ByLines(LineBuffer):
     def _band(self, start: Expr, count: int) -> Stmt:
         rows = min(self.height_at_once, count)
         whole, rest = divmod(count, rows)
-        number = Var("rows", "int64")
+        number: Expr = Var("rows", "int64") if whole > 1 else int64(0)
         parts = [self.filled(self.lines, start, count), loop_of(number, whole, self._rows(start, number * rows, rows))]
         if rest:
             parts.append(self._rows(start, int64(whole * rows), rest))
@@ -174,7 +174,7 @@ class _ByLines(LineBuffer):
         return sequence(parts)
 
     def _group(self, start: Expr, offset: Expr, chunk: Expr, rows: int, last: bool = False) -> Stmt:
-        parts = [self._each(rows, lambda row, at: self._start(row, at))]
+        parts = [self._each(range(rows), lambda row, at: self._start(row, at))]
         if self.compact or self.rows.taps * self.columns.taps > MOST_UNROLLED:
             number = Var("tap", "int64")
             parts.append(loop_of(number, self.rows.taps, sequence(self._taps(start, offset, chunk, rows, number))))
@@ -185,19 +185,20 @@ class _ByLines(LineBuffer):
 
     def _taps(self, start: Expr, offset: Expr, chunk: Expr, rows: int, i: Expr) -> list[Stmt]:
         """Add the products of row `i` of the window."""
+        met = [row for row in range(rows) if not self.is_padding((start + offset + row) * self.rows.stride + i * self.rows.step)]
         return [
-            self._each(rows, partial(self._update, start, offset, chunk, i, j, self._product(i, j)))
+            self._each(met, partial(self._update, start, offset, chunk, i, j, self._product(i, j)))
             for j in range(self.columns.taps)
-        ]
+        ] if met else []
 
     def _product(self, i: Expr, j: int) -> Expr:
         """Return the value of the window's update at a tap, the same for all vectors."""
         taps = {var: value for var, value in ((self.rows.tap, i), (self.columns.tap, int64(j))) if var is not None}
         return replaced(self.window.body.value, {**self.values, **taps})
 
-    def _each(self, rows: int, made: Callable[[int, Expr], Stmt]) -> Stmt:
+    def _each(self, rows: Iterable[int], made: Callable[[int, Expr], Stmt]) -> Stmt:
         parts = []
-        for row in range(rows):
+        for row in rows:
             for chunk in range(self.at_once):
                 lane = Var("lane", "int64")
                 parts.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, made(row, lane + chunk * self.lanes)))
