@@ -94,7 +94,12 @@ class LineBuffer(Plane):
         else:
             inside, first, end, zero, element = self._padded(row, self.needed)
         wide = self.columns.stride * self.phase_width
-        empty = [(low, high) for low, high in ((0, first), (end, wide)) if low < high]
+        if self.columns.stride == 1 and not self.compact and end - first >= _FEW:
+            # a vector of padding may reach into the row, which follows
+            first_end, last_start = max(first, min(_FEW, end)), min(end, max(wide - _FEW, first))
+        else:
+            first_end, last_start = first, end
+        empty = [(low, high) for low, high, some in ((0, first_end, first > 0), (last_start, wide, end < wide)) if some]
         edges = [self._columns(lines, line, low, high, lambda column: zero) for low, high in empty]
         copied = self._columns(lines, line, first, end, element)
         stmt = copied
@@ -119,13 +124,14 @@ class LineBuffer(Plane):
             if self.compact or (stride > 1 and not self.transposes):
                 parts.append(_each_of(first, end, store))
             else:
-                parts += self._in_vectors(first, end, store) if stride == 1 else self._in_equal_vectors(first, end, store)
+                parts += self._in_vectors(first, end, store)
         return sequence(parts)
 
-    def _in_equal_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
+    def _in_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
         """Yield `store` from `first` up to `end`, in vectors of equal length, the last overlapping the one before.
 
-        Of elements with a stride LLVM would gather them (see codegen/expand/strided_loads.py).
+        LLVM turns a loop over single elements into memcpy or memset, which some C libraries do a few bytes at a time; with
+        a stride it would gather them (see codegen/expand/strided_loads.py).
         """
         lanes = self.lanes
         while lanes > end - first:
@@ -136,22 +142,6 @@ class LineBuffer(Plane):
         for start in (*range(first, end - lanes, lanes), end - lanes):
             lane = Var("lane", "int64")
             yield For(lane, int64(0), int64(lanes), _VECTORIZED, store(lane + start))
-
-    def _in_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
-        """Yield `store` from `first` up to `end`, in ever shorter vectors.
-
-        LLVM turns a loop over single elements into memcpy or memset, which some C libraries do a few bytes at a time.
-        """
-        lanes = self.lanes
-        while first < end:
-            while lanes > max(end - first, 1):
-                lanes //= 2
-            if lanes < _FEW or (end - first) // lanes > _UNROLLED:
-                yield _each_of(first, end, store)
-                return
-            lane = Var("lane", "int64")
-            yield For(lane, int64(0), int64(lanes), _VECTORIZED, store(lane + first))
-            first += lanes
 
     def _padded(self, row: Expr, needed: int) -> tuple[Expr | None, int, int, Expr, Callable[[Expr], Expr]]:
         """Read the padding: row condition, first and end column of real elements, padding value, element."""
