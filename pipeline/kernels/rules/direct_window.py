@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import tvm_ffi
 from tvm import tirx
@@ -59,7 +60,7 @@ _FEW_STEPS = 32
 
 
 #: first column of a vector, known or in a loop
-_Start = int | Expr
+_Start: TypeAlias = int | Expr
 
 
 class _Place(NamedTuple):
@@ -183,8 +184,7 @@ class _Direct(LineBuffer):
                 yield For(var, int64(0), int64(len(inner)), _SERIAL, self._part([first + (start - part[0]) for start in part]))
 
     def _is_inside(self, part: Sequence[int]) -> bool:
-        ends = zip(part, part[1:])
-        return all(next_ == start + self.lanes for start, next_ in ends) and all(
+        return all(after == start + self.lanes for start, after in pairwise(part)) and all(
             first <= part[0] and part[-1] + self.lanes <= end for first, end in self.real
         )
 

@@ -8,12 +8,11 @@ Columns one stride apart lie side by side.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 
 import numpy as np
 from tvm import sym, tirx
 from tvm.ir import Expr, Var
-from tvm.tirx import BufferStore, For, IfThenElse, IntImm, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
 from ...targets import Machine
 from ...tir.expressions import conjuncts, is_choice, loads, replaced, uses
@@ -21,7 +20,7 @@ from ...tir.index_grid import Unknown, holds_along
 from ...tir.loop_nests import buffer_of, int64, sequence
 from ...tir.row_window import takes_a_row
 from .loop_peeling import has_skippable_padding
-from .sliding_plane import Plane
+from .sliding_plane import MOST_UNROLLED, Plane
 
 #: largest number of vectors copied unrolled, without a loop
 _UNROLLED = 16
@@ -42,6 +41,10 @@ class LineBuffer(Plane):
             self.lanes //= 2
         self.chunks = -(-self.width // self.lanes)
         self.phase_width = self.chunks * self.lanes + (self.columns.taps - 1) * self.columns.step // self.columns.stride
+        self.rolled = self.compact or self.rows.taps * self.columns.taps > MOST_UNROLLED
+        #: whether all rows of a plane are summed at once, all taps unrolled: rows of padding then need no lines
+        self.whole = False
+        self._kept: dict[int, range] = {}
         # axes around the plane become loops; axes of extent 1 become 0
         around = [axis for axis in self.outer if isinstance(axis, Var) and self.axes[axis] > 1]
         self.loops = {axis: Var("plane", "int64") for axis in around}
@@ -60,29 +63,31 @@ class LineBuffer(Plane):
 
     def lines_of(self, rows: int) -> Var:
         """Declare the line buffer for so many rows of the result."""
-        return buffer_of("lines", (self.count_of(rows), self.columns.stride, self.phase_width), str(self.data.ty.dtype))
+        return buffer_of("lines", (len(self.kept(rows)), self.columns.stride, self.phase_width), str(self.data.ty.dtype))
+
+    def kept(self, rows: int) -> range:
+        """Return the numbers of the lines, halo included, for so many rows of the result: of a whole plane, those not of padding."""
+        count = self.count_of(rows)
+        if count not in self._kept:
+            self._kept[count] = self._without_padding(count)
+        return self._kept[count]
+
+    def _without_padding(self, count: int) -> range:
+        if not self.whole or self.padding is None or self.in_region or not has_skippable_padding(self.window, [self.padding]):
+            return range(count)
+        inside = (self._padded(self.rows.start + number, self.needed)[0] for number in range(count))
+        there = [n for n, each in enumerate(inside) if each is None or not sym.Analyzer().can_prove_equal(each, False)]
+        return range(there[0], there[-1] + 1) if there else range(count)
 
     def count_of(self, rows: int) -> int:
         """Count the lines, halo included, for so many rows of the result."""
         return (rows - 1) * self.rows.stride + (self.rows.taps - 1) * self.rows.step + 1
 
-    def is_padding(self, row: Expr) -> bool:
-        """Tell whether a data row, counted from the first window's, is known to be padding that changes no sum."""
-        if self.padding is None or self.in_region or not has_skippable_padding(self.window, [self.padding]):
-            return False
-        number = sym.Analyzer().simplify(row)
-        return isinstance(number, IntImm) and not self._rows_there[int(number)]
-
-    @cached_property
-    def _rows_there(self) -> list[bool]:
-        """List whether each data row is none of padding alone, whatever the plane."""
-        inside = (self._padded(self.rows.start + number, self.needed)[0] for number in range(self.count_of(self.height)))
-        return [each is None or not sym.Analyzer().can_prove_equal(each, False) for each in inside]
-
     def filled(self, lines: Var, start: Expr, count: int) -> Stmt:
         """Fill `lines` for a band of `count` rows: each line from its row, or with padding."""
         line = Var("line", "int64")
-        row = start * self.rows.stride + line + self.rows.start
+        kept = self.kept(count)
+        row = start * self.rows.stride + (line + kept.start) + self.rows.start
         if self.padding is None:
             inside, first, end = None, 0, self.needed
             zero: Expr = tirx.const(0, str(self.data.ty.dtype))
@@ -105,10 +110,7 @@ class LineBuffer(Plane):
         stmt = copied
         if inside is not None:
             stmt = IfThenElse(inside, copied, self._columns(lines, line, first, end, lambda column: zero))
-        needed = [number for number in range(self.count_of(count)) if not self.is_padding(start * self.rows.stride + number)]
-        first, end = (needed[0], needed[-1] + 1) if needed else (0, self.count_of(count))
-        body = sequence([*edges, stmt])
-        return For(line, int64(0), int64(end - first), _SERIAL, replaced(body, {line: line + first}) if first else body)
+        return For(line, int64(0), int64(len(kept)), _SERIAL, sequence([*edges, stmt]))
 
     def _columns(self, lines: Var, line: Expr, low: int, high: int, element: Callable[[Expr], Expr]) -> Stmt:
         """Copy columns `low` up to `high` of a line, one phase after the other."""

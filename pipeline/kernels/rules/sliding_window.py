@@ -13,7 +13,7 @@ Results past the end of the plane are not stored. So a plane of 7 × 7 runs in v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,7 @@ from functools import partial
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import BufferStore, For, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 
 from ...memory import ALIGNMENT
 from ...memory.liveness import aligned
@@ -35,7 +35,6 @@ from ...tir.rolled_loops import ROLLED
 from ...tir.workspace import held_bytes
 from .line_buffer import LineBuffer, loop_of
 from .rule import RuleResult
-from .sliding_plane import MOST_UNROLLED
 from .tiles.tile_size import divisors
 
 _SERIAL, _VECTORIZED = 0, 2
@@ -114,7 +113,8 @@ class _ByLines(LineBuffer):
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
             raise Unknown("the lines do not fit the plane")
         self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
-        self.lines = self.lines_of(self.band)
+        self.whole = lines.rows == self.height and not self.rolled
+        self.lines, self.first_line = self.lines_of(self.band), self.kept(self.band).start
         self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), self.dtype)
 
     def _few_lines(self, most: int) -> Lines:
@@ -175,7 +175,7 @@ class _ByLines(LineBuffer):
 
     def _group(self, start: Expr, offset: Expr, chunk: Expr, rows: int, last: bool = False) -> Stmt:
         parts = [self._each(range(rows), lambda row, at: self._start(row, at))]
-        if self.compact or self.rows.taps * self.columns.taps > MOST_UNROLLED:
+        if self.rolled:
             number = Var("tap", "int64")
             parts.append(loop_of(number, self.rows.taps, sequence(self._taps(start, offset, chunk, rows, number))))
         else:
@@ -185,18 +185,21 @@ class _ByLines(LineBuffer):
 
     def _taps(self, start: Expr, offset: Expr, chunk: Expr, rows: int, i: Expr) -> list[Stmt]:
         """Add the products of row `i` of the window."""
-        met = [row for row in range(rows) if not self.is_padding((start + offset + row) * self.rows.stride + i * self.rows.step)]
+        met: Sequence[int] = range(rows)
+        if self.whole and isinstance(i, IntImm):
+            kept = self.kept(rows)
+            met = [row for row in met if int(i) * self.rows.step + row * self.rows.stride in kept]
         return [
             self._each(met, partial(self._update, start, offset, chunk, i, j, self._product(i, j)))
-            for j in range(self.columns.taps)
-        ] if met else []
+            for j in (range(self.columns.taps) if met else ())
+        ]
 
     def _product(self, i: Expr, j: int) -> Expr:
         """Return the value of the window's update at a tap, the same for all vectors."""
         taps = {var: value for var, value in ((self.rows.tap, i), (self.columns.tap, int64(j))) if var is not None}
         return replaced(self.window.body.value, {**self.values, **taps})
 
-    def _each(self, rows: Iterable[int], made: Callable[[int, Expr], Stmt]) -> Stmt:
+    def _each(self, rows: Sequence[int], made: Callable[[int, Expr], Stmt]) -> Stmt:
         parts = []
         for row in rows:
             for chunk in range(self.at_once):
@@ -210,7 +213,7 @@ class _ByLines(LineBuffer):
 
     def _update(self, start: Expr, offset: Expr, chunk: Expr, i: Expr, j: int, product: Expr, row: int, at: Expr) -> Stmt:
         column = j * self.columns.step
-        line = offset * self.rows.stride + (i * self.rows.step + row * self.rows.stride)
+        line = offset * self.rows.stride + (i * self.rows.step + row * self.rows.stride - self.first_line)
         place = at + chunk * self.lanes + column // self.columns.stride
 
         def load(each: TensorLoad) -> Expr:
