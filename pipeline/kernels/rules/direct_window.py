@@ -133,7 +133,7 @@ class _Direct(LineBuffer):
             if self.at_once > registers - 2 and not self.once:
                 self.at_once = max(min(registers // 2, _PRODUCTS // (ENDS * taps)), 1)
             # two rows share the vectors of a large window
-            least = 2 if 2 * taps * self.at_once <= _MOST_PRODUCTS else 1
+            least = 2 if self.rows.taps > 1 and 2 * taps * self.at_once <= _MOST_PRODUCTS else 1
             most = max(min(registers // 2 // self.at_once, max(_PRODUCTS // (taps * self.at_once), least)), 1)
         held = aligned(self.unrolled * self.at_once * self.lanes * 4, ALIGNMENT)
         if self.unrolled * self.at_once > registers - 2 or held > machine.register_bytes or taps * self.at_once > _MOST_PRODUCTS:
