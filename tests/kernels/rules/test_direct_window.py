@@ -79,7 +79,7 @@ def test_planes_and_rows_with_padding(width, stride, window, more, rows, lanes):
         np.testing.assert_allclose(ours, single.result[:, :, row : row + rows], rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=examples(8))
+@settings(max_examples=examples(5))
 @given(
     st.sampled_from([17, 20, 33, 50, 100]), st.sampled_from([1, 2, 3, 6]), st.sampled_from([1, 3]), st.sampled_from([1, 2]),
     st.sampled_from([(3, 1), (3, 2), (5, 1)]), st.sampled_from([0, 1, 3]), st.sampled_from([4, 8, 16]),
@@ -119,16 +119,12 @@ def test_windows_over_volumes(depth, filters, lanes):
 
 
 @pytest.mark.parametrize("length, taps, stride", [(20, 3, 1), (60, 31, 1), (700, 9, 1), (131, 7, 2)])
-@pytest.mark.parametrize("lanes", [8, 16])
-def test_lines_with_weights_of_their_own(length, taps, stride, lanes):
+def test_lines_with_weights_of_their_own(length, taps, stride):
     def body(x):
         return relax.op.nn.relu(relax.op.nn.conv1d(x, weight(5, 1, taps), strides=stride, padding=taps // 2, groups=5))
 
     single = Single(lowered([(2, 5, length)], body))
-    made = scheduled(single.kernel, Machine(lanes=lanes, transposes=True))
-    if made is None:
-        assert taps * length // lanes > 512
-        return
+    made = scheduled(single.kernel, Machine(lanes=16, transposes=True))
     ours = single.run(build_module({"f": made}, HOST)["f"], single.operands)
     np.testing.assert_allclose(ours, single.result, rtol=1e-4, atol=1e-4)
 
