@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from tvm import tirx
+from tvm import sym, tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 
@@ -19,7 +19,8 @@ from ...tir.expressions import conjuncts, is_choice, loads, replaced, uses
 from ...tir.index_grid import Unknown, holds_along
 from ...tir.loop_nests import buffer_of, int64, sequence
 from ...tir.row_window import takes_a_row
-from .sliding_plane import Plane
+from .loop_peeling import has_skippable_padding
+from .sliding_plane import MOST_UNROLLED, Plane
 
 #: largest number of vectors copied unrolled, without a loop
 _UNROLLED = 16
@@ -40,6 +41,10 @@ class LineBuffer(Plane):
             self.lanes //= 2
         self.chunks = -(-self.width // self.lanes)
         self.phase_width = self.chunks * self.lanes + (self.columns.taps - 1) * self.columns.step // self.columns.stride
+        self.rolled = self.compact or self.rows.taps * self.columns.taps > MOST_UNROLLED
+        #: whether all rows of a plane are summed at once, all taps unrolled: rows of padding then need no lines
+        self.whole = False
+        self._kept: dict[int, range] = {}
         # axes around the plane become loops; axes of extent 1 become 0
         around = [axis for axis in self.outer if isinstance(axis, Var) and self.axes[axis] > 1]
         self.loops = {axis: Var("plane", "int64") for axis in around}
@@ -58,7 +63,21 @@ class LineBuffer(Plane):
 
     def lines_of(self, rows: int) -> Var:
         """Declare the line buffer for so many rows of the result."""
-        return buffer_of("lines", (self.count_of(rows), self.columns.stride, self.phase_width), str(self.data.ty.dtype))
+        return buffer_of("lines", (len(self.kept(rows)), self.columns.stride, self.phase_width), str(self.data.ty.dtype))
+
+    def kept(self, rows: int) -> range:
+        """Return the numbers of the lines, halo included, for so many rows of the result: of a whole plane, those not of padding."""
+        count = self.count_of(rows)
+        if count not in self._kept:
+            self._kept[count] = self._without_padding(count)
+        return self._kept[count]
+
+    def _without_padding(self, count: int) -> range:
+        if not self.whole or self.padding is None or self.in_region or not has_skippable_padding(self.window, [self.padding]):
+            return range(count)
+        inside = (self._padded(self.rows.start + number, self.needed)[0] for number in range(count))
+        there = [n for n, each in enumerate(inside) if each is None or not sym.Analyzer().can_prove_equal(each, False)]
+        return range(there[0], there[-1] + 1) if there else range(count)
 
     def count_of(self, rows: int) -> int:
         """Count the lines, halo included, for so many rows of the result."""
@@ -67,7 +86,8 @@ class LineBuffer(Plane):
     def filled(self, lines: Var, start: Expr, count: int) -> Stmt:
         """Fill `lines` for a band of `count` rows: each line from its row, or with padding."""
         line = Var("line", "int64")
-        row = start * self.rows.stride + line + self.rows.start
+        kept = self.kept(count)
+        row = start * self.rows.stride + (line + kept.start) + self.rows.start
         if self.padding is None:
             inside, first, end = None, 0, self.needed
             zero: Expr = tirx.const(0, str(self.data.ty.dtype))
@@ -79,13 +99,18 @@ class LineBuffer(Plane):
         else:
             inside, first, end, zero, element = self._padded(row, self.needed)
         wide = self.columns.stride * self.phase_width
-        empty = [(low, high) for low, high in ((0, first), (end, wide)) if low < high]
+        if self.columns.stride == 1 and not self.compact and end - first >= _FEW:
+            # a vector of padding may reach into the row, which follows
+            first_end, last_start = max(first, min(_FEW, end)), min(end, max(wide - _FEW, first))
+        else:
+            first_end, last_start = first, end
+        empty = [(low, high) for low, high, some in ((0, first_end, first > 0), (last_start, wide, end < wide)) if some]
         edges = [self._columns(lines, line, low, high, lambda column: zero) for low, high in empty]
         copied = self._columns(lines, line, first, end, element)
         stmt = copied
         if inside is not None:
             stmt = IfThenElse(inside, copied, self._columns(lines, line, first, end, lambda column: zero))
-        return For(line, int64(0), int64(self.count_of(count)), _SERIAL, sequence([*edges, stmt]))
+        return For(line, int64(0), int64(len(kept)), _SERIAL, sequence([*edges, stmt]))
 
     def _columns(self, lines: Var, line: Expr, low: int, high: int, element: Callable[[Expr], Expr]) -> Stmt:
         """Copy columns `low` up to `high` of a line, one phase after the other."""
@@ -101,13 +126,14 @@ class LineBuffer(Plane):
             if self.compact or (stride > 1 and not self.transposes):
                 parts.append(_each_of(first, end, store))
             else:
-                parts += self._in_vectors(first, end, store) if stride == 1 else self._in_equal_vectors(first, end, store)
+                parts += self._in_vectors(first, end, store)
         return sequence(parts)
 
-    def _in_equal_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
+    def _in_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
         """Yield `store` from `first` up to `end`, in vectors of equal length, the last overlapping the one before.
 
-        Of elements with a stride LLVM would gather them (see codegen/expand/strided_loads.py).
+        LLVM turns a loop over single elements into memcpy or memset, which some C libraries do a few bytes at a time; with
+        a stride it would gather them (see codegen/expand/strided_loads.py).
         """
         lanes = self.lanes
         while lanes > end - first:
@@ -118,22 +144,6 @@ class LineBuffer(Plane):
         for start in (*range(first, end - lanes, lanes), end - lanes):
             lane = Var("lane", "int64")
             yield For(lane, int64(0), int64(lanes), _VECTORIZED, store(lane + start))
-
-    def _in_vectors(self, first: int, end: int, store: Callable[[Expr], Stmt]) -> Iterator[Stmt]:
-        """Yield `store` from `first` up to `end`, in ever shorter vectors.
-
-        LLVM turns a loop over single elements into memcpy or memset, which some C libraries do a few bytes at a time.
-        """
-        lanes = self.lanes
-        while first < end:
-            while lanes > max(end - first, 1):
-                lanes //= 2
-            if lanes < _FEW or (end - first) // lanes > _UNROLLED:
-                yield _each_of(first, end, store)
-                return
-            lane = Var("lane", "int64")
-            yield For(lane, int64(0), int64(lanes), _VECTORIZED, store(lane + first))
-            first += lanes
 
     def _padded(self, row: Expr, needed: int) -> tuple[Expr | None, int, int, Expr, Callable[[Expr], Expr]]:
         """Read the padding: row condition, first and end column of real elements, padding value, element."""
@@ -181,8 +191,8 @@ def _each_of(first: int, end: int, store: Callable[[Expr], Stmt]) -> Stmt:
     return loop_of(place, end - first, store(place + first))
 
 
-def loop_of(var: Var, extent: int, body: Stmt) -> Stmt:
+def loop_of(var: Expr, extent: int, body: Stmt) -> Stmt:
     """Build a loop, or its body alone with `var` 0 if it runs once."""
-    if extent == 1:
-        return replaced(body, {var: int64(0)})
+    if not isinstance(var, Var) or extent == 1:
+        return replaced(body, {var: int64(0)}) if isinstance(var, Var) else body
     return For(var, int64(0), int64(extent), _SERIAL, body)

@@ -36,7 +36,8 @@ class Plane:
     """Match a kernel of optional padding, a window reduction, and an optional element-wise epilogue.
 
     The windows slide along `y` and `x` of the result, `height` by `width`, of `dtype`, for each value of the axes in `outer`; over
-    `data` at `indices`, of which the last two are by `rows` and `columns`. Raises Unknown for another kernel.
+    `data` at `indices`, of which the last two are by `rows` and `columns`. Several results of an axis in `filters` read one
+    plane, axes in `summed` add several planes. Raises Unknown for another kernel.
     """
 
     def __init__(self, kernel: PrimFunc):
@@ -72,9 +73,10 @@ class Plane:
     def _data(self) -> tuple[Var, list[Expr]]:
         """Return the one operand the windows slide over, and its indices."""
         read = [load for load in loads(self.window.body.value) if not load.source.same_as(self.window.body.buffer)]
-        sliding = [load for load in read if uses(load, self.x) or uses(load, self.y)]
+        sliding = [load for load in read if uses(load, self.x)]
         if len(sliding) != 1:
             raise Unknown("the window does not slide over exactly one operand")
+        self.by_row = any(uses(load, self.y) for load in read if load is not sliding[0])
         return sliding[0].source, simple(self.window, sliding[0].indices)
 
     def _walk(self, index: Expr, axis: Var) -> Walk:
@@ -95,17 +97,17 @@ class Plane:
         return Walk(stride, taps[0], self.axes[taps[0]], step[0], linear[-1])
 
     def _check(self) -> None:
-        reduced = [each for each in self.window.iter_vars if int(each.iter_type) == 2 and self.axes[each.var] > 1]
-        if any(each.var not in (self.rows.tap, self.columns.tap) for each in reduced):
-            raise Unknown("the reduction covers more than the window")
+        reduced = [each.var for each in self.window.iter_vars if int(each.iter_type) == 2 and self.axes[each.var] > 1]
+        self.summed = [var for var in reduced if var not in (self.rows.tap, self.columns.tap)]
+        if self.by_row and self.rows.taps > 1:
+            raise Unknown("rows that share data have weights of their own")
         taps = self.rows.taps * self.columns.taps
         if taps < 2 or (taps > MOST_UNROLLED and self.columns.taps > _MOST_OF_ROW):
             raise Unknown("the window has one tap, or too many to unroll")
         if any(uses(index, var) for index in self.indices[:-2] for var in (self.y, self.x)):
             raise Unknown("the outer indices depend on the row or column")
         planes = [index for index in self.outer if isinstance(index, Var) and self.axes[index] > 1]
-        if not all(any(uses(index, var) for index in self.indices[:-2]) for var in planes):
-            raise Unknown("several results read one plane")
+        self.filters = [var for var in planes if not any(uses(index, var) for index in self.indices[:-2])]
         if self.padding is not None and not self.data.same_as(self.padding.body.buffer):
             raise Unknown("the padding is not the window's operand")
         if self.last is not None:

@@ -13,7 +13,7 @@ Results past the end of the plane are not stored. So a plane of 7 × 7 runs in v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,7 @@ from functools import partial
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.tirx import BufferStore, For, PrimFunc, Stmt
+from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 
 from ...memory import ALIGNMENT
 from ...memory.liveness import aligned
@@ -35,7 +35,6 @@ from ...tir.rolled_loops import ROLLED
 from ...tir.workspace import held_bytes
 from .line_buffer import LineBuffer, loop_of
 from .rule import RuleResult
-from .sliding_plane import MOST_UNROLLED
 from .tiles.tile_size import divisors
 
 _SERIAL, _VECTORIZED = 0, 2
@@ -107,14 +106,15 @@ class _ByLines(LineBuffer):
 
     def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
         super().__init__(kernel, machine)
-        if loads(self.window.init.value):
-            raise Unknown("the window continues a sum")
+        if loads(self.window.init.value) or self.summed or self.filters:
+            raise Unknown("the window continues a sum, or several share a plane")
         if lines is None:
             lines = self._few_lines(machine.registers_of(self.lanes) // 2)
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:
             raise Unknown("the lines do not fit the plane")
         self.at_once, self.height_at_once, self.band = lines.at_once, lines.rows, lines.band
-        self.lines = self.lines_of(self.band)
+        self.whole = lines.rows == self.height and not self.rolled
+        self.lines, self.first_line = self.lines_of(self.band), self.kept(self.band).start
         self.acc = buffer_of("acc", (self.height_at_once, self.at_once * self.lanes), self.dtype)
 
     def _few_lines(self, most: int) -> Lines:
@@ -136,12 +136,14 @@ class _ByLines(LineBuffer):
         band = next((count for count in range(self.height, 0, -1) if self.count_of(count) <= most), None)
         if band is None:
             raise Unknown("a line is too long for the line buffer")
-        band = band if band in (self.height, 1) else max(band // rows * rows, 1)
-        return Lines(at_once, min(rows, band), band)
+        # bands of equal height, and of whole steps of rows
+        band = -(-self.height // -(-self.height // band))
+        rows = min(rows, band)
+        return Lines(at_once, rows, band // rows * rows)
 
     def kernel(self) -> PrimFunc:
         whole, rest = divmod(self.height, self.band)
-        number = Var("band", "int64")
+        number: Expr = Var("band", "int64") if whole > 1 else int64(0)
         body = [loop_of(number, whole, self._band(number * self.band, self.band))]
         if rest:
             body.append(self._band(int64(whole * self.band), rest))
@@ -153,7 +155,7 @@ class _ByLines(LineBuffer):
     def _band(self, start: Expr, count: int) -> Stmt:
         rows = min(self.height_at_once, count)
         whole, rest = divmod(count, rows)
-        number = Var("rows", "int64")
+        number: Expr = Var("rows", "int64") if whole > 1 else int64(0)
         parts = [self.filled(self.lines, start, count), loop_of(number, whole, self._rows(start, number * rows, rows))]
         if rest:
             parts.append(self._rows(start, int64(whole * rows), rest))
@@ -172,30 +174,34 @@ class _ByLines(LineBuffer):
         return sequence(parts)
 
     def _group(self, start: Expr, offset: Expr, chunk: Expr, rows: int, last: bool = False) -> Stmt:
-        parts = [self._each(rows, lambda row, at: self._start(row, at))]
-        if self.compact or self.rows.taps * self.columns.taps > MOST_UNROLLED:
+        parts = [self._each(range(rows), lambda row, at: self._start(row, at))]
+        if self.rolled:
             number = Var("tap", "int64")
-            parts.append(loop_of(number, self.rows.taps, sequence(self._taps(offset, chunk, rows, number))))
+            parts.append(loop_of(number, self.rows.taps, sequence(self._taps(start, offset, chunk, rows, number))))
         else:
-            parts += [each for i in range(self.rows.taps) for each in self._taps(offset, chunk, rows, int64(i))]
+            parts += [each for i in range(self.rows.taps) for each in self._taps(start, offset, chunk, rows, int64(i))]
         parts.append(self._stored(start + offset, chunk, rows, last))
         return sequence(parts)
 
-    def _taps(self, offset: Expr, chunk: Expr, rows: int, i: Expr) -> list[Stmt]:
+    def _taps(self, start: Expr, offset: Expr, chunk: Expr, rows: int, i: Expr) -> list[Stmt]:
         """Add the products of row `i` of the window."""
+        met: Sequence[int] = range(rows)
+        if self.whole and isinstance(i, IntImm):
+            kept = self.kept(rows)
+            met = [row for row in met if int(i) * self.rows.step + row * self.rows.stride in kept]
         return [
-            self._each(rows, partial(self._update, offset, chunk, i, j, self._product(i, j)))
-            for j in range(self.columns.taps)
+            self._each(met, partial(self._update, start, offset, chunk, i, j, self._product(i, j)))
+            for j in (range(self.columns.taps) if met else ())
         ]
 
     def _product(self, i: Expr, j: int) -> Expr:
-        """Return the value of the window's update at a tap, the same for all rows and vectors."""
+        """Return the value of the window's update at a tap, the same for all vectors."""
         taps = {var: value for var, value in ((self.rows.tap, i), (self.columns.tap, int64(j))) if var is not None}
         return replaced(self.window.body.value, {**self.values, **taps})
 
-    def _each(self, rows: int, made: Callable[[int, Expr], Stmt]) -> Stmt:
+    def _each(self, rows: Sequence[int], made: Callable[[int, Expr], Stmt]) -> Stmt:
         parts = []
-        for row in range(rows):
+        for row in rows:
             for chunk in range(self.at_once):
                 lane = Var("lane", "int64")
                 parts.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, made(row, lane + chunk * self.lanes)))
@@ -205,9 +211,9 @@ class _ByLines(LineBuffer):
         assert isinstance(self.window.init, BufferStore)
         return BufferStore(self.acc, self.window.init.value, [int64(row), at])
 
-    def _update(self, offset: Expr, chunk: Expr, i: Expr, j: int, product: Expr, row: int, at: Expr) -> Stmt:
+    def _update(self, start: Expr, offset: Expr, chunk: Expr, i: Expr, j: int, product: Expr, row: int, at: Expr) -> Stmt:
         column = j * self.columns.step
-        line = offset * self.rows.stride + (i * self.rows.step + row * self.rows.stride)
+        line = offset * self.rows.stride + (i * self.rows.step + row * self.rows.stride - self.first_line)
         place = at + chunk * self.lanes + column // self.columns.stride
 
         def load(each: TensorLoad) -> Expr:
@@ -217,7 +223,8 @@ class _ByLines(LineBuffer):
                 return tirx.BufferLoad(self.lines, [line, int64(column % self.columns.stride), place])
             return each
 
-        return BufferStore(self.acc, tvm_ffi.structural_map(product, [(TensorLoad, load)]), [int64(row), at])
+        update = replaced(tvm_ffi.structural_map(product, [(TensorLoad, load)]), {self.y: start + offset + row})
+        return BufferStore(self.acc, update, [int64(row), at])
 
     def _stored(self, start: Expr, chunk: Expr, rows: int, last: bool) -> Stmt:
         """Store the epilogue of the accumulators inside the plane."""

@@ -13,6 +13,7 @@ plane it lost 6 times what ONNX Runtime loses, eight chains do not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 import tvm_ffi
 from tvm.ir import Var
@@ -36,12 +37,14 @@ from ...tir.inlining import (
     scheduled_kernel,
 )
 from .axes.jam_sums import jam_sums
-from .axes.overlap_sums import overlap_sums
+from .axes.overlap_sums import SHORT, overlap_sums, widths
 from .fuse_loops import compute_at_consumer, iteration_values
 from .rule import RuleResult, Speed
 
 #: candidate numbers of partial results: the first that divides the extent; 16 is two vectors of AVX2, four of NEON
-LANES = (16, 8, 4)
+LANES = (SHORT, 8, 4)
+#: vectors of a long reduction, each of which waits for the one before: joining them at the end takes long
+_VECTORS = 4
 _REDUCE = 2
 
 
@@ -63,7 +66,7 @@ def vector_reduction(kernel: PrimFunc, *, one_operand: bool, lanes: Sequence[int
 
 def _vectorized(kernel: PrimFunc, one_operand: bool, lanes: Sequence[int], machine: Machine | None) -> PrimFunc | None:
     """Vectorize reductions from finite starts, as `vector_reduction` does."""
-    overlapped = overlap_sums(kernel, lanes[0]) if len(lanes) > 1 else None
+    overlapped = overlap_sums(kernel, lanes) if len(lanes) > 1 else None
     for form in (kernel,) if overlapped is None else (overlapped, kernel):
         schedule: Schedule | None = new_schedule(form)
         for in_result in (True, False):
@@ -83,16 +86,21 @@ def _vectorized(kernel: PrimFunc, one_operand: bool, lanes: Sequence[int], machi
 
 def vector_sums(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
     """Yield the vectorized reduction of `kernel`: a Rule."""
-    along = vector_reduction(kernel, one_operand=False, machine=machine)
+    along = vector_reduction(kernel, one_operand=False, lanes=_lanes_of(machine), machine=machine)
     if along is not None:
         yield RuleResult(along, speed=Speed.LANES)
 
 
-def vector_sums_of_one_operand(kernel: PrimFunc, _repackable: frozenset[int], _machine: Machine) -> Iterator[RuleResult]:
+def vector_sums_of_one_operand(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
     """Yield the vectorized reduction of a single tensor: a Rule."""
-    along = None if multiplies_tensors(kernel) else vector_reduction(kernel, one_operand=True)
+    along = None if multiplies_tensors(kernel) else vector_reduction(kernel, one_operand=True, lanes=_lanes_of(machine))
     if along is not None:
         yield RuleResult(along)
+
+
+def _lanes_of(machine: Machine) -> Sequence[int]:
+    """Return LANES, and before them those of several vectors of a machine with long ones."""
+    return (_VECTORS * machine.lanes, *LANES) if not machine.compact and _VECTORS * machine.lanes > SHORT else LANES
 
 
 def _schedule(
@@ -197,7 +205,8 @@ def _lane_loop(
     for loop, axis in reversed(list(zip(loops, body.iter_vars))):
         if int(axis.iter_type) != _REDUCE or not any(uses(index, axis.var) for load in read for index in load.indices):
             continue
-        count = next((each for each in lanes if int(axis.dom.extent) % each == 0), None)
+        total = prod(int(each.dom.extent) for each in body.iter_vars if int(each.iter_type) == _REDUCE)
+        count = next((each for each in widths(total, lanes) if int(axis.dom.extent) % each == 0), None)
         if count is not None and is_contiguous(update, axis.var):
             return loop, count
     return None

@@ -55,6 +55,14 @@ def _windows(draw, most=5):
     return sides, size, {"strides": strides, "padding": padding, "dilation": dilation}
 
 
+@pytest.mark.parametrize("length, taps, stride", [(20, 3, 1), (100, 31, 1), (50, 5, 2)])
+def test_lines_with_weights_of_their_own(length, taps, stride):
+    def body(x):
+        return relax.op.nn.conv1d(x, weight(5, 1, taps), strides=stride, padding=taps // 2, groups=5)
+
+    agrees(lowered([(2, 5, length)], body))
+
+
 @_FEW
 @given(_windows(), st.integers(2, 5), st.sampled_from(["none", "swish", "residual"]))
 def test_depthwise_convolutions(case, channels, epilogue):

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from passfit.kernels.lower.schedule_program import schedule_program
-from passfit.kernels.rules.vector_reduction import vector_reduction
+from passfit.kernels.rules.vector_reduction import vector_reduction, vector_sums_of_one_operand
+from passfit.targets import Machine
 from passfit.tir.workspace import workspace_bytes
 
 from ...profiles import examples
@@ -114,6 +115,22 @@ def test_kernels_of_several_reductions_keep_their_results_and_need_no_workspace(
     inputs = random_inputs(program)
     (expected,), (found,) = run(program, inputs), run(replace(program, kernels={kernel_name: made}), inputs)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("extent", [2048, 2061, 1000])
+@pytest.mark.parametrize("name", ["log_softmax", "mean", "max"])
+def test_long_reductions_take_several_vectors_side_by_side(extent: int, name: str):
+    op = relax.op
+    bodies = {"log_softmax": lambda x: op.nn.log_softmax(x, -1), "mean": lambda x: op.mean(x, [-1]), "max": lambda x: op.max(x, [-1])}
+    program = lowered([(3, extent)], bodies[name])
+    ((kernel_name, kernel),) = program.kernels.items()
+    machine = Machine(lanes=16)
+    made = next(each.kernel for each in vector_sums_of_one_operand(kernel, frozenset(), machine))
+    lanes = 64 if extent >= 2048 else 16
+    assert lanes * 4 <= workspace_bytes(made) <= machine.register_bytes
+    inputs = random_inputs(program)
+    (expected,), (found,) = run(program, inputs), run(replace(program, kernels={kernel_name: made}), inputs)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_an_exponential_is_computed_once_in_the_result():

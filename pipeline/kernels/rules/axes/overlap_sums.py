@@ -12,6 +12,8 @@ Nothing is read past the end of a tensor.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad
 from tvm.s_tir import SBlock
@@ -22,12 +24,19 @@ from ....tir.index_grid import Unknown
 from ....tir.loop_nests import axis_like, blocks_of, int64, kernel_of, nest_of
 
 _REDUCE = 2
+#: lanes of a reduction of any length; vectors from which on a longer reduction takes more, or lets its last vectors overlap
+SHORT, LONG = 16, 32
 
 
-def overlap_sums(kernel: PrimFunc, lanes: int) -> PrimFunc | None:
-    """Split the reductions of an unscheduled kernel by vectors of `lanes`, the last overlapping the one before.
+def widths(extent: int, lanes: Sequence[int]) -> list[int]:
+    """Return those of `lanes` worth joining at the end of a reduction of so many elements."""
+    return [each for each in lanes if each <= SHORT or extent >= LONG * each]
 
-    Leaves a reduction alone that vectors of half the lanes divide, a sum also that a quarter does. None if that is
+
+def overlap_sums(kernel: PrimFunc, lanes: Sequence[int]) -> PrimFunc | None:
+    """Split the reductions of an unscheduled kernel by the first fitting of `lanes`, the last vector overlapping the one before.
+
+    Leaves a short reduction alone that vectors of half the lanes divide, a sum also that a quarter does. None if that is
     each, or for another form.
     """
     try:
@@ -40,9 +49,9 @@ def overlap_sums(kernel: PrimFunc, lanes: int) -> PrimFunc | None:
     return kernel_of(kernel.params, [nest for nest, _ in nests], kernel.body.block.alloc_buffers, kernel.attrs)
 
 
-def _nest(block: SBlock, lanes: int) -> tuple[Stmt, bool]:
+def _nest(block: SBlock, given: Sequence[int]) -> tuple[Stmt, bool]:
     """Return the loop nest of a block, and whether it was split."""
-    split = _split_axis(block, lanes)
+    split = _split_axis(block, given)
     extents = [int(axis.dom.extent) for axis in block.iter_vars]
     if split is None:
         axes = [axis_like(axis, extent) for axis, extent in zip(block.iter_vars, extents)]
@@ -55,6 +64,7 @@ def _nest(block: SBlock, lanes: int) -> tuple[Stmt, bool]:
             axes.append(axis_like(axis, extent))
             values[axis.var] = axes[-1].var
             continue
+        lanes = widths(extent, given)[0]
         vector, lane = axis_like(axis, -(-extent // lanes)), axis_like(axis, lanes)
         axes += [vector, lane]
         start = tirx.min(vector.var * lanes, int64(extent - lanes))
@@ -67,7 +77,7 @@ def _nest(block: SBlock, lanes: int) -> tuple[Stmt, bool]:
     return nest_of(axes, block.name_hint, body, replaced(block.init, values)), True
 
 
-def _split_axis(block: SBlock, lanes: int) -> IterVar | None:
+def _split_axis(block: SBlock, given: Sequence[int]) -> IterVar | None:
     """Find the innermost axis of a reduction, if it runs along memory and no vector divides it."""
     if block.init is None or _parts(block.body) is None:
         return None
@@ -75,7 +85,8 @@ def _split_axis(block: SBlock, lanes: int) -> IterVar | None:
     for axis in reversed(block.iter_vars):
         if int(axis.iter_type) == _REDUCE and any(uses(index, axis.var) for load in read for index in load.indices):
             extent = int(axis.dom.extent)
-            enough = lanes // 4 if type(block.body.value).__name__ == "Add" else lanes // 2
+            lanes = widths(extent, given)[0]
+            enough = lanes if extent >= LONG * lanes else lanes // 4 if type(block.body.value).__name__ == "Add" else lanes // 2
             return None if extent < lanes or extent % enough == 0 or not is_contiguous(block.body.value, axis.var) else axis
     return None
 
