@@ -31,6 +31,14 @@ pytestmark = pytest.mark.tvm
 _op = relax.op
 
 
+@pytest.fixture(autouse=True)
+def slow_stages_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fuse groups that are slower than their kernels as well: their stages are to be right, too."""
+    from passfit.passes.graph.mapping import scheduled_plan
+
+    monkeypatch.setattr(scheduled_plan, "_is_slower", lambda *_: False)
+
+
 def _fused(held: int) -> str:
     return f"fuse-by-mapping{{objective=latency,held={held}}}"
 

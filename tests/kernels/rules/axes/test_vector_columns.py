@@ -53,7 +53,9 @@ def test_columns_in_vectors(outer, depth, plane, body, machine):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
     for name, each in made.items():
         assert each is None or workspace_bytes(each) <= max(4 * 64, machine.register_bytes)
-        assert each is None or analyse_sharing(each) == analyse_sharing(program.kernels[name])
+        if each is not None:
+            found, before = analyse_sharing(each), analyse_sharing(program.kernels[name])
+            assert (found.results, found.copies) == (before.results, before.copies) and {*before.in_place} <= {*found.in_place}
 
 
 @pytest.mark.parametrize("side", [8, 65])
