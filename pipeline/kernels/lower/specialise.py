@@ -68,7 +68,7 @@ def _names(variants: Iterable[_KernelVariant], taken: Iterable[str]) -> dict[_Ke
 
 
 def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) -> PrimFunc:
-    """Replace loads of in-place operands by loads of the result, at the element written or the shifted one."""
+    """Replace loads of in-place operands by loads of the result: at the element written, or the operand's own if kept."""
     if not overlays:
         return kernel
     results = {overlay.read: kernel.params[len(step.reads) + overlay.write] for overlay in overlays}
@@ -79,7 +79,7 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
     def from_result(store: BufferStore) -> BufferStore:
         def replaced(load: TensorLoad) -> TensorLoad:
             for read, result in results.items():
-                if load.source.same_as(kernel.params[read]) and store.buffer.same_as(result):
+                if load.source.same_as(kernel.params[read]) and (read in kept or store.buffer.same_as(result)):
                     if read in kept:
                         shift = kept[read] // DTYPE_BYTES[str(result.ty.dtype)]
                         return tirx.BufferLoad(result, _same_element(load.indices, load.source.ty.shape, result.ty.shape, shift))

@@ -64,10 +64,8 @@ def analyse_sharing(kernel: PrimFunc) -> Sharing:
 
 
 def is_kept(kernel: PrimFunc, operand: int, result: Var, shift: int) -> bool:
-    """Tell whether an operand `shift` bytes into a larger result has elements that the kernel reads for other places."""
+    """Tell whether an operand `shift` bytes into a result has elements that the kernel reads for other places."""
     source = kernel.params[operand]
-    if _elements(source) >= _elements(result):
-        return False
     found = [(store, load) for store in stores(kernel.body) for load in masked_loads(store) if load[0].source.same_as(source)]
     flat = flat_shift(found)
     return flat is None or flat * _element_bytes(source) != shift
