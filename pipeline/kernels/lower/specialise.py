@@ -68,21 +68,25 @@ def _names(variants: Iterable[_KernelVariant], taken: Iterable[str]) -> dict[_Ke
 
 
 def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) -> PrimFunc:
-    """Replace loads of in-place operands by loads of the result: at the element written, or the operand's own if kept."""
+    """Replace loads of in-place operands by loads of the result.
+
+    What goes to the place an element has there is read by the index of that place. All else, of other results and buffers of
+    the kernel's own too, is read by the operand's: LLVM is told that parameters do not overlap.
+    """
     if not overlays:
         return kernel
     results = {overlay.read: kernel.params[len(step.reads) + overlay.write] for overlay in overlays}
+    shifts = {overlay.read: overlay.shift for overlay in overlays}
     if is_scheduled(kernel) or is_loop(kernel):
-        return _read_rows_in_place(kernel, results, {overlay.read: overlay.shift for overlay in overlays})
-    kept = {each.read: each.shift for each in overlays if is_kept(kernel, each.read, results[each.read], each.shift)}
+        return _read_rows_in_place(kernel, results, shifts)
+    kept = {each.read for each in overlays if is_kept(kernel, each.read, results[each.read], each.shift)}
 
     def from_result(store: BufferStore) -> BufferStore:
         def replaced(load: TensorLoad) -> TensorLoad:
             for read, result in results.items():
-                if load.source.same_as(kernel.params[read]) and (read in kept or store.buffer.same_as(result)):
-                    if read in kept:
-                        shift = kept[read] // DTYPE_BYTES[str(result.ty.dtype)]
-                        return tirx.BufferLoad(result, _same_element(load.indices, load.source.ty.shape, result.ty.shape, shift))
+                if load.source.same_as(kernel.params[read]):
+                    if read in kept or not store.buffer.same_as(result):
+                        return _own_element(load, result, shifts[read])
                     value = tirx.BufferLoad(result, store.indices)
                     same = str(value.ty.dtype) == str(load.ty.dtype)
                     return value if same else tirx.reinterpret(load.ty.dtype, value)
@@ -94,14 +98,19 @@ def _read_in_place(kernel: PrimFunc, step: Step, overlays: tuple[Overlay, ...]) 
     return kernel.with_body(tvm_ffi.structural_map(kernel.body, (BufferStore, from_result)))
 
 
+def _own_element(load: TensorLoad, result: Var, shift: int) -> TensorLoad:
+    """Load the element of an operand that lies `shift` bytes into a result."""
+    elements = shift // DTYPE_BYTES[str(result.ty.dtype)]
+    return tirx.BufferLoad(result, _same_element(load.indices, load.source.ty.shape, result.ty.shape, elements))
+
+
 def _read_rows_in_place(kernel: PrimFunc, results: Mapping[int, Var], shifts: Mapping[int, int]) -> PrimFunc:
     """Load an in-place operand of a streaming region, or of a loop, from its byte in the result."""
 
     def replaced(load: TensorLoad) -> TensorLoad:
         for read, result in results.items():
             if load.source.same_as(kernel.params[read]):
-                shift = shifts.get(read, 0) // DTYPE_BYTES[str(result.ty.dtype)]
-                return tirx.BufferLoad(result, _same_element(load.indices, load.source.ty.shape, result.ty.shape, shift))
+                return _own_element(load, result, shifts[read])
         return load
 
     def widened(region: TensorRegion) -> TensorRegion:

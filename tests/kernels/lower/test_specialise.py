@@ -8,12 +8,14 @@ pytest.importorskip("tvm")
 from dataclasses import replace
 
 from tvm import relax
+from tvm.script import ir as I  # noqa: F401  (TVMScript wants its names)
+from tvm.script import tirx as T
 
 from passfit.kernels.lower.schedule_program import schedule_program
 from passfit.kernels.lower.specialise import specialise_kernels
 from passfit.memory import share
 from passfit.passes.sequence.sequence import TVM_DEFAULT
-from passfit.tir.in_place.analysis import masked_loads
+from passfit.tir.in_place.analysis import analyse_sharing, masked_loads
 from passfit.tir.stores import stores
 
 from ..programs import lowered, random_inputs, run, weight
@@ -123,6 +125,29 @@ def test_no_kernel_reads_one_memory_by_two_names():
     assert len(inside) == 3
     for kernel in inside:
         assert all(load.source.same_as(kernel.params[1]) or load.source not in kernel.params for store in stores(kernel.body) for load, _ in masked_loads(store))
+
+
+def test_an_element_is_read_at_its_place_for_a_buffer_of_the_kernels_own():
+    """Read it from the result as well: the place tells nothing about the parameter."""
+    program, _ = schedule_program(lowered([(24,)], relax.op.nn.relu))
+
+    @T.prim_func(s_tir=True)
+    def kernel(x: T.Buffer((24,), "float32"), y: T.Buffer((24,), "float32")):
+        own = T.sblock_alloc_buffer((24,))
+        for i in range(24):
+            with T.sblock("own"):
+                vi = T.axis.spatial(24, i)
+                own[vi] = x[vi] * x[vi]
+        for i in range(24):
+            with T.sblock("y"):
+                vi = T.axis.spatial(24, i)
+                y[vi] = x[vi] + own[23 - vi]
+
+    ((name, _),) = program.kernels.items()
+    assert analyse_sharing(kernel).in_place == program.program.steps[0].in_place
+    placed = specialise_kernels(replace(program, program=share(program.program), kernels={name: kernel}))
+    ((_, made),) = placed.kernels.items()
+    assert not any(load.source.same_as(made.params[0]) for store in stores(made.body) for load, _ in masked_loads(store))
 
 
 def test_a_kernel_is_made_once_for_each_way_it_is_called():
