@@ -18,7 +18,7 @@ PYPROJECT = ROOT / "pyproject.toml"
 SETUPTOOLS = tomli.loads(PYPROJECT.read_text())["tool"]["setuptools"]
 
 #: what `passfit --help` must not wait for
-HEAVY = ("tvm", "mlflow", "dvc", "onnxruntime", "onnx", "jinja2")
+HEAVY = ("tvm", "mlflow", "dvc", "onnxruntime", "onnx", "jinja2", "sklearn")
 
 
 def python_files(*folders: str) -> Iterator[Path]:

@@ -40,7 +40,7 @@ def program_from_json(data: object, where: str = "the program", hint: str = _HIN
 
 
 def check_program(program: Program, where: str, hint: str = _HINT) -> None:
-    """Raise ConfigError, naming `where`, for a program that is not well formed."""
+    """Raise ConfigError for a malformed program, under the given name."""
     problem = first_problem(program)
     if problem is not None:
         raise ConfigError(f"'{where}': {problem}.", hint)

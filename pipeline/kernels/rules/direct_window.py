@@ -82,11 +82,11 @@ def direct_windows(kernel: PrimFunc, _repackable: frozenset[int], machine: Machi
         return
     grouped = split_groups(kernel, machine.lanes)
     made = _made(inlined(kernel if grouped is None else grouped.kernel), machine)
-    joined = (made, ()) if grouped is None or made is None else grouped.joined(made, ())
-    if joined is None or joined[0] is None:
-        joined = (None if grouped is None else _made(inlined(kernel), machine, sums=False), ())
-    if joined[0] is not None:
-        yield RuleResult(joined[0], workspace=held_bytes(joined[0]))
+    if grouped is not None:
+        joined = None if made is None else grouped.joined(made, ())
+        made = _made(inlined(kernel), machine, sums=False) if joined is None else joined[0]
+    if made is not None:
+        yield RuleResult(made, workspace=held_bytes(made))
 
 
 def _made(kernel: PrimFunc, machine: Machine, *, sums: bool = True) -> PrimFunc | None:

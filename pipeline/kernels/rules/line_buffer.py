@@ -191,8 +191,8 @@ def _each_of(first: int, end: int, store: Callable[[Expr], Stmt]) -> Stmt:
     return loop_of(place, end - first, store(place + first))
 
 
-def loop_of(var: Expr, extent: int, body: Stmt) -> Stmt:
+def loop_of(var: Var, extent: int, body: Stmt) -> Stmt:
     """Build a loop, or its body alone with `var` 0 if it runs once."""
-    if not isinstance(var, Var) or extent == 1:
-        return replaced(body, {var: int64(0)}) if isinstance(var, Var) else body
+    if extent == 1:
+        return replaced(body, {var: int64(0)})
     return For(var, int64(0), int64(extent), _SERIAL, body)

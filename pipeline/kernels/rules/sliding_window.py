@@ -143,8 +143,8 @@ class _ByLines(LineBuffer):
 
     def kernel(self) -> PrimFunc:
         whole, rest = divmod(self.height, self.band)
-        number: Expr = Var("band", "int64") if whole > 1 else int64(0)
-        body = [loop_of(number, whole, self._band(number * self.band, self.band))]
+        number = Var("band", "int64")
+        body = [loop_of(number, whole, self._band(number * self.band if whole > 1 else int64(0), self.band))]
         if rest:
             body.append(self._band(int64(whole * self.band), rest))
         stmt = sequence(body)
@@ -155,8 +155,9 @@ class _ByLines(LineBuffer):
     def _band(self, start: Expr, count: int) -> Stmt:
         rows = min(self.height_at_once, count)
         whole, rest = divmod(count, rows)
-        number: Expr = Var("rows", "int64") if whole > 1 else int64(0)
-        parts = [self.filled(self.lines, start, count), loop_of(number, whole, self._rows(start, number * rows, rows))]
+        number = Var("rows", "int64")
+        offset = number * rows if whole > 1 else int64(0)
+        parts = [self.filled(self.lines, start, count), loop_of(number, whole, self._rows(start, offset, rows))]
         if rest:
             parts.append(self._rows(start, int64(whole * rows), rest))
         return sequence(parts)

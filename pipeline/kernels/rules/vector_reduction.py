@@ -99,7 +99,7 @@ def vector_sums_of_one_operand(kernel: PrimFunc, _repackable: frozenset[int], ma
 
 
 def _lanes_of(machine: Machine) -> Sequence[int]:
-    """Return LANES, and before them those of several vectors of a machine with long ones."""
+    """Return LANES, after the lanes of several vectors where these are more."""
     return (_VECTORS * machine.lanes, *LANES) if not machine.compact and _VECTORS * machine.lanes > SHORT else LANES
 
 
@@ -195,18 +195,18 @@ def _lane_loop(
     written = body.writes[0].source
     update = body.body.value
     read = [load for load in loads(update) if not load.source.same_as(written)]
-    summed = [axis.var for axis in body.iter_vars if int(axis.iter_type) == _REDUCE]
-    terms = [load for load in read if any(uses(index, var) for index in load.indices for var in summed)]
+    summed = [axis for axis in body.iter_vars if int(axis.iter_type) == _REDUCE]
+    terms = [load for load in read if any(uses(index, axis.var) for index in load.indices for axis in summed)]
     if one_operand and any(not load.source.same_as(terms[0].source) for load in terms):
         return None
     loops = schedule.get_loops(block)
     if len(loops) != len(body.iter_vars):
         return None
+    worth = widths(prod(int(axis.dom.extent) for axis in summed), lanes)
     for loop, axis in reversed(list(zip(loops, body.iter_vars))):
         if int(axis.iter_type) != _REDUCE or not any(uses(index, axis.var) for load in read for index in load.indices):
             continue
-        total = prod(int(each.dom.extent) for each in body.iter_vars if int(each.iter_type) == _REDUCE)
-        count = next((each for each in widths(total, lanes) if int(axis.dom.extent) % each == 0), None)
+        count = next((each for each in worth if int(axis.dom.extent) % each == 0), None)
         if count is not None and is_contiguous(update, axis.var):
             return loop, count
     return None

@@ -29,6 +29,16 @@ def scheduled(window, machine):
     return next((each.kernel for each in direct_windows(window, frozenset(), machine)), None)
 
 
+def check(made, single, rows=0):
+    """Compare a schedule with its kernel: whole, or `rows` rows from each row on."""
+    built = build_module({"f": made}, HOST)
+    if rows == 0:
+        np.testing.assert_allclose(single.run(built["f"], single.operands), single.result, rtol=1e-4, atol=1e-4)
+    for row in range(single.shape[2] - rows + 1) if rows else ():
+        ours = single.run(built["f"], single.operands, (2, rows), row)
+        np.testing.assert_allclose(ours, single.result[:, :, row : row + rows], rtol=1e-4, atol=1e-4)
+
+
 @settings(max_examples=examples(8))
 @given(
     st.sampled_from([4, 5, 8, 13, 16, 27, 37]), st.sampled_from([1, 2, 3]), st.sampled_from([(2, 2), (3, 3), (1, 4)]),
@@ -71,12 +81,7 @@ def test_planes_and_rows_with_padding(width, stride, window, more, rows, lanes):
         assert single.shape[3] < 4 + max(padding) or (rows == 0 and size > 3 and single.shape[3] < 16)
         return
     assert held_bytes(made) <= machine.register_bytes
-    built = build_module({"f": made}, HOST)
-    if rows == 0:
-        np.testing.assert_allclose(single.run(built["f"], single.operands), single.result, rtol=1e-4, atol=1e-4)
-    for row in range(single.shape[2] - rows + 1) if rows else ():
-        ours = single.run(built["f"], single.operands, (2, rows), row)
-        np.testing.assert_allclose(ours, single.result[:, :, row : row + rows], rtol=1e-4, atol=1e-4)
+    check(made, single, rows)
 
 
 @settings(max_examples=examples(5))
@@ -99,12 +104,7 @@ def test_filters_of_a_group_share_its_planes(width, filters, channels, groups, w
     if made is None:  # vectors of filters are as long, or each row is computed once, and longer than registers hold
         assert width < lanes or filters * 2 > lanes or rows or size == 5
         return
-    built = build_module({"f": made}, HOST)
-    if rows == 0:
-        np.testing.assert_allclose(single.run(built["f"], single.operands), single.result, rtol=1e-4, atol=1e-4)
-    for row in range(single.shape[2] - rows + 1) if rows else ():
-        ours = single.run(built["f"], single.operands, (2, rows), row)
-        np.testing.assert_allclose(ours, single.result[:, :, row : row + rows], rtol=1e-4, atol=1e-4)
+    check(made, single, rows)
 
 
 @pytest.mark.parametrize("depth, filters, lanes", [(3, 4, 8), (1, 16, 8), (2, 3, 16)])
@@ -113,9 +113,7 @@ def test_windows_over_volumes(depth, filters, lanes):
         return relax.op.nn.conv3d(x, weight(filters, depth, 3, 3, 3), padding=1)
 
     single = Single(lowered([(1, depth, 4, 5, 40)], body))
-    made = scheduled(single.kernel, Machine(lanes=lanes, transposes=True))
-    ours = single.run(build_module({"f": made}, HOST)["f"], single.operands)
-    np.testing.assert_allclose(ours, single.result, rtol=1e-4, atol=1e-4)
+    check(scheduled(single.kernel, Machine(lanes=lanes, transposes=True)), single)
 
 
 @pytest.mark.parametrize("length, taps, stride", [(20, 3, 1), (60, 31, 1), (700, 9, 1), (131, 7, 2)])
@@ -124,9 +122,7 @@ def test_lines_with_weights_of_their_own(length, taps, stride):
         return relax.op.nn.relu(relax.op.nn.conv1d(x, weight(5, 1, taps), strides=stride, padding=taps // 2, groups=5))
 
     single = Single(lowered([(2, 5, length)], body))
-    made = scheduled(single.kernel, Machine(lanes=16, transposes=True))
-    ours = single.run(build_module({"f": made}, HOST)["f"], single.operands)
-    np.testing.assert_allclose(ours, single.result, rtol=1e-4, atol=1e-4)
+    check(scheduled(single.kernel, Machine(lanes=16, transposes=True)), single)
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])

@@ -85,7 +85,7 @@ def test_only_loops_with_an_order_count(kind, expected):
 
 
 def centred(order, kind="serial"):
-    """Build y = x minus its sum by the axis "rows", "columns" or "both"; x has four rows of six."""
+    """Build y = x minus its sums of "rows" or of "columns"; x has four rows of six."""
     loop = getattr(T, kind)
 
     @T.prim_func(s_tir=True)

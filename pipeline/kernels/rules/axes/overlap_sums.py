@@ -29,7 +29,7 @@ SHORT, LONG = 16, 32
 
 
 def widths(extent: int, lanes: Sequence[int]) -> list[int]:
-    """Return those of `lanes` worth joining at the end of a reduction of so many elements."""
+    """Return the lanes worth joining at the end of a reduction of `extent` elements."""
     return [each for each in lanes if each <= SHORT or extent >= LONG * each]
 
 
@@ -58,13 +58,13 @@ def _nest(block: SBlock, given: Sequence[int]) -> tuple[Stmt, bool]:
         values: dict = {old.var: new.var for old, new in zip(block.iter_vars, axes)}
         body = replaced(block.body, values)
         return nest_of(axes, block.name_hint, body, None if block.init is None else replaced(block.init, values)), False
+    along, lanes = split
     axes, values = [], {}
     for axis, extent in zip(block.iter_vars, extents):
-        if not axis.var.same_as(split.var):
+        if not axis.var.same_as(along.var):
             axes.append(axis_like(axis, extent))
             values[axis.var] = axes[-1].var
             continue
-        lanes = widths(extent, given)[0]
         vector, lane = axis_like(axis, -(-extent // lanes)), axis_like(axis, lanes)
         axes += [vector, lane]
         start = tirx.min(vector.var * lanes, int64(extent - lanes))
@@ -77,8 +77,8 @@ def _nest(block: SBlock, given: Sequence[int]) -> tuple[Stmt, bool]:
     return nest_of(axes, block.name_hint, body, replaced(block.init, values)), True
 
 
-def _split_axis(block: SBlock, given: Sequence[int]) -> IterVar | None:
-    """Find the innermost axis of a reduction, if it runs along memory and no vector divides it."""
+def _split_axis(block: SBlock, given: Sequence[int]) -> tuple[IterVar, int] | None:
+    """Find the innermost axis of a reduction, and its lanes, if it runs along memory and no vector divides it."""
     if block.init is None or _parts(block.body) is None:
         return None
     read = [load for load in loads(block.body.value) if not load.source.same_as(block.body.buffer)]
@@ -86,8 +86,11 @@ def _split_axis(block: SBlock, given: Sequence[int]) -> IterVar | None:
         if int(axis.iter_type) == _REDUCE and any(uses(index, axis.var) for load in read for index in load.indices):
             extent = int(axis.dom.extent)
             lanes = widths(extent, given)[0]
-            enough = lanes if extent >= LONG * lanes else lanes // 4 if type(block.body.value).__name__ == "Add" else lanes // 2
-            return None if extent < lanes or extent % enough == 0 or not is_contiguous(block.body.value, axis.var) else axis
+            if extent >= LONG * lanes:
+                enough = lanes
+            else:
+                enough = lanes // 4 if type(block.body.value).__name__ == "Add" else lanes // 2
+            return None if extent < lanes or extent % enough == 0 or not is_contiguous(block.body.value, axis.var) else (axis, lanes)
     return None
 
 

@@ -189,7 +189,10 @@ class FusedBlocks:
 
     @property
     def in_place(self) -> frozenset[int]:
-        """Return the outside values each result element reads only at its own place, or before any is written over."""
+        """Return the outside values whose memory the result may take.
+
+        Each element of the result reads them only at its own place, or before any is written over.
+        """
         nbytes = self.calls.nbytes
         as_large = {value for value in self.loaded if nbytes[value] == nbytes[self.root]}
         #: per block, the values it reads, and whether each of its elements reads only its own
@@ -206,7 +209,10 @@ class FusedBlocks:
         return frozenset(value for value, same in own.get(self.result, {}).items() if same)
 
     def _reads_in_time(self, place: Place, dims: tuple[frozenset[int], ...]) -> bool:
-        """Tell whether a kept block reads, in each iteration of the loops it lies in, what they write over then or later."""
+        """Tell whether a kept block reads its elements before any is written over.
+
+        In each iteration of the loops it lies in, the result takes the place of no others.
+        """
         loops = self._loops[place]
         if not loops:
             return True

@@ -20,7 +20,10 @@ def dtype_of(expr: relax.Expr) -> str:
 
 
 def _read_type(expr: relax.Expr) -> tuple[tuple[int, ...] | None, str]:
-    """Return shape and dtype of an expression's type, which never changes; the table holds it, so that its handle stays its own."""
+    """Return shape and dtype of an expression's type.
+
+    Types never change. The table holds each, so that no other gets its handle.
+    """
     kind = getattr(expr, "ty", None)
     if kind is None:
         return None, ""

@@ -48,7 +48,7 @@ def test_a_value_read_by_two_reductions_is_done_again_and_a_softmax_keeps_its_ow
 
     assert _whole([(4, 16)], softmax).redone == 0
     assert _whole([(4, 16)], spread).redone == 4 * 16
-    assert _whole([(4, 16)], softmax).workspace == 0
+    assert _whole([(4, 16)], softmax).workspace == 0 and _whole([(4, 16)], softmax).in_place == {0}
 
 
 def test_overlapping_windows_over_sums_are_not_legal_disjoint_ones_do_nothing_again():
