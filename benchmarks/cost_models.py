@@ -58,14 +58,14 @@ def measure(model: Model) -> dict:
 
 
 def _timed(lowered: Lowered, target: Target) -> list[list[float]]:
-    module = build_module(lowered.kernels, target.llvm_config())
+    module, core = build_module(lowered.kernels, target.llvm_config()), core_of(target.architecture)
     rows = []
     for name, kernel in lowered.kernels.items():
         generator = np.random.default_rng(0)
         arrays = [generator.random([int(extent) for extent in param.ty.shape]).astype(str(param.ty.dtype)) for param in kernel.params]
         timer = module.time_evaluator(name, tvm.cpu(), number=_NUMBER, repeat=_REPEAT)
         seconds = min(timer(*map(tvm.runtime.tensor, arrays)).results)
-        rows.append([seconds * 1e9, kernel_cycles(kernel_work(kernel, target.machine), core_of(target.architecture))])
+        rows.append([seconds * 1e9, kernel_cycles(kernel_work(kernel, target.machine, core), core)])
     return rows
 
 

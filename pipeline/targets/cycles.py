@@ -1,7 +1,7 @@
 """Model the cycles of kernels: a roofline over operations, with the latency of dependent sums.
 
     statement:  max(arithmetic / rate, loads / rate, stores / rate, all / width, steps of a sum × latency,
-                    bytes from beyond the first cache / bandwidth)
+                    bytes from beyond a cache / its bandwidth)
     kernel:     max(sum of its statements, bytes of operands and results / bandwidth) + call
 
 Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009; the ceilings are those of instruction-level parallelism. A
@@ -23,7 +23,7 @@ class StatementWork:
 
     `arithmetic`, `loads` and `stores` are vector instructions, or scalar ones where nothing is vectorized. `control` are
     those of the loops around. `chain` counts dependent steps of all sums one after the other, `steps` those of one sum.
-    `refilled` are the bytes that loads bring into the first cache.
+    `refilled` are the bytes that loads bring into the first cache, `missed` into the last once more.
     """
 
     arithmetic: float = 0.0
@@ -33,6 +33,7 @@ class StatementWork:
     chain: float = 0.0
     steps: int = 1
     refilled: float = 0.0
+    missed: float = 0.0
 
     @property
     def instructions(self) -> float:
@@ -107,4 +108,5 @@ def _statement_cycles(work: StatementWork, core: Core) -> float:
         work.instructions / core.width,
         work.chain * core.latency / in_flight,
         work.refilled / core.refill,
+        work.missed / core.memory,
     )

@@ -328,6 +328,6 @@ def test_a_plan_made_for_speed_has_no_more_cycles_than_that_of_the_rules():
     def cycles(spec: str) -> float:
         program, _ = schedule_program(lowered([(1, 32, 12, 12)], body, ("legalize", spec)))
         kernels = (program.kernels[step.kernel] for step in program.program.steps)
-        return program_cycles((kernel_work(each, Machine()) for each in kernels), core_of("x86-64"))
+        return program_cycles((kernel_work(each, Machine()) for each in kernels), core_of("x86_64"))
 
     assert cycles("fuse-by-mapping{objective=latency,held=65536}") <= cycles("fuse-operators") < cycles("fuse-by-mapping{objective=latency}")

@@ -5,9 +5,18 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.tir.counts.cache_traffic import Access, brought_in
+from passfit.tir.counts.cache_traffic import Access, CacheTraffic, Nest
 
 _LINE = 64
+
+
+def _nest(extents: tuple[int, ...], accesses: list[Access], loops: str = "abcdefgh", share: float = 1.0) -> Nest:
+    return Nest(tuple(loops[: len(extents)]), extents, tuple(accesses), share)
+
+
+def brought_in(extents: tuple[int, ...], accesses: list[Access], cache: int) -> float:
+    nest = _nest(extents, accesses)
+    return CacheTraffic([nest]).brought_in(nest, cache)
 
 
 def test_weights_larger_than_the_cache_come_again_for_each_row_and_what_fits_stays():
@@ -32,8 +41,58 @@ _LOOPS = st.lists(st.tuples(st.integers(1, 9), st.sampled_from([0, 1, 3, 16, 100
 
 @given(_LOOPS, st.integers(0, 1 << 14), st.integers(0, 1 << 14))
 def test_a_larger_cache_takes_no_more_and_no_access_more_than_a_line(loops, cache, more):
-    extents = [extent for extent, *_ in loops]
+    extents = tuple(extent for extent, *_ in loops)
     accesses = [Access(tuple(loop[n] for loop in loops), 4) for n in (1, 2)]
     found = brought_in(extents, accesses, cache)
     assert brought_in(extents, accesses, cache + more) <= found <= 2 * math.prod(extents) * _LINE
     assert found >= brought_in(extents, accesses, 1 << 40) > 0
+
+
+def _turns(count: int, weights: int) -> list[Nest]:
+    """Return two products of rows by `weights` floats each, in one loop of turns."""
+    products = [("tab", "w"), ("tcd", "u")]
+    return [
+        _nest((count, weights // 16, 16), [Access((16, 0, 1), 4, "x" + name), Access((0, 16, 1), 4, name)], loops)
+        for loops, name in products
+    ]
+
+
+def test_statements_of_a_loop_share_the_cache():
+    count, weights = 56, 6144  # 24 KiB each, 48 KiB both
+    nests = _turns(count, weights)
+    both, alone = CacheTraffic(nests), CacheTraffic(nests[:1])
+    row = count * 64
+    assert alone.brought_in(nests[0], 32 << 10) == weights * 4 + row
+    assert both.brought_in(nests[0], 32 << 10) == count * weights * 4 + row
+    assert both.brought_in(nests[0], 64 << 10) == weights * 4 + row
+
+
+def test_what_is_kept_is_brought_in_once():
+    nests = _turns(56, 6144)
+    traffic = CacheTraffic(nests)
+    assert traffic.brought_again(nests[0], 1 << 20) == 0
+    assert traffic.brought_again(nests[0], 32 << 10) == 55 * 6144 * 4
+
+
+def test_a_statement_that_runs_rarely_takes_little_of_the_cache():
+    nests = _turns(56, 6144)
+    rare = nests[1]._replace(share=1 / 56)
+    traffic = CacheTraffic([nests[0], rare])
+    assert traffic.brought_in(nests[0], 32 << 10) == 6144 * 4 + 56 * 64
+    assert traffic.brought_in(rare, 32 << 10) == 6144 * 4 + 64
+
+
+def test_statements_that_run_rarely_push_out_each_other():
+    rare = [nest._replace(share=1 / 8) for nest in _turns(56, 6144)]
+    assert CacheTraffic(rare).brought_in(rare[0], 32 << 10) == 56 / 8 * 6144 * 4 + 56 / 8 * 64
+
+
+@given(_LOOPS, _LOOPS, st.integers(0, 1 << 14), st.integers(0, 1 << 14))
+def test_beside_other_statements_no_fewer_bytes_are_brought_in_and_fewer_by_a_larger_cache(loops, others, cache, more):
+    nest, other = (
+        _nest((5, *(loop[0] for loop in each)), [Access((0, *(loop[n] for loop in each)), 4, n) for n in (1, 2)], "t" + names)
+        for each, names in ((loops, "abcd"), (others, "efgh"))
+    )
+    alone, both = CacheTraffic([nest]), CacheTraffic([nest, other._replace(accesses=tuple(each._replace(source="o") for each in other.accesses))])
+    assert both.brought_in(nest, cache) >= alone.brought_in(nest, cache)
+    assert both.brought_in(nest, cache + more) <= both.brought_in(nest, cache)

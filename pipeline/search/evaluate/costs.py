@@ -30,14 +30,15 @@ def cycles_of(evaluator: Evaluator, evaluation: Evaluation) -> int | None:
 
 
 def _cycles(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Target) -> int | None:
+    core = core_of(target.architecture)
     try:
         lowered, _ = apply_program_passes(*scorer.begun(specs, arrangement))
-        work = {name: kernel_work(kernel, target.machine) for name, kernel in lowered.kernels.items()}
+        work = {name: kernel_work(kernel, target.machine, core) for name, kernel in lowered.kernels.items()}
     except Exception as error:
         if failure_of(error) is None:
             raise
         return None
-    return round(program_cycles((work[step.kernel] for step in lowered.program.steps), core_of(target.architecture)))
+    return round(program_cycles((work[step.kernel] for step in lowered.program.steps), core))
 
 
 def flash_of(evaluation: Evaluation, scorer: Scorer, code: CodeEstimate) -> int:

@@ -1,8 +1,10 @@
-"""Count the bytes that a statement brings into a cache: what inner loops touch stays, as long as it fits.
+"""Count the bytes that statements in loops bring into a cache: the least recently used go first.
 
-    for i in 76:              w has 1 MiB, more than the cache: each i brings it in again, 76 MiB in all
-        for j in 257:         x[i, :] fits beside one row of w: it is brought in once for each i
-            for k in 1024:    y[i, j] += x[i, k] * w[j, k]
+    for t in 56:                  all of one t is 40 KiB, more than the cache: each t brings w and u in again
+        for j in 257:             x[t, :] stays from j to j, beside one row of w
+            for k in 32:          y[t, j] += x[t, k] * w[j, k]
+        for j in 64:
+            z[t, j] = u[j] …
 
 Ferrante, Sarkar, Thrash: On Estimating and Enhancing Cache Effectiveness, LCPC 1991.
 """
@@ -10,7 +12,8 @@ Ferrante, Sarkar, Thrash: On Estimating and Enhancing Cache Effectiveness, LCPC 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 #: bytes of a line of every cache here
@@ -18,18 +21,92 @@ _LINE = 64
 
 
 class Access(NamedTuple):
-    """Moves of an access per step of each loop, outermost first, in elements of `size` bytes; None if unknown."""
+    """Moves of an access per step of each loop, outermost first, in elements of `size` bytes; None if unknown.
+
+    Accesses of one `source` with the same moves touch the same bytes.
+    """
 
     moves: tuple[int | None, ...]
     size: int
+    source: Hashable = None
 
 
-def brought_in(extents: Sequence[int], accesses: Collection[Access], cache: int) -> float:
-    """Return the bytes that accesses in loops bring into a least-recently-used cache of `cache` bytes."""
-    inner = len(extents)
-    while inner and sum(_touched(extents, each, inner - 1) for each in accesses) <= cache:
-        inner -= 1
-    return sum(_touched(extents, each, inner) * _rounds(extents, each.moves, inner) for each in accesses)
+class Nest(NamedTuple):
+    """Accesses of a statement in loops, outermost first, and the share of the iterations that run it.
+
+    Loops are told by name, of all statements of a kernel.
+    """
+
+    loops: tuple[Hashable, ...]
+    extents: tuple[int, ...]
+    accesses: tuple[Access, ...]
+    share: float = 1.0
+
+    def touched(self, access: Access, first: int) -> int:
+        """Return the bytes of all lines that the loops from `first` on touch."""
+        return _touched(self.extents, access, first)
+
+
+class _Touched(NamedTuple):
+    """Bytes touched in a loop, and the share of its iterations that touch them."""
+
+    nbytes: int
+    share: float
+
+
+class CacheTraffic:
+    """Bytes that the statements of a kernel bring into caches.
+
+    `nests` are all its statements: bytes stay between two uses as long as all touched meanwhile fit the cache.
+    """
+
+    def __init__(self, nests: Collection[Nest]):
+        #: by loop, then by bytes told apart: those of one step, and those of the whole loop
+        self._step: dict[Hashable, dict[Hashable, _Touched]] = defaultdict(dict)
+        self._whole: dict[Hashable, dict[Hashable, _Touched]] = defaultdict(dict)
+        self._known: dict[tuple[bool, Hashable, float], float] = {}
+        for number, nest in enumerate(nests):
+            for access in nest.accesses:
+                source = number if access.source is None else access.source
+                for first, loop in enumerate(nest.loops):
+                    for found, start in ((self._step[loop], first + 1), (self._whole[loop], first)):
+                        same = (source, access.moves[start:], nest.extents[start:])
+                        share = max(nest.share, found[same].share if same in found else 0.0)
+                        found[same] = _Touched(nest.touched(access, start), share)
+
+    def brought_in(self, nest: Nest, cache: int) -> float:
+        """Return the bytes that a nest brings into a cache of `cache` bytes."""
+        inner = len(nest.loops)
+        while inner and self._bytes(self._whole, nest.loops[inner - 1], nest.share) <= cache:
+            inner -= 1
+        return sum(nest.touched(each, inner) * self._rounds(nest, each.moves, inner, cache) for each in nest.accesses)
+
+    def brought_again(self, nest: Nest, cache: int) -> float:
+        """Return the bytes that a nest brings in after their first use."""
+        return max(0.0, self.brought_in(nest, cache) - sum(nest.touched(each, 0) for each in nest.accesses))
+
+    def _rounds(self, nest: Nest, moves: Sequence[int | None], inner: int, cache: int) -> float:
+        """Return how often the bytes of the loops from `inner` on are brought in: loops right outside may leave them alone."""
+        outer = inner
+        while outer and (nest.extents[outer - 1] == 1 or (moves[outer - 1] == 0 and self._between(nest, outer, inner) <= cache)):
+            outer -= 1
+        return max(1.0, nest.share * math.prod(nest.extents[:outer]))
+
+    def _between(self, nest: Nest, outer: int, inner: int) -> float:
+        """Return the bytes touched between two uses of the bytes of the loops from `inner` on, by steps of the loop around `outer`."""
+        others = self._bytes(self._step, nest.loops[outer - 1], nest.share)
+        if outer == inner:
+            return others
+        own = self._bytes(self._step, nest.loops[inner - 1], nest.share)
+        return others - self._bytes(self._whole, nest.loops[outer], nest.share) + own
+
+    def _bytes(self, found: Mapping[Hashable, Mapping[Hashable, _Touched]], loop: Hashable, share: float) -> float:
+        """Return the bytes touched in a loop from one use to the next by statements that `share` of the iterations run."""
+        key = (found is self._step, loop, share)
+        if key not in self._known:
+            parts = found.get(loop, {}).values()
+            self._known[key] = sum(each.nbytes * min(1.0, each.share / share) for each in parts) if share else 0.0
+        return self._known[key]
 
 
 def _touched(extents: Sequence[int], access: Access, first: int) -> int:
@@ -40,11 +117,3 @@ def _touched(extents: Sequence[int], access: Access, first: int) -> int:
     if len(steps) == len(moving):  # windows overlap
         elements = min(elements, 1 + sum((extent - 1) * step for (extent, _), step in zip(moving, steps)))
     return max(elements * min(access.size * min(steps, default=1), _LINE), _LINE)
-
-
-def _rounds(extents: Sequence[int], moves: Sequence[int | None], inner: int) -> int:
-    """Return how often the bytes of the loops from `inner` on are brought in: loops right outside may leave them alone."""
-    outer = inner
-    while outer and (moves[outer - 1] == 0 or extents[outer - 1] == 1):
-        outer -= 1
-    return math.prod(extents[:outer])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from tvm.ir import Expr, PrimType, TensorLoad, Var
@@ -21,11 +21,11 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import Add, BufferStore, For, IfThenElse, IntImm, Mul, PrimFunc, SeqStmt, Stmt, Sub
 
 from ...targets import Machine
-from ...targets.cycles import FIRST_CACHE, KernelWork, StatementWork
+from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork
 from ..expressions import loads, operations_of, parts
 from ..index_grid import Grid, Unknown
 from ..memoise import memoise_by_structure
-from .cache_traffic import Access, brought_in
+from .cache_traffic import Access, CacheTraffic, Nest
 from .loop_counts import (
     UNROLLED,
     VECTORIZED,
@@ -54,11 +54,26 @@ class _Place:
     registers: frozenset[int] = frozenset()
 
 
+@dataclass(frozen=True)
+class _Counted:
+    """Instructions of straight-line statements, and their accesses to memory."""
+
+    work: StatementWork
+    nests: tuple[Nest, ...]
+
+
 @memoise_by_structure
-def kernel_work(kernel: PrimFunc, machine: Machine) -> KernelWork:
-    """Count the instructions of one call of a scheduled kernel on `machine`."""
+def kernel_work(kernel: PrimFunc, machine: Machine, core: Core = CORES["x86_64"]) -> KernelWork:
+    """Count the instructions of one call of a scheduled kernel on `machine`, whose caches are those of `core`."""
     nbytes = sum(_nbytes(param) for param in kernel.params if not isinstance(param.ty, PrimType))
-    return KernelWork(tuple(_Counter(machine).of(kernel.body, _Place())), nbytes)
+    counted = _Counter(machine).of(kernel.body, _Place())
+    traffic = CacheTraffic([nest for each in counted for nest in each.nests])
+
+    def with_traffic(each: _Counted) -> StatementWork:
+        refilled = sum(traffic.brought_in(nest, FIRST_CACHE) for nest in each.nests)
+        return replace(each.work, refilled=refilled, missed=sum(traffic.brought_again(nest, core.cache) for nest in each.nests))
+
+    return KernelWork(tuple(map(with_traffic, counted)), nbytes)
 
 
 class _Counter:
@@ -67,7 +82,7 @@ class _Counter:
     def __init__(self, machine: Machine):
         self._machine = machine
 
-    def of(self, stmt: Stmt, place: _Place) -> list[StatementWork]:
+    def of(self, stmt: Stmt, place: _Place) -> list[_Counted]:
         if isinstance(stmt, BufferStore):
             return [self._store(stmt, place)]
         if isinstance(stmt, For):
@@ -89,7 +104,7 @@ class _Counter:
         body = getattr(stmt, "body", None)
         return self.of(body, place) if isinstance(body, Stmt) else []
 
-    def _block(self, stmt: SBlockRealize, place: _Place) -> list[StatementWork]:
+    def _block(self, stmt: SBlockRealize, place: _Place) -> list[_Counted]:
         block = stmt.block
         small = {buffer for buffer in block.alloc_buffers if _nbytes(buffer) <= self._machine.register_bytes}
         bound = (*place.bound, *((axis.var, value) for axis, value in zip(block.iter_vars, stmt.iter_values)))
@@ -102,7 +117,7 @@ class _Counter:
             found += self.of(block.init, _Place(place.loops, bound, inside.share / max(1, over), registers))
         return found
 
-    def _store(self, store: BufferStore, place: _Place) -> StatementWork:
+    def _store(self, store: BufferStore, place: _Place) -> _Counted:
         lanes = max(1, self._machine.lanes * 4 // max(1, _element_bytes(store.buffer)))
         read = loads(store.value)
         strides = _Strides(place)
@@ -125,19 +140,19 @@ class _Counter:
                 seen.add(key)
                 loaded += moved(each.source, moves)
         reached = {
-            (hash(each.source), tuple(moves)): Access(tuple(moves), _element_bytes(each.source))
+            (hash(each.source), tuple(moves)): Access(tuple(moves), _element_bytes(each.source), hash(each.source))
             for each, moves in zip(read, sources)
             if hash(each.source) not in place.registers
         }
-        refilled = brought_in([loop.extent for loop in place.loops], reached.values(), FIRST_CACHE) * place.share
+        names, extents = tuple(hash(loop.var) for loop in place.loops), tuple(loop.extent for loop in place.loops)
         summed = any(each.source.same_as(store.buffer) and moves == target for each, moves in zip(read, sources))
         steps = dependent_steps(loops, target) if summed else 1
         chain = everywhere / independent_sums(loops, vectors, target) if steps > 1 else 0.0
-        return StatementWork(
+        work = StatementWork(
             arithmetic=_arithmetic(store.value) * everywhere, loads=loaded, stores=moved(store.buffer, target),
             control=loop_ends(place.loops, vectors) * place.share, chain=chain, steps=steps,
-            refilled=refilled,
         )  # fmt: skip
+        return _Counted(work, (Nest(names, extents, tuple(reached.values()), place.share),))
 
 
 class _Strides:
@@ -184,25 +199,24 @@ def _is_straight(stmt: Stmt) -> bool:
     return isinstance(stmt, BufferStore) or (isinstance(stmt, SeqStmt) and all(map(_is_straight, stmt.seq)))
 
 
-def _side_by_side(parts: Sequence[Stmt], found: Sequence[StatementWork]) -> list[StatementWork]:
+def _side_by_side(parts: Sequence[Stmt], found: Sequence[_Counted]) -> list[_Counted]:
     """Join straight-line statements: they share the end of their loop, and their sums run side by side.
 
     A sum that one of them starts is not carried by the loop around.
     """
     if len(found) < 2:
         return list(found)
-    starts = any(not each.chain for each in found)
-    return [
-        StatementWork(
-            sum(each.arithmetic for each in found),
-            sum(each.loads for each in found),
-            sum(each.stores for each in found),
-            max(each.control for each in found),
-            0.0 if starts else max(each.chain for each in found),
-            max(each.steps for each in found),
-            sum(each.refilled for each in found),
-        )
-    ]
+    works = [each.work for each in found]
+    starts = any(not each.chain for each in works)
+    work = StatementWork(
+        sum(each.arithmetic for each in works),
+        sum(each.loads for each in works),
+        sum(each.stores for each in works),
+        max(each.control for each in works),
+        0.0 if starts else max(each.chain for each in works),
+        max(each.steps for each in works),
+    )
+    return [_Counted(work, tuple(nest for each in found for nest in each.nests))]
 
 
 def _arithmetic(value: Expr) -> float:

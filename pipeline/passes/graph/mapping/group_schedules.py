@@ -25,7 +25,7 @@ from ....tir.structural_key import structural_key
 from ..bound_groups import group_function
 from .kernel_calls import CalledKernels
 
-_MACHINE, _CORE = Machine(), core_of("x86-64")
+_MACHINE, _CORE = Machine(), core_of("x86_64")
 #: machine on which an operation on one element is an instruction
 _BY_ELEMENT = Machine(lanes=1)
 
