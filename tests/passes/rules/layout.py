@@ -126,6 +126,23 @@ EXAMPLES: dict[str, dict[str, Example]] = {
                 _op.nn.conv2d(_op.exp(x), filled(4, 1, 3, 2), padding=1, strides=2, groups=2), [2, 3], [1, 0], [4, 4], [2, 3]
             ),
         ),
+        "a causal convolution and what is added to it": Example(
+            ((1, 2, 16),),
+            lambda x: (
+                lambda y: _op.strided_slice(
+                    _op.add(_op.nn.conv1d(y, filled(2, 2, 3), padding=(4, 0), dilation=2), y), [2], [15], [16]
+                )
+            )(_emit(_op.exp(x))),
+        ),
+        "parts that overlap": Example(
+            ((9, 2),),
+            lambda x: (
+                lambda y: _op.multiply(_op.strided_slice(y, [0], [1], [6], [2]), _op.take(y, relax.const(3, "int64"), 0))
+            )(_emit(_op.matmul(x, filled(2, 2)))),
+        ),
+        "a part of an input that is smaller than the rest of the result": Example(
+            ((1, 2, 9),), lambda x: _op.strided_slice(_op.nn.conv1d(x, filled(8, 2, 3)), [2], [6], [7])
+        ),
         "a convolution divided by its channels": Example(
             _PLANES,
             lambda x: (
@@ -203,7 +220,7 @@ TWINS: dict[str, dict[str, Example]] = {
         "a convolution in channels that overlap": Example(
             _PLANES,
             lambda x: (
-                lambda y: _op.multiply(_op.strided_slice(y, [1], [0], [2]), _op.strided_slice(y, [1], [1], [3]))
+                lambda y: _op.multiply(_op.strided_slice(y, [1], [0], [3]), _op.strided_slice(y, [1], [1], [4]))
             )(_emit(_op.nn.conv2d(x, filled(4, 2, 1, 1)))),
         ),
         "columns of a weight that is read whole": Example(
@@ -214,7 +231,13 @@ TWINS: dict[str, dict[str, Example]] = {
         ),
         "an input": Example(((4, 3),), lambda x: _op.strided_slice(x, [0], [0], [1])),
         "a convolution's plane": Example(
-            _PLANES, lambda x: _op.strided_slice(_op.nn.conv2d(x, filled(4, 2, 1, 1)), [2], [1], [3])
+            _PLANES, lambda x: _op.strided_slice(_op.nn.conv2d(x, filled(2, 2, 1, 1)), [2], [1], [3])
+        ),
+        "two parts far from each other": Example(
+            ((9, 2),),
+            lambda x: (
+                lambda y: _op.concat([_op.exp(_op.strided_slice(y, [0], [0], [6])), _op.strided_slice(y, [0], [3], [9])], 0)
+            )(_emit(_op.matmul(x, filled(2, 2)))),
         ),
     },
     "share-constants": {

@@ -57,6 +57,8 @@ class _Rebuild:
         value = self._substituted(old) if new is None else self._value(new, var.name)
         if new is not None and not tvm_ffi.structural_equal(value.ty, var.ty):
             raise TypeError(f"a rule replaced a value of {var.ty} by one of {value.ty}")
+        if isinstance(new, relax.Call) and isinstance(value, relax.Call):
+            self._emitted[new] = var  # another replacement may hold it
         if isinstance(value, relax.Var | GenericConst) and isinstance(var, relax.DataflowVar):
             self._renamed[var] = value
         elif value is old:

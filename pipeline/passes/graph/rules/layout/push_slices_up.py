@@ -7,9 +7,9 @@ transposes, reshapes that keep its axis, concatenations, broadcasts, matrix prod
 along other axes, and convolutions. Along positions, convolutions read less padding, or a part of data computed for them
 alone; else that slice stays behind. Legal along axes on which each element of the result depends on one position of the
 operands, and on positions of convolutions, which depend on windows. It pays, and is done, where slices alone read the
-value, and take fewer elements of it together than it has, and of no constant that something else reads whole. It also
-pays where they divide the output channels of a convolution: then its parts are never alive together. Equal slices become
-one. Exact.
+value, and take fewer elements of it together than it has, and of no constant that something else reads whole. Slices that
+overlap take theirs from one part, computed once. It also pays where they divide the output channels of a convolution:
+then its parts are never alive together. Equal slices become one. Exact.
 """
 
 from __future__ import annotations
@@ -53,6 +53,12 @@ class PushSlicesUp(Rule):
             inner = graph.call(call.args[0], _SLICE) if graph.operator(call) == _SLICE else None
             if inner is not None and (composed := _composed(call, inner, graph)) is not None:
                 found[var] = composed
+            elif (joined := _joined(call.args[0], graph)) is not None:
+                new = _computed(graph.value(call.args[0]), joined, graph, memo)
+                if new is not None and graph.operator(new) != _SLICE:
+                    inner_ranges = _within(taken, joined, graph.shape(call.args[0]))
+                    part = sliced(new, inner_ranges, graph)
+                    found[var] = part if graph.operator(call) == _SLICE else graph.op.squeeze(part, [taken[0].axis])
             elif _pays(call.args[0], graph):
                 new = _computed(graph.value(call.args[0]), taken, graph, memo)
                 if new is not None:
@@ -90,17 +96,54 @@ def _composed(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
 
 def _pays(expr: Expr, graph: Dataflow) -> bool:
     """Tell whether slices alone read a value, and take fewer elements than it has."""
+    read = _read(expr, graph)
+    taken, whole = sum(read.values()), prod(graph.shape(expr) or ())
+    return 0 < taken < whole or (
+        bool(read) and taken == whole and _are_channels(read, graph.shape(expr)) and _is_convolved(expr, graph)
+    )
+
+
+def _joined(expr: Expr, graph: Dataflow) -> Ranges | None:
+    """Return the ranges around all slices of a value, if they have no more elements than these, and fewer than the value."""
+    read = _read(expr, graph)
+    if len(read) < 2:
+        return None
+    around = []
+    for axis, extent in enumerate(graph.shape(expr)):
+        along = [next((each for each in ranges if each.axis == axis), Range(axis, 0, extent)) for ranges in read]
+        step = max(each.step if each.extent > 1 else 1 for each in along)
+        if any(each.extent > 1 and each.step != step or (each.begin - along[0].begin) % step for each in along):
+            return None
+        around.append(Range(axis, min(each.begin for each in along), max(each.end for each in along), step))
+    elements = prod(each.extent for each in around)
+    if elements > sum(read.values()) or elements == prod(graph.shape(expr)):
+        return None
+    return tuple(each for each in around if each.extent < graph.shape(expr)[each.axis])
+
+
+def _within(taken: Ranges, joined: Ranges, shape: Sequence[int]) -> Ranges:
+    """Return the ranges `taken` of a value of this shape, of its part `joined`; whole axes are left out."""
+    found = []
+    for around in joined:
+        each = next((each for each in taken if each.axis == around.axis), Range(around.axis, 0, shape[around.axis]))
+        begin = (each.begin - around.begin) // around.step
+        if each.extent < around.extent:
+            found.append(Range(each.axis, begin, begin + each.extent))
+    return (*found, *(each for each in taken if all(each.axis != around.axis for around in joined)))
+
+
+def _read(expr: Expr, graph: Dataflow) -> dict[Ranges, int]:
+    """Return the ranges that slices read of a computed value, with their elements; none if anything else reads it."""
     if not graph.operator(expr) or not graph.is_variable(expr) or graph.is_output(expr) or graph.shape(expr) is None:
-        return False
+        return {}
     read: dict[Ranges, int] = {}
     for user in graph.users(expr):
         call = graph.value(user)
         ranges = _taken(call, graph) if graph.operator(call) in (_SLICE, _TAKE) else None
         if ranges is None:
-            return False
+            return {}
         read[ranges] = prod(graph.shape(call))
-    taken, whole = sum(read.values()), prod(graph.shape(expr))
-    return taken < whole or (taken == whole and _are_channels(read, graph.shape(expr)) and _is_convolved(expr, graph))
+    return read
 
 
 def _are_channels(read: Mapping[Ranges, int], shape: Sequence[int]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -123,8 +123,8 @@ def _convolution(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -
 def _narrowed(call: Call, positions: Ranges, graph: Dataflow) -> tuple[Geometry, Ranges] | None:
     """Return a convolution that computes these positions alone, and the ranges of the data it reads.
 
-    None for a convolution of mixed dtypes, for positions of padding alone, and if the data is an input or has another
-    reader: a part of it would lie beside the whole.
+    None for a convolution of mixed dtypes, for positions of padding alone, and if the part would lie beside the whole data
+    and is larger than the elements that are not computed.
     """
     from ..convolution.geometry import Geometry
 
@@ -145,9 +145,25 @@ def _narrowed(call: Call, positions: Ranges, graph: Dataflow) -> tuple[Geometry,
             return None
         if part.extent < data[each.axis]:
             read.append(part)
-    if read and (not graph.operator(call.args[0]) or graph.uses(call.args[0]) > 1):
-        return None
+    if read and not _is_taken_apart(call, graph):
+        left = prod(graph.shape(call)) - prod(_part_shape(graph.shape(call), positions))
+        if prod(_part_shape(data, read)) > left:
+            return None
     return replace(geometry, strides=tuple(strides), before=tuple(before), after=tuple(after)), tuple(read)
+
+
+def _is_taken_apart(call: Call, graph: Dataflow) -> bool:
+    """Tell whether the data of a convolution is computed, and slices alone read it besides."""
+    data = call.args[0]
+    others = [user for user in graph.users(data) if not graph.value(user).same_as(call)]
+    return bool(graph.operator(data)) and all(graph.operator(graph.value(user)) == "relax.strided_slice" for user in others)
+
+
+def _part_shape(shape: Sequence[int], ranges: Iterable[Range]) -> list[int]:
+    found = list(shape)
+    for each in ranges:
+        found[each.axis] = each.extent
+    return found
 
 
 def _reshape(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
