@@ -22,6 +22,7 @@ class Legalize(ModulePass):
         from tvm.relax.backend.cpu_generic import pipeline
 
         from ...frontend.relax.topk_kernel import legalize_topk
+        from .lowering.first_extremes import FIRST_EXTREMES, legalize_first_extreme
         from .lowering.half_sums import sum_halves
         from .lowering.infinite_extremes import EXTREMES, legalize_extreme
         from .lowering.serial_loops import serial_loops
@@ -34,6 +35,7 @@ class Legalize(ModulePass):
         module = sum_halves(module)
         target = tvm.target.Target(HOST)
         own = dict.fromkeys(TRANSPOSED, legalize_transposed) | dict.fromkeys(EXTREMES, legalize_extreme)
+        own |= dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme)
         memoised = memoised_rules(module, {"relax.quantize": legalize_quantize, **own})
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:

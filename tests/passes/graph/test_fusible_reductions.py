@@ -62,7 +62,7 @@ def test_reductions(name: str):
         "global mean": (lambda x: op.mean(x, [2, 3]), True),
         "sum over all": (op.sum, True),
         "max over the middle": (lambda x: op.max(x, [1]), True),
-        "argmax": (lambda x: op.argmax(x, 1), True),
+        "argmax": (lambda x: op.argmax(x, 1), False),
         "mean of part": (lambda x: op.nn.adaptive_avg_pool2d(x, (4, 2)), True),
         "mean of uneven parts": (lambda x: op.nn.adaptive_avg_pool2d(x, (3, 3)), False),
     }[name]

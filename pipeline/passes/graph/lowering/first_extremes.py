@@ -1,0 +1,58 @@
+"""Lower ArgMax and ArgMin to two reductions: the extreme, then the first index of an equal element.
+
+    m[j]      = max over k of x[k, j]
+    index[j]  = min over k of (k if x[k, j] = m[j], else the last index)
+
+TVM's own rule updates a pair by conditions: neither vectors nor splits by rows fit it. A row of NaN has the last index.
+
+Imports TVM: only imported once a graph is legalized.
+"""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relax, te
+from tvm.ir import Expr
+
+from ....tir.extremes import from_infinity
+
+#: operators this lowers, and their reductions
+_EXTREMES = {"relax.argmax": te.max, "relax.argmin": te.min}
+FIRST_EXTREMES = tuple(_EXTREMES)
+
+
+def legalize_first_extreme(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+    """Legalize by `_first`, or over all axes by TVM's own rule; a rule for LegalizeOps."""
+    if call.attrs.axis is None:
+        return call.op.get_attr("FLegalize")(builder, call)
+    made = builder.call_te(
+        _first, call.args[0], int(call.attrs.axis), bool(call.attrs.keepdims), call.op.name,
+        primfunc_name_hint=call.op.name.removeprefix("relax."),
+    )  # fmt: skip
+    builder.update_func(made.args[0], from_infinity(builder.get()[made.args[0]]))
+    return made
+
+
+def _first(data: te.Tensor, axis: int, keepdims: bool, operator: str) -> te.Tensor:
+    """Return the int64 index of the first extreme of `data` along `axis`."""
+    axis %= len(data.shape)
+    extent = data.shape[axis]
+    shape = [*data.shape[:axis], *([1] if keepdims else []), *data.shape[axis + 1 :]]
+    others = [*data.shape[:axis], *data.shape[axis + 1 :]]
+
+    def at(line: tuple[Expr, ...], place: Expr) -> Expr:
+        return data(*line[:axis], place, *line[axis:])
+
+    over = te.reduce_axis((0, extent), "k")
+    extreme = te.compute(others, lambda *line: _EXTREMES[operator](at(line, over), over), "extreme")
+    again = te.reduce_axis((0, extent), "l")
+    last = tvm.tirx.const(int(extent) - 1, "int32")
+
+    def equal(*line: Expr) -> Expr:
+        found = tvm.tirx.Select(at(line, again) == extreme(*line), tvm.tirx.Cast("int32", again.var), last)
+        return te.min(found, again)
+
+    first = te.compute(others, equal, "first")
+    return te.compute(
+        shape, lambda *line: tvm.tirx.Cast("int64", first(*line[:axis], *line[axis + keepdims :])), operator.removeprefix("relax.")
+    )
