@@ -7,12 +7,13 @@ it. Every rule names the defect of the form it replaces (found by running ONNX's
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .operators.expanded_indices import gather_lines, scatter_lines
 from .operators.fourier import discrete_fourier, short_time_fourier
 from .operators.resize_by_axis import resize_by_axis
 from .operators.reverse_sequence import reverse_sequence
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """Types and constants of the graph around a node, for rules."""
+    """Types, constants and producers of the values around a node, for rules."""
 
     types: dict[str, onnx.TypeProto]
     constants: dict[str, onnx.TensorProto]
     opset: int
+    producers: dict[str, onnx.NodeProto] = field(default_factory=dict)
 
     def constant(self, name: str) -> np.ndarray | None:
         """Return the value of an initializer, else None."""
@@ -50,7 +52,8 @@ class Context:
 def context_of(model: onnx.ModelProto) -> Context:
     """Return the types and constants of a model with inferred shapes."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    return Context(value_types(model.graph), constants, model.opset_import[0].version)
+    producers = {name: node for node in model.graph.node for name in node.output}
+    return Context(value_types(model.graph), constants, model.opset_import[0].version, producers)
 
 
 Rule = Callable[["onnx.NodeProto", dict[str, Any], Context, NodeBuilder], None]
@@ -266,6 +269,7 @@ _RULES: dict[str, Rule] = {
     "ConvTranspose": _conv_transpose,
     "DFT": discrete_fourier,
     "Einsum": _in_single,
+    "GatherElements": gather_lines,
     "IsInf": _isinf,
     "LpNormalization": _lp_normalization,
     "Mean": _mean,
@@ -277,6 +281,7 @@ _RULES: dict[str, Rule] = {
     "ReduceSumSquare": _in_single,
     "Resize": _resize,
     "ReverseSequence": reverse_sequence,
+    "ScatterElements": scatter_lines,
     "STFT": short_time_fourier,
     "Softplus": _softplus,
     "Sum": _sum,

@@ -17,6 +17,12 @@ from ...models import model_of, run, save
 node = helper.make_node
 RNG = np.random.default_rng(0)
 NO_SCALES = {"none": np.zeros(0, np.float32), "sizes": np.asarray([1, 2, 6, 8])}
+
+def _expanded(op: str, axis: int) -> list[onnx.NodeProto]:
+    """Return nodes that compute indices `n` of shape `s` from `x`: equal along an axis."""
+    return [node(op, ["x"], ["i"], axis=axis, keepdims=1), node("Expand", ["i", "s"], ["n"])]
+
+
 CASES = {
     "Sum": ([node("Sum", ["x", "x", "x"], ["y"])], {}, [1, 2, 3, 4], 13),
     "Sum of one": ([node("Sum", ["x"], ["t"]), node("Neg", ["t"], ["y"])], {}, [1, 2, 3, 4], 13),
@@ -47,6 +53,17 @@ CASES = {
     ),
     "ReverseSequence of computed lengths": (
         [node("ArgMax", ["x"], ["n"], axis=0, keepdims=0), node("ReverseSequence", ["x", "n"], ["y"])], {}, [4, 5], 13,
+    ),
+    "ScatterElements by expanded indices": (
+        [*_expanded("ArgMax", axis=1), node("ScatterElements", ["x", "n", "u"], ["y"], reduction="add")],
+        {"s": np.asarray([6, 4]), "u": RNG.standard_normal((6, 4)).astype(np.float32)}, [6, 4], 16,
+    ),
+    "ScatterElements of part of a line": (
+        [*_expanded("ArgMax", axis=1), node("ScatterElements", ["x", "n", "u"], ["y"], reduction="add")],
+        {"s": np.asarray([6, 3]), "u": RNG.standard_normal((6, 3)).astype(np.float32)}, [6, 4], 16,
+    ),
+    "GatherElements by expanded indices": (
+        [*_expanded("ArgMin", axis=2), node("GatherElements", ["x", "n"], ["y"], axis=-2)], {"s": np.asarray([1, 6, 5])}, [1, 6, 5], 13,
     ),
     "SplitToSequence in an operator set whose Split has no number of parts": (
         [node("SplitToSequence", ["x", "c"], ["s"], axis=1), node("ConcatFromSequence", ["s"], ["y"], axis=0)], {"c": np.asarray(2)}, [3, 6], 13,
@@ -90,6 +107,16 @@ def test_softplus_keeps_its_digits_far_below_zero(tmp_path: Path) -> None:
     x = np.linspace(-40, 10, 50, dtype=np.float32)
     exact = np.log1p(np.exp(x.astype(np.float64)))
     np.testing.assert_allclose(run(model, {"x": x})[0], exact, rtol=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("case", "kept"),
+    [("ScatterElements by expanded indices", False), ("GatherElements by expanded indices", False), ("ScatterElements of part of a line", True)],
+)
+def test_lines_are_read_and_written_by_one_index_each(tmp_path: Path, case: str, kept: bool) -> None:
+    nodes, constants, shape, opset = CASES[case]
+    imported = import_model(save(model_of(nodes, {"x": shape}, ["y"], constants, opset=opset), tmp_path))
+    assert ("Expand" in {each.op_type for each in imported.graph.node}) == kept
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def _joined(expr: Expr, graph: Dataflow) -> Ranges | None:
     for axis, extent in enumerate(graph.shape(expr)):
         along = [next((each for each in ranges if each.axis == axis), Range(axis, 0, extent)) for ranges in read]
         step = max(each.step if each.extent > 1 else 1 for each in along)
-        if any(each.extent > 1 and each.step != step or (each.begin - along[0].begin) % step for each in along):
+        if any((each.extent > 1 and each.step != step) or (each.begin - along[0].begin) % step for each in along):
             return None
         around.append(Range(axis, min(each.begin for each in along), max(each.end for each in along), step))
     elements = prod(each.extent for each in around)

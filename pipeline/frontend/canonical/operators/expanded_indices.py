@@ -1,0 +1,50 @@
+"""Index lines by one number each: indices repeated for every element of a line are as large as the data.
+
+    GatherElements(x, Expand(i))                    →  Gather(x, i)
+    ScatterElements(x, Expand(i), updates)          →  ScatterND(x, i, updates)        along the first axis
+
+So write graph networks their messages: the sum of the updates of each node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..node_builder import NodeBuilder
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ..rewrites import Context
+
+
+def gather_lines(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace a GatherElements whose indices are expanded along the other axes, which it reads whole."""
+    axis, lines = _lines(node, attributes, context)
+    if lines is not None:
+        build.node("Gather", node.input[0], build.node("Reshape", lines, build.integers(-1)), result=node.output[0], axis=axis)
+
+
+def scatter_lines(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace a ScatterElements along the first axis whose indices are expanded along the others, which it writes whole."""
+    axis, lines = _lines(node, attributes, context)
+    if lines is not None and axis == 0 and context.shape(node.input[2]) == context.shape(node.input[1]):
+        kept = {name: value for name, value in attributes.items() if name == "reduction"}
+        column = build.node("Reshape", lines, build.integers(-1, 1))
+        build.node("ScatterND", node.input[0], column, node.input[2], result=node.output[0], **kept)
+
+
+def _lines(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> tuple[int, str | None]:
+    """Return the axis, and the indices before they were expanded; None if these vary along another axis."""
+    data, indices = context.shape(node.input[0]), context.shape(node.input[1])
+    expand = context.producers.get(node.input[1])
+    axis = int(attributes.get("axis", 0)) % len(data) if data else 0
+    if not data or indices is None or expand is None or expand.op_type != "Expand":
+        return axis, None
+    before = context.shape(expand.input[0])
+    others = [number for number in range(len(data)) if number != axis]
+    if before is None or len(before) > len(data) or any(data[each] != indices[each] for each in others):
+        return axis, None
+    before = (1,) * (len(data) - len(before)) + before
+    fits = before[axis] == indices[axis] and all(before[each] == 1 for each in others)
+    return axis, expand.input[0] if fits and others else None
