@@ -83,7 +83,11 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
     common.DeduplicateInitializersPass(size_limit=_largest_pair(graph_model))(graph_model)
     _clean(graph_model)
     common.OutputFixPass()(graph_model)
+    made = (value for node in graph_model.graph.all_nodes() for value in node.outputs)
+    unread = [value for value in made if not (value.name or value.uses() or value.is_graph_output())]
     common.NameFixPass()(graph_model)
+    for value in unread:
+        value.name = ""  # a recurrent kernel does not compute it
     return ir.serde.serialize_model(graph_model)
 
 

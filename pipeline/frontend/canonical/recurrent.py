@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ModelError
+from .last_steps import RECURRENT, read_last_steps
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .read_onnx import all_nodes, node_title
 from .recurrent_step import is_one_step, one_step
@@ -19,7 +20,6 @@ from .shapes import static_shape, value_types
 if TYPE_CHECKING:
     import onnx
 
-RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _ACTIVATIONS = frozenset({"Sigmoid", "Tanh", "Relu"})
 #: operands with (batch, directions, hidden) where the batch comes first: starting h and c
 _STATES = (5, 6)
@@ -30,9 +30,10 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Raises ModelError for forms that are not covered.
     """
-    nodes = {index: node for index, node in enumerate(model.graph.node) if node.op_type in RECURRENT}
-    if not nodes:
+    if not any(node.op_type in RECURRENT for node in model.graph.node):
         return model
+    model = read_last_steps(model)
+    nodes = {index: node for index, node in enumerate(model.graph.node) if node.op_type in RECURRENT}
     from onnx import numpy_helper
 
     given = {name for node in nodes.values() for name in node.input[1:]}

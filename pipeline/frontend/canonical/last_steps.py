@@ -1,0 +1,151 @@
+"""Read the last state of an LSTM, GRU or RNN instead of all states, where nothing else of them is read.
+
+    Y ──Squeeze──►──Transpose──►──Gather(last step)──►        as PyTorch exports `out[:, -1]`
+    Y_h ──Unsqueeze──►──Squeeze──►──Transpose──►──Gather(0)──►
+
+The states of all steps are then never kept. Of a reverse direction, the last state is that of the first step.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .read_onnx import all_nodes
+from .shapes import static_shape, value_types
+
+if TYPE_CHECKING:
+    import onnx
+
+RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+#: most elements of a constant that is read: indices
+_MOST = 64
+
+
+def read_last_steps(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return `model` (with inferred shapes) with its recurrent nodes read at their last step where possible."""
+    graph = _Graph(model)
+    made: dict[int, NodeBuilder] = {}
+    for index, node in enumerate(model.graph.node):
+        if node.op_type in RECURRENT:
+            made |= graph.replacements(node, index)
+    return spliced(model, made)
+
+
+class _Reader(NamedTuple):
+    """Node, by its place in the graph, that passes on states of all steps along `axis`."""
+
+    place: int
+    axis: int
+
+
+class _Graph:
+    """Readers, shapes and constants of a model."""
+
+    def __init__(self, model: onnx.ModelProto):
+        from onnx import numpy_helper
+
+        self.nodes = list(model.graph.node)
+        self.readers: dict[str, list[int]] = {}
+        for index, node in enumerate(self.nodes):
+            for name in {*node.input}:
+                self.readers.setdefault(name, []).append(index)
+        direct = {name for node in self.nodes for name in node.input}
+        inside = {name for node in all_nodes(model.graph) for name in node.input} - direct
+        self.kept = inside | {each.name for each in model.graph.output}
+        self.shapes = {name: static_shape(each) for name, each in value_types(model.graph).items()}
+        small = (each for each in model.graph.initializer if prod(each.dims) <= _MOST)
+        self.constants = {each.name: numpy_helper.to_array(each) for each in small}
+
+    def replacements(self, node: onnx.NodeProto, index: int) -> dict[int, NodeBuilder]:
+        """Return the new nodes by place in the graph: none unless every reader takes the last step."""
+        attributes = attributes_of(node)
+        direction, axis = attributes.get("direction", "forward"), int(attributes.get("layout", 0))
+        states, lengths = node.output[0] if node.output else "", node.input[4] if len(node.input) > 4 else ""
+        shape = self.shapes.get(states)
+        if direction not in ("forward", "reverse") or lengths or not states or shape is None or shape[axis] < 2:
+            return {}
+        step = 0 if direction == "reverse" else shape[axis] - 1
+        readers = self._passing(states, axis, step)
+        if not readers:
+            return {}
+        build = NodeBuilder(stem_of(node, index))
+        outputs = [*node.output, ""] if len(node.output) < 2 else list(node.output)
+        outputs[1] = outputs[1] or f"{build.stem}/last"
+        build.many(node.op_type, list(node.input), len(outputs), **attributes)
+        build.nodes[-1].output[:] = ["", *outputs[1:]]
+        build.node("Unsqueeze", outputs[1], build.integers(axis), result=states)
+        return {index: build} | {each.place: self._of_one_step(each) for each in readers}
+
+    def _passing(self, name: str, axis: int, step: int) -> list[_Reader] | None:
+        """Return the nodes up to those that take the one `step` of a value along an axis; None if any takes more."""
+        if name in self.kept:
+            return None
+        found: list[_Reader] = []
+        for index in self.readers.get(name, ()):
+            node = self.nodes[index]
+            moved = self._moved(node, axis) if node.input[0] == name and name not in node.input[1:] else None
+            if moved is not None:
+                more = self._passing(node.output[0], moved, step)
+                if more is None:
+                    return None
+                found += [_Reader(index, axis), *more]
+            elif self._takes(node, name, axis, step):
+                found.append(_Reader(index, axis))
+            else:
+                return None
+        return found
+
+    def _moved(self, node: onnx.NodeProto, axis: int) -> int | None:
+        """Return the axis of the steps behind a node that moves elements; None behind any other."""
+        before, after = self.shapes.get(node.input[0]), self.shapes.get(node.output[0])
+        if before is None or after is None:
+            return None
+        if node.op_type == "Transpose":
+            return list(attributes_of(node).get("perm", range(len(before))[::-1])).index(axis)
+        if node.op_type in ("Squeeze", "Unsqueeze", "Reshape"):
+            places = [
+                place for place, extent in enumerate(after)
+                if extent == before[axis] and prod(after[:place]) == prod(before[:axis])
+            ]  # fmt: skip
+            return places[0] if places else None
+        return None
+
+    def _takes(self, node: onnx.NodeProto, name: str, axis: int, step: int) -> bool:
+        """Tell whether a node takes the one step of a value along an axis, and nothing else."""
+        shape = self.shapes.get(name)
+        if shape is None or node.input[0] != name:
+            return False
+        if node.op_type == "Gather":
+            indices = self.constants.get(node.input[1])
+            own = int(attributes_of(node).get("axis", 0)) % len(shape)
+            return own == axis and indices is not None and indices.size == 1 and int(indices.item()) % shape[axis] == step
+        if node.op_type == "Slice":
+            given = [self.constants.get(each) if each else None for each in node.input[1:]]
+            after = self.shapes.get(node.output[0])
+            if given[0] is None or len(given) < 3 or given[2] is None or after != (*shape[:axis], 1, *shape[axis + 1 :]):
+                return False
+            starts = {int(each) % len(shape): int(start) for each, start in zip(given[2], given[0])}
+            return axis in starts and min(max(starts[axis] + shape[axis] * (starts[axis] < 0), 0), shape[axis] - 1) == step
+        return False
+
+    def _of_one_step(self, reader: _Reader) -> NodeBuilder:
+        """Return a reader of one step."""
+        node = self.nodes[reader.place]
+        build = NodeBuilder(stem_of(node, reader.place))
+        attributes, (result,) = attributes_of(node), node.output
+        if node.op_type == "Gather":
+            indices = self.constants[node.input[1]]
+            build.node("Gather", node.input[0], build.constant(np.zeros_like(indices)), result=result, **attributes)
+        elif node.op_type == "Slice":
+            build.node("Identity", node.input[0], result=result)
+        elif node.op_type == "Reshape":
+            shape = list(self.shapes[result] or ())
+            shape[self._moved(node, reader.axis) or 0] = 1
+            build.node("Reshape", node.input[0], build.integers(*shape), result=result)
+        else:
+            build.node(node.op_type, *node.input, result=result, **attributes)
+        return build

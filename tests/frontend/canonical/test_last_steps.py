@@ -1,0 +1,69 @@
+"""Compare recurrent nodes read at their last step with the nodes as given, by ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from passfit.frontend.canonical.canonicalise import import_model
+
+from ...models import model_of, run, save
+
+node = helper.make_node
+STEPS, BATCH, INPUTS, HIDDEN = 7, 2, 3, 5
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def _imported(tmp_path: Path, op: str, readers: list[onnx.NodeProto], constants: dict[str, object], **attributes: object):
+    """Import a node and its readers, and compare both; return the canonical node."""
+    rng = np.random.default_rng(0)
+    shapes = {"w": (1, GATES[op] * HIDDEN, INPUTS), "r": (1, GATES[op] * HIDDEN, HIDDEN)}
+    arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    arrays |= {name: np.asarray(value) for name, value in constants.items()}
+    nodes = [node(op, ["x", "w", "r"], ["states"], hidden_size=HIDDEN, **attributes), *readers]
+    model = model_of(nodes, {"x": [STEPS, BATCH, INPUTS]}, ["y"], arrays)
+    imported = import_model(save(model, tmp_path))
+    x = rng.standard_normal((STEPS, BATCH, INPUTS)).astype(np.float32)
+    np.testing.assert_allclose(run(imported, {"x": x})[0], run(model, {"x": x})[0], rtol=1e-5, atol=1e-6)
+    (found,) = (each for each in imported.graph.node if each.op_type == op)
+    return found
+
+
+def _rows_first(last: onnx.NodeProto) -> list[onnx.NodeProto]:
+    return [node("Squeeze", ["states", "one"], ["s"]), node("Transpose", ["s"], ["t"], perm=[1, 0, 2]), last]
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_the_last_step_of_a_batch_needs_no_other_states(tmp_path: Path, op: str) -> None:
+    readers = _rows_first(node("Gather", ["t", "last"], ["y"], axis=1))
+    assert _imported(tmp_path, op, readers, {"one": [1], "last": -1}).output[0] == ""
+
+
+def test_a_slice_of_reshaped_states_is_a_last_step(tmp_path: Path) -> None:
+    readers = [node("Reshape", ["states", "shape"], ["s"]), node("Slice", ["s", "start", "end", "axis"], ["y"])]
+    constants = {"shape": [STEPS, BATCH * HIDDEN], "start": [-1], "end": [2**31], "axis": [0]}
+    assert _imported(tmp_path, "LSTM", readers, constants).output[0] == ""
+
+
+def test_of_a_reverse_direction_the_first_step_is_the_last_state(tmp_path: Path) -> None:
+    for index, unread in ((0, True), (-1, False)):
+        readers = _rows_first(node("Gather", ["t", "last"], ["y"], axis=1))
+        found = _imported(tmp_path, "GRU", readers, {"one": [1], "last": index}, direction="reverse")
+        assert (found.output[0] == "") == unread
+
+
+@pytest.mark.parametrize(
+    "readers",
+    [
+        _rows_first(node("Gather", ["t", "inner"], ["y"], axis=1)),
+        _rows_first(node("Gather", ["t", "last"], ["y"], axis=0)),
+        [*_rows_first(node("Gather", ["t", "last"], ["g"], axis=1)), node("ReduceSum", ["t"], ["m"]), node("Add", ["g", "m"], ["y"])],
+    ],
+    ids=["another step", "a sequence of the batch", "all steps besides"],
+)
+def test_other_states_are_kept(tmp_path: Path, readers: list[onnx.NodeProto]) -> None:
+    assert _imported(tmp_path, "LSTM", readers, {"one": [1], "last": -1, "inner": 3}).output[0]
