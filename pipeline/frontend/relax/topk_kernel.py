@@ -8,7 +8,6 @@ Imports TVM: only imported once a graph is legalized.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from contextlib import ExitStack
 
 import tvm
@@ -17,9 +16,6 @@ from tvm.ir import Expr
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 from tvm.tirx import Stmt
-
-#: reads the element at a position
-_At = Callable[[Expr], Expr]
 
 
 def legalize_topk(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
@@ -37,8 +33,8 @@ def legalize_topk(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
 def topk(data: te.Tensor, k: int, axis: int, largest: bool, dtype: str) -> list[te.Tensor]:
     """Select the values and indices of the `k` largest (or smallest) along `axis`, best first.
 
-    `k` < 1 selects all. Of equals the first comes first; NaN comes last. Selection in k·n comparisons without a
-    workspace: each result is the best of all elements that come after the previous result.
+    `k` < 1 selects all. Of equals the first comes first; NaN comes last. Insertion without a workspace: one comparison for
+    most elements, k more for one among the best so far.
     """
     shape = [int(extent) for extent in data.shape]
     axis %= len(shape)
@@ -46,34 +42,35 @@ def topk(data: te.Tensor, k: int, axis: int, largest: bool, dtype: str) -> list[
     k = k if k >= 1 else extent
     others = [*shape[:axis], *shape[axis + 1 :]]
     result_shape = [*shape[:axis], k, *shape[axis + 1 :]]
-
-    order = {"largest": largest, "floats": "float" in str(data.dtype)}
+    beats = functools.partial(_beats, largest=largest, floats="float" in str(data.dtype))
 
     def generate(ins: list, outs: list) -> Stmt:
         (given,), (values, places) = ins, outs
         with IRBuilder() as builder:
             with ExitStack() as loops:
-                loops.enter_context(T.serial(0, 1))  # of one axis there is no other loop around both below
+                loops.enter_context(T.serial(0, 1))  # of one axis there is no other loop around
                 line = [loops.enter_context(T.serial(0, each)) for each in others]
 
                 def index(place: Expr) -> list[Expr]:
                     return [*line[:axis], place, *line[axis:]]
 
-                def at(place: Expr) -> Expr:
-                    return given[tuple(index(place))]
+                with T.serial(0, extent) as place:
+                    found = given[tuple(index(place))]
 
-                precedes = functools.partial(_precedes, at, **order)
-                with T.serial(0, k) as rank:  # a loop of its own: TVM may make a buffer anew in the one loop that uses it
-                    T.buffer_store(places, tvm.tirx.const(-1, dtype), index(rank))
-                with T.serial(0, k) as rank:
-                    here = index(rank)
-                    with T.serial(0, extent) as place:
-                        above, best = places[tuple(index(rank - 1))], places[tuple(here)]
-                        left = T.if_then_else(rank > 0, precedes(above, place), True)
-                        better = T.if_then_else(best >= 0, precedes(place, best), True)
-                        with T.If(T.if_then_else(left, better, False)), T.Then():
-                            T.buffer_store(places, tvm.tirx.Cast(dtype, place), here)
-                    T.buffer_store(values, at(places[tuple(here)]), here)
+                    def precedes(rank: Expr, found: Expr = found) -> Expr:
+                        return beats(found, values[tuple(index(rank))])
+
+                    # the first k are inserted wherever they belong, others if they precede the last
+                    among = T.if_then_else(place < k, True, precedes(T.int64(k - 1)))
+                    with T.If(among), T.Then(), T.serial(0, k) as step:
+                        rank = k - 1 - step
+                        shifted = T.if_then_else(rank > 0, precedes(rank - 1), False)
+                        here = T.if_then_else(rank < place, precedes(rank), rank <= place)
+                        with T.If(here), T.Then():
+                            T.buffer_store(values, T.if_then_else(shifted, values[tuple(index(rank - 1))], found), index(rank))
+                            T.buffer_store(
+                                places, T.if_then_else(shifted, places[tuple(index(rank - 1))], tvm.tirx.Cast(dtype, place)), index(rank)
+                            )
             return builder.get()
 
     results = [
@@ -82,13 +79,10 @@ def topk(data: te.Tensor, k: int, axis: int, largest: bool, dtype: str) -> list[
     return te.extern([result_shape] * 2, [data], generate, out_buffers=results, name="topk", tag="topk")
 
 
-def _precedes(at: _At, one: Expr, other: Expr, *, largest: bool, floats: bool) -> Expr:
-    """Compare positions `one` and `other` by a total order, so that every rank is found."""
-    a, b = at(one), at(other)
-    beats, ties = (a > b if largest else a < b), a == b
-    if floats:
-        # not `a != a`, which TVM takes to be false
-        odd_a, odd_b = tvm.tirx.isnan(a), tvm.tirx.isnan(b)
-        beats = tvm.tirx.any(beats, tvm.tirx.all(tvm.tirx.Not(odd_a), odd_b))
-        ties = tvm.tirx.any(ties, tvm.tirx.all(odd_a, odd_b))
-    return tvm.tirx.any(beats, tvm.tirx.all(ties, one < other))
+def _beats(one: Expr, other: Expr, *, largest: bool, floats: bool) -> Expr:
+    """Tell whether `one`, which comes later in the data, precedes `other`."""
+    better = one > other if largest else one < other
+    if not floats:
+        return better
+    # not `a != a`, which TVM takes to be false
+    return tvm.tirx.any(better, tvm.tirx.all(tvm.tirx.Not(tvm.tirx.isnan(one)), tvm.tirx.isnan(other)))

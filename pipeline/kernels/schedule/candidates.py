@@ -40,6 +40,7 @@ from ..rules.marked.jam_loops import jam_loops
 from ..rules.marked.vector_loops import vector_loops
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
 from ..rules.rule import Rule, Speed
+from ..rules.separable_window import separable_windows
 from ..rules.sliding_window import sliding_windows
 from ..rules.split_by_range import split_by_range
 from ..rules.tiles.tile_reduction import register_tiles
@@ -55,7 +56,7 @@ from .slices_in_place import loop_sharing
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first with a small workspace wins
 RULES: tuple[Rule, ...] = (
-    vector_sums_of_one_operand, direct_windows, sliding_windows, channel_windows, dot_runs, long_runs, run_products,
+    separable_windows, vector_sums_of_one_operand, direct_windows, sliding_windows, channel_windows, dot_runs, long_runs, run_products,
     pair_products, byte_groups, byte_runs, quad_products, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: part of the workspace of plain loops that stages hold: few windows, each of which reads its operands again
