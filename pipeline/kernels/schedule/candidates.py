@@ -42,8 +42,10 @@ from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
 from ..rules.rule import Rule, Speed
 from ..rules.separable_window import separable_windows
 from ..rules.sliding_window import sliding_windows
+from ..rules.small_plane import small_planes
 from ..rules.split_by_range import split_by_range
 from ..rules.tiles.tile_reduction import register_tiles
+from ..rules.turned_rows import turned_rows
 from ..rules.vector_reduction import vector_sums, vector_sums_of_one_operand
 from ..weights.repack import Repack
 from .divide_stages import HELD, held_bytes_of
@@ -54,10 +56,10 @@ from .slices_in_place import loop_sharing
 
 #: largest workspace of a fast schedule, in bytes a thread
 RULE_WORKSPACE = 4096
-#: rules for reductions, the best first: the first with a small workspace wins
+#: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
-    separable_windows, vector_sums_of_one_operand, direct_windows, sliding_windows, channel_windows, dot_runs, long_runs, run_products,
-    pair_products, byte_groups, byte_runs, quad_products, register_tiles, vector_sums, vector_columns,
+    separable_windows, vector_sums_of_one_operand, direct_windows, small_planes, sliding_windows, channel_windows, dot_runs, long_runs,
+    run_products, pair_products, byte_groups, byte_runs, quad_products, turned_rows, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: part of the workspace of plain loops that stages hold: few windows, each of which reads its operands again
 _PART = 4
@@ -116,8 +118,8 @@ class Schedules:
 
     def within(self, most: int, per_thread: int = 0) -> Schedule:
         """Return the fastest schedule that fits; else the one with the least workspace."""
-        fitting = next((each for each in self.candidates() if fits(each, most, per_thread)), None)
-        return fitting or min(self._known, key=lambda each: each.workspace)
+        fitting = (each for each in self.candidates() if fits(each, most, per_thread))
+        return next(fitting, None) or min(self._known, key=lambda each: each.workspace)
 
     def candidates(self) -> Iterator[Schedule]:
         """Yield the schedules, computing each on demand; raise what TVM raised, each time."""
@@ -270,14 +272,13 @@ def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
 
 
 def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
-    """Yield the first rule's schedule with a small workspace, if any."""
-    if not _reduces(kernel):
-        return  # each of them looks for a reduction
-    for rule in RULES:
+    """Yield the rules' schedules with a small workspace, up to the first in registers."""
+    for rule in RULES if _reduces(kernel) else ():  # each of them looks for a reduction
         for found in rule(kernel, repackable, machine):
             workspace = workspace_bytes(found.kernel) if found.workspace is None else found.workspace
             if workspace <= RULE_WORKSPACE:
                 yield Schedule(found.kernel, workspace, found.repacks, speed=found.speed)
+            if workspace <= machine.register_bytes:
                 return
 
 
