@@ -105,6 +105,15 @@ def _cases() -> list[NodeCase]:
             {"m": np.array([[-np.inf, -np.inf, -np.inf], [-np.inf, 2, 1]], np.float32)}, {"y": single, "z": single},
         ),
         _case(
+            "places-of-equals",
+            [
+                node("ArgMax", ["m"], ["y"], axis=1, select_last_index=1), node("ArgMax", ["m"], ["z"], axis=1),
+                node("Neg", ["m"], ["n"]), node("ArgMin", ["n"], ["u"], axis=1), node("ArgMax", ["b"], ["v"], axis=0),
+            ],
+            {"m": np.array([[-np.inf] * 3, [-np.inf, 2, 2]], np.float32), "b": np.full((3, 2), -128, np.int8)},
+            {"y": long, "z": long, "u": long, "v": long},
+        ),
+        _case(
             "sum-along-and-against",
             [
                 node("CumSum", ["x", "axis"], ["y"], exclusive=1), node("CumSum", ["y", "axis"], ["z"], reverse=1),
