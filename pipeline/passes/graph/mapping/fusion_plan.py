@@ -14,15 +14,19 @@ dropped, and the plan is not proved. After IOS (Ding et al., MLSys 2021) and Gao
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .value_sets import Values as Values
 from .value_sets import value_sets
 
 #: states kept after each value
 WIDTH = 96
+#: states kept by the search for a limit
+NARROW = 8
 
 
 @dataclass(frozen=True)
@@ -111,28 +115,46 @@ _Cost = tuple[float, int, int]
 _STRIDE = 4
 
 
+class _Checkpoint(NamedTuple):
+    """States before a value, of peak and workspace within `limit`; `proved` if no other was dropped."""
+
+    states: _States
+    proved: bool
+    limit: int
+
+
+@dataclass
+class _Beam:
+    """Search of some width: its states before every _STRIDE-th computed value."""
+
+    width: int
+    checkpoints: list[_Checkpoint] = field(default_factory=lambda: [_Checkpoint({0: [(0, 0, 0.0, None)]}, True, sys.maxsize)])
+
+
 class PlanSearch:
     """Search the best plan of a graph, again after costs have changed: only from the first value whose group is concerned.
 
-    Sets of values are the bits of integers.
+    Sets of values are the bits of integers. By peak, a narrow search finds a limit first: no partial plan beyond it is
+    kept. Those are the last of all, so the wide search finds the same plan without them.
     """
 
     def __init__(self, values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH):
-        self.values, self.by_peak, self.width = values, by_peak, width
+        self.values, self.by_peak = values, by_peak
         self.sets = value_sets(values)
         self._known: dict[int, _Cost | None] = {}
         self._given = cost
         #: by pending values: the time of the groups that no pending value reads
         self._owed: dict[int, float] = {}
-        #: states before every _STRIDE-th computed value, and whether none was dropped so far
-        self._checkpoints: list[tuple[_States, bool]] = [({0: [(0, 0, 0.0, None)]}, True)]
+        self._beams = [_Beam(each) for each in ([NARROW] if by_peak and width > NARROW else []) + [width]]
 
     def best(self, others: Sequence[frozenset[int]] = ()) -> Plan:
         """Return the best plan; see `best_plan`."""
-        found = self._searched()
         everything = frozenset(self.sets.computed)
-        known = [plan for exist in (everything, *others) if (plan := evaluated(self.values, self._given, exist)) is not None]
-        return min((found, *known), key=lambda plan: plan.order(self.by_peak))
+        found = [plan for exist in (everything, *others) if (plan := evaluated(self.values, self._given, exist)) is not None]
+        for beam in self._beams:
+            limit = min((plan.peak + plan.workspace for plan in found), default=sys.maxsize) if self.by_peak else sys.maxsize
+            found = [*self._searched(beam, limit), *found]
+        return min(found, key=lambda plan: plan.order(self.by_peak))
 
     def forget(self, culprits: Collection[frozenset[int]]) -> None:
         """Ask again for the cost of every group that holds all of some `culprits`."""
@@ -144,7 +166,8 @@ class PlanSearch:
                 first = min(first, group.bit_length() - 1)
                 self._owed.clear()
         place = bisect_left(self.sets.computed, first)
-        del self._checkpoints[place // _STRIDE + 1 :]
+        for beam in self._beams:
+            del beam.checkpoints[place // _STRIDE + 1 :]
 
     def _cost(self, group: int) -> _Cost | None:
         if group not in self._known:
@@ -153,46 +176,65 @@ class PlanSearch:
             self._known[group] = None if found is None else (found.time, found.workspace, in_place)
         return self._known[group]
 
-    def _searched(self) -> Plan:
-        done = len(self._checkpoints) - 1
-        states, proved = self._checkpoints.pop()
+    def _searched(self, beam: _Beam, limit: int) -> list[Plan]:
+        """Return the best plan within a limit of peak and workspace, or none."""
+        while len(beam.checkpoints) > 1 and beam.checkpoints[-1].limit < limit:
+            beam.checkpoints.pop()
+        done = len(beam.checkpoints) - 1
+        states, proved, _ = beam.checkpoints.pop()
+        states = _within(states, limit)
         for place, value in enumerate(self.sets.computed[done * _STRIDE :], done * _STRIDE):
             if place % _STRIDE == 0:
-                self._checkpoints.append((states, proved))
-            states = self._decided(states, value)
-            if len(states) > self.width:
-                states, proved = self._narrowed(states), False
-        if not self._checkpoints:
-            self._checkpoints.append((states, proved))
-        best = min((each for found in states.values() for each in found), key=self._order)
+                beam.checkpoints.append(_Checkpoint(states, proved, limit))
+            states = self._decided(states, value, limit)
+            if len(states) > beam.width:
+                states, proved = self._narrowed(states, beam.width), False
+        if not beam.checkpoints:
+            beam.checkpoints.append(_Checkpoint(states, proved, limit))
+        best = min((each for found in states.values() for each in found), key=self._order, default=None)
+        if best is None:
+            return []
         peak, workspace, time, exist = best
-        return Plan(frozenset(_unlinked(exist)), time, peak, workspace, proved)
+        return [Plan(frozenset(_unlinked(exist)), time, peak, workspace, proved)]
 
     def _order(self, partial: _Partial) -> tuple[float, float]:
         peak, workspace, time, _ = partial
         return (peak + workspace, time) if self.by_peak else (time, peak + workspace)
 
-    def _decided(self, states: _States, value: int) -> _States:
+    def _decided(self, states: _States, value: int, limit: int) -> _States:
         following: _States = {}
         keep = _keep_balanced if self.by_peak else _keep_fastest
-        choices, nbytes = self.sets.choice, self.values.nbytes[value]
+        choices, known, nbytes = self.sets.choice, self._known, self.values.nbytes[value]
         for pending, found in states.items():
             group, left, held, freed, undone = choices(value, pending)
-            cost = self._cost(group)
+            cost = known[group] if group in known else self._cost(group)
             if cost is None:
                 continue
             spent, scratch, in_place = cost
             step = held if freed & in_place else held + nbytes
-            rest = following.setdefault(left, [])
-            for peak, workspace, time, exist in found:
-                keep(rest, (max(peak, step), max(workspace, scratch), time + spent, (value, exist)))
+            most = limit if left else sys.maxsize
+            if step + scratch <= most:
+                rest = following.get(left) or following.setdefault(left, [])
+                for peak, workspace, time, exist in found:
+                    peak, workspace = peak if peak > step else step, workspace if workspace > scratch else scratch
+                    if peak + workspace > most:
+                        continue
+                    made = peak, workspace, time + spent, (value, exist)
+                    if rest:
+                        keep(rest, made)
+                    else:
+                        rest.append(made)
             if undone is not None:
-                more = following.setdefault(undone, [])
-                for each in found:
-                    keep(more, each)
-        return following
+                kept = found if pending else [each for each in found if each[0] + each[1] <= limit]
+                more = following.get(undone)
+                if more:
+                    for each in kept:
+                        keep(more, each)
+                else:
+                    following[undone] = kept.copy()
+        return {pending: found for pending, found in following.items() if found}
 
-    def _narrowed(self, states: _States) -> _States:
+    def _narrowed(self, states: _States, width: int) -> _States:
         def promise(state: tuple[int, list[_Partial]]) -> tuple:
             pending, found = state
             ram, time = min((peak + workspace if self.by_peak else 0, time) for peak, workspace, time, _ in found)
@@ -200,10 +242,19 @@ class PlanSearch:
                 self._owed[pending] = sum(cost[0] for group in self.sets.ends(pending) if (cost := self._cost(group)))
             return ram, time + self._owed[pending], pending
 
-        kept = sorted(states.items(), key=promise)[: self.width]
+        kept = sorted(states.items(), key=promise)[:width]
         if all(pending for pending, _ in kept) and 0 in states:
             kept[-1] = 0, states[0]  # from which every value can still be made
         return dict(kept)
+
+
+def _within(states: _States, limit: int) -> _States:
+    """Leave out the partial plans beyond a limit, but for that without pending values: every value can be made from it."""
+    found = {
+        pending: partials if not pending else [each for each in partials if each[0] + each[1] <= limit]
+        for pending, partials in states.items()
+    }
+    return {pending: partials for pending, partials in found.items() if partials}
 
 
 def _keep_balanced(front: list[_Partial], made: _Partial) -> None:
