@@ -49,7 +49,12 @@ _Kind = Callable[[Program, _Work], Program]
 
 
 def share(program: Program, *, in_place: bool = True, copies: bool = True, alignment: int = ALIGNMENT) -> Program:
-    """Merge buffers of `program`; the steps left keep their order. Deterministic. Weights stay as they are.
+    """Merge buffers of `program`; the steps left keep their order. Deterministic. Weights stay as they are."""
+    return drop_empty_buffers(merge_buffers(program, in_place=in_place, copies=copies, alignment=alignment))
+
+
+def merge_buffers(program: Program, *, in_place: bool, copies: bool, alignment: int) -> Program:
+    """Merge buffers of `program`, and leave those that hold no tensor any more.
 
     Early merges can rule out later ones: both kinds are tried first, and the better outcome is taken.
     """
@@ -57,7 +62,7 @@ def share(program: Program, *, in_place: bool = True, copies: bool = True, align
     merges += [_in_place] * in_place
     merges += [_without_copies] * (copies and has_copies(program))
     found = [_merged(program, each, _Work(alignment, WORK)) for each in (merges, merges[::-1])[: len(merges)]]
-    return drop_empty_buffers(min(found, key=lambda each: _cost(each, alignment), default=program))
+    return min(found, key=lambda each: _cost(each, alignment), default=program)
 
 
 def has_copies(program: Program) -> bool:

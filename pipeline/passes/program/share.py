@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...memory.sharing.share import share
+from ...memory.sharing.stored_share import stored_share
 from ..base import ProgramPass
 
 if TYPE_CHECKING:
@@ -26,4 +26,4 @@ class Share(ProgramPass):
     copies: int = 1
 
     def rearrange(self, program: Program) -> Program:
-        return share(program, in_place=bool(self.in_place), copies=bool(self.copies))
+        return stored_share(program, in_place=bool(self.in_place), copies=bool(self.copies))
