@@ -68,7 +68,7 @@ class ResultStore:
         with suppress(OSError):
             if not self._path.exists():
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                _sweep(self._path.parent, self._kept)
+                sweep_files(self._path.parent, self._path.suffix, self._kept)
             with self._path.open("ab", buffering=0) as file:
                 if file.tell() < MOST_BYTES:
                     file.write(f"\n{line}\n".encode())  # the first end closes a line that a killed process left open
@@ -84,6 +84,12 @@ def store_of(subject: str) -> ResultStore:
     """Return a store for large results of one subject, such as a graph; in a file of its own, see `shared_store`."""
     shared = _file()
     return ResultStore(None if shared is None else shared.with_suffix("") / f"{subject}.jsonl", SUBJECTS)
+
+
+def kept_folder(subject: str) -> Path | None:
+    """Return the folder for files of one subject, made by this version of the code; None if nothing is kept on disk."""
+    shared = _file()
+    return None if shared is None else shared.with_suffix("") / subject
 
 
 def _file() -> Path | None:
@@ -113,9 +119,9 @@ def _check(key: str, value: Any) -> str:
     return hashlib.sha256(json.dumps([key, value]).encode()).hexdigest()[:16]
 
 
-def _sweep(folder: Path, kept: int) -> None:
-    """Remove the oldest files, before a new one is made."""
-    files = sorted(folder.glob("*.jsonl"), key=lambda file: file.stat().st_mtime, reverse=True)
+def sweep_files(folder: Path, suffix: str, kept: int) -> None:
+    """Remove the oldest files of a suffix, before a new one makes them `kept`."""
+    files = sorted(folder.glob(f"*{suffix}"), key=lambda file: file.stat().st_mtime, reverse=True)
     for file in files[kept - 1 :]:
         file.unlink(missing_ok=True)
         shutil.rmtree(file.with_suffix(""), ignore_errors=True)

@@ -39,15 +39,16 @@ def build_and_run(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from .cases import choose_cases, with_plain_sums
+    from .cases import with_plain_sums
     from .integers.given_outputs import given_outputs
     from .run import verify_library
+    from .stored_cases import stored_cases
 
     # before choosing cases, which takes minutes for large inputs
     refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     progress("compiling", 0, 0)
     with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM release Python's lock
-        cases = aside.submit(choose_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance)
+        cases = aside.submit(stored_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance)
 
         def expected() -> list[Case]:
             with step_limit("ONNX Runtime", imported.name):
