@@ -90,7 +90,7 @@ class Conv(OpRun):
         batch, channels, inner, line = X.shape[0], W.shape[0] // group, W.shape[1], math.prod(windows.out[1:])
         weights = np.stack([W[(..., *position)] for position, _ in taps], axis=1).reshape(group, channels, -1)
         source = padded.reshape(batch, group, inner, *padded.shape[2:])
-        total = np.empty((batch, group, channels, *windows.out), X.dtype)
+        total = np.empty((batch, group, channels, windows.out[0] * line), np.result_type(X, W))
         rows = max(1, _COPIED // max(1, weights.shape[2] * group * line), -(-_PIXELS // max(1, line)))
         for first in range(0, windows.out[0], rows):
             count = min(rows, windows.out[0] - first)
@@ -99,10 +99,12 @@ class Conv(OpRun):
                 start = outer.start + first * outer.step
                 lines = slice(start, start + (count - 1) * outer.step + 1, outer.step)
                 seen[:, :, number] = source[(..., lines, *others)]
-            product = weights @ seen.reshape(batch, group, weights.shape[2], -1)
-            total[:, :, :, first : first + count] = product.reshape(batch, group, channels, count, *windows.out[1:])
+            part = total[..., first * line : (first + count) * line]
+            np.matmul(weights, seen.reshape(batch, group, weights.shape[2], -1), out=part)
         result = total.reshape(batch, -1, *windows.out)
-        return (result if B is None else result + B.reshape(-1, *(1,) * len(windows.out)),)
+        if B is not None:
+            result += B.reshape(-1, *(1,) * len(windows.out))
+        return (result,)
 
 
 class ConvTranspose(OpRun):
@@ -197,6 +199,15 @@ class BatchNormalization(OpRun):
         return ((x - mean.reshape(per_channel)) * factor.reshape(per_channel) + bias.reshape(per_channel),)
 
 
+class Relu(OpRun):
+    """Rectified values; ONNX's evaluator copies them once more."""
+
+    op_domain = ""
+
+    def _run(self, x):
+        return (np.maximum(x, np.zeros((), x.dtype)),)
+
+
 class GatherElements(OpRun):
     """Elements at indices along an axis; ONNX's evaluator takes no negative axis."""
 
@@ -210,4 +221,4 @@ class GatherElements(OpRun):
 
 
 #: replacements for the evaluator's own operators
-OPERATORS = (Conv, ConvTranspose, MaxPool, AveragePool, BatchNormalization, GatherElements)
+OPERATORS = (Conv, ConvTranspose, MaxPool, AveragePool, BatchNormalization, Relu, GatherElements)
