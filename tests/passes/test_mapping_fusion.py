@@ -146,9 +146,10 @@ def test_a_pooling_of_disjoint_windows_goes_with_its_convolution_an_overlapping_
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_plan_is_no_worse_than_that_of_the_rules_by_the_same_model(spec: str):
-    from passfit.passes.graph.mapping.fusion_plan import GroupCost, best_plan, evaluated
+    from passfit.passes.graph.mapping.fusion_plan import best_plan
     from passfit.passes.graph.mapping.group_cost import model_of
     from passfit.passes.graph.mapping.kernel_calls import read_calls
+    from passfit.passes.graph.mapping.plan_account import GroupCost, evaluated
     from passfit.passes.graph.mapping.scheduled_plan import existing_by_rules
     from passfit.passes.sequence.catalogue import parse_spec
 

@@ -16,63 +16,17 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .value_sets import Values as Values
-from .value_sets import value_sets
+from .plan_account import Cost, Plan, evaluated, group_of
+from .value_sets import Values, value_sets
 
 #: states kept after each value
 WIDTH = 96
 #: states kept by the search for a limit
 NARROW = 8
-
-
-@dataclass(frozen=True)
-class GroupCost:
-    """Cost of a group as one kernel.
-
-    `time` is in bytes moved or their worth, `workspace` in bytes; its result may take the memory of `in_place` operands.
-    """
-
-    time: float
-    workspace: int = 0
-    in_place: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Existing values, inputs excluded, with the modelled time, peak and largest workspace; `proved` the best of all.
-
-    Peak and workspace are added: a workspace lies beside the arena, one for all kernels.
-    """
-
-    exist: frozenset[int]
-    time: float
-    peak: int
-    workspace: int = 0
-    proved: bool = True
-
-    def order(self, by_peak: bool) -> tuple[float, float]:
-        """Return the key that the better plan has less of."""
-        ram = self.peak + self.workspace
-        return (ram, self.time) if by_peak else (self.time, ram)
-
-
-#: cost of the group of some values, the last one its result; None if it is not legal
-Cost = Callable[[frozenset[int]], "GroupCost | None"]
-
-
-def group_of(values: Values, exist: frozenset[int], result: int) -> frozenset[int]:
-    """Collect `result` and all values that do not exist on the way to it."""
-    found, left = {result}, [result]
-    while left:
-        for each in values.reads[left.pop()] or ():
-            if values.reads[each] is not None and each not in exist and each not in found:
-                found.add(each)
-                left.append(each)
-    return frozenset(found)
 
 
 def best_plan(values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH, others: Sequence[frozenset[int]] = ()) -> Plan:
@@ -82,27 +36,6 @@ def best_plan(values: Values, cost: Cost, *, by_peak: bool, width: int = WIDTH, 
     everything exists, and than those of `others` that are legal.
     """
     return PlanSearch(values, cost, by_peak=by_peak, width=width).best(others)
-
-
-def evaluated(values: Values, cost: Cost, exist: frozenset[int]) -> Plan | None:
-    """Compute time and peak of a plan; None if a group is not legal. The plan counts as not proved."""
-    groups = {result: group_of(values, exist, result) for result in sorted(exist)}
-    last = {each: len(values.reads) if each in values.outputs else -1 for each in range(len(values.reads))}
-    for result, group in groups.items():
-        for member in group:
-            if cost(group_of(values, exist, member)) is None:
-                return None
-            for each in values.reads[member] or ():
-                last[each] = max(last[each], result)
-    time, peak, workspace = 0.0, 0, 0
-    for result, group in groups.items():
-        found = cost(group)
-        assert found is not None
-        time, workspace = time + found.time, max(workspace, found.workspace)
-        live = [each for each in range(result) if last[each] >= result and (each in exist or values.reads[each] is None)]
-        saved = any(last[each] == result for each in found.in_place if each in live)
-        peak = max(peak, sum(values.nbytes[each] for each in live) + (0 if saved else values.nbytes[result]))
-    return Plan(exist, time, peak, workspace, proved=False)
 
 
 #: decisions up to a value: peak, workspace and time so far, and the values that exist, as a linked list
@@ -145,12 +78,14 @@ class PlanSearch:
         self._given = cost
         #: by pending values: the time of the groups that no pending value reads
         self._owed: dict[int, float] = {}
+        #: by existing values, plans given for comparison
+        self._others: dict[frozenset[int], Plan | None] = {}
         self._beams = [_Beam(each) for each in ([NARROW] if by_peak and width > NARROW else []) + [width]]
 
     def best(self, others: Sequence[frozenset[int]] = ()) -> Plan:
         """Return the best plan; see `best_plan`."""
         everything = frozenset(self.sets.computed)
-        found = [plan for exist in (everything, *others) if (plan := evaluated(self.values, self._given, exist)) is not None]
+        found = [plan for exist in (everything, *others) if (plan := self._evaluated(exist)) is not None]
         for beam in self._beams:
             limit = min((plan.peak + plan.workspace for plan in found), default=sys.maxsize) if self.by_peak else sys.maxsize
             found = [*self._searched(beam, limit), *found]
@@ -158,6 +93,10 @@ class PlanSearch:
 
     def forget(self, culprits: Collection[frozenset[int]]) -> None:
         """Ask again for the cost of every group that holds all of some `culprits`."""
+        for exist in list(self._others):
+            groups = [group_of(self.values, exist, result) for result in exist]
+            if any(found <= group for found in culprits for group in groups):
+                del self._others[exist]
         masks = [sum(1 << each for each in found) for found in culprits]
         first = len(self.values.reads)
         for group in [each for each in self._known if any(each & mask == mask for mask in masks)]:
@@ -168,6 +107,11 @@ class PlanSearch:
         place = bisect_left(self.sets.computed, first)
         for beam in self._beams:
             del beam.checkpoints[place // _STRIDE + 1 :]
+
+    def _evaluated(self, exist: frozenset[int]) -> Plan | None:
+        if exist not in self._others:
+            self._others[exist] = evaluated(self.values, self._given, exist)
+        return self._others[exist]
 
     def _cost(self, group: int) -> _Cost | None:
         if group not in self._known:

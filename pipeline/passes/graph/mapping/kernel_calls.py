@@ -17,8 +17,9 @@ from ....tir.in_place.analysis import analyse_sharing
 from ....tir.mapping_types import accesses_of
 from ....tir.memoise import memoise_by_structure
 from ..bound_groups import group_function, is_plain_call
-from .fusion_plan import Values, group_of
 from .group_cost import KernelCalls
+from .plan_account import group_of
+from .value_sets import Values
 
 _LONGEST_NAME = 96
 

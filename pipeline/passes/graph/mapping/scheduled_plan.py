@@ -18,10 +18,11 @@ from ....kernels.rules.rule import Speed
 from ....program.mapping import MappingType
 from ..fuse_operators import FuseOperators
 from ..fusion_barriers import groups, is_kernel_call
-from .fusion_plan import GroupCost, Plan, PlanSearch, group_of
+from .fusion_plan import PlanSearch
 from .group_cost import OPERATION, UNTILED, model_of
 from .group_schedules import group_schedule, speed_alone
 from .kernel_calls import CalledKernels
+from .plan_account import GroupCost, Plan, group_of
 
 #: plans at most; in the last one, no group is taken that was not scheduled, or was worse than modelled
 ROUNDS = 6

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.passes.graph.mapping import fusion_plan
-from passfit.passes.graph.mapping.fusion_plan import GroupCost, PlanSearch, Values, best_plan, evaluated, group_of
-from passfit.passes.graph.mapping.value_sets import value_sets
+from passfit.passes.graph.mapping.fusion_plan import PlanSearch, best_plan
+from passfit.passes.graph.mapping.plan_account import GroupCost, evaluated, group_of
+from passfit.passes.graph.mapping.value_sets import Values, value_sets
 
 from .... import strategies  # noqa: F401  (the settings of hypothesis)
 from ....profiles import examples

@@ -114,9 +114,9 @@ def _networks():
 
 @pytest.mark.parametrize("held", [0, 64])
 def test_groups_of_one_form_have_the_model_made_for_each_alone(held):
-    from passfit.passes.graph.mapping.fusion_plan import group_of
     from passfit.passes.graph.mapping.group_cost import _modelled, model_of
     from passfit.passes.graph.mapping.group_form import group_form
+    from passfit.passes.graph.mapping.plan_account import group_of
 
     forms = []
     for calls, bindings in _networks():
