@@ -13,6 +13,7 @@ from tvm.tirx import PrimFunc, Stmt
 
 from ..memory import ALIGNMENT
 from ..memory.liveness import aligned
+from .lowering.flatten_buffers import flatten_buffers
 
 _PARALLEL = 1
 
@@ -59,7 +60,7 @@ def flattening_passes() -> list[tvm.transform.Pass]:
         s_tir.transform.StmtSimplify(),
         s_tir.transform.AnnotateIrregularLoop(),
         s_tir.transform.LowerOpaqueBlock(),
-        tirx.transform.FlattenBuffer(),
+        flatten_buffers,
         tirx.transform.BF16ComputeLegalize(),
         tirx.transform.NarrowDataType(32),
         s_tir.transform.LoopPartition(),
