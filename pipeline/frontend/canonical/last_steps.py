@@ -3,13 +3,14 @@
     Y ──Squeeze──►──Transpose──►──Gather(last step)──►        as PyTorch exports `out[:, -1]`
     Y_h ──Unsqueeze──►──Squeeze──►──Transpose──►──Gather(0)──►
 
-The states of all steps are then never kept. Of a reverse direction, the last state is that of the first step.
+The states of all steps are then never kept. Of a reverse direction, the last state is that of the first step. Two directions
+read at the last step are a whole forward one, and one step of a reverse one.
 """
 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -66,18 +67,16 @@ class _Graph:
         direction, axis = attributes.get("direction", "forward"), int(attributes.get("layout", 0))
         states, lengths = node.output[0] if node.output else "", node.input[4] if len(node.input) > 4 else ""
         shape = self.shapes.get(states)
-        if direction not in ("forward", "reverse") or lengths or not states or shape is None or shape[axis] < 2:
+        if lengths or not states or shape is None or shape[axis] < 2:
             return {}
-        step = 0 if direction == "reverse" else shape[axis] - 1
-        readers = self._passing(states, axis, step)
+        both = direction == "bidirectional"
+        if both and (axis or any(name in self.kept or name in self.readers for name in node.output[1:])):
+            return {}
+        readers = self._passing(states, axis, 0 if direction == "reverse" else shape[axis] - 1)
         if not readers:
             return {}
         build = NodeBuilder(stem_of(node, index))
-        outputs = [*node.output, ""] if len(node.output) < 2 else list(node.output)
-        outputs[1] = outputs[1] or f"{build.stem}/last"
-        build.many(node.op_type, list(node.input), len(outputs), **attributes)
-        build.nodes[-1].output[:] = ["", *outputs[1:]]
-        build.node("Unsqueeze", outputs[1], build.integers(axis), result=states)
+        (_both_ends if both else _last_state)(node, attributes, build, shape[axis])
         return {index: build} | {each.place: self._of_one_step(each) for each in readers}
 
     def _passing(self, name: str, axis: int, step: int) -> list[_Reader] | None:
@@ -149,3 +148,29 @@ class _Graph:
         else:
             build.node(node.op_type, *node.input, result=result, **attributes)
         return build
+
+
+def _last_state(node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder, _steps: int) -> None:
+    """Build the node without states, and its last state as that of one step."""
+    outputs = [*node.output, ""] if len(node.output) < 2 else list(node.output)
+    outputs[1] = outputs[1] or f"{build.stem}/last"
+    build.many(node.op_type, list(node.input), len(outputs), **attributes)
+    build.nodes[-1].output[:] = ["", *outputs[1:]]
+    build.node("Unsqueeze", outputs[1], build.integers(int(attributes.get("layout", 0))), result=node.output[0])
+
+
+def _both_ends(node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder, steps: int) -> None:
+    """Build both directions apart: the states of the last step are the forward one's last, and the reverse one's first."""
+    x, *operands = node.input
+    last = build.node("Slice", x, build.integers(steps - 1), build.integers(steps), build.integers(0))
+    activations = attributes.get("activations", [])
+    ends = []
+    for number, (direction, data) in enumerate((("forward", x), ("reverse", last))):
+        bounds = build.integers(number), build.integers(number + 1), build.integers(0)
+        own = [build.node("Slice", name, *bounds) if name else "" for name in operands]
+        half = len(activations) // 2
+        named = {"activations": activations[number * half : (number + 1) * half]} if activations else {}
+        _, end = build.many(node.op_type, [data, *own], 2, **(attributes | {"direction": direction} | named))
+        build.nodes[-1].output[0] = ""
+        ends.append(build.node("Unsqueeze", end, build.integers(0)))
+    build.node("Concat", *ends, result=node.output[0], axis=1)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ModelError
+from .fold_constants import fold
 from .last_steps import RECURRENT, read_last_steps
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .read_onnx import all_nodes, node_title
 from .recurrent_step import is_one_step, one_step
-from .shapes import static_shape, value_types
+from .shapes import infer_shapes, static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -32,7 +33,9 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     if not any(node.op_type in RECURRENT for node in model.graph.node):
         return model
-    model = read_last_steps(model)
+    shorter = read_last_steps(model)
+    if shorter is not model:
+        model = infer_shapes(fold(shorter))
     nodes = {index: node for index, node in enumerate(model.graph.node) if node.op_type in RECURRENT}
     from onnx import numpy_helper
 

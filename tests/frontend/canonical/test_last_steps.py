@@ -21,7 +21,8 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 def _imported(tmp_path: Path, op: str, readers: list[onnx.NodeProto], constants: dict[str, object], **attributes: object):
     """Import a node and its readers, and compare both; return the canonical node."""
     rng = np.random.default_rng(0)
-    shapes = {"w": (1, GATES[op] * HIDDEN, INPUTS), "r": (1, GATES[op] * HIDDEN, HIDDEN)}
+    count = 2 if attributes.get("direction") == "bidirectional" else 1
+    shapes = {"w": (count, GATES[op] * HIDDEN, INPUTS), "r": (count, GATES[op] * HIDDEN, HIDDEN)}
     arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     arrays |= {name: np.asarray(value) for name, value in constants.items()}
     nodes = [node(op, ["x", "w", "r"], ["states"], hidden_size=HIDDEN, **attributes), *readers]
@@ -31,6 +32,18 @@ def _imported(tmp_path: Path, op: str, readers: list[onnx.NodeProto], constants:
     np.testing.assert_allclose(run(imported, {"x": x})[0], run(model, {"x": x})[0], rtol=1e-5, atol=1e-6)
     (found,) = (each for each in imported.graph.node if each.op_type == op)
     return found
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_two_directions_at_the_last_step_are_one_and_a_step_of_the_other(tmp_path: Path, op: str) -> None:
+    readers = [
+        node("Transpose", ["states"], ["t"], perm=[0, 2, 1, 3]), node("Reshape", ["t", "shape"], ["s"]),
+        node("Transpose", ["s"], ["rows"], perm=[1, 0, 2]), node("Gather", ["rows", "last"], ["y"], axis=1),
+    ]  # fmt: skip
+    constants = {"shape": [STEPS, BATCH, 2 * HIDDEN], "last": -1}
+    activations = {"activations": ["Relu", "Tanh"]} if op == "RNN" else {}
+    found = _imported(tmp_path, op, readers, constants, direction="bidirectional", **activations)
+    assert found.output[0] == ""
 
 
 def _rows_first(last: onnx.NodeProto) -> list[onnx.NodeProto]:
