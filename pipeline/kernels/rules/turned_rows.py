@@ -69,9 +69,9 @@ class _Turned:
         one, other = store.value.b.a, store.value.b.b
         if not all(isinstance(each, TensorLoad) and str(each.source.ty.dtype) == "float32" for each in (one, other)):
             raise Unknown("the factors are no tensors of floats")
-        self.column = store.indices[-1]
-        if self.column not in self.axes:
+        if not store.indices or store.indices[-1] not in self.axes:
             raise Unknown("the result is not indexed by axes")
+        self.column = store.indices[-1]
         self.one, self.other = (other, one) if uses(one, self.column) else (one, other)
         self._check(store, weights)
         self.lanes, rows = lanes, self.axes[self.row]
@@ -86,7 +86,7 @@ class _Turned:
         for load in (self.one, self.other):
             if load.source in weights or load.source.same_as(store.buffer):
                 raise Unknown("an operand is repacked, or the sum itself")
-            if not load.indices[-1].same_as(self.summed) or any(uses(each, self.summed) for each in load.indices[:-1]):
+            if not load.indices or not load.indices[-1].same_as(self.summed) or any(uses(each, self.summed) for each in load.indices[:-1]):
                 raise Unknown("an operand does not run along the sum")
         alone = [var for var in store.indices if var in self.axes and uses(self.one, var) and not uses(self.other, var)]
         if uses(self.one, self.column) or not uses(self.other, self.column) or not alone:

@@ -62,3 +62,8 @@ def test_few_rows_and_weights_are_left_alone():
     assert scheduled(products(4, 32, 32, "bhqd,bhkd->bhqk"), Machine()) == []
     dense = Single(lowered([(32, 16)], lambda x: relax.op.einsum([x, weight(24, 16)], "qd,kd->qk")))
     assert scheduled(dense, Machine(), frozenset({1})) == []
+
+
+def test_a_result_of_one_element_is_left_alone():
+    assert scheduled(Single(lowered([(9,), (9,)], relax.op.matmul)), Machine()) == []
+    assert scheduled(Single(lowered([(9,), ()], lambda x, factor: relax.op.sum(relax.op.multiply(x, factor)))), Machine()) == []
