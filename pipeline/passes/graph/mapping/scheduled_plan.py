@@ -28,6 +28,8 @@ from .plan_account import GroupCost, Plan, group_of
 ROUNDS = 6
 #: ratio to the modelled arithmetic from which that of a schedule counts; up to 2.1 for layer norms, which count otherwise
 _UNMODELLED = 4
+#: cycles of a group, to those of its kernels by rules, beyond which it is slower: the model is no more precise
+_CLEARLY = 1.05
 #: share of `UNTILED` an iteration takes longer than by its own rule
 _SLOWER = {Speed.LANES: 1 / 24, Speed.LOOPS: 1.0}
 
@@ -182,12 +184,12 @@ def _flaw(module: IRModule, called: CalledKernels, group: frozenset[int], held: 
 
 
 def _is_slower(module: IRModule, called: CalledKernels, group: frozenset[int], by_rules: frozenset[int], held: int) -> bool:
-    """Tell whether a group takes more cycles than the kernels that TVM's rules make of it."""
+    """Tell whether a group takes clearly more cycles than the kernels that TVM's rules make of it."""
     ends = by_rules & group | {max(group)}
     parts = {group_of(called.values, by_rules | ends, each) & group for each in ends}
     found = [group_schedule(module, called, each, held) for each in (group, *sorted(parts, key=max))]
     whole, *apart = (math.inf if each is None else each.cycles for each in found)
-    return whole > sum(apart)
+    return whole > _CLEARLY * sum(apart)
 
 
 def _iterations(called: CalledKernels, value: int) -> int:

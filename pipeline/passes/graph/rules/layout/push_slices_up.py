@@ -53,16 +53,10 @@ class PushSlicesUp(Rule):
             inner = graph.call(call.args[0], _SLICE) if graph.operator(call) == _SLICE else None
             if inner is not None and (composed := _composed(call, inner, graph)) is not None:
                 found[var] = composed
-            elif (joined := _joined(call.args[0], graph)) is not None:
-                new = _computed(graph.value(call.args[0]), joined, graph, memo)
-                if new is not None and graph.operator(new) != _SLICE:
-                    inner_ranges = _within(taken, joined, graph.shape(call.args[0]))
-                    part = sliced(new, inner_ranges, graph)
-                    found[var] = part if graph.operator(call) == _SLICE else graph.op.squeeze(part, [taken[0].axis])
-            elif _pays(call.args[0], graph):
-                new = _computed(graph.value(call.args[0]), taken, graph, memo)
-                if new is not None:
-                    found[var] = new if graph.operator(call) == _SLICE else graph.op.squeeze(new, [taken[0].axis])
+            else:
+                computed = _part(call, taken, graph, memo)
+                if computed is not None:
+                    found[var] = computed if graph.operator(call) == _SLICE else graph.op.squeeze(computed, [taken[0].axis])
         for var in _items_beside_unread_ones(graph):
             source, part = part_of(var, graph)
             found[var] = sliced(source, (part,), graph)
@@ -184,6 +178,17 @@ def _items_beside_unread_ones(graph: Dataflow) -> list[Var]:
         for variables in items.values()
         for var in variables
     ]
+
+
+def _part(call: Call, taken: Ranges, graph: Dataflow, memo: dict[object, Expr]) -> Expr | None:
+    """Return the ranges that a slice takes, from a part of its operand computed alone; None if that does not pay."""
+    source = call.args[0]
+    joined = _joined(source, graph)
+    for ranges in (joined, taken if _pays(source, graph) else None):
+        new = _computed(graph.value(source), ranges, graph, memo) if ranges else None
+        if new is not None and (ranges == taken or graph.operator(new) != _SLICE):
+            return sliced(new, _within(taken, ranges, graph.shape(source)), graph)
+    return None
 
 
 def _computed(call: Expr, taken: Ranges, graph: Dataflow, memo: dict[object, Expr]) -> Expr | None:
