@@ -60,6 +60,11 @@ def replaced(part: _Part, values: Mapping[Var, Expr]) -> _Part:
     return tvm_ffi.structural_map(part, (Var, lambda var: values.get(var, var)))
 
 
+def with_loads(part: _Part, buffer: Var, value: Expr) -> _Part:
+    """Replace the loads from a buffer by a value."""
+    return tvm_ffi.structural_map(part, (TensorLoad, lambda each: value if each.source.same_as(buffer) else each))
+
+
 def loads(expr: object) -> list[TensorLoad]:
     found: list[TensorLoad] = []
     tvm_ffi.structural_walk(expr, (TensorLoad, found.append))

@@ -79,11 +79,10 @@ def check_native(target: Target) -> None:
 
 
 def _row(lowered: Lowered, number: int, ns: int, peak: Peak) -> dict[str, Any]:
-    from ..tir.counts.operation_counts import kernel_work
+    from ..tir.counts.operation_counts import instructions_of
 
     step = lowered.program.steps[number]
-    work = kernel_work(lowered.kernels[step.kernel], _BY_ELEMENT)
-    operations = round(sum(each.arithmetic for each in work.statements))
+    operations = round(sum(each.arithmetic for each in instructions_of(lowered.kernels[step.kernel], _BY_ELEMENT)))
     nbytes = sum(lowered.program.tensors[tensor].nbytes for tensor in {*step.reads, *step.results})
     least = peak.seconds(2 * operations, nbytes) * 1e9
     row = {"step": number, "kernel": step.kernel, "nodes": list(step.nodes), "ns": ns}

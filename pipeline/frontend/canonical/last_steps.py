@@ -1,4 +1,4 @@
-"""Read the last state of an LSTM, GRU or RNN instead of all states, where nothing else of them is read.
+"""Read the last state of an LSTM, GRU or RNN alone, if no other state is read.
 
     Y ──Squeeze──►──Transpose──►──Gather(last step)──►        as PyTorch exports `out[:, -1]`
     Y_h ──Unsqueeze──►──Squeeze──►──Transpose──►──Gather(0)──►
@@ -9,6 +9,7 @@ read at the last step are a whole forward one, and one step of a reverse one.
 
 from __future__ import annotations
 
+from collections import Counter
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,12 +17,12 @@ import numpy as np
 
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .read_onnx import all_nodes
+from .recurrent_step import RECURRENT
 from .shapes import static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
 
-RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 #: most elements of a constant that is read: indices
 _MOST = 64
 
@@ -54,9 +55,10 @@ class _Graph:
         for index, node in enumerate(self.nodes):
             for name in {*node.input}:
                 self.readers.setdefault(name, []).append(index)
-        direct = {name for node in self.nodes for name in node.input}
-        inside = {name for node in all_nodes(model.graph) for name in node.input} - direct
-        self.kept = inside | {each.name for each in model.graph.output}
+        read = Counter(name for node in all_nodes(model.graph) for name in node.input)
+        read.subtract(name for node in self.nodes for name in node.input)
+        #: values that are outputs, or read in a subgraph
+        self.kept = {name for name, inside in read.items() if inside} | {each.name for each in model.graph.output}
         self.shapes = {name: static_shape(each) for name, each in value_types(model.graph).items()}
         small = (each for each in model.graph.initializer if prod(each.dims) <= _MOST)
         self.constants = {each.name: numpy_helper.to_array(each) for each in small}
@@ -76,11 +78,17 @@ class _Graph:
         if not readers:
             return {}
         build = NodeBuilder(stem_of(node, index))
-        (_both_ends if both else _last_state)(node, attributes, build, shape[axis])
+        if both:
+            _both_ends(node, attributes, build, shape[axis])
+        else:
+            _last_state(node, attributes, build, axis)
         return {index: build} | {each.place: self._of_one_step(each) for each in readers}
 
     def _passing(self, name: str, axis: int, step: int) -> list[_Reader] | None:
-        """Return the nodes up to those that take the one `step` of a value along an axis; None if any takes more."""
+        """Return the nodes that pass a value on, up to slices of its one `step` along an axis.
+
+        None if a reader takes more.
+        """
         if name in self.kept:
             return None
         found: list[_Reader] = []
@@ -150,13 +158,13 @@ class _Graph:
         return build
 
 
-def _last_state(node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder, _steps: int) -> None:
-    """Build the node without states, and its last state as that of one step."""
+def _last_state(node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder, axis: int) -> None:
+    """Build the node without states; its last state becomes the one step of an `axis`."""
     outputs = [*node.output, ""] if len(node.output) < 2 else list(node.output)
     outputs[1] = outputs[1] or f"{build.stem}/last"
     build.many(node.op_type, list(node.input), len(outputs), **attributes)
     build.nodes[-1].output[:] = ["", *outputs[1:]]
-    build.node("Unsqueeze", outputs[1], build.integers(int(attributes.get("layout", 0))), result=node.output[0])
+    build.node("Unsqueeze", outputs[1], build.integers(axis), result=node.output[0])
 
 
 def _both_ends(node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuilder, steps: int) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 
 from ...errors import ModelError
 from .fold_constants import fold
-from .last_steps import RECURRENT, read_last_steps
+from .last_steps import read_last_steps
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .read_onnx import all_nodes, node_title
-from .recurrent_step import is_one_step, one_step
+from .recurrent_step import RECURRENT, is_one_step, one_step
 from .shapes import infer_shapes, static_shape, value_types
 
 if TYPE_CHECKING:

@@ -19,6 +19,8 @@ from .node_builder import NodeBuilder
 Cell = Callable[[str, str, str], tuple[str, str]]
 
 _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+#: operators with a state
+RECURRENT = frozenset(_DEFAULTS)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ it. Every rule names the defect of the form it replaces (found by running ONNX's
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,7 @@ class Context:
     types: dict[str, onnx.TypeProto]
     constants: dict[str, onnx.TensorProto]
     opset: int
-    producers: dict[str, onnx.NodeProto] = field(default_factory=dict)
+    producers: dict[str, onnx.NodeProto]
 
     def constant(self, name: str) -> np.ndarray | None:
         """Return the value of an initializer, else None."""

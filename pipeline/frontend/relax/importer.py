@@ -15,7 +15,7 @@ from tvm import relax, topi
 from tvm.ir import GenericConst, IRModule
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
-from ..canonical.recurrent import RECURRENT
+from ..canonical.recurrent_step import RECURRENT
 from .integer.integer_node import INTEGER, convert_integer
 from .loop_node import convert_loop
 from .narrow_weights import NARROW_WEIGHTS, convert_narrow

@@ -270,11 +270,7 @@ class _Direct(LineBuffer):
     def _store(self, place: _Place, lane: Expr, acc: TensorLoad) -> BufferStore:
         values = self._values(place)
         indices = [*(replaced(index, values) for index in self.outer), self._row + place.row, lane + place.start]
-        made: Expr = acc
-        if self.last is not None:
-            value = tvm_ffi.structural_map(self.last.body.value, (TensorLoad, lambda each: acc if each.source.same_as(self.window.body.buffer) else each))
-            made = replaced(value, dict(zip((axis.var for axis in self.last.iter_vars), indices)))
-        return BufferStore(self.result, made, indices)
+        return BufferStore(self.result, self.epilogue(acc, indices), indices)
 
     @property
     def _row(self) -> Expr:

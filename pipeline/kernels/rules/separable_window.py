@@ -163,8 +163,4 @@ class _Separable(LineBuffer):
 
     def _store(self, at: Expr, acc: TensorLoad) -> Stmt:
         indices = [*(replaced(index, self.values) for index in (*self.outer, self.y)), at]
-        made: Expr = acc
-        if self.last is not None:
-            value = tvm_ffi.structural_map(self.last.body.value, (TensorLoad, lambda each: acc if each.source.same_as(self.window.body.buffer) else each))
-            made = replaced(value, dict(zip((axis.var for axis in self.last.iter_vars), indices)))
-        return BufferStore(self.result, made, indices)
+        return BufferStore(self.result, self.epilogue(acc, indices), indices)

@@ -11,7 +11,7 @@ from tvm import sym
 from tvm.ir import Expr, Var
 from tvm.tirx import IntImm, PrimFunc
 
-from ...tir.expressions import loads, uses
+from ...tir.expressions import loads, replaced, uses, with_loads
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import blocks_of, simple
 
@@ -69,6 +69,13 @@ class Plane:
         if not _is_zero(self.columns.start):
             raise Unknown("the window does not start at the first column")
         self._check()
+
+    def epilogue(self, acc: Expr, indices: list[Expr]) -> Expr:
+        """Build the result element at `indices` from its accumulator."""
+        if self.last is None:
+            return acc
+        value = with_loads(self.last.body.value, self.window.body.buffer, acc)
+        return replaced(value, dict(zip((axis.var for axis in self.last.iter_vars), indices)))
 
     def _data(self) -> tuple[Var, list[Expr]]:
         """Return the one operand the windows slide over, and its indices."""

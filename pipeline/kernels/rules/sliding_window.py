@@ -231,7 +231,7 @@ class _ByLines(LineBuffer):
         """Store the epilogue of the accumulators inside the plane."""
         in_place = self._is_long and self._fits_accumulators
         parts = [self._made_in_place(start, chunk, rows)] if in_place else []
-        made: _Made = _as_it_is if in_place else self._made_of
+        made: _Made = _as_it_is if in_place else self.epilogue
         for row in range(rows):
             for number in range(self.at_once):
                 partial = last and number == self.at_once - 1
@@ -243,7 +243,7 @@ class _ByLines(LineBuffer):
                 lane = Var("lane", "int64")
                 at = [int64(row), lane + number * self.lanes]
                 indices = [*map(self.outside, self.outer), start + row, at[1] + chunk * self.lanes]
-                value = self._made_of(tirx.BufferLoad(self.acc, at), indices)
+                value = self.epilogue(tirx.BufferLoad(self.acc, at), indices)
                 parts.append(For(lane, int64(0), int64(self.lanes), _VECTORIZED, BufferStore(self.acc, value, at)))
                 parts.append(self._store(start, chunk, row, number, count, _as_it_is))
         return sequence(parts)
@@ -256,7 +256,7 @@ class _ByLines(LineBuffer):
         number, lane = Var("vector", "int64"), Var("lane", "int64")
         row, column = tirx.floordiv(number, int64(self.at_once)), tirx.floormod(number, int64(self.at_once)) * self.lanes + lane
         indices = [*map(self.outside, self.outer), start + row, column + chunk * self.lanes]
-        store = BufferStore(self.acc, self._made_of(tirx.BufferLoad(self.acc, [row, column]), indices), [row, column])
+        store = BufferStore(self.acc, self.epilogue(tirx.BufferLoad(self.acc, [row, column]), indices), [row, column])
         vector = For(lane, int64(0), int64(self.lanes), _VECTORIZED, store)
         return For(number, int64(0), int64(rows * self.at_once), _SERIAL, vector, annotations={ROLLED: 1})
 
@@ -287,14 +287,3 @@ class _ByLines(LineBuffer):
         column = self.last.iter_vars[-1].var
         read = [load for load in loads(self.last.body.value) if not load.source.same_as(self.window.body.buffer)]
         return not any(uses(load, column) for load in read)
-
-    def _made_of(self, acc: Expr, indices: list[Expr]) -> Expr:
-        """Build the result element at `indices` from its accumulator."""
-        if self.last is None:
-            return acc
-
-        def load(each: TensorLoad) -> Expr:
-            return acc if each.source.same_as(self.window.body.buffer) else each
-
-        value = tvm_ffi.structural_map(self.last.body.value, [(TensorLoad, load)])
-        return replaced(value, dict(zip((axis.var for axis in self.last.iter_vars), indices)))

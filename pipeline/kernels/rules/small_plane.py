@@ -92,7 +92,7 @@ class _Small(LineBuffer):
                     yield self._updated((y, x), (i, j), acc, element(int64(column)))
 
     def _row_of(self, row: Expr) -> tuple[bool, int, int, Callable[[Expr], Expr]]:
-        """Return whether a row of the data is no padding, its first and end column, and its element at a column."""
+        """Return the presence of a row of the data, its first and end column, and its element at a column."""
         if self.padding is None:
             outer = [self.outside(index) for index in self.indices[:-2]]
             return True, 0, self.needed, lambda column: tirx.BufferLoad(self.data, [*outer, row, column])
@@ -118,8 +118,4 @@ class _Small(LineBuffer):
     def _stored(self, y: int, x: int, acc: TensorLoad) -> Stmt:
         values = {**self.values, self.y: int64(y), self.x: int64(x)}
         indices = [*(replaced(index, values) for index in self.outer), int64(y), int64(x)]
-        made: Expr = acc
-        if self.last is not None:
-            value = tvm_ffi.structural_map(self.last.body.value, (TensorLoad, lambda each: acc if each.source.same_as(self.window.body.buffer) else each))
-            made = replaced(value, dict(zip((axis.var for axis in self.last.iter_vars), indices)))
-        return BufferStore(self.result, made, indices)
+        return BufferStore(self.result, self.epilogue(acc, indices), indices)

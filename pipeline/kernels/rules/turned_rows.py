@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from ...targets import Machine
-from ...tir.expressions import loads, replaced, uses
+from ...tir.expressions import loads, replaced, uses, with_loads
 from ...tir.in_place.analysis import analyse_sharing
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
@@ -154,8 +153,7 @@ class _Turned:
         made: Expr = acc
         if self.last is not None:
             own = {axis.var: index for axis, index in zip(self.last.iter_vars, indices)}
-            value = tvm_ffi.structural_map(self.last.body.value, (TensorLoad, lambda each: acc if each.source.same_as(self.sum.body.buffer) else each))
-            made = replaced(value, own)
+            made = replaced(with_loads(self.last.body.value, self.sum.body.buffer, acc), own)
         return BufferStore(self.original.params[-1], made, indices)
 
 

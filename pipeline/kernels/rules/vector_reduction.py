@@ -99,7 +99,7 @@ def vector_sums_of_one_operand(kernel: PrimFunc, _repackable: frozenset[int], ma
 
 
 def _lanes_of(machine: Machine) -> Sequence[int]:
-    """Return LANES, after the lanes of several vectors where these are more."""
+    """Return LANES, after the lanes of several vectors if these are more."""
     return (_VECTORS * machine.lanes, *LANES) if not machine.compact and _VECTORS * machine.lanes > SHORT else LANES
 
 

@@ -54,7 +54,7 @@ def share(program: Program, *, in_place: bool = True, copies: bool = True, align
 
 
 def merge_buffers(program: Program, *, in_place: bool, copies: bool, alignment: int) -> Program:
-    """Merge buffers of `program`, and leave those that hold no tensor any more.
+    """Merge buffers of `program`, and leave empty ones in place.
 
     Early merges can rule out later ones: both kinds are tried first, and the better outcome is taken.
     """

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple
 
 #: bytes of a line of every cache here
@@ -44,7 +44,13 @@ class Nest(NamedTuple):
 
     def touched(self, access: Access, first: int) -> int:
         """Return the bytes of all lines that the loops from `first` on touch."""
-        return _touched(self.extents, access, first)
+        steps = zip(self.extents[first:], access.moves[first:])
+        moving = [(extent, move) for extent, move in steps if move != 0 and extent > 1]
+        elements = math.prod(extent for extent, _ in moving)
+        known = [abs(move) for _, move in moving if move is not None]
+        if len(known) == len(moving):  # windows overlap
+            elements = min(elements, 1 + sum((extent - 1) * step for (extent, _), step in zip(moving, known)))
+        return max(elements * min(access.size * min(known, default=1), _LINE), _LINE)
 
 
 class _Touched(NamedTuple):
@@ -54,6 +60,27 @@ class _Touched(NamedTuple):
     share: float
 
 
+class _LoopBytes:
+    """Bytes that all statements touch in each loop, told apart by `same`."""
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, dict[Hashable, _Touched]] = defaultdict(dict)
+        self._known: dict[tuple[Hashable, float], float] = {}
+
+    def add(self, loop: Hashable, same: Hashable, nbytes: int, share: float) -> None:
+        """Add bytes that a share of the iterations touches; bytes added before count once."""
+        before = self._found[loop].get(same)
+        self._found[loop][same] = _Touched(nbytes, share if before is None else max(share, before.share))
+
+    def between(self, loop: Hashable, share: float) -> float:
+        """Return the bytes touched from one use to the next, if a share of the iterations uses them."""
+        key = (loop, share)
+        if key not in self._known:
+            found = self._found[loop].values() if share else ()
+            self._known[key] = sum(each.nbytes * min(1.0, each.share / share) for each in found)
+        return self._known[key]
+
+
 class CacheTraffic:
     """Bytes that the statements of a kernel bring into caches.
 
@@ -61,23 +88,19 @@ class CacheTraffic:
     """
 
     def __init__(self, nests: Collection[Nest]):
-        #: by loop, then by bytes told apart: those of one step, and those of the whole loop
-        self._step: dict[Hashable, dict[Hashable, _Touched]] = defaultdict(dict)
-        self._whole: dict[Hashable, dict[Hashable, _Touched]] = defaultdict(dict)
-        self._known: dict[tuple[bool, Hashable, float], float] = {}
+        self._step, self._whole = _LoopBytes(), _LoopBytes()
         for number, nest in enumerate(nests):
             for access in nest.accesses:
                 source = number if access.source is None else access.source
                 for first, loop in enumerate(nest.loops):
-                    for found, start in ((self._step[loop], first + 1), (self._whole[loop], first)):
+                    for found, start in ((self._step, first + 1), (self._whole, first)):
                         same = (source, access.moves[start:], nest.extents[start:])
-                        share = max(nest.share, found[same].share if same in found else 0.0)
-                        found[same] = _Touched(nest.touched(access, start), share)
+                        found.add(loop, same, nest.touched(access, start), nest.share)
 
     def brought_in(self, nest: Nest, cache: int) -> float:
         """Return the bytes that a nest brings into a cache of `cache` bytes."""
         inner = len(nest.loops)
-        while inner and self._bytes(self._whole, nest.loops[inner - 1], nest.share) <= cache:
+        while inner and self._whole.between(nest.loops[inner - 1], nest.share) <= cache:
             inner -= 1
         return sum(nest.touched(each, inner) * self._rounds(nest, each.moves, inner, cache) for each in nest.accesses)
 
@@ -93,27 +116,9 @@ class CacheTraffic:
         return max(1.0, nest.share * math.prod(nest.extents[:outer]))
 
     def _between(self, nest: Nest, outer: int, inner: int) -> float:
-        """Return the bytes touched between two uses of the bytes of the loops from `inner` on, by steps of the loop around `outer`."""
-        others = self._bytes(self._step, nest.loops[outer - 1], nest.share)
+        """Return the bytes touched between two uses, by steps of the loop around `outer`, of the bytes from `inner` on."""
+        others = self._step.between(nest.loops[outer - 1], nest.share)
         if outer == inner:
             return others
-        own = self._bytes(self._step, nest.loops[inner - 1], nest.share)
-        return others - self._bytes(self._whole, nest.loops[outer], nest.share) + own
-
-    def _bytes(self, found: Mapping[Hashable, Mapping[Hashable, _Touched]], loop: Hashable, share: float) -> float:
-        """Return the bytes touched in a loop from one use to the next by statements that `share` of the iterations run."""
-        key = (found is self._step, loop, share)
-        if key not in self._known:
-            parts = found.get(loop, {}).values()
-            self._known[key] = sum(each.nbytes * min(1.0, each.share / share) for each in parts) if share else 0.0
-        return self._known[key]
-
-
-def _touched(extents: Sequence[int], access: Access, first: int) -> int:
-    """Return the bytes of all lines that the loops from `first` on touch."""
-    moving = [(extent, move) for extent, move in zip(extents[first:], access.moves[first:]) if move != 0 and extent > 1]
-    elements = math.prod(extent for extent, _ in moving)
-    steps = [abs(move) for _, move in moving if move is not None]
-    if len(steps) == len(moving):  # windows overlap
-        elements = min(elements, 1 + sum((extent - 1) * step for (extent, _), step in zip(moving, steps)))
-    return max(elements * min(access.size * min(steps, default=1), _LINE), _LINE)
+        own = self._step.between(nest.loops[inner - 1], nest.share)
+        return others - self._whole.between(nest.loops[outer], nest.share) + own

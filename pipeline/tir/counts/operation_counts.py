@@ -63,8 +63,14 @@ class _Counted:
 
 
 @memoise_by_structure
+def instructions_of(kernel: PrimFunc, machine: Machine) -> tuple[StatementWork, ...]:
+    """Count the instructions of one call of a scheduled kernel on `machine`, statement by statement; no bytes."""
+    return tuple(each.work for each in _Counter(machine).of(kernel.body, _Place()))
+
+
+@memoise_by_structure
 def kernel_work(kernel: PrimFunc, machine: Machine, core: Core = CORES["x86_64"]) -> KernelWork:
-    """Count the instructions of one call of a scheduled kernel on `machine`, whose caches are those of `core`."""
+    """Count the instructions of one call of a scheduled kernel on `machine`, and the bytes for the caches of `core`."""
     nbytes = sum(_nbytes(param) for param in kernel.params if not isinstance(param.ty, PrimType))
     counted = _Counter(machine).of(kernel.body, _Place())
     traffic = CacheTraffic([nest for each in counted for nest in each.nests])

@@ -10,6 +10,8 @@ import pytest
 from onnx import helper
 
 from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonical.last_steps import read_last_steps
+from passfit.frontend.canonical.shapes import infer_shapes
 
 from ...models import model_of, run, save
 
@@ -80,3 +82,24 @@ def test_of_a_reverse_direction_the_first_step_is_the_last_state(tmp_path: Path)
 )
 def test_other_states_are_kept(tmp_path: Path, readers: list[onnx.NodeProto]) -> None:
     assert _imported(tmp_path, "LSTM", readers, {"one": [1], "last": -1, "inner": 3}).output[0]
+
+
+def test_states_that_a_loop_reads_too_are_kept() -> None:
+    count, go = np.asarray(2), np.asarray(True)
+    body = helper.make_graph(
+        [node("Identity", ["on"], ["still"]), node("ReduceSum", ["states"], ["sum"], keepdims=0), node("Add", ["total", "sum"], ["more"])],
+        "body",
+        [
+            helper.make_tensor_value_info("turn", onnx.TensorProto.INT64, []), helper.make_tensor_value_info("on", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("total", onnx.TensorProto.FLOAT, []),
+        ],
+        [helper.make_tensor_value_info("still", onnx.TensorProto.BOOL, []), helper.make_tensor_value_info("more", onnx.TensorProto.FLOAT, [])],
+    )  # fmt: skip
+    nodes = [
+        node("RNN", ["x", "w", "r"], ["states"], hidden_size=HIDDEN), node("Gather", ["states", "last"], ["g"], axis=0),
+        node("Loop", ["count", "go", "zero"], ["sums"], body=body), node("Add", ["g", "sums"], ["y"]),
+    ]  # fmt: skip
+    arrays = {"w": np.ones((1, HIDDEN, INPUTS), np.float32), "r": np.ones((1, HIDDEN, HIDDEN), np.float32), "zero": np.float32(0)}
+    arrays |= {"last": np.asarray(-1), "count": count, "go": go}
+    model = infer_shapes(model_of(nodes, {"x": [STEPS, BATCH, INPUTS]}, ["y"], arrays))
+    assert read_last_steps(model) is model

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import For, IntImm, PrimFunc, Stmt
 
-from ....tir.expressions import conjuncts, is_choice, loads, replaced, uses
+from ....tir.expressions import conjuncts, is_choice, loads, replaced, uses, with_loads
 from ....tir.index_grid import Unknown, holds_along
 from ....tir.loop_nests import blocks_of, int64, kernel_of, simple
 
@@ -65,11 +64,7 @@ class IntegerSum:
         if self.last is None:
             return self.original.params[-1], sum_, [replaced(each, own) for each in self.total.body.indices]
         values = {var: replaced(value, own) for var, value in self.epilogue.items()}
-
-        def load(each: TensorLoad) -> Expr:
-            return sum_ if each.source.same_as(self.total.body.buffer) else each
-
-        value = replaced(tvm_ffi.structural_map(self.last.body.value, [(TensorLoad, load)]), values)
+        value = replaced(with_loads(self.last.body.value, self.total.body.buffer, sum_), values)
         return self.last.body.buffer, value, [replaced(each, values) for each in self.last.body.indices]
 
     def unpadded(self) -> tuple[Expr, Expr]:
@@ -142,7 +137,7 @@ class IntegerSum:
 
     def value_of(self, load: TensorLoad) -> Expr:
         """Return the factor for another element of the data."""
-        return tvm_ffi.structural_map(self.value, (TensorLoad, lambda each: load if each.source.same_as(self.data.source) else each))
+        return with_loads(self.value, self.data.source, load)
 
     def _places(self) -> tuple[Var, int]:
         """Find the axis of places, maybe of extent 1, and its dimension of the data."""

@@ -14,26 +14,23 @@ import tvm
 from tvm import relax, te
 from tvm.ir import Expr
 
-from ....tir.extremes import from_infinity
+from .infinite_extremes import start_from_infinity
 
 #: operators this lowers, and their reductions
-_EXTREMES = {"relax.argmax": te.max, "relax.argmin": te.min}
-FIRST_EXTREMES = tuple(_EXTREMES)
+_EXTREMES = {"argmax": te.max, "argmin": te.min}
+FIRST_EXTREMES = tuple(f"relax.{name}" for name in _EXTREMES)
 
 
 def legalize_first_extreme(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     """Legalize by `_first`, or over all axes by TVM's own rule; a rule for LegalizeOps."""
     if call.attrs.axis is None:
         return call.op.get_attr("FLegalize")(builder, call)
-    made = builder.call_te(
-        _first, call.args[0], int(call.attrs.axis), bool(call.attrs.keepdims), call.op.name,
-        primfunc_name_hint=call.op.name.removeprefix("relax."),
-    )  # fmt: skip
-    builder.update_func(made.args[0], from_infinity(builder.get()[made.args[0]]))
-    return made
+    name = call.op.name.removeprefix("relax.")
+    made = builder.call_te(_first, call.args[0], int(call.attrs.axis), bool(call.attrs.keepdims), name, primfunc_name_hint=name)
+    return start_from_infinity(builder, made)
 
 
-def _first(data: te.Tensor, axis: int, keepdims: bool, operator: str) -> te.Tensor:
+def _first(data: te.Tensor, axis: int, keepdims: bool, name: str) -> te.Tensor:
     """Return the int64 index of the first extreme of `data` along `axis`."""
     axis %= len(data.shape)
     extent = data.shape[axis]
@@ -44,7 +41,7 @@ def _first(data: te.Tensor, axis: int, keepdims: bool, operator: str) -> te.Tens
         return data(*line[:axis], place, *line[axis:])
 
     over = te.reduce_axis((0, extent), "k")
-    extreme = te.compute(others, lambda *line: _EXTREMES[operator](at(line, over), over), "extreme")
+    extreme = te.compute(others, lambda *line: _EXTREMES[name](at(line, over), over), "extreme")
     again = te.reduce_axis((0, extent), "l")
     last = tvm.tirx.const(int(extent) - 1, "int32")
 
@@ -53,6 +50,4 @@ def _first(data: te.Tensor, axis: int, keepdims: bool, operator: str) -> te.Tens
         return te.min(found, again)
 
     first = te.compute(others, equal, "first")
-    return te.compute(
-        shape, lambda *line: tvm.tirx.Cast("int64", first(*line[:axis], *line[axis + keepdims :])), operator.removeprefix("relax.")
-    )
+    return te.compute(shape, lambda *line: tvm.tirx.Cast("int64", first(*line[:axis], *line[axis + keepdims :])), name)

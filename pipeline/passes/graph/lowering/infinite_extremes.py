@@ -17,7 +17,10 @@ EXTREMES = ("relax.max", "relax.min")
 
 def legalize_extreme(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     """Legalize by TVM's own rule, then replace the start; a rule for LegalizeOps."""
-    made = call.op.get_attr("FLegalize")(builder, call)
-    kernel = builder.get()[made.args[0]]
-    builder.update_func(made.args[0], from_infinity(kernel))
+    return start_from_infinity(builder, call.op.get_attr("FLegalize")(builder, call))
+
+
+def start_from_infinity(builder: relax.BlockBuilder, made: relax.Call) -> relax.Call:
+    """Replace the start in the kernel that was made for a call; return the call."""
+    builder.update_func(made.args[0], from_infinity(builder.get()[made.args[0]]))
     return made

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ..operators import ELEMENTWISE
 from ..rule import Rule
 from .sliced_operands import sliced_call
-from .slices import Range, part_of, ranges_of, sliced
+from .slices import Range, along, part_of, ranges_of, sliced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,44 +82,45 @@ def _composed(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
         return None
     whole = {each.axis: each for each in first}
     for each in outer:
-        before = whole.get(each.axis, Range(each.axis, 0, graph.shape(inner)[each.axis]))
+        before = along(first, each.axis, graph.shape(inner)[each.axis])
         begin, step = before.begin + each.begin * before.step, before.step * each.step
         whole[each.axis] = Range(each.axis, begin, begin + (each.extent - 1) * step + 1 if each.extent else begin, step)
     return sliced(inner.args[0], tuple(whole[axis] for axis in sorted(whole)), graph)
 
 
-def _pays(expr: Expr, graph: Dataflow) -> bool:
-    """Tell whether slices alone read a value, and take fewer elements than it has."""
-    read = _read(expr, graph)
+def _pays(expr: Expr, read: Mapping[Ranges, int], graph: Dataflow) -> bool:
+    """Tell whether slices that alone `read` a value take fewer elements than it has, or its channels one by one."""
     taken, whole = sum(read.values()), prod(graph.shape(expr) or ())
     return 0 < taken < whole or (
         bool(read) and taken == whole and _are_channels(read, graph.shape(expr)) and _is_convolved(expr, graph)
     )
 
 
-def _joined(expr: Expr, graph: Dataflow) -> Ranges | None:
-    """Return the ranges around all slices of a value, if they have no more elements than these, and fewer than the value."""
-    read = _read(expr, graph)
+def _joined(read: Mapping[Ranges, int], shape: Sequence[int]) -> Ranges | None:
+    """Return the ranges around all slices that alone `read` a value of a shape.
+
+    None if these have more elements than the slices together, or as many as the value.
+    """
     if len(read) < 2:
         return None
     around = []
-    for axis, extent in enumerate(graph.shape(expr)):
-        along = [next((each for each in ranges if each.axis == axis), Range(axis, 0, extent)) for ranges in read]
-        step = max(each.step if each.extent > 1 else 1 for each in along)
-        if any((each.extent > 1 and each.step != step) or (each.begin - along[0].begin) % step for each in along):
+    for axis, extent in enumerate(shape):
+        found = [along(ranges, axis, extent) for ranges in read]
+        step = max(each.step if each.extent > 1 else 1 for each in found)
+        if any((each.extent > 1 and each.step != step) or (each.begin - found[0].begin) % step for each in found):
             return None
-        around.append(Range(axis, min(each.begin for each in along), max(each.end for each in along), step))
+        around.append(Range(axis, min(each.begin for each in found), max(each.end for each in found), step))
     elements = prod(each.extent for each in around)
-    if elements > sum(read.values()) or elements == prod(graph.shape(expr)):
+    if elements > sum(read.values()) or elements == prod(shape):
         return None
-    return tuple(each for each in around if each.extent < graph.shape(expr)[each.axis])
+    return tuple(each for each in around if each.extent < shape[each.axis])
 
 
 def _within(taken: Ranges, joined: Ranges, shape: Sequence[int]) -> Ranges:
     """Return the ranges `taken` of a value of this shape, of its part `joined`; whole axes are left out."""
     found = []
     for around in joined:
-        each = next((each for each in taken if each.axis == around.axis), Range(around.axis, 0, shape[around.axis]))
+        each = along(taken, around.axis, shape[around.axis])
         begin = (each.begin - around.begin) // around.step
         if each.extent < around.extent:
             found.append(Range(each.axis, begin, begin + each.extent))
@@ -183,8 +184,8 @@ def _items_beside_unread_ones(graph: Dataflow) -> list[Var]:
 def _part(call: Call, taken: Ranges, graph: Dataflow, memo: dict[object, Expr]) -> Expr | None:
     """Return the ranges that a slice takes, from a part of its operand computed alone; None if that does not pay."""
     source = call.args[0]
-    joined = _joined(source, graph)
-    for ranges in (joined, taken if _pays(source, graph) else None):
+    read = _read(source, graph)
+    for ranges in (_joined(read, graph.shape(source) or ()), taken if _pays(source, read, graph) else None):
         new = _computed(graph.value(source), ranges, graph, memo) if ranges else None
         if new is not None and (ranges == taken or graph.operator(new) != _SLICE):
             return sliced(new, _within(taken, ranges, graph.shape(source)), graph)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
 from ..operators import ELEMENTWISE, REDUCTIONS, RESHAPES
-from .slices import Range, sliced
+from .slices import Range, part_shape, sliced
 
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
@@ -80,10 +80,8 @@ def _concat(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Exp
 
 
 def _broadcast_to(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr:
-    shape = list(graph.shape(call))
-    for each in taken:
-        shape[each.axis] = each.extent
-    return graph.op.broadcast_to(slice_of(call.args[0], _aligned(call.args[0], call, taken, graph)), shape)
+    operand = slice_of(call.args[0], _aligned(call.args[0], call, taken, graph))
+    return graph.op.broadcast_to(operand, part_shape(graph.shape(call), taken))
 
 
 def _matmul(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
@@ -146,8 +144,8 @@ def _narrowed(call: Call, positions: Ranges, graph: Dataflow) -> tuple[Geometry,
         if part.extent < data[each.axis]:
             read.append(part)
     if read and not _is_taken_apart(call, graph):
-        left = prod(graph.shape(call)) - prod(_part_shape(graph.shape(call), positions))
-        if prod(_part_shape(data, read)) > left:
+        left = prod(graph.shape(call)) - prod(part_shape(graph.shape(call), positions))
+        if prod(part_shape(data, read)) > left:
             return None
     return replace(geometry, strides=tuple(strides), before=tuple(before), after=tuple(after)), tuple(read)
 
@@ -157,13 +155,6 @@ def _is_taken_apart(call: Call, graph: Dataflow) -> bool:
     data = call.args[0]
     others = [user for user in graph.users(data) if not graph.value(user).same_as(call)]
     return bool(graph.operator(data)) and all(graph.operator(graph.value(user)) == "relax.strided_slice" for user in others)
-
-
-def _part_shape(shape: Sequence[int], ranges: Iterable[Range]) -> list[int]:
-    found = list(shape)
-    for each in ranges:
-        found[each.axis] = each.extent
-    return found
 
 
 def _reshape(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,10 +46,20 @@ def ranges_of(call: Call, graph: Dataflow) -> tuple[Range, ...] | None:
         end = max(begin, end)
         if (begin, end, step) != (0, shape[axis], 1):
             found.append(Range(axis, begin, end, step))
-    taken = list(shape)
-    for each in found:
-        taken[each.axis] = each.extent
-    return tuple(found) if tuple(taken) == graph.shape(call) and len({e.axis for e in found}) == len(found) else None
+    return tuple(found) if tuple(part_shape(shape, found)) == graph.shape(call) and len({e.axis for e in found}) == len(found) else None
+
+
+def part_shape(shape: Sequence[int], ranges: Iterable[Range]) -> list[int]:
+    """Return the shape of the part of a value that ranges take."""
+    found = list(shape)
+    for each in ranges:
+        found[each.axis] = each.extent
+    return found
+
+
+def along(ranges: Iterable[Range], axis: int, extent: int) -> Range:
+    """Return the range along an axis: all of its `extent` elements, if there is none."""
+    return next((each for each in ranges if each.axis == axis), Range(axis, 0, extent))
 
 
 def _int(value: Expr) -> int | None:
