@@ -123,6 +123,14 @@ def simple(block: SBlock, indices: Sequence[Expr]) -> list[Expr]:
     return [simplified(analyzer, index) for index in indices]
 
 
+def are_axes(block: SBlock, indices: Sequence[Expr]) -> bool:
+    """Tell whether indices are the axes of a block, in their order; along axes of one element, any are."""
+    axes = list(block.iter_vars)
+    return len(indices) == len(axes) and all(
+        index.same_as(axis.var) or int(axis.dom.extent) == 1 for index, axis in zip(indices, axes)
+    )
+
+
 def simplified(analyzer: sym.Analyzer, index: Expr) -> Expr:
     """Simplify an index and keep it int64.
 

@@ -17,7 +17,7 @@ from tvm.tirx import BufferStore, For, IfThenElse, PrimFunc, Stmt
 from ...targets import Machine
 from ...tir.expressions import conjuncts, is_choice, loads, replaced, uses
 from ...tir.index_grid import Unknown, holds_along
-from ...tir.loop_nests import buffer_of, int64, sequence
+from ...tir.loop_nests import are_axes, buffer_of, int64, sequence
 from ...tir.row_window import takes_a_row
 from .loop_peeling import has_skippable_padding
 from .sliding_plane import MOST_UNROLLED, Plane
@@ -154,9 +154,7 @@ class LineBuffer(Plane):
             raise Unknown("the padding is no select")
         condition, inside, zero = value.args
         axes = [axis.var for axis in block.iter_vars]
-        written = list(block.body.indices)
-        plain = [index.same_as(axis.var) or int(axis.dom.extent) == 1 for axis, index in zip(block.iter_vars, written)]
-        if len(axes) != len(written) or not all(plain) or loads(zero):
+        if not are_axes(block, list(block.body.indices)) or loads(zero):
             raise Unknown("the padding is not indexed by its axes")
         y, x = axes[-2:]
         across = [each for each in conjuncts(condition) if uses(each, x)]

@@ -13,7 +13,7 @@ from tvm.tirx import IntImm, PrimFunc
 
 from ...tir.expressions import loads, replaced, uses, with_loads
 from ...tir.index_grid import Unknown
-from ...tir.loop_nests import blocks_of, simple
+from ...tir.loop_nests import are_axes, blocks_of, simple
 
 #: largest number of taps of a window whose rows are unrolled too, and of one row
 MOST_UNROLLED, _MOST_OF_ROW = 64, 32
@@ -119,16 +119,10 @@ class Plane:
             raise Unknown("the padding is not the window's operand")
         if self.last is not None:
             read = [load for load in loads(self.last.body.value) if load.source.same_as(self.window.body.buffer)]
-            own = [axis.var for axis in self.last.iter_vars]
-            if any(int(axis.iter_type) != 0 for axis in self.last.iter_vars) or len(own) != len(self.last.body.indices):
+            if any(int(axis.iter_type) != 0 for axis in self.last.iter_vars):
                 raise Unknown("the epilogue is not element-wise")
-            for indices in [self.last.body.indices, *(load.indices for load in read)]:
-                found = simple(self.last, indices)
-                if len(found) != len(own) or any(
-                    not (index.same_as(var) or int(axis.dom.extent) == 1)
-                    for index, var, axis in zip(found, own, self.last.iter_vars)
-                ):
-                    raise Unknown("the epilogue is not element-wise")
+            if not all(are_axes(self.last, simple(self.last, each)) for each in [self.last.body.indices, *(load.indices for load in read)]):
+                raise Unknown("the epilogue is not element-wise")
         elif not self.window.body.buffer.same_as(self.result):
             raise Unknown("the window does not write the result")
 

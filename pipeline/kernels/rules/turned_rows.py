@@ -14,12 +14,11 @@ The last rows and columns overlap those before, unless less memory could then be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
-from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
 from ...targets import Machine
@@ -27,7 +26,7 @@ from ...tir.expressions import loads, replaced, uses, with_loads
 from ...tir.in_place.analysis import analyse_sharing
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
-from ...tir.loop_nests import blocks_of, buffer_of, int64, kernel_of, sequence
+from ...tir.loop_nests import are_axes, blocks_of, buffer_of, int64, kernel_of, sequence
 from ...tir.workspace import held_bytes
 from .line_buffer import loop_of
 from .rule import RuleResult
@@ -102,7 +101,7 @@ class _Turned:
         read = [load for load in loads(self.last.body.value) if load.source.same_as(store.buffer)]
         if any(int(axis.iter_type) == _REDUCE for axis in self.last.iter_vars) or len(own) != len(store.indices):
             raise Unknown("the epilogue is not element-wise")
-        if not all(_is_plain(self.last, each) for each in [self.last.body.indices, *(load.indices for load in read)]):
+        if not all(are_axes(self.last, each) for each in [self.last.body.indices, *(load.indices for load in read)]):
             raise Unknown("the epilogue is not element-wise")
 
     def kernel(self) -> PrimFunc:
@@ -155,11 +154,3 @@ class _Turned:
             own = {axis.var: index for axis, index in zip(self.last.iter_vars, indices)}
             made = replaced(with_loads(self.last.body.value, self.sum.body.buffer, acc), own)
         return BufferStore(self.original.params[-1], made, indices)
-
-
-def _is_plain(block: SBlock, indices: Sequence[Expr]) -> bool:
-    """Tell whether indices are the axes of a block, in their order."""
-    axes = list(block.iter_vars)
-    return len(indices) == len(axes) and all(
-        index.same_as(axis.var) or int(axis.dom.extent) == 1 for index, axis in zip(indices, axes)
-    )
