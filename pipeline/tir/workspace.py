@@ -14,6 +14,7 @@ from tvm.tirx import PrimFunc, Stmt
 from ..memory import ALIGNMENT
 from ..memory.liveness import aligned
 from .lowering.flatten_buffers import flatten_buffers
+from .lowering.strict_comparisons import strict_comparisons
 
 _PARALLEL = 1
 
@@ -57,6 +58,7 @@ def flattening_passes() -> list[tvm.transform.Pass]:
         s_tir.transform.ConvertBlocksToOpaque(),
         s_tir.transform.CompactBufferAllocation(),
         s_tir.transform.LowerMatchBuffer(),
+        strict_comparisons,
         s_tir.transform.StmtSimplify(),
         s_tir.transform.AnnotateIrregularLoop(),
         s_tir.transform.LowerOpaqueBlock(),
