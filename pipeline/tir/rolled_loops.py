@@ -12,7 +12,7 @@ from tvm.tirx import BufferStore, For, IntImm, PrimFunc, Stmt
 #: annotation of a marked loop
 ROLLED = "passfit.rolled"
 #: most steps of a loop that LLVM unrolls as a whole
-_MOST = 16
+MOST_STEPS = 16
 _SERIAL = 0
 
 
@@ -20,7 +20,7 @@ def with_rolled_taps(kernel: PrimFunc) -> PrimFunc:
     """Mark the innermost serial loops of a tile's sums. Steps that differ, as at padding, branch: that costs less."""
 
     def marked(loop: For) -> For:
-        if int(loop.kind) != _SERIAL or not isinstance(loop.extent, IntImm) or not 1 < int(loop.extent) <= _MOST:
+        if int(loop.kind) != _SERIAL or not isinstance(loop.extent, IntImm) or not 1 < int(loop.extent) <= MOST_STEPS:
             return loop
         if _has_serial_loop(loop.body) or not _sums(loop.body):
             return loop
@@ -35,8 +35,12 @@ def is_rolled(loop: For) -> bool:
 
 def _has_serial_loop(stmt: Stmt) -> bool:
     found: list[bool] = []
-    tvm_ffi.structural_walk(stmt, [(For, lambda loop: found.append(int(loop.kind) == _SERIAL))])
+    tvm_ffi.structural_walk(stmt, [(For, lambda loop: found.append(int(loop.kind) == _SERIAL and not _is_once(loop)))])
     return any(found)
+
+
+def _is_once(loop: For) -> bool:
+    return isinstance(loop.extent, IntImm) and int(loop.extent) == 1
 
 
 def _sums(stmt: Stmt) -> bool:

@@ -70,6 +70,30 @@ def test_sums_stay_in_registers(epilogue, columns, size, stride):
         np.testing.assert_allclose(ours, reference, rtol=1e-4, atol=1e-4 * float(np.abs(reference).max()))
 
 
+@pytest.mark.parametrize("rows, columns, spills", [(10, 2, 8), (8, 4, 0)])
+def test_taps_of_one_column_are_rolled_too(rows, columns, spills):
+    """Loops of one step around the tile are no loops. Tiles whose sums share no scalar spill in regions, with ring buffers."""
+
+    def body(x):
+        made = relax.op.nn.conv2d(x, weight(96, 96, 3, 1))
+        return relax.op.nn.leakyrelu(relax.op.add(made, weight(96, 1, 1, seed=2)))
+
+    program = replace(lowered([(1, 96, rows, columns)], body), machine=TARGET.machine)
+    scheduled = schedule_program(program)[0]
+    assert set(rolled(scheduled)) == {3} and spilled(scheduled) <= 2
+    assert spilled(unmarked(scheduled)) >= spills
+    inputs = random_inputs(program)
+    for ours, reference in zip(run(scheduled, inputs), run(program, inputs), strict=True):
+        np.testing.assert_allclose(ours, reference, rtol=1e-4, atol=1e-4 * float(np.abs(reference).max()))
+
+
+def unmarked(program):
+    """Let LLVM unroll the marked loops."""
+    plain = lambda loop: For(loop.loop_var, loop.min, loop.extent, loop.kind, loop.body) if is_rolled(loop) else loop  # noqa: E731
+    kernels = {name: kernel.with_body(tvm_ffi.structural_map(kernel.body, (For, plain))) for name, kernel in program.kernels.items()}
+    return replace(program, kernels=kernels)
+
+
 def test_unrolled_taps_spill_sums():
     """Show the reason: remove the rule if LLVM learns to keep them in registers."""
     made = [convolution("leaky", UNROLLED)[1], convolution("hardswish", UNROLLED, 30, 5)[1], convolution("relu", UNROLLED, 28, 3, 2)[1]]

@@ -21,6 +21,7 @@ from tvm.tirx import BufferStore, Mul, const
 
 from ....targets import Machine
 from ....tir.expressions import has_condition, is_choice, is_contiguous, is_dequantised, loads, unconverted, uses
+from ....tir.rolled_loops import MOST_STEPS
 from ..axes.vector_conditions import is_uniform
 from .tile_operands import (
     conditions,
@@ -162,6 +163,8 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
         padded = reads(scalar, reduced.padded)
         rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1 or not (padded or any(uses(each, axes[n]) for each in asked)))
     shared = bool(rows) and slides(scalar, axes[rows[-1]])
+    repeated = [extents[n] for n in range(len(axes)) if n not in spatial and extents[n] > 1]
+    taps = bool(repeated) and repeated[-1] <= MOST_STEPS
     if any(place.unit > 1 and axis not in rows for axis, place in tileable.items()):
         return
     for lane in spatial:
@@ -184,6 +187,7 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             machine=reduced.machine,
             uneven=reduced.uneven,
             shared=shared and not both,
+            taps=taps and not both,
             both=both,
             aliased=_conflicts(reduced.apart.get(lane, 1), extents[lane]),
             abreast=bool(rows) and rows[-1] == reduced.contiguous_result and tileable[rows[-1]].unit == 1,

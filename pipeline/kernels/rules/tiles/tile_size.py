@@ -99,6 +99,7 @@ def tiles(
     machine: Machine = Machine(),
     uneven: bool = False,
     shared: bool = False,
+    taps: bool = False,
     both: bool = False,
     aliased: bool = False,
     abreast: bool = False,
@@ -112,10 +113,10 @@ def tiles(
     other in lanes are apart in memory; `packed` is how many elements of a vector operand lie side by side. The lanes
     divide their extent; so does every other size but, if `uneven`, the number of vectors and the rows of the last axis.
     `shared` says that neighbouring rows read the same scalars in some steps, as sliding windows do: LLVM keeps these in
-    registers from step to step if it unrolls them. `both` says that the other operand is a vector too. `aliased` says that
-    the places of neighbouring lanes' results compete in a cache, `abreast` that scattered results of the last axis of rows are
-    neighbours in memory, `ragged` that vectors start anywhere in a line of the cache. `converts` says that vectors, that
-    scalars are made of bytes.
+    registers from step to step if it unrolls them. `taps` says that LLVM would unroll the innermost steps. `both` says that
+    the other operand is a vector too. `aliased` says that the places of neighbouring lanes' results compete in a cache,
+    `abreast` that scattered results of the last axis of rows are neighbours in memory, `ragged` that vectors start anywhere
+    in a line of the cache. `converts` says that vectors, that scalars are made of bytes.
     """
     side_by_side = width if packed is None else gcd(width, packed)
     powers = [machine.lanes >> n for n in range(machine.lanes.bit_length())]
@@ -128,8 +129,8 @@ def tiles(
         for counts in _counts(rows, most // groups, uneven)
         if _held(groups, _product(counts), shared and _broadcasts(machine) and not machine.rolled) <= registers
     ]
-    if shared and machine.rolled:
-        candidates = [_rolled(tile) if _held(tile.groups, _product(tile.rows), True) >= registers else tile for tile in candidates]
+    if taps and machine.rolled:
+        candidates = [_rolled(tile) if _held(tile.groups, _product(tile.rows), shared) >= registers else tile for tile in candidates]
     return sorted(candidates, key=lambda tile: (round(tile.cycles, 6), -width // lanes % tile.groups, -tile.accumulators, tile.groups, tile.rows))
 
 
