@@ -60,12 +60,14 @@ bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/re
 clean: ## remove results and caches, keep .venv
 	rm -rf out .dvc/cache .dvc/tmp build dist .pytest_cache .hypothesis .ruff_cache .mypy_cache
 
-# Made again when the dependencies change. --no-compile: Python compiles what is imported, which is far less.
+# Made again when the dependencies change. The pip that older Pythons bring takes twice as long as this one: it compares
+# every file of the index with every tag of the platform. --no-compile: Python compiles what is imported, which is far less.
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
 	  || { echo "passfit needs Python >= 3.10, $(PYTHON) is older: run make PYTHON=python3.12 (or another)." >&2; exit 2; }
 	@$(PYTHON) -m venv .venv \
 	  || { echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: python3-venv)." >&2; exit 2; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --upgrade 'pip>=25,<26'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[test]'
 	@touch $@
 

@@ -14,10 +14,15 @@ from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 
 #: the requests waiting for a worker, an ordered set
 Waiting = dict[EvaluationRequest | WorkerTask, None]
+#: windows ahead of the next outcome at most: a search that ends there does not need what was computed beyond
+FARTHEST = 4
 
 
 class Workers(ABC):
-    """Answer requests in order; compute up to `window` of them ahead."""
+    """Answer requests in order.
+
+    Up to `window` of them wait for an answer, so that other workers go on beside a long one.
+    """
 
     window = 1
 
@@ -31,14 +36,17 @@ class Workers(ABC):
         asked: deque[EvaluationRequest | WorkerTask] = deque()
         waiting: Waiting = {}
         while True:
-            ahead = list(itertools.islice(requests, self.window - len(asked)))
+            if asked and asked[0] in self._outcomes:
+                yield self._outcomes[asked.popleft()]
+                continue
+            unanswered = sum(each not in self._outcomes for each in asked)
+            ahead = list(itertools.islice(requests, min(self.window - unanswered, FARTHEST * self.window - len(asked))))
             asked.extend(ahead)
             waiting.update(dict.fromkeys(request for request in ahead if request not in self._outcomes))
             if not asked:
                 return
-            while asked[0] not in self._outcomes:
+            if asked[0] not in self._outcomes:
                 self._advance(waiting, frozenset(self._scored))
-            yield self._outcomes[asked.popleft()]
 
     def close(self) -> None:  # noqa: B027 - workers without processes have none to end
         """End all processes at work."""
