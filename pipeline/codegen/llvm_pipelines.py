@@ -23,6 +23,7 @@ from .expand.narrow_results import with_narrow_results
 from .expand.pair_products import with_pair_products
 from .expand.quad_products import with_quad_products
 from .expand.rolled_loops import with_rolled_loops
+from .expand.row_elements import with_row_elements
 from .expand.separate_products import with_separate_products
 from .expand.stack_buffers import with_stack_buffers
 from .expand.strided_loads import with_strided_loads
@@ -34,7 +35,7 @@ RAW, PACKED = "passfit", "passfit-packed"
 #: rewrites of lowered kernels, in order
 _REWRITES: tuple[Callable[[PrimFunc], PrimFunc], ...] = (
     with_pair_products, with_quad_products, with_byte_runs, with_separate_products, with_narrow_results, with_transposed_stores,
-    with_moved_lanes, with_strided_loads, with_stack_buffers,
+    with_moved_lanes, with_row_elements, with_strided_loads, with_stack_buffers,
 )  # fmt: skip
 
 

@@ -77,6 +77,20 @@ class Plane:
         value = with_loads(self.last.body.value, self.window.body.buffer, acc)
         return replaced(value, dict(zip((axis.var for axis in self.last.iter_vars), indices)))
 
+    @property
+    def fits_accumulators(self) -> bool:
+        """Tell whether the epilogue may be computed in the accumulators before it is stored.
+
+        It has to be of their dtype, and to read nothing past the end of the plane.
+        """
+        if self.last is None:
+            return True
+        if str(self.last.body.value.ty.dtype) != self.dtype:
+            return False
+        column = self.last.iter_vars[-1].var
+        read = [load for load in loads(self.last.body.value) if not load.source.same_as(self.window.body.buffer)]
+        return not any(uses(load, column) for load in read)
+
     def _data(self) -> tuple[Var, list[Expr]]:
         """Return the one operand the windows slide over, and its indices."""
         read = [load for load in loads(self.window.body.value) if not load.source.same_as(self.window.body.buffer)]

@@ -27,7 +27,7 @@ from ...memory import ALIGNMENT
 from ...memory.liveness import aligned
 from ...program import DTYPE_BYTES
 from ...targets import Machine
-from ...tir.expressions import is_costly, loads, replaced, uses
+from ...tir.expressions import is_costly, loads, replaced
 from ...tir.index_grid import Unknown
 from ...tir.inlining import inlined
 from ...tir.loop_nests import buffer_of, int64, kernel_of, sequence
@@ -229,14 +229,14 @@ class _ByLines(LineBuffer):
 
     def _stored(self, start: Expr, chunk: Expr, rows: int, last: bool) -> Stmt:
         """Store the epilogue of the accumulators inside the plane."""
-        in_place = self._is_long and self._fits_accumulators
+        in_place = self._is_long and self.fits_accumulators
         parts = [self._made_in_place(start, chunk, rows)] if in_place else []
         made: _Made = _as_it_is if in_place else self.epilogue
         for row in range(rows):
             for number in range(self.at_once):
                 partial = last and number == self.at_once - 1
                 count = self.width - (self.chunks - 1) * self.lanes if partial else self.lanes
-                if count == self.lanes or in_place or not self._fits_accumulators:
+                if count == self.lanes or in_place or not self.fits_accumulators:
                     parts.append(self._store(start, chunk, row, number, count, made))
                     continue
                 # compute whole vectors, store part of the last
@@ -273,17 +273,3 @@ class _ByLines(LineBuffer):
     def _is_long(self) -> bool:
         """Tell whether the epilogue has a function that takes many instructions."""
         return self.last is not None and not self.compact and is_costly(self.last.body.value)
-
-    @property
-    def _fits_accumulators(self) -> bool:
-        """Tell whether the epilogue may be computed in the accumulators before it is stored.
-
-        It has to be of their dtype, and to read nothing past the end of the plane.
-        """
-        if self.last is None:
-            return True
-        if str(self.last.body.value.ty.dtype) != self.dtype:
-            return False
-        column = self.last.iter_vars[-1].var
-        read = [load for load in loads(self.last.body.value) if not load.source.same_as(self.window.body.buffer)]
-        return not any(uses(load, column) for load in read)

@@ -38,11 +38,12 @@ from ..rules.integer.runs.long_runs import long_runs
 from ..rules.integer.runs.run_products import run_products
 from ..rules.marked.jam_loops import jam_loops
 from ..rules.marked.vector_loops import vector_loops
+from ..rules.narrow.narrow_window import narrow_windows
+from ..rules.narrow.small_plane import small_planes
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
 from ..rules.rule import Rule, Speed
 from ..rules.separable_window import separable_windows
 from ..rules.sliding_window import sliding_windows
-from ..rules.small_plane import small_planes
 from ..rules.split_by_range import split_by_range
 from ..rules.tiles.tile_reduction import register_tiles
 from ..rules.turned_rows import turned_rows
@@ -58,8 +59,8 @@ from .slices_in_place import loop_sharing
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
-    separable_windows, vector_sums_of_one_operand, direct_windows, small_planes, sliding_windows, channel_windows, dot_runs, long_runs,
-    run_products, pair_products, byte_groups, byte_runs, quad_products, turned_rows, register_tiles, vector_sums, vector_columns,
+    separable_windows, vector_sums_of_one_operand, narrow_windows, direct_windows, small_planes, sliding_windows, channel_windows,
+    dot_runs, long_runs, run_products, pair_products, byte_groups, byte_runs, quad_products, turned_rows, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: part of the workspace of plain loops that stages hold: few windows, each of which reads its operands again
 _PART = 4
@@ -194,9 +195,7 @@ def threaded(schedule: Schedule, machine: Machine) -> Iterator[Schedule]:
     yield schedule
 
 
-def _serial(
-    kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool
-) -> Iterator[Schedule]:
+def _serial(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool) -> Iterator[Schedule]:
     """Yield the single-thread schedules of `kernel`."""
     if is_loop(kernel):
         looped = run_iterations(kernel, repackable, _scheduler(machine))

@@ -19,16 +19,16 @@ from tvm import sym, tirx
 from tvm.ir import Expr, TensorLoad
 from tvm.tirx import BufferStore, For, PrimFunc, Stmt
 
-from ...targets import Machine
-from ...tir.expressions import COMBINED, combined_term, loads, replaced
-from ...tir.index_grid import Unknown
-from ...tir.inlining import inlined
-from ...tir.loop_nests import buffer_of, int64, kernel_of, sequence
-from ...tir.row_window import takes_a_row
-from ...tir.workspace import held_bytes
-from .line_buffer import LineBuffer
-from .loop_peeling import has_skippable_padding
-from .rule import RuleResult
+from ....targets import Machine
+from ....tir.expressions import COMBINED, combined_term, loads, replaced
+from ....tir.index_grid import Unknown
+from ....tir.inlining import inlined
+from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
+from ....tir.row_window import takes_a_row
+from ....tir.workspace import held_bytes
+from ..line_buffer import LineBuffer
+from ..loop_peeling import has_skippable_padding
+from ..rule import RuleResult
 
 _SERIAL = 0
 #: columns from which vectors take less; most products of a plane

@@ -1,0 +1,70 @@
+"""Load elements of a row (tir/operators/row_element.py) as the vectors of all the row, shuffled with 0.
+
+    x[2 l - 1] for l in 0:8, of 14    ─►    x[0:8] and x[6:14], their odd places after a 0
+
+All taps of a window share these loads. Nothing outside the row is read.
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, Expr
+from tvm.tirx import Broadcast, PrimFunc, Ramp
+
+from ...tir.operators.row_element import ROW_ELEMENT
+from .shuffle import taken
+
+
+def with_row_elements(kernel: PrimFunc) -> PrimFunc:
+    """Expand the operator in a lowered, vectorised kernel."""
+    body = tvm_ffi.structural_map(kernel.body, (Call, lambda call: _shuffled(call) if _is_of_row(call) else call))
+    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
+
+
+def _is_of_row(call: Call) -> bool:
+    return getattr(call.op, "name", "") == ROW_ELEMENT
+
+
+def _shuffled(call: Call) -> Expr:
+    first, _, place, extent = call.args
+    assert isinstance(first, Broadcast) and isinstance(place, Ramp) and isinstance(extent, Broadcast), "the loop is vectorised"
+    lanes, width = call.ty.dtype.lanes, int(extent.value)
+    places = [int(place.base) + lane * int(place.stride) for lane in range(lanes)]
+    inside = [0 <= at < width for at in places]
+    short, starts = _starts(lanes, width)
+    row = [_vector(first.value, start, short) for start in starts]
+    # the last vector begins with elements of the one before
+    spare, again = (len(starts) - 1) * short, len(starts) * short - width
+    joined = len(starts) * short <= lanes
+    if joined:
+        row = [taken(row, range(len(starts) * short))]
+        if again:  # in their places 0, once for all taps
+            row = [_cleared(row[0], [not spare <= lane < spare + again for lane in range(len(starts) * short)])]
+
+    def lane_of(at: int) -> int:
+        if joined and again and not 0 <= at < width:
+            return spare
+        kept = min(max(at, 0), width - 1)
+        return kept + again if kept >= spare else kept
+
+    found = taken(row, map(lane_of, places))
+    return found if all(inside) or (joined and again) else _cleared(found, inside)
+
+
+def _starts(lanes: int, width: int) -> tuple[int, list[int]]:
+    """Return the lanes of the vectors that load a row of `width` elements, and their starts: the last one overlaps."""
+    while lanes > width:
+        lanes //= 2
+    return lanes, [*range(0, width - lanes, lanes), width - lanes]
+
+
+def _vector(first: Expr, start: int, lanes: int) -> Expr:
+    (base,) = first.indices
+    return tirx.BufferLoad(first.source, [Ramp(base + start, tirx.const(1, base.ty.dtype), lanes)])
+
+
+def _cleared(vector: Expr, kept: list[bool]) -> Expr:
+    """Return a vector with 0 in the lanes that are not kept."""
+    zero = tirx.const(0, vector.ty.dtype)
+    return taken([vector, zero], [lane if keep else len(kept) for lane, keep in enumerate(kept)])

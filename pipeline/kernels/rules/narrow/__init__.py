@@ -1,0 +1,1 @@
+"""Schedule windows over planes of few columns."""
