@@ -63,7 +63,7 @@ def effects(
     *,
     progress: Progress = lambda what, done, total: None,
     clock: dict[str, float] | None = None,
-    workers: Callable[[Scorer], Workers] = forked(limits=PATIENT),
+    workers: Callable[[Scorer], Workers] = forked(limits=PATIENT, farthest=4),
 ) -> dict:
     """Measure every pass alone, and after every other pass that changes the graph; return effects.json.
 

@@ -167,11 +167,7 @@ class Evaluator:
 
     def attempt(self, tasks: Iterable[WorkerTask]) -> list[Any]:
         """Return the result of each task; None for one that exceeded a candidate's limits."""
-        return list(self.attempts(tasks))
-
-    def attempts(self, tasks: Iterable[WorkerTask]) -> Iterator[Any]:
-        """Yield the result of each task as in `attempt`; computes ahead."""
-        return (None if each.died else each.result for each in self._workers.outcomes(list(tasks)))
+        return [None if each.died else each.result for each in self._workers.outcomes(list(tasks))]
 
     def _retry(self, task: WorkerTask, failure: str) -> object:
         """Run a task again with more time, after it exceeded a candidate's limits. Raises ModelError."""

@@ -22,14 +22,16 @@ AHEAD = 8
 ALONE = 1.0
 
 
-def forked(count: int | None = None, limits: CandidateLimits = CandidateLimits()) -> Callable[[Scorer], Workers]:
-    """Fork `count` processes, by default one per usable core; 0: evaluate in this process.
+def forked(
+    count: int | None = None, limits: CandidateLimits = CandidateLimits(), farthest: int = 1
+) -> Callable[[Scorer], Workers]:
+    """Fork `count` processes, by default one per usable core; 0: evaluate in this process. `farthest` as in Workers.
 
     So do systems other than Linux. Without a fork, `limits` cannot be held.
     """
     if count == 0 or sys.platform != "linux":
         return InProcess
-    return lambda scorer: Forked(scorer, count or len(os.sched_getaffinity(0)), limits)
+    return lambda scorer: Forked(scorer, count or len(os.sched_getaffinity(0)), limits, farthest)
 
 
 class Forked(Workers):
@@ -39,9 +41,9 @@ class Forked(Workers):
     Only that candidate is retried: the request of each child is known.
     """
 
-    def __init__(self, scorer: Scorer, count: int, limits: CandidateLimits):
+    def __init__(self, scorer: Scorer, count: int, limits: CandidateLimits, farthest: int):
         super().__init__()
-        self.window = 1 if count == 1 else AHEAD * count
+        self.window, self.farthest = 1 if count == 1 else AHEAD * count, farthest
         self._scorer, self._count, self._limits = scorer, count, limits
         self._children: list[Child] = []
         self._suspects: set[EvaluationRequest | WorkerTask] = set()

@@ -14,17 +14,17 @@ from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 
 #: the requests waiting for a worker, an ordered set
 Waiting = dict[EvaluationRequest | WorkerTask, None]
-#: windows ahead of the next outcome at most: a search that ends there does not need what was computed beyond
-FARTHEST = 4
 
 
 class Workers(ABC):
     """Answer requests in order.
 
-    Up to `window` of them wait for an answer, so that other workers go on beside a long one.
+    Up to `window` of them wait for an answer, `farthest` windows ahead at most: where all are wanted, other workers go on
+    beside a long one. A search that ends before them does not need what was computed ahead.
     """
 
     window = 1
+    farthest = 1
 
     def __init__(self) -> None:
         self._outcomes: dict[EvaluationRequest | WorkerTask, EvaluationOutcome] = {}
@@ -40,7 +40,7 @@ class Workers(ABC):
                 yield self._outcomes[asked.popleft()]
                 continue
             unanswered = sum(each not in self._outcomes for each in asked)
-            ahead = list(itertools.islice(requests, min(self.window - unanswered, FARTHEST * self.window - len(asked))))
+            ahead = list(itertools.islice(requests, min(self.window - unanswered, self.farthest * self.window - len(asked))))
             asked.extend(ahead)
             waiting.update(dict.fromkeys(request for request in ahead if request not in self._outcomes))
             if not asked:

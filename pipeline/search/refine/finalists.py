@@ -136,10 +136,8 @@ class _Race:
                 continue
             found = sorted(zip(going, self._splitter.plans_of(going)), key=_needed)
             self._splitter.share(plan for _, plans in found for plan in promising(plans))
-            chosen = [(each, lowest(plans)) for each, plans in found]
-            self._splitter.ahead(chosen, self.reach)
-            for each, plan in chosen:
-                self._try(each, plan, self.reach)
+            for each, plans in found:
+                self._try(each, lowest(plans), self.reach)
             self.reorder(going)
             looked_at += found
         return sorted(looked_at, key=_needed)
@@ -153,9 +151,7 @@ class _Race:
                 self._left_out += going
                 continue
             asked = [(each, plans) for each, plans in wave if each in going]
-            repeating = self._splitter.lowest_of(asked, extra_compute)
-            self._splitter.ahead(zip((each for each, _ in asked), repeating), self.limit)
-            for (each, plans), plan in zip(asked, repeating):
+            for (each, plans), plan in zip(asked, self._splitter.lowest_of(asked, extra_compute)):
                 steps += self._splitter.tried(plans, extra_compute)
                 self._try(each, plan, self.limit)
 

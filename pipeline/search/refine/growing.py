@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..evaluate.costs import cycles_task
+from ..evaluate.costs import cycles_of
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .levers import Attempt, Refinement
 from .split_plan import SplitPlan
@@ -56,23 +56,21 @@ def _acceptable(
     evaluator: Evaluator, splitter: Splitter, refinement: Refinement, plan: SplitPlan, found: Evaluation
 ) -> Iterator[_Grown]:
     """Yield refinements within the cycles allowed: the least ram, and those of hardly more."""
-    least = math.inf
-    tried = _tried(splitter, found, plan, refinement.ram)
-    if not tried:
-        return
-    counts = evaluator.attempts(cycles_task(each, evaluator.target) for each in (refinement.best, *(each for _, each in tried)))
-    limit = _CYCLES * (next(counts) or 0)
-    for (ram, each), cycles in zip(tried, counts):
+    limit = least = math.inf
+    for ram, each in _tried(splitter, found, plan, refinement.ram):
         if ram > _MORE * least:
             return
+        if limit == math.inf:
+            limit = _CYCLES * (cycles_of(evaluator, refinement.best) or 0)
+        cycles = cycles_of(evaluator, each)
         if cycles is not None and cycles <= limit:
             least = min(least, ram)
             yield _Grown(ram * cycles, refinement.taken(Attempt(GROW, each, plan.extra_compute)))
 
 
-def _tried(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> list[tuple[int, Evaluation]]:
-    """Return the plans of a ram `below` so many bytes, each with its own, the least first."""
-    grown = list(splitter.growing(plan, _PARTS, _WORTH))
-    splitter.ahead(((found, each) for each in grown), below)
-    best = [splitter.best(found, each, below) for each in grown]
-    return [(each.footprint.ram, each) for each in best if each is not None and each.footprint is not None and each.footprint.ram < below]
+def _tried(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> Iterator[tuple[int, Evaluation]]:
+    """Yield the plans of a ram `below` so many bytes, each with its own, the least first."""
+    for grown in splitter.growing(plan, _PARTS, _WORTH):
+        best = splitter.best(found, grown, below)
+        if best is not None and best.footprint is not None and best.footprint.ram < below:
+            yield best.footprint.ram, best

@@ -112,10 +112,6 @@ class Splitter:
         """
         return [self._evaluator.arranged(found, each) for each in plan.shared]
 
-    def ahead(self, asked: Iterable[tuple[Evaluation, SplitPlan]], below: float) -> None:
-        """Evaluate plans for `best` to find, several at once; not those whose bounds forbid a ram `below`."""
-        self._evaluator.run([], [(found, each) for found, plan in asked if plan.promises(found, below) for each in plan.shared])
-
     def best(self, found: Evaluation, plan: SplitPlan, below: float) -> Evaluation | None:
         """Return the best of `evaluations` in its finest order; None if all fail, or bounds forbid a ram `below`."""
         worked = [each for each in self.evaluations(found, plan) if each.footprint is not None] if plan.promises(found, below) else []

@@ -28,7 +28,7 @@ from passfit.search.evaluate.cluster import Executing, Problem, on_cluster
 from passfit.search.evaluate.evaluation import Evaluator, uncompilable
 from passfit.search.evaluate.forked import forked
 from passfit.search.evaluate.scoring import EvaluationOutcome, WorkerTask
-from passfit.search.evaluate.workers import FARTHEST, InProcess, Workers
+from passfit.search.evaluate.workers import InProcess, Workers
 from passfit.search.search import search
 from passfit.search.strategies import STRATEGIES
 from passfit.search.strategies.trace import Limits, Trace
@@ -114,7 +114,7 @@ def test_a_bug_in_a_pass_ends_the_search(monkeypatch, workers):
     assert _children() == []
 
 
-def test_no_more_is_asked_for_than_a_few_windows_ahead():
+def test_no_more_is_asked_for_than_a_window_ahead():
     model = network(["conv", "Relu"])
     evaluator = Evaluator(to_relax(model), "small", TARGET, *port_names(model), workers=forked(2))
     asked = []
@@ -126,7 +126,7 @@ def test_no_more_is_asked_for_than_a_few_windows_ahead():
 
     evaluations = evaluator.keys(endless())
     assert next(evaluations) == next(evaluations)
-    assert len(asked) <= 2 + FARTHEST * evaluator._workers.window
+    assert len(asked) <= 2 + evaluator._workers.window
     evaluator.close()
 
 
@@ -134,6 +134,7 @@ class _FirstLast(Workers):
     """Answer the latest request waiting, and so the first one of all after the others."""
 
     window = 2
+    farthest = 4
 
     def _advance(self, waiting, known):
         request, _ = waiting.popitem()
@@ -150,7 +151,7 @@ def test_others_are_answered_beside_a_long_request():
 
     found = [(outcome.result, len(begun)) for outcome in workers.outcomes(requests())]
     assert [result for result, _ in found] == [(str(number),) for number in range(100)]
-    assert workers.window < found[0][1] <= FARTHEST * workers.window
+    assert workers.window < found[0][1] <= workers.farthest * workers.window
 
 
 def raises(self, module):
