@@ -41,7 +41,7 @@ class Forked(Workers):
     Only that candidate is retried: the request of each child is known.
     """
 
-    def __init__(self, scorer: Scorer, count: int, limits: CandidateLimits, farthest: int):
+    def __init__(self, scorer: Scorer, count: int, limits: CandidateLimits, farthest: int = 1):
         super().__init__()
         self.window, self.farthest = 1 if count == 1 else AHEAD * count, farthest
         self._scorer, self._count, self._limits = scorer, count, limits
