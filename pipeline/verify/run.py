@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from ..codegen.library import Library
 from ..errors import NumericError
@@ -50,10 +51,12 @@ def verify_library(
         counters, why_none = rapl_counters() if runner.native else ((), "")
         files = [counter.file for counter in counters]
         more = () if given is None else given.inputs
-        report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
+        with ThreadPoolExecutor(1) as aside:
+            counted = None if runner.native else aside.submit(instructions, linked.copied("counted"), chosen[0].inputs)
+            report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
+            count = None if counted is None else counted.result()
         outputs, as_given = results[: len(chosen)], results[len(chosen) :]
         twin = linked.run([])[0] if runner.native else report
-        count = None if runner.native else instructions(linked, chosen[0].inputs)
     try:
         difference = compare(outputs, chosen, tolerance)
     except NumericError:  # raised again unless the order of sums explains the difference

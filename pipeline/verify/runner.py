@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -69,6 +70,13 @@ class Linked:
                 raise self._garbled(f"{where} ended with exit code {done.returncode}: {last[:200]}")
             raise NumericError(f"{where} failed: {last}")
         return self._report(done.stdout, where), self._outputs(len(inputs), where)
+
+    def copied(self, name: str) -> Linked:
+        """Copy the program into the subfolder `name`, so that both may run at once."""
+        place = self.folder / name
+        place.mkdir()
+        shutil.copy(self.folder / "runner", place)
+        return replace(self, folder=place)
 
     def _report(self, text: str, where: str) -> dict[str, int]:
         """Parse the program's report: a JSON object of integers. Raises ToolchainError, NumericError."""
