@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from .settings import FASTEST, Aim
 
 #: costs that count as equal, as a fraction, so that less ram decides: the model cannot tell less apart
-MARGIN = 0.01
+MARGIN = 0.02
 #: most bytes of code of any library: a limit of flash this far above the weights needs no estimate
 MOST_CODE = 16 << 20
 
