@@ -65,6 +65,10 @@ def test_sums_stay_in_registers(epilogue, columns, size, stride):
     program, scheduled = convolution(epilogue, columns=columns, size=size, stride=stride)
     assert set(rolled(scheduled)) == {size}
     assert spilled(scheduled) <= 2  # an end tile of five taps spills two; unrolled, up to 16
+    assert_computes_the_same(program, scheduled)
+
+
+def assert_computes_the_same(program, scheduled):
     inputs = random_inputs(program)
     for ours, reference in zip(run(scheduled, inputs), run(program, inputs), strict=True):
         np.testing.assert_allclose(ours, reference, rtol=1e-4, atol=1e-4 * float(np.abs(reference).max()))
@@ -82,9 +86,7 @@ def test_taps_of_one_column_are_rolled_too(rows, columns, spills):
     scheduled = schedule_program(program)[0]
     assert set(rolled(scheduled)) == {3} and spilled(scheduled) <= 2
     assert spilled(unmarked(scheduled)) >= spills
-    inputs = random_inputs(program)
-    for ours, reference in zip(run(scheduled, inputs), run(program, inputs), strict=True):
-        np.testing.assert_allclose(ours, reference, rtol=1e-4, atol=1e-4 * float(np.abs(reference).max()))
+    assert_computes_the_same(program, scheduled)
 
 
 def unmarked(program):

@@ -7,28 +7,20 @@ A row of a window that begins in padding is a row that begins later, moved: noth
 
 from __future__ import annotations
 
-import tvm_ffi
-from tvm import tirx
 from tvm.ir import Call, Expr
 from tvm.tirx import Broadcast, PrimFunc
 
 from ...tir.operators.moved import MOVED
-from .shuffle import taken
+from .shuffle import taken_or_zero, with_operator
 
 
 def with_moved_lanes(kernel: PrimFunc) -> PrimFunc:
     """Expand the operator in a lowered, vectorised kernel."""
-    body = tvm_ffi.structural_map(kernel.body, (Call, lambda call: _shuffled(call) if _is_moved(call) else call))
-    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
-
-
-def _is_moved(call: Call) -> bool:
-    return getattr(call.op, "name", "") == MOVED
+    return with_operator(kernel, MOVED, _shuffled)
 
 
 def _shuffled(call: Call) -> Expr:
     vector, by = call.args
     assert isinstance(by, Broadcast), "the loop over the lanes is vectorised"
     lanes, before = vector.ty.dtype.lanes, int(by.value)
-    zero = tirx.const(0, vector.ty.dtype)
-    return taken([vector, zero], (lane - before if 0 <= lane - before < lanes else lanes for lane in range(lanes)))
+    return taken_or_zero(vector, (lane - before if 0 <= lane - before < lanes else None for lane in range(lanes)))

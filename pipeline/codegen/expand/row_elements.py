@@ -7,23 +7,17 @@ All taps of a window share these loads. Nothing outside the row is read.
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Expr
 from tvm.tirx import Broadcast, PrimFunc, Ramp
 
 from ...tir.operators.row_element import ROW_ELEMENT
-from .shuffle import taken
+from .shuffle import taken, taken_or_zero, with_operator
 
 
 def with_row_elements(kernel: PrimFunc) -> PrimFunc:
     """Expand the operator in a lowered, vectorised kernel."""
-    body = tvm_ffi.structural_map(kernel.body, (Call, lambda call: _shuffled(call) if _is_of_row(call) else call))
-    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
-
-
-def _is_of_row(call: Call) -> bool:
-    return getattr(call.op, "name", "") == ROW_ELEMENT
+    return with_operator(kernel, ROW_ELEMENT, _shuffled)
 
 
 def _shuffled(call: Call) -> Expr:
@@ -66,5 +60,4 @@ def _vector(first: Expr, start: int, lanes: int) -> Expr:
 
 def _cleared(vector: Expr, kept: list[bool]) -> Expr:
     """Return a vector with 0 in the lanes that are not kept."""
-    zero = tirx.const(0, vector.ty.dtype)
-    return taken([vector, zero], [lane if keep else len(kept) for lane, keep in enumerate(kept)])
+    return taken_or_zero(vector, (lane if keep else None for lane, keep in enumerate(kept)))

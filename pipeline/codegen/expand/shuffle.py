@@ -1,13 +1,31 @@
-"""Take lanes of vectors."""
+"""Take lanes of vectors, and expand operators into such shuffles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+import tvm_ffi
 from tvm import tirx
-from tvm.ir import Expr
+from tvm.ir import Call, Expr
+from tvm.tirx import PrimFunc
 
 
 def taken(vectors: Sequence[Expr], places: Iterable[int]) -> Expr:
     """Return a vector of the lanes at `places` of all `vectors`, one after the other."""
     return tirx.Shuffle(list(vectors), [tirx.const(place, "int32") for place in places])
+
+
+def taken_or_zero(vector: Expr, places: Iterable[int | None]) -> Expr:
+    """Return a vector of the lanes at `places` of one; 0 for None."""
+    zero = tirx.const(0, vector.ty.dtype)
+    return taken([vector, zero], (vector.ty.dtype.lanes if place is None else place for place in places))
+
+
+def with_operator(kernel: PrimFunc, operator: str, written: Callable[[Call], Expr]) -> PrimFunc:
+    """Replace the calls of an operator; return the same kernel without any."""
+
+    def expanded(call: Call) -> Expr:
+        return written(call) if getattr(call.op, "name", "") == operator else call
+
+    body = tvm_ffi.structural_map(kernel.body, (Call, expanded))
+    return kernel if body.same_as(kernel.body) else kernel.with_body(body)

@@ -41,7 +41,7 @@ from ...tir.operators.moved import moved
 from ...tir.row_window import takes_a_row
 from ...tir.workspace import held_bytes
 from .axes.split_groups import split_groups
-from .line_buffer import LineBuffer
+from .line_buffer import DataRow, LineBuffer
 from .loop_peeling import has_skippable_padding
 from .rule import RuleResult
 from .window_block import ENDS, Windows, best_block
@@ -111,7 +111,7 @@ class _Direct(LineBuffer):
         if self.padding is not None and not has_skippable_padding(self.window, [self.padding]):
             raise Unknown("the padding cannot be skipped")
         self.row, self.count = Var("group", "int64"), 1
-        _, self.first, self.end, _ = self._row_of(0)
+        _, self.first, self.end, _, _ = self._row_of(0)
         self.real = [self._real(j) for j in range(self.columns.taps)]
         most = min((end - first for first, end in self.real if first < end), default=0)
         self.lanes = machine.lanes
@@ -224,22 +224,16 @@ class _Direct(LineBuffer):
         value = replaced(self.window.init.value, {**self._values(place), self.x: lane + place.start})
         return BufferStore(acc.source, value, acc.indices)
 
-    def _row_of(self, number: int) -> tuple[Expr | None, int, int, Callable[[Expr], Expr]]:
-        """Return a data row of a group: condition against padding, first and end column, element at a column."""
-        row = self._row * self.rows.stride + (replaced(self.rows.start, self.values) + number)
-        if self.padding is not None:
-            inside, first, end, _, element = self._padded(row, self.needed)
-            return inside, first, end, element
-        outer = [self.outside(index) for index in self.indices[:-2]]
-        return None, 0, self.needed, lambda column: tirx.BufferLoad(self.data, [*outer, row, column])
+    def _row_of(self, number: int) -> DataRow:
+        """Return a data row of a group."""
+        return self.row_at(self._row * self.rows.stride + (replaced(self.rows.start, self.values) + number))
 
     def _row_added(self, number: int, starts: Sequence[_Start]) -> Iterator[Stmt]:
         """Yield the products of a data row with all its taps, for each result row and filter."""
-        taps = [(row, divmod(number - row * self.rows.stride, self.rows.step)) for row in range(self.count)]
-        met = [(row, i) for row, (i, rest) in taps if rest == 0 and 0 <= i < self.rows.taps]
+        met = self.met_rows(number, self.count)
         if not met:
             return
-        inside, _, _, element = self._row_of(number)
+        inside, _, _, _, element = self._row_of(number)
         parts = [
             self._vector(_Place(each, row, vector, start), partial(self._updated, i, j, element))
             for j, (first, end) in enumerate(self.real)
@@ -275,10 +269,7 @@ class _Direct(LineBuffer):
     @property
     def _row(self) -> Expr:
         """Return the first row of a group."""
-        if self.height == self.count:
-            return int64(0)
-        first = self.row * self.count
-        return first if self.height % self.count == 0 else tirx.min(first, int64(self.height - self.count))
+        return self.first_row(self.row, self.count)
 
 
 def _lanes_of(filters: int, widest: int) -> int:

@@ -8,6 +8,7 @@ Columns one stride apart lie side by side.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from tvm import sym, tirx
@@ -27,6 +28,16 @@ _UNROLLED = 16
 #: least lanes of such a vector: for vectors of two LLVM makes code that its own verifier refuses
 _FEW = 4
 _SERIAL, _VECTORIZED = 0, 2
+
+
+class DataRow(NamedTuple):
+    """Hold a data row: condition against padding, first and end real column, padding, element at a column."""
+
+    inside: Expr | None
+    first: int
+    end: int
+    zero: Expr
+    element: Callable[[Expr], Expr]
 
 
 class LineBuffer(Plane):
@@ -75,7 +86,7 @@ class LineBuffer(Plane):
     def _without_padding(self, count: int) -> range:
         if not self.whole or self.padding is None or self.in_region or not has_skippable_padding(self.window, [self.padding]):
             return range(count)
-        inside = (self._padded(self.rows.start + number, self.needed)[0] for number in range(count))
+        inside = (self.row_at(self.rows.start + number).inside for number in range(count))
         there = [n for n, each in enumerate(inside) if each is None or not sym.Analyzer().can_prove_equal(each, False)]
         return range(there[0], there[-1] + 1) if there else range(count)
 
@@ -88,16 +99,7 @@ class LineBuffer(Plane):
         line = Var("line", "int64")
         kept = self.kept(count)
         row = start * self.rows.stride + (line + kept.start) + self.rows.start
-        if self.padding is None:
-            inside, first, end = None, 0, self.needed
-            zero: Expr = tirx.const(0, str(self.data.ty.dtype))
-
-            def loaded(column: Expr) -> Expr:
-                return tirx.BufferLoad(self.data, [*map(self.outside, self.indices[:-2]), row, column])
-
-            element: Callable[[Expr], Expr] = loaded
-        else:
-            inside, first, end, zero, element = self._padded(row, self.needed)
+        inside, first, end, zero, element = self.row_at(row)
         wide = self.columns.stride * self.phase_width
         if self.columns.stride == 1 and not self.compact and end - first >= _FEW:
             # a vector of padding may reach into the row, which follows
@@ -145,9 +147,24 @@ class LineBuffer(Plane):
             lane = Var("lane", "int64")
             yield For(lane, int64(0), int64(lanes), _VECTORIZED, store(lane + start))
 
-    def _padded(self, row: Expr, needed: int) -> tuple[Expr | None, int, int, Expr, Callable[[Expr], Expr]]:
-        """Read the padding: row condition, first and end column of real elements, padding value, element."""
-        assert self.padding is not None
+    def first_row(self, group: Expr, count: int) -> Expr:
+        """Return the first row of a group of `count`; the last group may overlap the one before."""
+        if self.height == count:
+            return int64(0)
+        first = group * count
+        return first if self.height % count == 0 else tirx.min(first, int64(self.height - count))
+
+    def met_rows(self, number: int, count: int) -> list[tuple[int, int]]:
+        """Return the rows of `count` that need a row of the data, each with its tap."""
+        taps = [(row, divmod(number - row * self.rows.stride, self.rows.step)) for row in range(count)]
+        return [(row, i) for row, (i, rest) in taps if rest == 0 and 0 <= i < self.rows.taps]
+
+    def row_at(self, row: Expr) -> DataRow:
+        """Read a row of the data. Raises Unknown for padding of another form."""
+        if self.padding is None:
+            outer = [self.outside(index) for index in self.indices[:-2]]
+            zero = tirx.const(0, str(self.data.ty.dtype))
+            return DataRow(None, 0, self.needed, zero, lambda column: tirx.BufferLoad(self.data, [*outer, row, column]))
         block = self.padding
         value = block.body.value
         if not is_choice(value):
@@ -177,7 +194,7 @@ class LineBuffer(Plane):
             return replaced(inside, {**values, x: column})
 
         row_there = [replaced(each, values) for each in along]
-        return tirx.all(*row_there) if row_there else None, first, min(end, needed), zero, element
+        return DataRow(tirx.all(*row_there) if row_there else None, first, min(end, self.needed), zero, element)
 
     def outside(self, index: Expr) -> Expr:
         """Substitute the loops around the plane into an index."""

@@ -72,11 +72,10 @@ class _Separable(LineBuffer):
             raise Unknown("the window is small")
         if self.columns.stride > (_MOST_STRIDE if machine.transposes else 1):
             raise Unknown("vectors of a row are apart")
-        self.start, self.first, self.end = start, 0, self.needed
-        if self.padding is not None:
-            _, self.first, self.end, zero, _ = self._padded(self.rows.start, self.needed)
-            if not tvm_ffi.structural_equal(zero, start):
-                raise Unknown("the padding is no start of a window")
+        self.start = start
+        _, self.first, self.end, zero, _ = self.row_at(self.rows.start)
+        if self.padding is not None and not tvm_ffi.structural_equal(zero, start):
+            raise Unknown("the padding is no start of a window")
         self.lanes = machine.lanes
         while self.lanes > min(self.width, self.end - self.first):
             self.lanes //= 2
@@ -124,9 +123,7 @@ class _Separable(LineBuffer):
         """Combine the columns of a row of windows into the line, vector by vector."""
         tap = Var("tap", "int64")
         row = self.values[self.y] * self.rows.stride + tap * self.rows.step + self.rows.start
-        inside, element = None, self._element(row)
-        if self.padding is not None:
-            inside, _, _, _, element = self._padded(row, self.needed)
+        inside, _, _, _, element = self.row_at(row)
         added = self._each(starts, lambda at, acc: BufferStore(acc.source, self._combined(acc, element(at)), acc.indices))
         stmt = added if inside is None else IfThenElse(inside, added, None)
         return sequence([
@@ -145,9 +142,6 @@ class _Separable(LineBuffer):
         for j in range(1, self.columns.taps):
             steps.append(self._each(starts, lambda at, acc, j=j: BufferStore(acc.source, self._combined(acc, load(at, j)), acc.indices)))
         return sequence([*steps, self._each(starts, self._store)])
-
-    def _element(self, row: Expr) -> Callable[[Expr], Expr]:
-        return lambda column: tirx.BufferLoad(self.data, [*map(self.outside, self.indices[:-2]), row, column])
 
     def _combined(self, one: Expr, other: Expr) -> Expr:
         return COMBINED[type(self.window.body.value).__name__](one, other)

@@ -28,7 +28,7 @@ from ....tir.loop_nests import buffer_of, int64, kernel_of, sequence
 from ....tir.operators.row_element import nearest, row_element
 from ....tir.row_window import takes_a_row
 from ....tir.workspace import held_bytes
-from ..line_buffer import LineBuffer, loop_of
+from ..line_buffer import DataRow, LineBuffer, loop_of
 from ..loop_peeling import has_skippable_padding
 from ..rule import RuleResult
 
@@ -68,7 +68,7 @@ class _Narrow(LineBuffer):
         if self.lanes > machine.lanes or 2 * self.width <= self.lanes or (self.lanes > _FEW and taps < _TAPS):
             raise Unknown("a row is no vector, or the window is small")
         self.row, self.count = Var("group", "int64"), self.height
-        _, self.first, self.end, _ = self._row_of(int64(0))
+        _, self.first, self.end, _, _ = self._row_of(0)
         if not self.lanes // 2 <= self.end - self.first <= _VECTORS * self.lanes:
             raise Unknown("a row of the data is more than two vectors")
         self.most = machine.registers_of(self.lanes) // 2
@@ -86,48 +86,35 @@ class _Narrow(LineBuffer):
 
     @property
     def _row(self) -> Expr:
-        """Return the first row of a group; the last group may overlap the one before."""
-        if self.height == self.count:
-            return int64(0)
-        first = self.row * self.count
-        return first if self.height % self.count == 0 else tirx.min(first, int64(self.height - self.count))
+        """Return the first row of a group."""
+        return self.first_row(self.row, self.count)
 
-    def _row_of(self, number: Expr) -> tuple[Expr | None, int, int, Callable[[Expr], Expr]]:
-        """Return a row of the data: condition against padding, first and end column, element at a column."""
-        row = self._row * self.rows.stride + (replaced(self.rows.start, self.values) + number)
-        if self.padding is not None:
-            inside, first, end, _, element = self._padded(row, self.needed)
-            return inside, first, end, element
-        outer = [self.outside(index) for index in self.indices[:-2]]
-        return None, 0, self.needed, lambda column: tirx.BufferLoad(self.data, [*outer, row, column])
+    def _row_of(self, number: int) -> DataRow:
+        """Return a data row of a group."""
+        return self.row_at(self._row * self.rows.stride + (replaced(self.rows.start, self.values) + number))
 
     def _added(self) -> Iterator[Stmt]:
         """Yield the products of all rows of the data: two far apart at a time, whose sums wait for no other, and share weights."""
         analyzer = sym.Analyzer()
-        found = [(met, *self._row_of(int64(number))) for number in range(self.count_of(self.count)) if (met := self._met(number))]
-        present = [each for each in found if each[1] is None or not analyzer.can_prove_equal(each[1], False)]
-        conditions = [None if each[1] is None or analyzer.can_prove(each[1]) else each[1] for each in present]
+        numbers = range(self.count_of(self.count))
+        found = [(met, self._row_of(number)) for number in numbers if (met := self.met_rows(number, self.count))]
+        present = [(met, row) for met, row in found if row.inside is None or not analyzer.can_prove_equal(row.inside, False)]
+        conditions = [None if row.inside is None or analyzer.can_prove(row.inside) else row.inside for _, row in present]
         step, count = self.rows.stride, len(present)
         together = max(min(-(-_CHAINS * step // self.rows.taps), self.most - self.count), 1)
         apart = -(-count // (together * step)) * step if all(each is None for each in conditions) else count
         for number in range(min(apart, count)):
-            rows = [(met, element) for met, _, _, _, element in present[number::apart]]
-            products = self._products(rows)
+            products = self._products(present[number::apart])
             yield sequence(products) if conditions[number] is None else IfThenElse(conditions[number], sequence(products), None)
 
-    def _products(self, rows: Sequence[tuple[list[tuple[int, int]], Callable[[Expr], Expr]]]) -> list[Stmt]:
+    def _products(self, rows: Sequence[tuple[list[tuple[int, int]], DataRow]]) -> list[Stmt]:
         """Return the products of rows of the data with all their taps, for each row of the result."""
         return [
-            self._vector(row, lambda lane, acc, i=i, j=j, row=row, element=element: self._updated(row, (i, j), element, lane, acc))
+            self._vector(row, lambda lane, acc, i=i, j=j, row=row, data=data: self._updated(row, (i, j), data.element, lane, acc))
             for j in range(self.columns.taps)
-            for met, element in rows
+            for met, data in rows
             for row, i in met
         ]
-
-    def _met(self, number: int) -> list[tuple[int, int]]:
-        """Return the rows of the result that a row of the data meets, each with its tap."""
-        taps = [(row, divmod(number - row * self.rows.stride, self.rows.step)) for row in range(self.count)]
-        return [(row, i) for row, (i, rest) in taps if rest == 0 and 0 <= i < self.rows.taps]
 
     def _updated(self, row: int, tap: tuple[int, int], element: Callable[[Expr], Expr], lane: Expr, acc: TensorLoad) -> BufferStore:
         window = zip((self.rows.tap, self.columns.tap), tap)

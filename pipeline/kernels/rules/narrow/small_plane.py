@@ -79,7 +79,7 @@ class _Small(LineBuffer):
         if has_skippable_padding(self.window, [self.padding]):
             return True
         pools = type(update.value).__name__ in COMBINED and isinstance(combined_term(update), TensorLoad)
-        return pools and tvm_ffi.structural_equal(self._padded(self.rows.start, self.needed)[3], start)
+        return pools and tvm_ffi.structural_equal(self.row_at(self.rows.start).zero, start)
 
     def _added(self, y: int, x: int, acc: TensorLoad) -> Iterator[Stmt]:
         """Yield the update of an element of the result by each tap inside the plane."""
@@ -93,10 +93,7 @@ class _Small(LineBuffer):
 
     def _row_of(self, row: Expr) -> tuple[bool, int, int, Callable[[Expr], Expr]]:
         """Return the presence of a row of the data, its first and end column, and its element at a column."""
-        if self.padding is None:
-            outer = [self.outside(index) for index in self.indices[:-2]]
-            return True, 0, self.needed, lambda column: tirx.BufferLoad(self.data, [*outer, row, column])
-        inside, first, end, _, element = self._padded(row, self.needed)
+        inside, first, end, _, element = self.row_at(row)
         if inside is None or sym.Analyzer().can_prove(inside):
             return True, first, end, element
         if not sym.Analyzer().can_prove_equal(inside, False):

@@ -157,13 +157,14 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
     alone = [n for n in spatial if uses(scalar, axes[n]) and not uses(vector, axes[n]) and n in tileable]
     steps = prod(extents) // prod(extents[n] for n in spatial)
     rows = tuple([n for n in alone if extents[n] > 1][-2:])
-    asked, summed = conditions(scalar), [axes[n] for n in range(len(axes)) if n not in spatial]
+    reduced_axes = [n for n in range(len(axes)) if n not in spatial]
+    asked, summed = conditions(scalar), [axes[n] for n in reduced_axes]
     if reduced.uneven:
         # where padding is skipped, peeling the end tiles of one axis is enough
         padded = reads(scalar, reduced.padded)
         rows = tuple(n for n in rows if n == rows[-1] or tileable[n].unit > 1 or not (padded or any(uses(each, axes[n]) for each in asked)))
     shared = bool(rows) and slides(scalar, axes[rows[-1]])
-    repeated = [extents[n] for n in range(len(axes)) if n not in spatial and extents[n] > 1]
+    repeated = [extents[n] for n in reduced_axes if extents[n] > 1]
     taps = bool(repeated) and repeated[-1] <= MOST_STEPS
     if any(place.unit > 1 and axis not in rows for axis, place in tileable.items()):
         return

@@ -77,7 +77,7 @@ def sliced(x: Expr, ranges: tuple[Range, ...], graph: Dataflow) -> Expr:
 
 
 def part_of(expr: Expr, graph: Dataflow) -> tuple[Expr, Range] | None:
-    """Return the value and range of an item of a split, or of a slice along one axis in steps of 1."""
+    """Return value and range of a split's item, or of a unit-step slice along one axis."""
     value = graph.value(expr)
     call = graph.call(value, _SLICE)
     if call is not None:
