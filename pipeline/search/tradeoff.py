@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from .settings import FASTEST, Aim
 
-#: costs that count as equal, as a fraction, so that less ram decides: the model cannot tell less apart
-MARGIN = 0.02
+#: costs that count as equal, as a fraction, so that less ram decides: the models cannot tell less apart
+CYCLE_MARGIN = 0.02
+FLASH_MARGIN = 0.01
 #: most bytes of code of any library: a limit of flash this far above the weights needs no estimate
 MOST_CODE = 16 << 20
 
@@ -52,7 +53,7 @@ def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int])
 
     The first of `points` has the least ram. `flash_of` estimates the flash of a point in bytes. It is asked only where
     it matters: for every point if flash is minimised; else, from the fastest on, up to the first that fits. Of points
-    whose costs differ by less than MARGIN, the one of least ram is chosen.
+    whose costs differ by less than the model's margin, the one of least ram is chosen.
     """
     known = list(points)
     if aim.objective != FASTEST:
@@ -73,7 +74,8 @@ def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int])
     best = next((number for number in ranked if fits(number)), None)
     chosen = 0
     if best is not None:
-        equal = [number for number in ranked if cost(number) <= (1 + MARGIN) * cost(best)]
+        margin = CYCLE_MARGIN if aim.objective == FASTEST else FLASH_MARGIN
+        equal = [number for number in ranked if cost(number) <= (1 + margin) * cost(best)]
         chosen = next(number for number in sorted(equal, key=lambda number: known[number].ram) if fits(number))
     shown = sorted({0, chosen, *_front(known, cost)}, key=lambda number: (known[number].ram, cost(number), number))
     kept = tuple(known[number] for number in shown)

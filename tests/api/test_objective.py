@@ -36,7 +36,7 @@ def test_a_loose_budget_takes_the_fastest_and_a_tight_one_the_least_ram(tmp_path
     chosen = points[loose["tradeoff"]["chosen"]]
     assert read_sequence(tmp_path / "loose" / "out" / "sequence.json").specs == tuple(chosen["passes"])
     assert chosen["ram"] == larger.best.ram > report.best.ram and not loose["closed"]
-    assert chosen["cycles"] <= 1.01 * min(point["cycles"] for point in points)
+    assert chosen["cycles"] <= 1.02 * min(point["cycles"] for point in points)
     over, none = searched(tmp_path / "over", Budget(ram=1))
     assert not over["tradeoff"]["within"] and none.best.ram == report.best.ram and not none.fits
 

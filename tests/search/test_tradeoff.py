@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from passfit.errors import ConfigError
 from passfit.memory.footprint import Budget
 from passfit.search.settings import FASTEST, FLASH, RAM, Aim, SearchSettings, aim_of, objective_of
-from passfit.search.tradeoff import MARGIN, MOST_CODE, CostPoint, choose
+from passfit.search.tradeoff import CYCLE_MARGIN, FLASH_MARGIN, MOST_CODE, CostPoint, choose
 from passfit.support.latency_limit import LatencyLimit
 from passfit.targets import get_target
 
@@ -31,10 +31,10 @@ def test_the_fastest_that_fits_is_chosen_and_less_ram_decides_between_equals(row
         assert chosen == 0
         return
     fastest = min(made[number].cycles for number in fitting)
-    assert chosen in fitting and made[chosen].cycles <= (1 + MARGIN) * fastest
-    equals = [number for number in fitting if made[number].cycles <= (1 + MARGIN) * fastest]
+    assert chosen in fitting and made[chosen].cycles <= (1 + CYCLE_MARGIN) * fastest
+    equals = [number for number in fitting if made[number].cycles <= (1 + CYCLE_MARGIN) * fastest]
     assert made[chosen].ram == min(made[number].ram for number in equals)
-    assert 0 not in fitting or made[chosen].cycles <= (1 + MARGIN) * made[0].cycles
+    assert 0 not in fitting or made[chosen].cycles <= (1 + CYCLE_MARGIN) * made[0].cycles
 
 
 @given(_POINTS, st.integers(1, 8))
@@ -43,7 +43,7 @@ def test_the_least_flash_that_fits_is_chosen(rows, ram):
     chosen, found = choose(Aim(FLASH, ram, 8), made, flashes.__getitem__)
     fitting = [flashes[number] for number, each in enumerate(made) if each.ram <= ram]
     assert found.within == bool(fitting)
-    assert not fitting or flashes[chosen] <= (1 + MARGIN) * min(fitting)
+    assert not fitting or flashes[chosen] <= (1 + FLASH_MARGIN) * min(fitting)
     assert all(each.flash is not None for each in found.points)
 
 
