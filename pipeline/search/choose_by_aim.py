@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .evaluate.code_estimate import CodeEstimate
-from .evaluate.costs import flash_of
+from .evaluate.costs import Costs, flash_of
 from .refine.alternatives import alternatives
 from .refine.levers import Attempt, Refinement
 from .refine.splitting import Splitter
@@ -23,7 +23,7 @@ def choose_by_aim(
     """
     evaluator = trace.evaluator
     found = alternatives(trace, splitter, refinement, aim.ram, extra_compute)
-    points = [_point(attempt, cycles) for attempt, cycles in found]
+    points = [_point(attempt, costs) for attempt, costs in found]
     code = CodeEstimate(evaluator.target)
 
     def flash(number: int) -> int:
@@ -34,8 +34,9 @@ def choose_by_aim(
     return found[chosen][0], tradeoff
 
 
-def _point(attempt: Attempt, cycles: int) -> CostPoint:
+def _point(attempt: Attempt, costs: Costs) -> CostPoint:
     footprint = attempt.evaluation.footprint
     assert footprint is not None
     passes = attempt.evaluation.sequence.specs
-    return CostPoint(attempt.lever, passes, footprint.ram, footprint.weights, cycles, attempt.extra_compute)
+    most = footprint.weights + costs.most_code
+    return CostPoint(attempt.lever, passes, footprint.ram, footprint.weights, costs.cycles, attempt.extra_compute, most)

@@ -11,8 +11,6 @@ from .settings import FASTEST, Aim
 #: costs that count as equal, as a fraction, so that less ram decides: the models cannot tell less apart
 CYCLE_MARGIN = 0.02
 FLASH_MARGIN = 0.01
-#: most bytes of code of any library: a limit of flash this far above the weights needs no estimate
-MOST_CODE = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -20,7 +18,7 @@ class CostPoint:
     """Candidate's ram, weights and flash in bytes, and the cycles of a run by the model of `targets/cycles.py`.
 
     `lever` is the step that led to it, `passes` are its specs, `extra_compute` is recomputation as a fraction. `flash`
-    is weights + code, None if the code was not estimated.
+    is weights + code, None if the code was not estimated; it is `most_flash` at most.
     """
 
     lever: str
@@ -29,6 +27,7 @@ class CostPoint:
     weights: int
     cycles: int
     extra_compute: float
+    most_flash: int
     flash: int | None = None
 
 
@@ -66,7 +65,7 @@ def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int])
         point = known[number]
         if point.ram > aim.ram or point.weights > aim.flash:
             return False
-        if point.flash is None and point.weights + MOST_CODE > aim.flash:
+        if point.flash is None and point.most_flash > aim.flash:
             point = known[number] = replace(point, flash=flash_of(number))
         return point.flash is None or point.flash <= aim.flash
 

@@ -11,6 +11,7 @@ from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.tirx import And, BufferStore, Cast, FloatImm, IntImm, Select
 from tvm.tirx.analysis import undefined_vars
 
+from ..program import DTYPE_BYTES
 from ..program.mapping import FUNCTION_COST
 
 _Part = TypeVar("_Part")
@@ -69,6 +70,10 @@ def loads(expr: object) -> list[TensorLoad]:
     found: list[TensorLoad] = []
     tvm_ffi.structural_walk(expr, (TensorLoad, found.append))
     return found
+
+
+def element_bytes(buffer: Var) -> int:
+    return DTYPE_BYTES.get(str(buffer.ty.dtype), 1)
 
 
 def operations_of(expr: object) -> int:

@@ -57,5 +57,6 @@ def test_flash_is_estimated_within_a_tenth_of_what_is_built(tmp_path, target):
     found = json.loads((tmp_path / "out" / "search.json").read_text())["tradeoff"]
     chosen = found["points"][found["chosen"]]
     assert chosen["flash"] == pytest.approx(report.best.flash, rel=0.1)
+    assert report.best.flash <= chosen["most_flash"]
     assert chosen["flash"] - report.best.weights == pytest.approx(report.best.code, rel=0.1)
     assert all(chosen["flash"] <= 1.01 * point["flash"] for point in found["points"] if point["ram"] <= found["ram"])

@@ -7,18 +7,19 @@ from hypothesis import strategies as st
 from passfit.errors import ConfigError
 from passfit.memory.footprint import Budget
 from passfit.search.settings import FASTEST, FLASH, RAM, Aim, SearchSettings, aim_of, objective_of
-from passfit.search.tradeoff import CYCLE_MARGIN, FLASH_MARGIN, MOST_CODE, CostPoint, choose
+from passfit.search.tradeoff import CYCLE_MARGIN, FLASH_MARGIN, CostPoint, choose
 from passfit.support.latency_limit import LatencyLimit
 from passfit.targets import get_target
 
 HUGE = 1 << 40
+MOST = 100
 _POINTS = st.lists(st.tuples(st.integers(1, 8), st.integers(90, 110), st.integers(1, 8)), min_size=1, max_size=8)
 
 
 def points(rows: list[tuple[int, int, int]]) -> tuple[list[CostPoint], list[int]]:
     """Make points of (ram, cycles, flash), the one of least ram first, and return their flash."""
     rows = sorted(rows, key=lambda row: row[0])
-    return [CostPoint(f"{number}", (), ram, 0, cycles, 0.0) for number, (ram, cycles, _) in enumerate(rows)], [row[2] for row in rows]
+    return [CostPoint(f"{number}", (), ram, 0, cycles, 0.0, MOST) for number, (ram, cycles, _) in enumerate(rows)], [row[2] for row in rows]
 
 
 @given(_POINTS, st.integers(1, 8), st.integers(1, 8))
@@ -65,7 +66,7 @@ def test_code_is_estimated_only_where_a_limit_of_flash_may_bind():
         asked.append(number)
         return {2: 100, 1: 9, 0: 8}[number]
 
-    choose(Aim(FASTEST, 3, MOST_CODE), made, flash)
+    choose(Aim(FASTEST, 3, MOST), made, flash)
     assert asked == []
     assert choose(Aim(FASTEST, 3, 10), made, flash)[0] == 1
     assert asked == [2, 1]

@@ -24,6 +24,11 @@ _BASE, _STEP = 480, 45
 _THREADS = 2
 
 
+def code_of_calls(steps: int) -> int:
+    """Return the bytes of code of a library of so many steps without its kernels."""
+    return _BASE + _STEP * steps
+
+
 class CodeEstimate:
     """Estimate text and read-only data of libraries for one target, with the bytes of each kernel cached."""
 
@@ -38,7 +43,7 @@ class CodeEstimate:
         if new:
             self._compile(new)
         kernels = sum(self._known.get(kernel) or 0 for kernel in lowered.kernels.values())
-        return _BASE + _STEP * len(lowered.program.steps) + kernels
+        return code_of_calls(len(lowered.program.steps)) + kernels
 
     def _compile(self, kernels: Mapping[str, PrimFunc]) -> None:
         with scratch_folder() as folder, ThreadPoolExecutor(_THREADS) as threads:  # LLVM releases Python's lock

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
+from ...kernels.lower.lower import Lowered
 from ...kernels.lower.specialise import specialise_kernels
 from ...passes.base import ModulePass
 from ...passes.sequence.apply import apply_program_passes
@@ -11,34 +13,56 @@ from ...passes.sequence.failures import failure_of
 from ...passes.sequence.sequence import specs_of
 from ...targets import Target
 from ...targets.cycles import core_of, program_cycles
+from ...tir.counts.most_code import most_code
 from ...tir.counts.operation_counts import kernel_work
-from .code_estimate import CodeEstimate
+from ...tir.memoise import structural_hash
+from .code_estimate import CodeEstimate, code_of_calls
 from .evaluation import Evaluation, Evaluator
 from .scoring import Arrangement, Scorer, Specs, WorkerTask
 
 
-def cycles_task(evaluation: Evaluation, target: Target) -> WorkerTask:
-    """Return the task to compute the cycles of a run of a candidate; its result is None if the candidate fails."""
+@dataclass(frozen=True)
+class Costs:
+    """Cycles of a run of a candidate, and a bound of its code in bytes."""
+
+    cycles: int
+    most_code: int
+
+
+def costs_task(evaluation: Evaluation, target: Target) -> WorkerTask:
+    """Return the task to compute the costs of a candidate; its result is None if the candidate fails."""
     specs, arrangement = _parts(evaluation)
-    return WorkerTask(specs, partial(_cycles, specs=specs, arrangement=arrangement, target=target))
+    return WorkerTask(specs, partial(_costs, specs=specs, arrangement=arrangement, target=target))
 
 
 def cycles_of(evaluator: Evaluator, evaluation: Evaluation) -> int | None:
     """Return the cycles of a run of a candidate; None if it cannot be scheduled."""
-    (found,) = evaluator.attempt([cycles_task(evaluation, evaluator.target)])
-    return found
+    (found,) = evaluator.attempt([costs_task(evaluation, evaluator.target)])
+    return None if found is None else found.cycles
 
 
-def _cycles(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Target) -> int | None:
+def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Target) -> Costs | None:
     core = core_of(target.architecture)
     try:
         lowered, _ = apply_program_passes(*scorer.begun(specs, arrangement))
         work = {name: kernel_work(kernel, target.machine, core) for name, kernel in lowered.kernels.items()}
+        code = _most_code(lowered, target)
     except Exception as error:
         if failure_of(error) is None:
             raise
         return None
-    return round(program_cycles((work[step.kernel] for step in lowered.program.steps), core))
+    return Costs(round(program_cycles((work[step.kernel] for step in lowered.program.steps), core)), code)
+
+
+def _most_code(lowered: Lowered, target: Target) -> int:
+    """Bound the code of a library: its calls, and each distinct kernel once for each set of operands it reads in place."""
+    kernels = {name: (structural_hash(kernel), kernel) for name, kernel in lowered.kernels.items()}
+    found = {
+        (digest, step.in_place): most_code(kernel, target.machine)
+        for step in lowered.program.steps
+        for digest, kernel in [kernels[step.kernel]]
+    }
+    return code_of_calls(len(lowered.program.steps)) + sum(found.values())
 
 
 def flash_of(evaluation: Evaluation, scorer: Scorer, code: CodeEstimate) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Sequence as Ordered
 
 from ...memory import Footprint
 from ...passes.program.order import Order
-from ..evaluate.costs import cycles_task
+from ..evaluate.costs import Costs, costs_task
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..strategies.trace import Trace
 from .levers import Attempt, Refinement
@@ -28,8 +28,8 @@ OTHER = "state"
 
 def alternatives(
     trace: Trace, splitter: Splitter, refinement: Refinement, ram: int, extra_compute: float | None
-) -> list[tuple[Attempt, int]]:
-    """Return candidates with the cycles of a run, the one of least ram first; others may exceed `ram` bytes.
+) -> list[tuple[Attempt, Costs]]:
+    """Return candidates with their costs, the one of least ram first; others may exceed `ram` bytes.
 
     `extra_compute` as in `levers.refine`: None leaves kernels whole.
     """
@@ -39,7 +39,7 @@ def alternatives(
     states = [Attempt(OTHER, _ordered(evaluator, each, ram)) for each in _states(trace) if each.key != own.key]
     found = _counted(evaluator, [least, *refinement.tried, *states])
     if not found or found[0][0] is not least:
-        return [(least, 0)]  # it cannot be scheduled: no other is known to be better
+        return [(least, Costs(0, 0))]  # it cannot be scheduled: no other is known to be better
     if extra_compute is None:
         return found
     plans = [(own, plan) for plan in _plans(splitter, own, ram, extra_compute)]
@@ -55,13 +55,13 @@ def _states(trace: Trace) -> list[Evaluation]:
     return sorted(states, key=lambda each: (_footprint(each).sum, each.score))[:STATES]
 
 
-def _worth_splitting(found: Ordered[tuple[Attempt, int]], ram: int) -> list[Evaluation]:
+def _worth_splitting(found: Ordered[tuple[Attempt, Costs]], ram: int) -> list[Evaluation]:
     """Return states too large for the limit, but faster than all that fit, the fastest first."""
-    fitting = [cycles for attempt, cycles in found if _footprint(attempt.evaluation).ram <= ram]
+    fitting = [costs.cycles for attempt, costs in found if _footprint(attempt.evaluation).ram <= ram]
     faster = [
-        (cycles, attempt.evaluation)
-        for attempt, cycles in found
-        if attempt.lever == OTHER and cycles < min(fitting, default=cycles + 1)
+        (costs.cycles, attempt.evaluation)
+        for attempt, costs in found
+        if attempt.lever == OTHER and costs.cycles < min(fitting, default=costs.cycles + 1)
     ]
     return [state for _, state in sorted(faster, key=lambda each: (each[0], each[1].score))]
 
@@ -92,16 +92,16 @@ def _worked(splitter: Splitter, state: Evaluation, plan: SplitPlan) -> list[Eval
     return sorted(tried, key=lambda each: each.score)[:1]
 
 
-def _counted(evaluator: Evaluator, attempts: Ordered[Attempt], known: Ordered[Attempt] = ()) -> list[tuple[Attempt, int]]:
-    """Count the cycles of attempts of distinct passes; leave out those that cannot be scheduled."""
+def _counted(evaluator: Evaluator, attempts: Ordered[Attempt], known: Ordered[Attempt] = ()) -> list[tuple[Attempt, Costs]]:
+    """Compute the costs of attempts of distinct passes; leave out those that cannot be scheduled."""
     seen = {each.evaluation.passes for each in known}
     different: list[Attempt] = []
     for each in attempts:
         if each.evaluation.footprint is not None and each.evaluation.passes not in seen:
             seen.add(each.evaluation.passes)
             different.append(each)
-    cycles = evaluator.attempt(cycles_task(each.evaluation, evaluator.target) for each in different)
-    return [(each, count) for each, count in zip(different, cycles) if count is not None]
+    costs = evaluator.attempt(costs_task(each.evaluation, evaluator.target) for each in different)
+    return [(each, found) for each, found in zip(different, costs) if found is not None]
 
 
 def _lever_of(refinement: Refinement) -> str:

@@ -22,7 +22,7 @@ from tvm.tirx import Add, BufferStore, For, IfThenElse, IntImm, Mul, PrimFunc, S
 
 from ...targets import Machine
 from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork
-from ..expressions import loads, operations_of, parts
+from ..expressions import element_bytes, loads, operations_of, parts
 from ..index_grid import Grid, Unknown
 from ..memoise import memoise_by_structure
 from .cache_traffic import Access, CacheTraffic, Nest
@@ -124,7 +124,7 @@ class _Counter:
         return found
 
     def _store(self, store: BufferStore, place: _Place) -> _Counted:
-        lanes = max(1, self._machine.lanes * 4 // max(1, _element_bytes(store.buffer)))
+        lanes = max(1, self._machine.lanes * 4 // element_bytes(store.buffer))
         read = loads(store.value)
         strides = _Strides(place)
         target = strides.of(store.buffer, store.indices)
@@ -146,7 +146,7 @@ class _Counter:
                 seen.add(key)
                 loaded += moved(each.source, moves)
         reached = {
-            (hash(each.source), tuple(moves)): Access(tuple(moves), _element_bytes(each.source), hash(each.source))
+            (hash(each.source), tuple(moves)): Access(tuple(moves), element_bytes(each.source), hash(each.source))
             for each, moves in zip(read, sources)
             if hash(each.source) not in place.registers
         }
@@ -267,10 +267,5 @@ def _depends(expr: object, var: Var, bound: Mapping[Var, Expr]) -> bool:
     return any(_depends(each, var, bound) for each in parts(expr))
 
 
-def _element_bytes(buffer: Var) -> int:
-    digits = "".join(each for each in str(buffer.ty.dtype) if each.isdigit())
-    return max(1, int(digits or 8) // 8)
-
-
 def _nbytes(buffer: Var) -> int:
-    return math.prod(int(extent) for extent in buffer.ty.shape) * _element_bytes(buffer)
+    return math.prod(int(extent) for extent in buffer.ty.shape) * element_bytes(buffer)

@@ -23,7 +23,7 @@ from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.tirx import PrimFunc, Select, Stmt
 
 from ...program import DTYPE_BYTES, Overlay
-from ..expressions import choice_of, is_choice, parts, walk
+from ..expressions import choice_of, element_bytes, is_choice, parts, walk
 from ..index_grid import Grid, Unknown, chunks
 from ..stores import Store, stores
 from .kept_elements import kept_shift
@@ -68,7 +68,7 @@ def is_kept(kernel: PrimFunc, operand: int, result: Var, shift: int) -> bool:
     source, written = kernel.params[operand], [each for each in stores(kernel.body) if each.buffer.same_as(result)]
     found = [(store, load) for store in written for load in masked_loads(store) if load[0].source.same_as(source)]
     flat = flat_shift(found)
-    return flat is None or flat * _element_bytes(source) != shift
+    return flat is None or flat * element_bytes(source) != shift
 
 
 class _Kernel:
@@ -97,7 +97,7 @@ class _Kernel:
                 if shift is None or self._written_once(place) is None:
                     shift = self._end_shift(operand, result)
                 if shift is not None:
-                    yield Overlay(number, place, shift * _element_bytes(operand))
+                    yield Overlay(number, place, shift * element_bytes(operand))
 
     def _end_shift(self, operand: Var, result: Var) -> int | None:
         if operand.ty.dtype != result.ty.dtype or any(store.buffer.same_as(result) and _depends_on_data(store) for store in self.stores):
@@ -123,7 +123,7 @@ class _Kernel:
                     shift = flat_shift(readers)
                     if shift is None or str(operand.ty.dtype) != str(result.ty.dtype):
                         return ()
-                    found[number, place] = shift * _element_bytes(operand)
+                    found[number, place] = shift * element_bytes(operand)
         return tuple(Overlay(number, place, shift) for (number, place), shift in found.items())
 
     def _is_direct(self) -> bool:
@@ -287,10 +287,6 @@ def _same_size(operand: Var, result: Var) -> bool:
     """Tell whether an element of one buffer can replace an element of the other."""
     one, other = str(operand.ty.dtype), str(result.ty.dtype)
     return one == other or (DTYPE_BYTES[one] == DTYPE_BYTES[other] and "bool" not in (one, other))
-
-
-def _element_bytes(buffer: Var) -> int:
-    return DTYPE_BYTES[str(buffer.ty.dtype)]
 
 
 def _elements(buffer: Var) -> int:
