@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,15 +22,16 @@ from .memory.placement.account import footprint_of
 from .memory.validation.checked_plan import checked_plan
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
+from .support.aside import aside
 from .support.interrupts import patient
 from .support.progress import Progress, silent
 from .support.result_folder import check_file_place, result_folder
 from .support.result_store import shared_store
 from .support.step_limit import step_limit
 from .support.text_files import json_lines, write_text
-from .targets import Target, how_to_run
+from .targets import Target
 from .tuning.settings import TuneSettings
-from .tuning.tune_model import find_tuning
+from .tuning.tune_model import check_measurable, find_tuning
 from .verify.build_and_run import build_and_run
 from .verify.integers.given_outputs import mark_given
 from .verify.settings import VerifySettings
@@ -126,13 +127,13 @@ def optimize(
     """
     with result_folder(out) as folder:
         imported = load(model, name, shapes, fix)
-        from .search.evaluate.tvm_default_code import default_code_aside
+        from .search.evaluate.tvm_default_code import default_code_task
 
         graph, ports = imported.graph, port_names(imported.onnx)
-        kept = compiled_next and shared_store().on_disk
-        with default_code_aside(graph, target, *ports) if kept else nullcontext(lambda: None) as baseline_code:
-            result, front = find_sequence(imported, target, budget, search, progress, baseline_code)
-            baseline_code()
+        tasks = [default_code_task(graph, target, *ports)] if compiled_next and shared_store().on_disk else []
+        with aside(*tasks) as results:
+            result, front = find_sequence(imported, target, budget, search, progress, results.all)
+            results.all()
         not_run, exact = Measured(ran=False, how="not-run: optimized, not compiled"), not result.sequence.lossy
         report = footprint_report(imported, target, budget, result.best, result.baseline, not_run, exact)
         write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
@@ -194,16 +195,18 @@ def compile_imported(
     from .passes.sequence.replay import lower_by_sequence, schedule_sequence
     from .passes.sequence.sequence import write_sequence
     from .search.evaluate.tvm_default import tvm_default
-    from .search.evaluate.tvm_default_code import default_code_aside
+    from .search.evaluate.tvm_default_code import default_code_task
     from .tuning.database import AdoptedTuning
+    from .verify.stored_cases import stored_cases
 
     chosen, tuned = sequence, tuning or AdoptedTuning()
     started, graph, ports = time.monotonic(), imported.graph, port_names(imported.onnx)
     baseline = None if chosen is None else tvm_default(graph, target, *ports)
-    # beside all other work, which leaves a core idle most of the time
-    with result_folder(out) as folder, default_code_aside(graph, target, *ports) as baseline_code, comparison_kept(out):
+    default_code = default_code_task(graph, target, *ports)
+    cases = partial(stored_cases, imported.onnx, verify.seed, verify.cases, verify.tolerance)
+    with result_folder(out) as folder, aside(default_code, cases) as results, comparison_kept(out):
         if chosen is None or baseline is None:
-            result, front = find_sequence(imported, target, budget, search, progress, baseline_code)
+            result, front = find_sequence(imported, target, budget, search, progress, results.all)
             chosen, baseline = result.sequence, result.baseline
             write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
         progress("lowering", 0, 0)
@@ -212,10 +215,13 @@ def compile_imported(
             lowered, workspace = schedule_sequence(before, chosen, tuned.layout)
             plan = checked_plan(lowered.program, target)
         checked = verify if not chosen.lossy else replace(verify, tolerance=max(verify.tolerance, verify.max_error))
-        measured, code = build_and_run(imported, lowered, plan, workspace, target, folder, checked, progress, baseline_code)
+        measured, code = build_and_run(
+            imported, lowered, plan, workspace, target, folder, checked, progress,
+            work_aside=results.all, cases_aside=lambda: results.of(1) if checked == verify else None,
+        )  # fmt: skip
         measured = replace(measured, compile_seconds=round(time.monotonic() - started, 3))
         best = footprint_of(lowered.program, plan, workspace, code, target)
-        report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, baseline_code())
+        report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, results.of(0))
         write_sequence(chosen, folder / "sequence.json")
         write_footprint(report, folder)
         write_pictures(imported, lowered, plan, before, target, folder)
@@ -251,12 +257,7 @@ def tune(
     if settings.seconds <= 0:
         write_database(found := empty(target), out)  # independent of the seed, so that later stages need not rerun
         return found
-    runner = how_to_run(target)
-    if runner.command is None:
-        raise ConfigError(
-            f"Kernels for {target.name} cannot be measured here: {runner.how}.",
-            "Make the target runnable here, or set seconds to 0.",
-        )
+    check_measurable(target)
     chosen = None if sequence is None else read_sequence(sequence)
     imported = load(model, name, shapes, fix)
     if chosen is None:

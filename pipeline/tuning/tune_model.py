@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..codegen.build_library import build_library
+from ..errors import ConfigError
 from ..frontend.imported_model import ImportedModel
 from ..memory.placement.account import footprint_of
 from ..memory.validation.checked_plan import checked_plan
@@ -30,6 +31,16 @@ _FOR_LAYOUT = 0.4
 _NOISE = 0.02
 #: largest difference between outputs of two libraries, relative to their range
 _TOLERANCE = 1e-4
+
+
+def check_measurable(target: Target) -> None:
+    """Raise ConfigError if this machine runs the target neither natively nor under an emulator."""
+    runner = how_to_run(target)
+    if runner.command is None:
+        raise ConfigError(
+            f"Kernels for {target.name} cannot be measured here: {runner.how}.",
+            "Make the target runnable here, or set seconds to 0.",
+        )
 
 
 def find_tuning(

@@ -31,11 +31,12 @@ def build_and_run(
     settings: VerifySettings,
     progress: Progress,
     work_aside: Callable[[], object] = lambda: None,
+    cases_aside: Callable[[], list[Case] | None] = lambda: None,
 ) -> tuple[Measured, int]:
     """Write the library into `folder`, run it; return the measurements and its code size in bytes.
 
-    `workspace` is in bytes. `work_aside` waits for other work, which would disturb the timing. Raises ModelError,
-    NumericError, ToolchainError, OutputError.
+    `workspace` is in bytes. `work_aside` waits for other work, which would disturb the timing, `cases_aside` for the
+    cases of these settings, or None for none. Raises ModelError, NumericError, ToolchainError, OutputError.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -48,7 +49,11 @@ def build_and_run(
     refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     progress("compiling", 0, 0)
     with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM release Python's lock
-        cases = aside.submit(stored_cases, imported.onnx, settings.seed, settings.cases, settings.tolerance)
+
+        def chosen() -> list[Case]:
+            return cases_aside() or stored_cases(imported.onnx, settings.seed, settings.cases, settings.tolerance)
+
+        cases = aside.submit(chosen)
 
         def expected() -> list[Case]:
             with step_limit("ONNX Runtime", imported.name):

@@ -1,18 +1,10 @@
-"""Code size of `tvm-default`: its kernels as TVM schedules them, compiled by LLVM for the target.
-
-A process of its own compiles them: a crash of LLVM ends only that process, and a compilation goes on beside it.
-"""
+"""Code size of `tvm-default`: its kernels as TVM schedules them, compiled by LLVM for the target."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from tvm.ir import IRModule
 from tvm.tirx import PrimFunc
@@ -26,11 +18,6 @@ from ...targets import Target
 from ...tir.structural_key import structural_key
 from .tvm_default import lowered_default
 
-if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
-
-#: seconds after which the code counts as unknown
-MOST_SECONDS = 600.0
 #: name of TVM's own pipeline from kernels to LLVM
 _PIPELINE = "default"
 
@@ -55,62 +42,11 @@ def _built_bytes(kernels: Mapping[str, PrimFunc], target: Target) -> int:
         return read_object(path.read_bytes()).read_only_bytes()
 
 
-@contextmanager
-def default_code_aside(
-    module: IRModule,
-    target: Target,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    seconds: float = MOST_SECONDS,
-) -> Iterator[Callable[[], int | None]]:
-    """Start `default_code` in a forked process; the function yielded waits for its bytes.
-
-    It returns None, for unknown, if the process fails, dies, or takes longer than `seconds`. The process ends with the
-    context.
-    """
-    try:  # before the fork: the search asks for the memory of the same kernels
+def default_code_task(module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> Callable[[], int]:
+    """Return the task `default_code`, for a process aside; the kernels are lowered at once, as the search asks for them too."""
+    try:
         lowered_default(module, inputs, outputs)
-    except Exception as error:  # the process will fail too, for an unknown size
+    except Exception as error:  # the task will fail too, for an unknown size
         if failure_of(error) is None:
             raise
-    context = get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(theirs, module, target, inputs, outputs), daemon=True)
-    found: list[int | None] = []
-
-    def wait() -> int | None:
-        if not found:
-            found.append(_received(ours, process, seconds))
-        return found[0]
-
-    # an interrupt between the fork and the child's own handler would unwind the parent's stack in the child
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    theirs.close()
-    try:
-        yield wait
-    finally:
-        process.kill()
-        process.join()
-        ours.close()
-
-
-def _received(connection: Connection, process: BaseProcess, seconds: float) -> int | None:
-    if not connection.poll(seconds):
-        return None
-    try:
-        return connection.recv()
-    except EOFError:
-        return None
-
-
-def _child(connection: Connection, module: IRModule, target: Target, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Compute the code size in a child: silent, and deaf to Ctrl-C, which the parent handles."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for standard in (1, 2):
-        os.dup2(nowhere, standard)
-    connection.send(default_code(module, target, inputs, outputs))
+    return partial(default_code, module, target, inputs, outputs)

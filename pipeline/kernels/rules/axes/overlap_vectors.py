@@ -18,12 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import NamedTuple
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, PrimFunc
+from tvm.tirx.analysis import undefined_vars
 
 from ....targets import Machine
 from ....tir.expressions import loads, replaced, uses
@@ -135,12 +137,13 @@ def widened(kernel: PrimFunc, machine: Machine, alone: bool = False) -> Iterator
     if len(written) != 1:
         return
     (result,) = written
-    for dimension, extent in enumerate(map(int, result.ty.shape)):
-        lanes = _lanes(extent, machine)
-        if lanes and extent % lanes:
-            found = _walked(blocks, result, dimension, extent)
-            if found is not None and (alone or not _may_share(kernel, blocks, result)):
-                yield _wide(kernel, blocks, found, extent, lanes)
+    axes = [(dimension, extent, _lanes(extent, machine)) for dimension, extent in enumerate(map(int, result.ty.shape))]
+    divided = [(dimension, extent, lanes) for dimension, extent, lanes in axes if lanes and extent % lanes]
+    accesses = _indexed(blocks) if divided else []
+    for dimension, extent, lanes in divided:
+        found = _walked(blocks, accesses, result, dimension, extent)
+        if found is not None and (alone or not _may_share(kernel, blocks, result)):
+            yield _wide(kernel, blocks, found, extent, lanes)
 
 
 def _lanes(extent: int, machine: Machine) -> int:
@@ -151,36 +154,54 @@ def _lanes(extent: int, machine: Machine) -> int:
     return lanes if lanes >= _SHORTEST else 0
 
 
-def _walked(blocks: Sequence[SBlock], result: Var, dimension: int, extent: int) -> set[_Dimension] | None:
+class _Access(NamedTuple):
+    """Buffer of a load or store, and for each index its variable, if it is one, and the variables it uses, by their hashes."""
+
+    buffer: Var
+    indices: tuple[tuple[int | None, frozenset[int]], ...]
+
+
+def _indexed(blocks: Sequence[SBlock]) -> list[_Access]:
+    def index_of(index: Expr) -> tuple[int | None, frozenset[int]]:
+        if isinstance(index, Var):
+            return hash(index), frozenset()
+        return None, frozenset(map(hash, undefined_vars(index)))
+
+    return [_Access(buffer, tuple(map(index_of, indices))) for block in blocks for buffer, indices in _accesses(block)]
+
+
+def _walked(blocks: Sequence[SBlock], accesses: Sequence[_Access], result: Var, dimension: int, extent: int) -> set[_Dimension] | None:
     """Find all dimensions that the axes of `result`'s dimension walk; None if one is used in another way."""
-    found: set[_Dimension] = {(result, dimension)}
+    buffers = {hash(access.buffer): access.buffer for access in accesses}
+    found = {(hash(result), dimension)}
     while True:
         axes = set()
-        for buffer, indices in (access for block in blocks for access in _accesses(block)):
-            for number, index in enumerate(indices):
-                if (buffer, number) in found:
-                    if not isinstance(index, Var):
+        for access in accesses:
+            for number, (axis, _) in enumerate(access.indices):
+                if (hash(access.buffer), number) in found:
+                    if axis is None:
                         return None
-                    axes.add(index)
+                    axes.add(axis)
         reached = set(found)
-        for buffer, indices in (access for block in blocks for access in _accesses(block)):
-            for number, index in enumerate(indices):
-                if isinstance(index, Var) and index in axes:
-                    reached.add((buffer, number))
-                elif any(uses(index, axis) for axis in axes):
+        for access in accesses:
+            for number, (axis, others) in enumerate(access.indices):
+                if axis in axes:
+                    reached.add((hash(access.buffer), number))
+                elif not axes.isdisjoint(others):
                     return None
         if reached == found:
             break
         found = reached
-    if any(int(buffer.ty.shape[number]) != extent for buffer, number in found):
+    if any(int(buffers[buffer].ty.shape[number]) != extent for buffer, number in found):
         return None
-    if len({buffer for buffer, _ in found}) != len(found) or _used_as_value(blocks, axes):
+    walking = [axis for block in blocks for axis in block.iter_vars if hash(axis.var) in axes]
+    if len({buffer for buffer, _ in found}) != len(found) or _used_as_value(blocks, [axis.var for axis in walking]):
         return None
-    ranges = [axis for block in blocks for axis in block.iter_vars if axis.var in axes]
-    return found if all(int(axis.dom.extent) == extent and int(axis.iter_type) == 0 for axis in ranges) else None
+    whole = all(int(axis.dom.extent) == extent and int(axis.iter_type) == 0 for axis in walking)
+    return {(buffers[buffer], number) for buffer, number in found} if whole else None
 
 
-def _used_as_value(blocks: Sequence[SBlock], axes: set[Var]) -> bool:
+def _used_as_value(blocks: Sequence[SBlock], axes: Sequence[Var]) -> bool:
     """Tell whether a value depends on one of `axes` other than by an index."""
 
     def load(each: TensorLoad) -> Expr:

@@ -1,0 +1,95 @@
+"""Run tasks in a forked process beside the caller's own work, on cores that this leaves idle.
+
+    with aside(code, cases) as results:       the process computes `code`, then `cases`
+        search()                              on all cores, and sometimes on one
+        compare(results.of(1))                waits for the cases, if they are not there yet
+
+The process has low priority. A crash, in LLVM for instance, ends only this process.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+#: seconds of processor time after which the tasks left have no result; and wall time for each of these seconds
+SECONDS, PATIENCE = 600.0, 10
+#: lower priority, as for `nice`: a tenth of a core that others want
+_NICE = 10
+
+Task = Callable[[], Any]
+
+
+class Results:
+    """Results of the tasks by number, as they come; None for a task that failed, or that the process did not end."""
+
+    def __init__(self, connection: Connection, count: int, seconds: float):
+        self._connection, self._count, self._seconds = connection, count, seconds
+        self._found: list[Any | None] = []
+
+    def of(self, number: int) -> Any | None:
+        """Wait for a result."""
+        while len(self._found) <= number:
+            self._found.append(self._next())
+        return self._found[number]
+
+    def all(self) -> list[Any | None]:
+        """Wait for all results."""
+        return [self.of(number) for number in range(self._count)]
+
+    def _next(self) -> Any | None:
+        try:
+            return self._connection.recv() if self._connection.poll(self._seconds) else None
+        except (EOFError, OSError):  # it died
+            return None
+
+
+@contextmanager
+def aside(*tasks: Task, seconds: float = SECONDS) -> Iterator[Results]:
+    """Start the tasks, one after another, in a process that ends with the context.
+
+    `seconds` are those of the processor, for all tasks. Results are pickled, and sent one by one: a large one comes last.
+    """
+    context = get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_serve, args=(theirs, tasks, seconds), daemon=True)
+    # an interrupt between the fork and the child's own handler would unwind the parent's stack in the child
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    theirs.close()
+    try:
+        yield Results(ours, len(tasks), PATIENCE * seconds)
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def _serve(connection: Connection, tasks: Sequence[Task], seconds: float) -> None:
+    """Run the tasks in the child: silent, and deaf to Ctrl-C, which the parent handles."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, inside C++ too
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.nice(_NICE)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (1, 2):
+        os.dup2(nowhere, standard)
+    for task in tasks:
+        connection.send(_result(task))
+
+
+def _result(task: Task) -> Any | None:
+    try:
+        return task()
+    except Exception:  # the caller decides: it may do without, or run the task itself for the error
+        return None

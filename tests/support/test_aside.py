@@ -1,0 +1,56 @@
+"""Tasks in a process aside: their results, and their failures."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from passfit.support.aside import aside
+
+
+def failing() -> None:
+    raise ValueError
+
+
+def killed() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def working() -> None:
+    while True:
+        pass
+
+
+def test_results_come_in_order_however_they_are_asked_for():
+    with aside(os.getpid, lambda: np.arange(1 << 20), lambda: 3) as results:
+        assert results.of(2) == 3
+        assert results.of(0) not in (None, os.getpid())
+        assert (results.of(1) == np.arange(1 << 20)).all()
+        assert len(results.all()) == 3
+    with aside() as results:
+        assert results.all() == []
+
+
+def test_a_task_that_fails_has_no_result_and_the_next_one_does():
+    with aside(failing, lambda: 1) as results:
+        assert results.all() == [None, 1]
+
+
+@pytest.mark.parametrize("end", [killed, working])
+def test_tasks_of_a_process_that_ends_have_no_result(end):
+    with aside(lambda: 1, end, lambda: 2, seconds=0.3) as results:
+        assert results.all() == [1, None, None]
+
+
+def test_a_process_that_is_not_waited_for_ends_with_the_context():
+    started = time.monotonic()
+    with pytest.raises(KeyError), aside(lambda: time.sleep(60)):
+        raise KeyError
+    assert time.monotonic() - started < 30
+
+
+def test_the_process_leaves_cores_to_others():
+    with aside(lambda: os.nice(0)) as results:
+        assert results.of(0) > os.nice(0) or os.nice(0) > 9
