@@ -158,12 +158,14 @@ def _joints(blocks: Sequence[_Block], kept: Sequence[Var]) -> set[_Pair]:
     for buffer, indices in accesses:
         partly = [index is None or extents[index] != extent for index, extent in zip(indices, shapes[buffer])]
         pairs -= {(buffer, dim) for dim in range(len(indices) - 1) if partly[dim] or partly[dim + 1]}
+    of_axis = {axis: [pair for pair in axes if axis in pair] for pair in axes for axis in pair}
     before = None
     while before != (len(pairs), len(axes)):
         before = len(pairs), len(axes)
         for buffer, indices in accesses:
             pairs -= {(buffer, dim) for dim in range(len(indices) - 1) if indices[dim : dim + 2] not in axes}
-        axes = {pair for pair in axes if all(_stays(pair, indices, buffer, pairs) for buffer, indices in accesses)}
+        for buffer, indices in accesses:
+            axes -= {pair for index in indices for pair in of_axis.get(index, ()) if not _stays(pair, indices, buffer, pairs)}
     return {(buffers[number], dim) for number, dim in pairs}
 
 

@@ -23,35 +23,35 @@ from .scoring import Arrangement, Scorer, Specs, WorkerTask
 
 @dataclass(frozen=True)
 class Costs:
-    """Cycles of a run of a candidate, and a bound of its code in bytes."""
+    """Cycles of a run of a candidate, and a bound of its code in bytes, 0 if it was not asked for."""
 
     cycles: int
-    most_code: int
+    most_code: int = 0
 
 
-def costs_task(evaluation: Evaluation, target: Target) -> WorkerTask:
+def costs_task(evaluation: Evaluation, target: Target, code: bool = True) -> WorkerTask:
     """Return the task to compute the costs of a candidate; its result is None if the candidate fails."""
     specs, arrangement = _parts(evaluation)
-    return WorkerTask(specs, partial(_costs, specs=specs, arrangement=arrangement, target=target))
+    return WorkerTask(specs, partial(_costs, specs=specs, arrangement=arrangement, target=target, code=code))
 
 
 def cycles_of(evaluator: Evaluator, evaluation: Evaluation) -> int | None:
     """Return the cycles of a run of a candidate; None if it cannot be scheduled."""
-    (found,) = evaluator.attempt([costs_task(evaluation, evaluator.target)])
+    (found,) = evaluator.attempt([costs_task(evaluation, evaluator.target, code=False)])
     return None if found is None else found.cycles
 
 
-def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Target) -> Costs | None:
+def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Target, code: bool) -> Costs | None:
     core = core_of(target.architecture)
     try:
         lowered, _ = apply_program_passes(*scorer.begun(specs, arrangement))
         work = {name: kernel_work(kernel, target.machine, core) for name, kernel in lowered.kernels.items()}
-        code = _most_code(lowered, target)
+        most = _most_code(lowered, target) if code else 0
     except Exception as error:
         if failure_of(error) is None:
             raise
         return None
-    return Costs(round(program_cycles((work[step.kernel] for step in lowered.program.steps), core)), code)
+    return Costs(round(program_cycles((work[step.kernel] for step in lowered.program.steps), core)), most)
 
 
 def _most_code(lowered: Lowered, target: Target) -> int:

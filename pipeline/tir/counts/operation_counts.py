@@ -127,8 +127,9 @@ class _Counter:
         lanes = max(1, self._machine.lanes * 4 // element_bytes(store.buffer))
         read = loads(store.value)
         strides = _Strides(place)
-        target = strides.of(store.buffer, store.indices)
-        sources = [strides.of(each.source, each.indices) for each in read]
+        target, _ = strides.of(store.buffer, store.indices)
+        accessed = [strides.of(each.source, each.indices) for each in read]
+        sources = [moves for moves, _ in accessed]
         loops = vectorized_by_llvm(place.loops, target, sources, lanes)
         vectors = [math.ceil(loop.extent / lanes) if loop.kind == VECTORIZED else loop.extent for loop in loops]
         everywhere = executions(loops, self._machine, vectors) * place.share
@@ -140,8 +141,8 @@ class _Counter:
 
         seen: set[tuple] = set()
         loaded = 0.0
-        for each, moves in zip(read, sources):
-            key = (hash(each.source), strides.start(each.source, each.indices), tuple(moves))
+        for each, (moves, first) in zip(read, accessed):
+            key = (hash(each.source), first, tuple(moves))
             if key not in seen:
                 seen.add(key)
                 loaded += moved(each.source, moves)
@@ -178,19 +179,13 @@ class _Strides:
                 self._grid.values.pop(var, None)
         self._count = count
 
-    def of(self, buffer: Var, indices: Sequence[Expr]) -> list[int | None]:
-        """Return the strides, None for a loop that moves it by an unknown number of elements."""
+    def of(self, buffer: Var, indices: Sequence[Expr]) -> tuple[list[int | None], int | None]:
+        """Return the strides and the first element; None for a loop that moves it by an unknown number of elements."""
         try:
-            flat = np.broadcast_to(self._grid.flat(indices, buffer), (self._count + 1,))
+            flat = np.broadcast_to(self._grid.flat(indices, buffer), (self._count + 1,)).tolist()
         except Unknown:
-            return [None] * self._count
-        return [int(flat[number + 1] - flat[0]) for number in range(self._count)]
-
-    def start(self, buffer: Var, indices: Sequence[Expr]) -> int | None:
-        try:
-            return int(np.broadcast_to(self._grid.flat(indices, buffer), (self._count + 1,))[0])
-        except Unknown:
-            return None
+            return [None] * self._count, None
+        return [each - flat[0] for each in flat[1:]], flat[0]
 
 
 def _is_straight(stmt: Stmt) -> bool:

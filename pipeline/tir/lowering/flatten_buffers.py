@@ -1,23 +1,25 @@
 """Flatten the buffers of kernels with thousands of loops in less than quadratic time.
 
-    for a in vectorized(8): …            for v in vectorized(8): …
-    for b in vectorized(8): …    ─►      for v in vectorized(8): …    ─►  FlattenBuffer  ─►  ConvertSSA
+    for a in 8: …            for v in 8: …
+    for b in 8: …    ─►      for v in 8: …    ─►  FlattenBuffer  ─►  ConvertSSA
 
-TVM's pass compares each index with all it knows of each loop variable, in scope or not. So innermost vector loops of one
-kind share a variable meanwhile: the result is the same.
+TVM's pass compares each index with all it knows of each loop variable, in scope or not. So loops of one name, range and
+height share a variable meanwhile: the result is the same.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import IRModule, Var
-from tvm.tirx import For, ForKind, IntImm, PrimFunc
+from tvm.tirx import For, IntImm, PrimFunc
 
 from ..expressions import replaced
 
-#: vector loops from which sharing is worth it
+#: loops from which sharing is worth it
 _MANY = 128
 
 
@@ -30,23 +32,21 @@ def flatten_buffers(function: PrimFunc, _module: IRModule, _context: tvm.transfo
 
 
 def _with_shared_variables(function: PrimFunc) -> PrimFunc:
-    loops = 0
-
-    def see(loop: For) -> None:
-        nonlocal loops
-        loops += loop.kind == ForKind.VECTORIZED
-
-    tvm_ffi.structural_walk(function.body, [(For, see)])
-    if loops < _MANY:
+    loops: list[For] = []
+    tvm_ffi.structural_walk(function.body, [(For, loops.append)])
+    if len(loops) < _MANY:
         return function
-    known: dict[tuple[str, str, int, int], Var] = {}
+    known: dict[tuple[str, str, int, int, int], Var] = {}
+    #: by variable, the loops nested in its loop: those of one height never meet
+    heights: dict[Var, int] = {}
 
     def sharing(loop: For) -> For:
-        fixed = isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
-        if loop.kind != ForKind.VECTORIZED or not fixed or _has_loops(loop):
-            return loop
-        own = loop.loop_var
-        var = known.setdefault((own.name, str(own.ty), int(loop.min), int(loop.extent)), own)
+        own, height = loop.loop_var, _height(loop, heights)
+        if isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm):
+            var = known.setdefault((own.name, str(own.ty), int(loop.min), int(loop.extent), height), own)
+        else:
+            var = own
+        heights[var] = height
         if var.same_as(own):
             return loop
         return For(var, loop.min, loop.extent, loop.kind, replaced(loop.body, {own: var}), loop.thread_binding, loop.annotations)
@@ -54,7 +54,7 @@ def _with_shared_variables(function: PrimFunc) -> PrimFunc:
     return function.with_body(tvm_ffi.structural_map(function.body, (For, sharing)))
 
 
-def _has_loops(loop: For) -> bool:
-    found: list[For] = []
-    tvm_ffi.structural_walk(loop.body, [(For, found.append)])
-    return bool(found)
+def _height(loop: For, heights: Mapping[Var, int]) -> int:
+    found: list[int] = [0]
+    tvm_ffi.structural_walk(loop.body, [(For, lambda inner: found.append(1 + heights[inner.loop_var]))])
+    return max(found)
