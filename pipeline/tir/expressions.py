@@ -121,6 +121,13 @@ def choice_of(expr: object) -> tuple | None:
     return None
 
 
+def chosen_places(expr: object) -> list[TensorLoad]:
+    """List the loads between which a condition chooses that reads nothing: both of each choice."""
+    choices = filter(None, map(choice_of, walk(expr)))
+    pairs = (places for condition, *places in choices if not loads(condition))
+    return [place for pair in pairs if all(isinstance(place, TensorLoad) for place in pair) for place in pair]
+
+
 def combined_term(store: BufferStore) -> Expr:
     """Return the operand that the update of a reduction combines with its accumulator."""
     (term,) = (each for each in (store.value.a, store.value.b) if not (isinstance(each, TensorLoad) and each.source.same_as(store.buffer)))

@@ -101,3 +101,19 @@ def test_the_iterations_of_threads_run_side_by_side():
     assert sum(each.arithmetic for each in four.statements) * 4 == sum(each.arithmetic for each in alone.statements)
 
 
+
+
+@T.prim_func(private=True, s_tir=True)
+def from_ring(ring: T.Buffer((8, 32), "float32"), fresh: T.Buffer((32,), "float32"), w: T.Buffer((8, 32, 8), "float32"), y: T.Buffer((8,), "float32")):
+    for r in range(8):
+        for k in range(32):
+            for v in T.vectorized(8):
+                y[v] = y[v] + T.Select(r >= 7, fresh[k], ring[r, k]) * w[r, k, v]
+
+
+def test_a_load_from_one_of_two_places_chooses_its_address():
+    (statement,) = kernel_work(from_ring, AVX2).statements
+    steps = 8 * 32
+    assert statement.control == steps + 2 * steps
+    (plain,) = kernel_work(tile, AVX2).statements
+    assert plain.control == 2 * 32

@@ -5,7 +5,8 @@
             for j in unrolled 4:      unrolled loops share loads they do not depend on
                 for v in vectorized 8: acc[j, v] += x[k, i, v] * w[j]
 
-Accumulators that no inner serial loop moves stay in registers. What LLVM vectorizes by itself counts as vectorized:
+A load from one of two places, by position, chooses its address first: an instruction for each place. Accumulators that no
+inner serial loop moves stay in registers. What LLVM vectorizes by itself counts as vectorized:
 innermost loops whose stores are contiguous and whose loads move a few elements at most, except sums.
 """
 
@@ -22,7 +23,7 @@ from tvm.tirx import Add, BufferStore, For, IfThenElse, IntImm, Mul, PrimFunc, S
 
 from ...targets import Machine
 from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork
-from ..expressions import element_bytes, loads, operations_of, parts
+from ..expressions import chosen_places, element_bytes, loads, operations_of, parts
 from ..index_grid import Grid, Unknown
 from ..memoise import memoise_by_structure
 from .cache_traffic import Access, CacheTraffic, Nest
@@ -140,12 +141,13 @@ class _Counter:
             return accesses(loops, vectors, moves) * place.share
 
         seen: set[tuple] = set()
-        loaded = 0.0
+        loaded, chosen, addresses = 0.0, chosen_places(store.value), 0.0
         for each, (moves, first) in zip(read, accessed):
             key = (hash(each.source), first, tuple(moves))
             if key not in seen:
                 seen.add(key)
                 loaded += moved(each.source, moves)
+                addresses += moved(each.source, moves) if any(each.same_as(place) for place in chosen) else 0.0
         reached = {
             (hash(each.source), tuple(moves)): Access(tuple(moves), element_bytes(each.source), hash(each.source))
             for each, moves in zip(read, sources)
@@ -157,7 +159,7 @@ class _Counter:
         chain = everywhere / independent_sums(loops, vectors, target) if steps > 1 else 0.0
         work = StatementWork(
             arithmetic=_arithmetic(store.value) * everywhere, loads=loaded, stores=moved(store.buffer, target),
-            control=loop_ends(place.loops, vectors) * place.share, chain=chain, steps=steps,
+            control=loop_ends(place.loops, vectors) * place.share + addresses, chain=chain, steps=steps,
         )  # fmt: skip
         return _Counted(work, (Nest(names, extents, tuple(reached.values()), place.share),))
 
