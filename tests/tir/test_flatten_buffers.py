@@ -9,7 +9,6 @@ pytestmark = pytest.mark.tvm
 
 @pytest.mark.parametrize("loops", [3, 200])
 def test_many_loops_are_flattened_as_by_tvm(loops: int) -> None:
-    import tvm
     import tvm_ffi
     from tvm import tirx
     from tvm.ir import IRModule
