@@ -32,6 +32,7 @@ class Results:
     def __init__(self, connection: Connection, count: int, seconds: float):
         self._connection, self._count, self._seconds = connection, count, seconds
         self._found: list[Any | None] = []
+        self._over = False
 
     def of(self, number: int) -> Any | None:
         """Wait for a result."""
@@ -45,9 +46,12 @@ class Results:
 
     def _next(self) -> Any | None:
         try:
-            return self._connection.recv() if self._connection.poll(self._seconds) else None
+            if not self._over and self._connection.poll(self._seconds):
+                return self._connection.recv()
         except (EOFError, OSError):  # it died
-            return None
+            pass
+        self._over = True  # a result that comes too late is not the next one
+        return None
 
 
 @contextmanager

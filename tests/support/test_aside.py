@@ -54,3 +54,11 @@ def test_a_process_that_is_not_waited_for_ends_with_the_context():
 def test_the_process_leaves_cores_to_others():
     with aside(lambda: os.nice(0)) as results:
         assert results.of(0) > os.nice(0) or os.nice(0) > 9
+
+
+def test_a_result_that_comes_too_late_is_not_the_next_one(monkeypatch):
+    monkeypatch.setattr("passfit.support.aside.PATIENCE", 0.01)
+    with aside(lambda: time.sleep(0.5), lambda: 2, seconds=10) as results:
+        assert results.of(0) is None
+        time.sleep(1)
+        assert results.of(1) is None
