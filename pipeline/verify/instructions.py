@@ -31,14 +31,16 @@ _TIMEOUT_SECONDS = 600
 _EXECUTED = re.compile(rb"Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/[^]]*\] ?(.*)")
 
 
-def instructions(linked: Linked, inputs: dict[str, np.ndarray], most: int = MOST_BLOCKS) -> int | None:
+def instructions(
+    linked: Linked, inputs: dict[str, np.ndarray], most: int = MOST_BLOCKS, ended: threading.Event | None = None
+) -> int | None:
     """Count the instructions of one run of an emulated library; None if two exceed `most` blocks.
 
-    Raises ToolchainError if the emulator cannot be started, or its log names no functions.
+    Set `ended` to end the emulator early. Raises ToolchainError if the emulator cannot be started, or its log names no functions.
     """
     assert linked.runner.command, "counted under an emulator only"
     command = linked.command([inputs], 2, -1)[len(linked.runner.command) :]
-    with log_of(linked.runner.command, command, linked.folder) as log:
+    with log_of(linked.runner.command, command, linked.folder, ended) as log:
         return between_calls(log, _RUN, most)
 
 
@@ -80,8 +82,10 @@ def between(log: Iterable[bytes], mark: str, limit: float, most: int = MOST_BLOC
 
 
 @contextmanager
-def log_of(emulator: Sequence[str], command: Sequence[str], folder: Path) -> Iterator[Iterable[bytes]]:
-    """Run a command under an emulator and yield its execution log; kill the process on exit.
+def log_of(
+    emulator: Sequence[str], command: Sequence[str], folder: Path, ended: threading.Event | None = None
+) -> Iterator[Iterable[bytes]]:
+    """Run a command under an emulator and yield its execution log; kill the process on exit, or once `ended` is set.
 
     Raises ToolchainError if the emulator cannot be started, or hangs.
     """
@@ -94,20 +98,21 @@ def log_of(emulator: Sequence[str], command: Sequence[str], folder: Path) -> Ite
     except OSError as error:
         raise ToolchainError(f"{program} cannot be started: {error.strerror}.", "Check the emulator.") from error
     assert process.stderr is not None
-    stuck = threading.Event()
+    stuck, over = threading.Event(), ended or threading.Event()
 
-    def give_up() -> None:
-        stuck.set()
+    def watch() -> None:
+        if not over.wait(_TIMEOUT_SECONDS):
+            stuck.set()
         process.kill()
 
-    timer = threading.Timer(_TIMEOUT_SECONDS, give_up)
+    watcher = threading.Thread(target=watch, daemon=True)
     with process:
-        timer.start()
+        watcher.start()
         try:
             yield process.stderr
         finally:
-            timer.cancel()
-            process.kill()
+            over.set()
+            watcher.join()
     if stuck.is_set():
         raise ToolchainError(f"{program} did not finish in {_TIMEOUT_SECONDS} s.", "Check the emulator.")
 
