@@ -26,8 +26,8 @@ from .lower import Lowered
 
 
 @dataclass(frozen=True)
-class _KernelVariant:
-    """A kernel and the operands it reads in place."""
+class KernelVariant:
+    """Name a kernel and the operands it reads in place."""
 
     kernel: str
     in_place: tuple[Overlay, ...]
@@ -36,7 +36,7 @@ class _KernelVariant:
 def specialise_kernels(lowered: Lowered) -> Lowered:
     """Create one kernel per variant its steps call; drop kernels no step calls."""
     program = lowered.program
-    variants = [_variant_of(program, step) for step in program.steps]
+    variants = [variant_of(program, step) for step in program.steps]
     names = _names(dict.fromkeys(variants), lowered.kernels)
     kernels = {}
     for variant, name in names.items():
@@ -48,13 +48,13 @@ def specialise_kernels(lowered: Lowered) -> Lowered:
     return replace(lowered, program=replace(program, steps=special), kernels=dict(sorted(kernels.items())))
 
 
-def _variant_of(program: Program, step: Step) -> _KernelVariant:
-    return _KernelVariant(step.kernel, tuple(overlay for overlay in step.in_place if program.is_in_place(step, overlay)))
+def variant_of(program: Program, step: Step) -> KernelVariant:
+    return KernelVariant(step.kernel, tuple(overlay for overlay in step.in_place if program.is_in_place(step, overlay)))
 
 
-def _names(variants: Iterable[_KernelVariant], taken: Iterable[str]) -> dict[_KernelVariant, str]:
+def _names(variants: Iterable[KernelVariant], taken: Iterable[str]) -> dict[KernelVariant, str]:
     """Name each variant: the kernel's own name if nothing is in place, else a new one."""
-    names: dict[_KernelVariant, str] = {}
+    names: dict[KernelVariant, str] = {}
     used = set(taken)
     for variant in variants:
         name = variant.kernel

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ...kernels.lower.lower import Lowered
-from ...kernels.lower.specialise import specialise_kernels
+from ...kernels.lower.specialise import specialise_kernels, variant_of
 from ...passes.base import ModulePass
 from ...passes.sequence.apply import apply_program_passes
 from ...passes.sequence.failures import failure_of
@@ -23,7 +23,7 @@ from .scoring import Arrangement, Scorer, Specs, WorkerTask
 
 @dataclass(frozen=True)
 class Costs:
-    """Cycles of a run of a candidate, and a bound of its code in bytes, 0 if it was not asked for."""
+    """Hold the cycles of a run, and a bound of the code in bytes; 0 if it was not asked for."""
 
     cycles: int
     most_code: int = 0
@@ -55,14 +55,12 @@ def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Targe
 
 
 def _most_code(lowered: Lowered, target: Target) -> int:
-    """Bound the code of a library: its calls, and each distinct kernel once for each set of operands it reads in place."""
-    kernels = {name: (structural_hash(kernel), kernel) for name, kernel in lowered.kernels.items()}
-    found = {
-        (digest, step.in_place): most_code(kernel, target.machine)
-        for step in lowered.program.steps
-        for digest, kernel in [kernels[step.kernel]]
-    }
-    return code_of_calls(len(lowered.program.steps)) + sum(found.values())
+    """Bound the code of a library: its calls, and each distinct kernel once for each set of operands read in place."""
+    program = lowered.program
+    variants = {variant_of(program, step) for step in program.steps}
+    kernels = [(lowered.kernels[each.kernel], each.in_place) for each in variants]
+    distinct = {(structural_hash(kernel), in_place): kernel for kernel, in_place in kernels}
+    return code_of_calls(len(program.steps)) + sum(most_code(kernel, target.machine) for kernel in distinct.values())
 
 
 def flash_of(evaluation: Evaluation, scorer: Scorer, code: CodeEstimate) -> int:
