@@ -17,7 +17,7 @@ from .tradeoff import CostPoint, Tradeoff, choose
 def choose_by_aim(
     aim: Aim, trace: Trace, splitter: Splitter, refinement: Refinement, extra_compute: float | None, progress: Callable[[], None]
 ) -> tuple[Attempt, Tradeoff]:
-    """Return the chosen candidate and the front of those looked at; see `tradeoff.choose`.
+    """Return the chosen candidate and the front; see `tradeoff.choose`.
 
     `progress` is called before each estimate of code, which takes longest.
     """

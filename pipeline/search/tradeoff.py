@@ -15,7 +15,7 @@ FLASH_MARGIN = 0.01
 
 @dataclass(frozen=True)
 class CostPoint:
-    """Candidate's ram, weights and flash in bytes, and the cycles of a run by the model of `targets/cycles.py`.
+    """Hold a candidate's ram, weights and flash in bytes, and its cycles by the model of `targets/cycles.py`.
 
     `lever` is the step that led to it, `passes` are its specs, `extra_compute` is recomputation as a fraction. `flash`
     is weights + code, None if the code was not estimated; it is `most_flash` at most.

@@ -18,8 +18,10 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-#: seconds of processor time after which the tasks left have no result; and wall time for each of these seconds
-SECONDS, PATIENCE = 600.0, 10
+#: seconds of processor time after which the tasks left have no result
+SECONDS = 600.0
+#: wall time for each second of processor time: other work on the machine costs no result
+PATIENCE = 10
 #: lower priority, as for `nice`: a tenth of a core that others want
 _NICE = 10
 
@@ -27,7 +29,7 @@ Task = Callable[[], Any]
 
 
 class Results:
-    """Results of the tasks by number, as they come; None for a task that failed, or that the process did not end."""
+    """Receive the results of tasks; None for a task that failed, or that the process did not end."""
 
     def __init__(self, connection: Connection, count: int, seconds: float):
         self._connection, self._count, self._seconds = connection, count, seconds

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TypeVar
 
+import tvm
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.tirx import And, BufferStore, Cast, FloatImm, IntImm, Select
 from tvm.tirx.analysis import undefined_vars
 
-from ..program import DTYPE_BYTES
 from ..program.mapping import FUNCTION_COST
 
 _Part = TypeVar("_Part")
@@ -72,8 +73,15 @@ def loads(expr: object) -> list[TensorLoad]:
     return found
 
 
+@cache
+def dtype_bytes(dtype: str) -> int:
+    """Return the bytes of a value, of all lanes together for a vector."""
+    parsed = tvm.DataType(dtype)
+    return -(-parsed.bits * parsed.lanes // 8)
+
+
 def element_bytes(buffer: Var) -> int:
-    return DTYPE_BYTES.get(str(buffer.ty.dtype), 1)
+    return dtype_bytes(str(buffer.ty.dtype))
 
 
 def operations_of(expr: object) -> int:
@@ -123,9 +131,15 @@ def choice_of(expr: object) -> tuple | None:
 
 def chosen_places(expr: object) -> list[TensorLoad]:
     """List the loads between which a condition chooses that reads nothing: both of each choice."""
-    choices = filter(None, map(choice_of, walk(expr)))
-    pairs = (places for condition, *places in choices if not loads(condition))
-    return [place for pair in pairs if all(isinstance(place, TensorLoad) for place in pair) for place in pair]
+    found: list[TensorLoad] = []
+
+    def see(each: Expr) -> None:
+        condition, *places = choice_of(each) or (None,)
+        if places and all(isinstance(place, TensorLoad) for place in places) and not loads(condition):
+            found.extend(places)
+
+    tvm_ffi.structural_walk(expr, [(Select, see), (Call, see)])
+    return found
 
 
 def combined_term(store: BufferStore) -> Expr:

@@ -10,6 +10,8 @@ import tvm
 import tvm_ffi
 from tvm.tirx import PrimFunc
 
+from .expressions import dtype_bytes
+
 _Result = TypeVar("_Result")
 Tensors = Sequence[tvm.runtime.Tensor]
 #: most bytes of folded values kept, with their arguments; and bytes of an entry besides
@@ -83,7 +85,7 @@ class FoldedValues:
 
 
 def _nbytes(tensor: tvm.runtime.Tensor) -> int:
-    nbytes = -(-tvm.DataType(str(tensor.dtype)).bits // 8)
+    nbytes = dtype_bytes(str(tensor.dtype))
     for extent in tensor.shape:
         nbytes *= int(extent)
     return nbytes

@@ -13,6 +13,7 @@ from tvm.tirx import PrimFunc, Stmt
 
 from ..memory import ALIGNMENT
 from ..memory.liveness import aligned
+from .expressions import dtype_bytes
 from .lowering.flatten_buffers import flatten_buffers
 from .lowering.strict_comparisons import strict_comparisons
 
@@ -98,9 +99,4 @@ def _allocations(stmt: Stmt, threads: int) -> list[int]:
 
 def buffer_bytes(buffer: tirx.Buffer) -> int:
     """Return the bytes of a buffer, rounded up to the alignment."""
-    return aligned(math.prod(int(extent) for extent in buffer.shape) * _dtype_bytes(buffer.dtype), ALIGNMENT)
-
-
-def _dtype_bytes(dtype: str) -> int:
-    parsed = tvm.DataType(dtype)
-    return -(-parsed.bits * parsed.lanes // 8)
+    return aligned(math.prod(int(extent) for extent in buffer.shape) * dtype_bytes(str(buffer.dtype)), ALIGNMENT)

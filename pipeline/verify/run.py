@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack
 
 from ..codegen.library import Library
 from ..errors import NumericError
@@ -53,10 +53,12 @@ def verify_library(
         counters, why_none = rapl_counters() if runner.native else ((), "")
         files = [counter.file for counter in counters]
         more = () if given is None else given.inputs
-        with ThreadPoolExecutor(1) as aside, _set_on_error(threading.Event()) as failed:
+        ended = threading.Event()
+        with ThreadPoolExecutor(1) as aside, ExitStack() as leaving:
+            leaving.callback(ended.set)  # if the cases fail, the count ends too
             counted = None
             if not runner.native:
-                counted = aside.submit(instructions, linked.copied("counted"), chosen[0].inputs, ended=failed)
+                counted = aside.submit(instructions, linked.copied("counted"), chosen[0].inputs, ended=ended)
             report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
             count = None if counted is None else counted.result()
         outputs, as_given = results[: len(chosen)], results[len(chosen) :]
@@ -80,16 +82,6 @@ def verify_library(
         error=_error(difference, chosen),
         given=None if given is None else given.agreement(as_given),
     )
-
-
-@contextmanager
-def _set_on_error(event: threading.Event) -> Iterator[threading.Event]:
-    """Set an event if the block fails, so that work beside it ends."""
-    try:
-        yield event
-    except BaseException:
-        event.set()
-        raise
 
 
 def _error(difference: Difference, cases: Sequence[Case]) -> ErrorDistances:

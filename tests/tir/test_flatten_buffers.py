@@ -20,7 +20,7 @@ def test_many_loops_are_flattened_as_by_tvm(loops: int) -> None:
     body = []
     for number in range(loops):
         lane, *around = (tirx.Var(name, "int32") for name in ("lane", "part", "part"))
-        nested = [*around][: number % 3]  # loops of one name and range, one in the other
+        nested = around[: number % 3]  # loops of one name and range, one in the other
         index = sum(nested, lane + (8 if number % 2 else 4))
         nest = BufferStore(buffer, tirx.const(1.0, "float32"), [tirx.const(number, "int32"), index])
         for var, extent, kind in ((lane, 8 if number % 2 else 4, ForKind.VECTORIZED), *((var, 2, ForKind.SERIAL) for var in nested)):

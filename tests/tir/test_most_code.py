@@ -14,6 +14,8 @@ from passfit.codegen.objects import build_object
 from passfit.targets import get_target
 from passfit.tir.counts.most_code import most_code
 
+from .test_operation_counts import tile
+
 pytestmark = pytest.mark.tvm
 
 
@@ -42,16 +44,6 @@ def chosen(x: T.Buffer((100,), "int8"), n: T.Buffer((100,), "int32"), y: T.Buffe
             y[i] = T.exp(T.cast(x[n[i]], "float32"))
         else:
             y[i] = T.tanh(T.cast(x[99 - i], "float32"))
-
-
-@T.prim_func(private=True, s_tir=True)
-def tile(x: T.Buffer((32, 48), "float32"), w: T.Buffer((4, 32), "float32"), y: T.Buffer((4, 48), "float32")):
-    for i in range(2):
-        for k in range(32):
-            for j in T.unroll(4):
-                for u in T.unroll(3):
-                    for v in T.vectorized(8):
-                        y[j, i * 24 + u * 8 + v] = y[j, i * 24 + u * 8 + v] + x[k, i * 24 + u * 8 + v] * w[j, k]
 
 
 @pytest.mark.parametrize("target", ["x86-64", "x86-64-v4", "rpi4", "beaglebone", "visionfive2"])

@@ -101,8 +101,6 @@ def test_the_iterations_of_threads_run_side_by_side():
     assert sum(each.arithmetic for each in four.statements) * 4 == sum(each.arithmetic for each in alone.statements)
 
 
-
-
 @T.prim_func(private=True, s_tir=True)
 def from_ring(ring: T.Buffer((8, 32), "float32"), fresh: T.Buffer((32,), "float32"), w: T.Buffer((8, 32, 8), "float32"), y: T.Buffer((8,), "float32")):
     for r in range(8):

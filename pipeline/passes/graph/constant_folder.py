@@ -12,6 +12,7 @@ from tvm.ir import GenericConst, IRModule, Op
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import PrimFunc
 
+from ...tir.expressions import dtype_bytes
 from ...tir.host import HOST
 from ...tir.memoise import ByStructure, FoldedValues, Tensors
 from .evaluate_kernel import values_of
@@ -71,7 +72,7 @@ def _results(call: relax.Call) -> list[relax.Type]:
 
 
 def _nbytes(kind: relax.TensorType) -> int:
-    return math.prod(int(extent) for extent in kind.shape) * -(-tvm.DataType(str(kind.dtype)).bits // 8)
+    return math.prod(int(extent) for extent in kind.shape) * dtype_bytes(str(kind.dtype))
 
 
 def _evaluate(module: IRModule, folded: dict[relax.Var, relax.Expr]) -> dict[relax.Var, relax.Expr]:

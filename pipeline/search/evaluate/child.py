@@ -14,10 +14,9 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
+from ...support.aside import PATIENCE
 from .scoring import EvaluationOutcome, EvaluationRequest, Scorer, WorkerTask
 
-#: wall time of a candidate, for each second of processor time: other work on the machine costs it no result
-PATIENCE = 10
 #: beginnings of the reasons of candidates over a limit
 OVER_LIMIT = _TOO_LONG, _TOO_LARGE = ("took longer than", "needed more than")
 #: signals of the timers of processor time and wall time

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-import tvm
 import tvm_ffi
 from tvm import relax
 from tvm.ir import GenericConst, IRModule, Op
 from tvm.tirx import For
 
 from ...frontend.relax.recurrent_arrays import RECURRENCE
+from ...tir.expressions import dtype_bytes
 from .features import Graph, Operation, features
 
 _KIND_OF = {
@@ -120,7 +120,7 @@ def _nbytes(kind: object) -> int:
         return sum(_nbytes(field) for field in kind.fields)
     if not isinstance(kind, relax.TensorType) or kind.shape is None or not _static(kind):
         return 0
-    return math.prod(_shape(kind)) * -(-tvm.DataType(str(kind.dtype)).bits // 8)
+    return math.prod(_shape(kind)) * dtype_bytes(str(kind.dtype))
 
 
 def _shape(kind: object) -> tuple[int, ...]:

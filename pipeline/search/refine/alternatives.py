@@ -39,7 +39,7 @@ def alternatives(
     states = [Attempt(OTHER, _ordered(evaluator, each, ram)) for each in _states(trace) if each.key != own.key]
     found = _counted(evaluator, [least, *refinement.tried, *states])
     if not found or found[0][0] is not least:
-        return [(least, Costs(0, 0))]  # it cannot be scheduled: no other is known to be better
+        return [(least, Costs(0))]  # it cannot be scheduled: no other is known to be better
     if extra_compute is None:
         return found
     plans = [(own, plan) for plan in _plans(splitter, own, ram, extra_compute)]

@@ -141,13 +141,15 @@ class _Counter:
             return accesses(loops, vectors, moves) * place.share
 
         seen: set[tuple] = set()
-        loaded, chosen, addresses = 0.0, chosen_places(store.value), 0.0
+        chosen = set(map(hash, chosen_places(store.value)))
+        loaded = addresses = 0.0
         for each, (moves, first) in zip(read, accessed):
             key = (hash(each.source), first, tuple(moves))
             if key not in seen:
                 seen.add(key)
-                loaded += moved(each.source, moves)
-                addresses += moved(each.source, moves) if any(each.same_as(place) for place in chosen) else 0.0
+                times = moved(each.source, moves)
+                loaded += times
+                addresses += times if hash(each) in chosen else 0.0
         reached = {
             (hash(each.source), tuple(moves)): Access(tuple(moves), element_bytes(each.source), hash(each.source))
             for each, moves in zip(read, sources)

@@ -42,10 +42,8 @@ def _with_shared_variables(function: PrimFunc) -> PrimFunc:
 
     def sharing(loop: For) -> For:
         own, height = loop.loop_var, _height(loop, heights)
-        if isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm):
-            var = known.setdefault((own.name, str(own.ty), int(loop.min), int(loop.extent), height), own)
-        else:
-            var = own
+        fixed = isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
+        var = known.setdefault((own.name, str(own.ty), int(loop.min), int(loop.extent), height), own) if fixed else own
         heights[var] = height
         if var.same_as(own):
             return loop

@@ -155,7 +155,10 @@ def _lanes(extent: int, machine: Machine) -> int:
 
 
 class _Access(NamedTuple):
-    """Buffer of a load or store, and for each index its variable, if it is one, and the variables it uses, by their hashes."""
+    """Hold the buffer of a load or store, and its indices.
+
+    An index is the hash of its variable, None if it is none, and the hashes of the variables it uses otherwise.
+    """
 
     buffer: Var
     indices: tuple[tuple[int | None, frozenset[int]], ...]
