@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..targets import Target, host_libc, zig_cc
+from ..targets import Target, host_libc, zig_link
 from .check_loads import EXPORTS
 
 
@@ -18,7 +18,7 @@ def link_shared(identifier: str, members: Sequence[str], threads: int, folder: P
     exports = "; ".join(f"{identifier}_{name}" for name in (*EXPORTS, *(["spent"] if timed else [])))
     (folder / "exports.map").write_text(f"{{ global: {exports}; local: *; }};\n", encoding="ascii")
     library = f"lib{identifier}.so"
-    options = ["-shared", "-g0", "-Wl,-s", "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,--version-script=exports.map"]
+    options = ["-shared", "-Wl,-s", "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,--version-script=exports.map"]
     libraries = ["-lm", *(["-lpthread"] if threads > 1 else [])]
-    zig_cc([*options, *members, *libraries, "-o", library], target, folder, zig_target=host_libc(target))
+    zig_link([*options, *members, *libraries, "-o", library], target, folder, zig_target=host_libc(target))
     return library

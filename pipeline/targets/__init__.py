@@ -9,7 +9,7 @@ from .libc import bare_target, host_libc, program_libc
 from .machine import Machine
 from .native import native_target
 from .target import Target
-from .toolchain import toolchain_version, without_debug, zig_ar, zig_cc
+from .toolchain import toolchain_version, without_debug, zig_ar, zig_cc, zig_link
 
 __all__ = [
     "Machine",
@@ -26,4 +26,5 @@ __all__ = [
     "without_debug",
     "zig_ar",
     "zig_cc",
+    "zig_link",
 ]

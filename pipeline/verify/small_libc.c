@@ -1,6 +1,7 @@
 /* A libc small enough to compile beside each program: a start, system calls of Linux, numbers in text.
  *
- * zig builds all of musl, a thousand files and 50 s, for each target and place of its package. Declarations are musl's.
+ * zig builds all of musl, a thousand files and 50 s, for each target and place of its package; the compiler's runtime
+ * takes 4 s. Declarations are musl's.
  * No function sets errno; no program of passfit reads it. */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -135,4 +136,47 @@ char *strstr(const char *text, const char *word) {
 int strncmp(const char *a, const char *b, size_t most) {
   for (; most && *a && *a == *b; ++a, ++b, --most) continue;
   return most ? (unsigned char)*a - (unsigned char)*b : 0;
+}
+
+size_t strlen(const char *text) {
+  size_t bytes = 0;
+  while (text[bytes]) ++bytes;
+  return bytes;
+}
+
+/* Kernels copy and fill whole elements: words of memory, unless a part of one is left. */
+typedef unsigned long word __attribute__((may_alias));
+typedef unsigned int half __attribute__((may_alias));
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes) {
+  const size_t places = (size_t)to | (size_t)from | bytes;
+  if (places % sizeof(word) == 0) {
+    for (size_t i = 0; i < bytes / sizeof(word); ++i) ((word *)to)[i] = ((const word *)from)[i];
+  } else if (places % sizeof(half) == 0) {
+    for (size_t i = 0; i < bytes / sizeof(half); ++i) ((half *)to)[i] = ((const half *)from)[i];
+  } else {
+    for (size_t i = 0; i < bytes; ++i) ((char *)to)[i] = ((const char *)from)[i];
+  }
+  return to;
+}
+
+void *memmove(void *to, const void *from, size_t bytes) {
+  if ((size_t)to - (size_t)from >= bytes) {
+    for (size_t i = 0; i < bytes; ++i) ((char *)to)[i] = ((const char *)from)[i];
+  } else {
+    for (size_t i = bytes; i-- > 0;) ((char *)to)[i] = ((const char *)from)[i];
+  }
+  return to;
+}
+
+void *memset(void *at, int value, size_t bytes) {
+  const word all = (unsigned char)value * ((word)-1 / 255);
+  if (((size_t)at | bytes) % sizeof(word) == 0) {
+    for (size_t i = 0; i < bytes / sizeof(word); ++i) ((word *)at)[i] = all;
+  } else if (((size_t)at | bytes) % sizeof(half) == 0) {
+    for (size_t i = 0; i < bytes / sizeof(half); ++i) ((half *)at)[i] = (half)all;
+  } else {
+    for (size_t i = 0; i < bytes; ++i) ((char *)at)[i] = (char)value;
+  }
+  return at;
 }
