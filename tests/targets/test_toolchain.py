@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from passfit.errors import ToolchainError
-from passfit.targets import get_target, toolchain, zig_ar, zig_cc
+from passfit.targets import get_target, toolchain, zig_ar, zig_cc, zig_link
 
 TARGET = get_target("x86-64")
 
@@ -42,6 +42,24 @@ def test_archives_of_the_same_members_are_the_same_bytes(tmp_path):
         zig_ar("libx.a", ["x.o"], folder)
         made.append((folder / "libx.a").read_bytes())
     assert made[0] == made[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source, runtimes", [("int f(int a) { return a + 1; }", 0), ("__int128 f(__int128 a) { return a / 7; }", 1)])
+def test_the_compilers_runtime_is_linked_only_where_a_symbol_needs_it(tmp_path, monkeypatch, source, runtimes):
+    monkeypatch.setenv(toolchain._CACHE, str(tmp_path / "cache"))
+    (tmp_path / "x.c").write_text(f"{source}\n")
+    options = ["-shared", "-fPIC", "-nostdlib", "-Wl,-z,defs", "x.c", "-o", "x.so"]
+    zig_link(options, TARGET, tmp_path)
+    built = sorted(path.name for path in (tmp_path / "cache").rglob("lib*_rt.a"))
+    assert (tmp_path / "x.so").exists() and built == runtimes * ["libcompiler_rt.a"]
+
+
+@pytest.mark.slow
+def test_a_failed_link_names_the_missing_symbol(tmp_path):
+    (tmp_path / "x.c").write_text("int g(void);\nint f(void) { return g(); }\n")
+    with pytest.raises(ToolchainError, match="undefined symbol: g"):
+        zig_link(["-shared", "-fPIC", "-Wl,-z,defs", "x.c", "-o", "x.so"], TARGET, tmp_path)
 
 
 @pytest.fixture
