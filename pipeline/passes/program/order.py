@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...memory.order.best_order import CHEAP_ORDERS, beam_order, best_order, orders
+from ...memory.order.best_order import CHEAP_ORDERS, beam_order, orders
+from ...memory.order.stored_order import stored_order
 from ..base import Level, ProgramPass
 
 if TYPE_CHECKING:
@@ -34,5 +35,6 @@ class Order(ProgramPass):
 
     def numbers(self, program: Program) -> tuple[int, ...]:
         """Return the order as step numbers."""
-        searches = {"beam": beam_order, "best": best_order}
-        return searches[self.by](program).order if self.by in searches else dict(orders(program))[self.by]
+        if self.by == "best":
+            return stored_order(program)
+        return beam_order(program).order if self.by == "beam" else dict(orders(program))[self.by]

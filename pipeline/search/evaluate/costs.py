@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -32,13 +33,13 @@ class Costs:
 def costs_task(evaluation: Evaluation, target: Target, code: bool = True) -> WorkerTask:
     """Return the task to compute the costs of a candidate; its result is None if the candidate fails."""
     specs, arrangement = _parts(evaluation)
-    return WorkerTask(specs, partial(_costs, specs=specs, arrangement=arrangement, target=target, code=code))
+    return WorkerTask(specs, partial(_costs, specs=specs, arrangement=arrangement, target=target, code=code), arrangement)
 
 
-def cycles_of(evaluator: Evaluator, evaluation: Evaluation) -> int | None:
-    """Return the cycles of a run of a candidate; None if it cannot be scheduled."""
-    (found,) = evaluator.attempt([costs_task(evaluation, evaluator.target, code=False)])
-    return None if found is None else found.cycles
+def cycles_of(evaluator: Evaluator, evaluations: Iterable[Evaluation]) -> list[int | None]:
+    """Return the cycles of a run of each candidate; None if it cannot be scheduled."""
+    found = evaluator.attempt(costs_task(each, evaluator.target, code=False) for each in evaluations)
+    return [None if each is None else each.cycles for each in found]
 
 
 def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Target, code: bool) -> Costs | None:

@@ -106,4 +106,5 @@ def _nearest(waiting: Waiting, child: Child, others: Sequence[Child]) -> Evaluat
 
 
 def _common(one: EvaluationRequest | WorkerTask, other: EvaluationRequest | WorkerTask) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one.specs, other.specs)))
+    passes = zip((*one.specs, *one.order), (*other.specs, *other.order))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], passes))

@@ -56,10 +56,14 @@ class EvaluationRequest(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WorkerTask:
-    """Task for a worker that may have cached the module after `specs`; `run` and its result are picklable."""
+    """Task for a worker that may have cached the module after `specs`, and the kernels after `order`.
+
+    `run` and its result are picklable.
+    """
 
     specs: Specs
     run: Callable[[Scorer], object]
+    order: Arrangement = ()
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def with_costlier(
     own = lowest(splitter.plans(evaluator.evaluate(refinement.best.module_passes)))
     if refinement.levers[-1].arena <= own.unavoidable:
         return refinement
-    cycles = cycles_of(evaluator, refinement.best)
+    (cycles,) = cycles_of(evaluator, [refinement.best])
     for found in evaluator.evaluate_all(variants):
         if found.footprint is None or cycles is None:
             continue
@@ -46,7 +46,7 @@ def with_costlier(
         if not 0 < extra <= max_extra_compute:
             continue
         for tried in _in_groups(splitter, found, plan, refinement.ram):
-            count = cycles_of(evaluator, tried)
+            (count,) = cycles_of(evaluator, [tried])
             if count is not None and count <= (1 + max_extra_compute) * cycles:
                 refinement = refinement.taken(Attempt(COSTLIER, tried, extra))
                 break

@@ -136,6 +136,7 @@ class _Race:
                 continue
             found = sorted(zip(going, self._splitter.plans_of(going)), key=_needed)
             self._splitter.share(plan for _, plans in found for plan in promising(plans))
+            self._splitter.reduce(lowest(plans) for _, plans in found)
             for each, plans in found:
                 self._try(each, lowest(plans), self.reach)
             self.reorder(going)

@@ -9,13 +9,12 @@ Lower peaks split more steps, whose rows read their weights again: the fewest by
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..evaluate.costs import cycles_of
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .levers import Attempt, Refinement
-from .split_plan import SplitPlan
 from .splitting import Splitter
 
 #: name of the refinement step
@@ -41,7 +40,11 @@ def with_growth(evaluator: Evaluator, splitter: Splitter, refinement: Refinement
     plan = splitter.lowest(found, splitter.plans(found), max_extra_compute)
     if refinement.levers[-1].arena <= plan.unavoidable:
         return refinement
-    return min(_acceptable(evaluator, splitter, refinement, plan, found), default=_Grown(math.inf, refinement)).refinement
+    grown = list(splitter.growing(plan, _PARTS, _WORTH))
+    splitter.reduce(grown)
+    lower = [each for each in splitter.best_of(found, grown, refinement.ram) if each is not None and _ram(each) < refinement.ram]
+    kept = _acceptable(evaluator, refinement, plan.extra_compute, lower) if lower else ()
+    return min(kept, default=_Grown(math.inf, refinement)).refinement
 
 
 @dataclass(frozen=True, order=True)
@@ -53,24 +56,19 @@ class _Grown:
 
 
 def _acceptable(
-    evaluator: Evaluator, splitter: Splitter, refinement: Refinement, plan: SplitPlan, found: Evaluation
+    evaluator: Evaluator, refinement: Refinement, extra_compute: float, lower: Sequence[Evaluation]
 ) -> Iterator[_Grown]:
-    """Yield refinements within the cycles allowed: the least ram, and those of hardly more."""
-    limit = least = math.inf
-    for ram, each in _tried(splitter, found, plan, refinement.ram):
-        if ram > _MORE * least:
+    """Yield those of `lower`, the least ram first, within the cycles allowed: the first, and others of hardly more ram."""
+    allowed, *counted = cycles_of(evaluator, [refinement.best, *lower])
+    least = math.inf
+    for each, cycles in zip(lower, counted):
+        if _ram(each) > _MORE * least:
             return
-        if limit == math.inf:
-            limit = _CYCLES * (cycles_of(evaluator, refinement.best) or 0)
-        cycles = cycles_of(evaluator, each)
-        if cycles is not None and cycles <= limit:
-            least = min(least, ram)
-            yield _Grown(ram * cycles, refinement.taken(Attempt(GROW, each, plan.extra_compute)))
+        if cycles is not None and cycles <= _CYCLES * (allowed or 0):
+            least = min(least, _ram(each))
+            yield _Grown(_ram(each) * cycles, refinement.taken(Attempt(GROW, each, extra_compute)))
 
 
-def _tried(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> Iterator[tuple[int, Evaluation]]:
-    """Yield the plans of a ram `below` so many bytes, each with its own, the least first."""
-    for grown in splitter.growing(plan, _PARTS, _WORTH):
-        best = splitter.best(found, grown, below)
-        if best is not None and best.footprint is not None and best.footprint.ram < below:
-            yield best.footprint.ram, best
+def _ram(evaluation: Evaluation) -> int:
+    assert evaluation.footprint is not None
+    return evaluation.footprint.ram

@@ -76,8 +76,9 @@ def refine(
     between whole kernels and splits, as in `Splitter.rungs`; they are among `tried`, never `best`.
     """
     refiner = _Refiner(evaluator, splitter, found)
-    refiner.take("given", evaluator.arranged(found, (Order(by="given"),)))
-    refiner.take("order", evaluator.arranged(found, (Order(by="best"),)))
+    given, ordered = evaluator.arranged_all((found, (Order(by=each),)) for each in ("given", "best"))
+    refiner.take("given", given)
+    refiner.take("order", ordered)
     refiner.take("share", evaluator.finest_order([found]))
     if max_extra_compute is None:
         return refiner.result("splits are off, or the budget is met already")

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ...memory import best_order, bound, floor
+from ...memory import bound, floor
 from ...memory.liveness import shared_floors
+from ...memory.order.stored_order import stored_order
 from ...memory.streaming.alive_bytes import AliveBytes
 from ...memory.streaming.partition import apply_partition
 from ...memory.streaming.partitioner import Partitioner, StreamedSteps
@@ -18,7 +19,7 @@ from ...passes.program.split import CHANNELS, SplitChannels, SplitPass, SplitRow
 from ...program import Program, Splits
 from ..evaluate.evaluation import Evaluation
 from ..evaluate.scoring import Arrangement, arrangements
-from .stored_splits import stored_sharings
+from .stored_splits import stored_fewest, stored_sharings
 
 
 def lowest(plans: Iterable[SplitPlan]) -> SplitPlan:
@@ -93,8 +94,14 @@ class SplitPlan:
 
     @cached_property
     def fewest(self) -> SplitPlan:
-        """Return this plan without redundant regions."""
-        return _as_few_as_needed(self)
+        """Return this plan without redundant regions, as another search or process may have found them."""
+        regions = stored_fewest(*self.made, lambda: _as_few_as_needed(self).regions)
+        return self if regions == self.regions else replace(self, regions=regions)
+
+    def keep_fewest(self, regions: tuple[StreamedSteps, ...], sharings: list[tuple[int, Arrangement]]) -> None:
+        """Keep the regions of `fewest`, and their sharings, that another process computed."""
+        stored_fewest(*self.made, lambda: regions)
+        self.fewest.keep_sharings(sharings)
 
     @property
     def shared(self) -> list[Arrangement]:
@@ -117,7 +124,7 @@ class SplitPlan:
         if self.sharings[sharing][0] < below:
             return True
         program = self.arrangements[sharing][2]
-        return floor(program, self.alignment) < below and bound(program.reordered(best_order(program).order), self.alignment) < below
+        return floor(program, self.alignment) < below and bound(program.reordered(stored_order(program)), self.alignment) < below
 
     @property
     def unavoidable(self) -> int:

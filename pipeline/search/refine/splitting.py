@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from ...memory import CHEAP_ORDERS
 from ...memory.streaming.group_rows import coarser, in_groups
 from ...memory.streaming.partition import partition_within
-from ...memory.streaming.partitioner import Partition, Partitioner
+from ...memory.streaming.partitioner import Partition, Partitioner, StreamedSteps
 from ...memory.streaming.region_forms import KnownForms
 from ...memory.streaming.rematerialise import TRIED_STEPS, RepeatResult, work_of
 from ...passes.program.cut_sums import CutSums
@@ -28,6 +29,9 @@ from ..evaluate.scoring import Arrangement, Scorer, Specs, WorkerTask
 from .partitions import Partitions, along
 from .split_plan import SplitPlan, lowest
 from .stored_splits import stored_repeats
+
+#: bound and passes of each sharing of a plan
+_Sharings = list[tuple[int, Arrangement]]
 
 
 class Splitter:
@@ -50,6 +54,14 @@ class Splitter:
         tasks = [WorkerTask((), partial(_sharings, plan=plan)) for plan in different]
         for plan, sharings in zip(different, self._evaluator.run(tasks)):
             plan.keep_sharings(sharings)
+
+    def reduce(self, plans: Iterable[SplitPlan]) -> None:
+        """Remove redundant regions of all plans, several at once."""
+        different = {plan.made: plan for plan in plans}.values()
+        tasks = [WorkerTask((), partial(_reduced, plan=plan)) for plan in different]
+        for plan, (sharings, regions, fewer) in zip(different, self._evaluator.run(tasks)):
+            plan.keep_sharings(sharings)
+            plan.keep_fewest(regions, fewer)
 
     def look_ahead(self, found: Evaluation, plans: Iterable[SplitPlan], extra_compute: float, ram: int) -> None:
         """Compute ahead, in parallel, for `lowest` with this limit and `evaluations` of the lowest plan.
@@ -110,12 +122,22 @@ class Splitter:
 
         One evaluation for each of the two most promising sharings; no footprint if one fails.
         """
-        return [self._evaluator.arranged(found, each) for each in plan.shared]
+        return self._evaluator.arranged_all((found, each) for each in plan.shared)
 
     def best(self, found: Evaluation, plan: SplitPlan, below: float) -> Evaluation | None:
         """Return the best of `evaluations` in its finest order; None if all fail, or bounds forbid a ram `below`."""
-        worked = [each for each in self.evaluations(found, plan) if each.footprint is not None] if plan.promises(found, below) else []
-        return self._evaluator.finest_order(sorted(worked, key=lambda each: each.score)) if worked else None
+        (best,) = self.best_of(found, [plan], below)
+        return best
+
+    def best_of(self, found: Evaluation, plans: Iterable[SplitPlan], below: float) -> list[Evaluation | None]:
+        """Return `best` of each plan; several are evaluated at once."""
+        arranged = [plan.shared if plan.promises(found, below) else [] for plan in plans]
+        tried = iter(self._evaluator.arranged_all((found, each) for sharings in arranged for each in sharings))
+        best: list[Evaluation | None] = []
+        for sharings in arranged:
+            worked = [each for each in islice(tried, len(sharings)) if each.footprint is not None]
+            best.append(self._evaluator.finest_order(sorted(worked, key=lambda each: each.score)) if worked else None)
+        return best
 
     def rungs(self, plan: SplitPlan, fractions: Iterable[float]) -> list[SplitPlan]:
         """Coarsen a plan towards whole kernels: fewer steps streamed, more rows at a time.
@@ -199,8 +221,12 @@ def _within(paths: Partitioner, plan: SplitPlan, sizes: Iterable[int]) -> Iterat
             yield replace(plan, regions=path.regions, nbytes=path.nbytes)
 
 
-def _sharings(_: Scorer, plan: SplitPlan) -> list[tuple[int, Arrangement]]:
+def _sharings(_: Scorer, plan: SplitPlan) -> _Sharings:
     return plan.sharings
+
+
+def _reduced(_: Scorer, plan: SplitPlan) -> tuple[_Sharings, tuple[StreamedSteps, ...], _Sharings]:
+    return plan.sharings, plan.fewest.regions, plan.fewest.sharings
 
 
 def _different(plans: Iterable[SplitPlan]) -> Iterator[SplitPlan]:

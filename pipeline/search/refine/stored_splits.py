@@ -58,6 +58,14 @@ def stored_sharings(
     return [(least, tuple(map(parse_spec, specs))) for least, specs in found]
 
 
+def stored_fewest(
+    form: str, made: tuple[object, ...], make: Callable[[], tuple[StreamedSteps, ...]]
+) -> tuple[StreamedSteps, ...]:
+    """Return the regions left of a plan, split as `made` tells by its repr, without redundant ones."""
+    found = shared_store().get_or_make(f"fewest {form} {made!r}", lambda: [astuple(each) for each in make()])
+    return tuple(StreamedSteps(*each) for each in found)
+
+
 def _known_forms(alignment: int) -> KnownForms:
     """Return the regions this process has measured: orders and states of one model share most of them."""
     known = _forms_by_alignment(alignment)

@@ -80,5 +80,5 @@ def test_the_plan_of_fewest_bytes_times_cycles_is_chosen_of_those_close_to_the_l
     made = {ram: replace(before[2].best, footprint=replace(before[2].best.footprint, arena=ram)) for ram in plans}
     monkeypatch.setattr(growing, "_tried", lambda *_: iter(made.items()))
     cycles = {id(made[ram]): count for ram, count in plans.items()}
-    monkeypatch.setattr(growing, "cycles_of", lambda _, each: cycles.get(id(each), 100))
+    monkeypatch.setattr(growing, "cycles_of", lambda _, asked: [cycles.get(id(each), 100) for each in asked])
     assert with_growth(*before, 0.25).best is made[103]
