@@ -12,10 +12,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..evaluate.costs import cycles_of
+from ..evaluate.costs import costs_task, cycles_of
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .levers import Attempt, Refinement
-from .splitting import Splitter
+from .splitting import Splitter, growing_task
 
 #: name of the refinement step
 GROW = "grow"
@@ -40,10 +40,13 @@ def with_growth(evaluator: Evaluator, splitter: Splitter, refinement: Refinement
     plan = splitter.lowest(found, splitter.plans(found), max_extra_compute)
     if refinement.levers[-1].arena <= plan.unavoidable:
         return refinement
-    grown = list(splitter.growing(plan, _PARTS, _WORTH))
+    own = costs_task(refinement.best, evaluator.target, code=False)
+    grown, costs = evaluator.attempt([growing_task(plan, _PARTS, _WORTH), own])
+    if not grown or costs is None:
+        return refinement
     splitter.reduce(grown)
     lower = [each for each in splitter.best_of(found, grown, refinement.ram) if each is not None and _ram(each) < refinement.ram]
-    kept = _acceptable(evaluator, refinement, plan.extra_compute, lower) if lower else ()
+    kept = _acceptable(evaluator, refinement, plan.extra_compute, lower, _CYCLES * costs.cycles)
     return min(kept, default=_Grown(math.inf, refinement)).refinement
 
 
@@ -56,15 +59,14 @@ class _Grown:
 
 
 def _acceptable(
-    evaluator: Evaluator, refinement: Refinement, extra_compute: float, lower: Sequence[Evaluation]
+    evaluator: Evaluator, refinement: Refinement, extra_compute: float, lower: Sequence[Evaluation], most: float
 ) -> Iterator[_Grown]:
-    """Yield those of `lower`, the least ram first, within the cycles allowed: the first, and others of hardly more ram."""
-    allowed, *counted = cycles_of(evaluator, [refinement.best, *lower])
+    """Yield those of `lower`, the least ram first, within `most` cycles: the first, and others of hardly more ram."""
     least = math.inf
-    for each, cycles in zip(lower, counted):
+    for each, cycles in zip(lower, cycles_of(evaluator, lower)):
         if _ram(each) > _MORE * least:
             return
-        if cycles is not None and cycles <= _CYCLES * (allowed or 0):
+        if cycles is not None and cycles <= most:
             least = min(least, _ram(each))
             yield _Grown(_ram(each) * cycles, refinement.taken(Attempt(GROW, each, extra_compute)))
 

@@ -151,19 +151,6 @@ class Splitter:
         """Coarsen a plan as far as each of `sizes` allows, in bytes before memory is shared; drop what exceeds it."""
         return list(_within(Partitioner(plan.repeated, plan.splits, plan.alignment), plan, sizes))
 
-    def growing(self, plan: SplitPlan, parts: Iterable[float], worth: float) -> Iterator[SplitPlan]:
-        """Yield plans of the same steps whose results may grow over operands, the least bytes first.
-
-        A part of 0.5 allows half the bytes between the least peak and the plan's on top. None saves less than `worth` of
-        the plan's bytes.
-        """
-        most = int(plan.nbytes * (1 - worth))
-        known = KnownForms(plan.alignment)
-        least = partition_within(most, plan.repeated, plan.splits, plan.alignment, known, growing=True)
-        if least is not None:
-            paths = Partitioner(plan.repeated, plan.splits, plan.alignment, known, growing=True)
-            yield from _within(paths, plan, (least.nbytes + int(part * (most - least.nbytes)) for part in parts))
-
     def in_groups(self, plan: SplitPlan, fewest: int) -> SplitPlan | None:
         """Take at least `fewest` rows at a time in every region of a plan; None if one cannot."""
         paths = Partitioner(plan.repeated, plan.splits, plan.alignment)
@@ -219,6 +206,25 @@ def _within(paths: Partitioner, plan: SplitPlan, sizes: Iterable[int]) -> Iterat
         if path.complete and path.regions and path.regions not in given:
             given.add(path.regions)
             yield replace(plan, regions=path.regions, nbytes=path.nbytes)
+
+
+def growing_task(plan: SplitPlan, parts: Sequence[float], worth: float) -> WorkerTask:
+    """Return the task to make plans of the same steps whose results may grow over operands, the least bytes first.
+
+    A part of 0.5 allows half the bytes between the least peak and the plan's on top. None saves less than `worth` of
+    the plan's bytes.
+    """
+    return WorkerTask((), partial(_growing, plan=plan, parts=parts, worth=worth))
+
+
+def _growing(_: Scorer, plan: SplitPlan, parts: Sequence[float], worth: float) -> list[SplitPlan]:
+    most = int(plan.nbytes * (1 - worth))
+    known = KnownForms(plan.alignment)
+    least = partition_within(most, plan.repeated, plan.splits, plan.alignment, known, growing=True)
+    if least is None:
+        return []
+    paths = Partitioner(plan.repeated, plan.splits, plan.alignment, known, growing=True)
+    return list(_within(paths, plan, (least.nbytes + int(part * (most - least.nbytes)) for part in parts)))
 
 
 def _sharings(_: Scorer, plan: SplitPlan) -> _Sharings:
