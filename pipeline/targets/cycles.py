@@ -10,7 +10,6 @@ model ranks candidates of one model on one target. It is no clock: caches, prefe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 #: bytes of the cache next to a core, on every core here
@@ -90,11 +89,6 @@ def kernel_cycles(work: KernelWork, core: Core) -> float:
     """Return the cycles of one call of a kernel."""
     bandwidth = core.cached if work.nbytes <= core.cache else core.memory
     return max(sum(_statement_cycles(each, core) for each in work.statements), work.nbytes / bandwidth) + core.call
-
-
-def program_cycles(calls: Iterable[KernelWork], core: Core) -> float:
-    """Return the cycles of a program's calls, one after the other."""
-    return sum(kernel_cycles(each, core) for each in calls)
 
 
 def _statement_cycles(work: StatementWork, core: Core) -> float:

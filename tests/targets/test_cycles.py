@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.targets.catalogue import load_catalogue
-from passfit.targets.cycles import CORES, KernelWork, StatementWork, core_of, kernel_cycles, program_cycles
+from passfit.targets.cycles import CORES, KernelWork, StatementWork, core_of, kernel_cycles
 
 _AMOUNT = st.integers(0, 10**6)
 _STATEMENTS = st.builds(StatementWork, _AMOUNT, _AMOUNT, _AMOUNT, _AMOUNT)
@@ -34,12 +33,6 @@ def test_one_chain_of_sums_waits_for_each_and_many_short_ones_overlap():
     many = replace(one, steps=2)
     assert kernel_cycles(KernelWork((one,), 0), core) == 1000 * core.latency + core.call
     assert kernel_cycles(KernelWork((many,), 0), core) == 1000 / core.arithmetic + core.call
-
-
-@given(st.lists(_KERNELS, max_size=3))
-def test_a_program_takes_the_time_of_its_calls(calls):
-    core = CORES["aarch64"]
-    assert program_cycles(calls, core) == pytest.approx(sum(kernel_cycles(each, core) for each in calls))
 
 
 def test_every_architecture_of_the_catalogue_has_a_core():

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from typing import Any
+
+from tvm.tirx import PrimFunc
 
 from ...program import Program, Step
 from ...program.workspaces import with_workspaces
@@ -46,10 +49,7 @@ def schedule_program(lowered: Lowered) -> tuple[Lowered, int]:
     }
     repacks = {name: each.repacks for name, each in taken.items()}
     program, weights = repack_weights(lowered.program, lowered.weights, repacks)
-    kernels = {
-        name: with_workspace_parameter(each.kernel, placed[name], machine.register_bytes) if name in placed else each.kernel
-        for name, each in taken.items()
-    }
+    kernels = {name: _with_workspace(each.kernel, placed.get(name), machine) for name, each in taken.items()}
     program = with_workspaces(_with_sharing(program, chosen), placed)
     return Lowered(program, kernels, weights, machine=machine), _beside(taken.values(), machine)
 
@@ -60,6 +60,25 @@ def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple
     chosen = summaries.chosen(lowered.kernels, repackable_parameters(lowered.program), lowered.machine)
     program = with_workspaces(_with_sharing(lowered.program, chosen), _placed(chosen, lowered.machine))
     return replace(lowered, program=program), _beside(chosen.values(), lowered.machine)
+
+
+def figures_of_schedules(
+    planned: Lowered, summaries: ScheduleSummaries, name: str, figure: Callable[[PrimFunc], Any]
+) -> dict[str, Any]:
+    """Return `figure` of each kernel as `schedule_program` makes it without tuning, a JSON value; kept under `name`.
+
+    `planned` is the result of `summarise_schedules`.
+    """
+    machine = planned.machine
+
+    def of(schedule: Schedule) -> Any:
+        return figure(_with_workspace(schedule.kernel, _placed({"": schedule}, machine).get(""), machine))
+
+    return summaries.figures(planned.kernels, repackable_parameters(planned.program), machine, name, of)
+
+
+def _with_workspace(kernel: PrimFunc, placed: int | None, machine: Machine) -> PrimFunc:
+    return kernel if placed is None else with_workspace_parameter(kernel, placed, machine.register_bytes)
 
 
 def _in_layouts(lowered: Lowered) -> Lowered:

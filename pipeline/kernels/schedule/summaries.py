@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -44,15 +44,39 @@ class ScheduleSummaries:
         self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine
     ) -> dict[str, ScheduleSummary]:
         """Summarise the schedule `schedule_program` would choose by rule for each kernel of a program."""
-        asked = [
+        asked = self._asked(kernels, private, machine)
+        most = self._most(kernels, asked)
+        return {name: self._within(key, make, most, machine.register_bytes) for name, key, make in asked}
+
+    def figures(
+        self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine,
+        name: str, figure: Callable[[Schedule], Any],
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return `figure` of the schedule that `chosen` summarises, for each kernel; a JSON value, kept under `name`."""
+        asked, per_thread = self._asked(kernels, private, machine), machine.register_bytes
+        most = self._most(kernels, asked)
+        found = {}
+        for kernel, key, make in asked:
+            limit = "first" if fits(self._first(key, make), most, per_thread) else f"{most} {per_thread}"
+            place = f"{name} {limit} {structural_key(kernels[kernel], sorted(private[kernel]), machine)}"
+            found[kernel] = self._remembered(place, lambda make=make: figure(make().within(most, per_thread)))
+        return found
+
+    def _asked(
+        self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine
+    ) -> list[tuple[str, str, Callable[[], Schedules]]]:
+        """Return the name, the key and the schedules of each kernel, the latter on demand."""
+        return [
             (name, _key(kernels[name], private[name], machine), lambda name=name: schedules(kernels[name], private[name], machine))
             for name in sorted(kernels, reverse=self.backwards)
         ]
-        most = largest_default(
+
+    def _most(self, kernels: Mapping[str, PrimFunc], asked: Sequence[tuple[str, str, Callable[[], Schedules]]]) -> int:
+        """Return the largest workspace of the kernels as TVM made them, in bytes."""
+        return largest_default(
             (kernels[name], lambda name=name, key=key, make=make: self._default(kernels[name], key, make))
             for name, key, make in asked
         )
-        return {name: self._within(key, make, most, machine.register_bytes) for name, key, make in asked}
 
     def end(self) -> None:
         """Stop sharing; keep the summaries known so far."""
@@ -65,10 +89,13 @@ class ScheduleSummaries:
         return self._remembered(f"default {key if is_scheduled(kernel) else structural_key(kernel)}", lambda: make().default)
 
     def _within(self, key: str, make: Callable[[], Schedules], most: int, per_thread: int) -> ScheduleSummary:
-        first = _read(self._remembered(f"first {key}", lambda: _written(next(make().candidates()))))
+        first = self._first(key, make)
         if fits(first, most, per_thread):
             return first
         return _read(self._remembered(f"{most} {per_thread} {key}", lambda: _written(make().within(most, per_thread))))
+
+    def _first(self, key: str, make: Callable[[], Schedules]) -> ScheduleSummary:
+        return _read(self._remembered(f"first {key}", lambda: _written(next(make().candidates()))))
 
     def _remembered(self, key: str, make: Callable[[], Any]) -> Any:
         if key not in self._known and self.lines is not None:

@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from ...kernels.lower.lower import Lowered
+from tvm.tirx import PrimFunc
+
+from ...kernels.lower.schedule_program import figures_of_schedules
 from ...kernels.lower.specialise import specialise_kernels, variant_of
+from ...kernels.weights.repack import repackable_parameters
 from ...passes.base import ModulePass
-from ...passes.sequence.apply import apply_program_passes
+from ...passes.sequence.apply import apply_program_passes, rearranged
 from ...passes.sequence.failures import failure_of
 from ...passes.sequence.sequence import specs_of
 from ...targets import Target
-from ...targets.cycles import core_of, program_cycles
+from ...targets.cycles import core_of, kernel_cycles
 from ...tir.counts.most_code import most_code
 from ...tir.counts.operation_counts import kernel_work
 from ...tir.memoise import structural_hash
@@ -24,44 +27,51 @@ from .scoring import Arrangement, Scorer, Specs, WorkerTask
 
 @dataclass(frozen=True)
 class Costs:
-    """Hold the cycles of a run, and a bound of the code in bytes; 0 if it was not asked for."""
+    """Hold the cycles of a run, and a bound of the code in bytes."""
 
     cycles: int
     most_code: int = 0
 
 
-def costs_task(evaluation: Evaluation, target: Target, code: bool = True) -> WorkerTask:
+def costs_task(evaluation: Evaluation, target: Target) -> WorkerTask:
     """Return the task to compute the costs of a candidate; its result is None if the candidate fails."""
     specs, arrangement = _parts(evaluation)
-    return WorkerTask(specs, partial(_costs, specs=specs, arrangement=arrangement, target=target, code=code), arrangement)
+    return WorkerTask(specs, partial(_costs, specs=specs, arrangement=arrangement, target=target), arrangement)
 
 
 def cycles_of(evaluator: Evaluator, evaluations: Iterable[Evaluation]) -> list[int | None]:
     """Return the cycles of a run of each candidate; None if it cannot be scheduled."""
-    found = evaluator.attempt(costs_task(each, evaluator.target, code=False) for each in evaluations)
+    found = evaluator.attempt(costs_task(each, evaluator.target) for each in evaluations)
     return [None if each is None else each.cycles for each in found]
 
 
-def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Target, code: bool) -> Costs | None:
-    core = core_of(target.architecture)
+def _costs(scorer: Scorer, specs: Specs, arrangement: Arrangement, target: Target) -> Costs | None:
     try:
-        lowered, _ = apply_program_passes(*scorer.begun(specs, arrangement))
-        work = {name: kernel_work(kernel, target.machine, core) for name, kernel in lowered.kernels.items()}
-        most = _most_code(lowered, target) if code else 0
+        lowered, after = scorer.begun(specs, arrangement)
+        planned, _ = apply_program_passes(lowered, (), scorer.planned)
+        own = partial(_kernel_costs, target=target)
+        costs = figures_of_schedules(planned, scorer.summaries, f"costs {target.architecture}", own)
+        program = rearranged(planned.program, after)
     except Exception as error:
         if failure_of(error) is None:
             raise
         return None
-    return Costs(round(program_cycles((work[step.kernel] for step in lowered.program.steps), core)), most)
+    private = repackable_parameters(planned.program)
+    # each distinct kernel once for each set of operands read in place
+    bodies = {
+        (structural_hash(planned.kernels[each.kernel]), private[each.kernel], each.in_place): costs[each.kernel][1]
+        for each in (variant_of(program, step) for step in program.steps)
+    }
+    return Costs(
+        cycles=round(sum(costs[step.kernel][0] for step in program.steps)),
+        most_code=code_of_calls(len(program.steps)) + sum(bodies.values()),
+    )
 
 
-def _most_code(lowered: Lowered, target: Target) -> int:
-    """Bound the code of a library: its calls, and each distinct kernel once for each set of operands read in place."""
-    program = lowered.program
-    variants = {variant_of(program, step) for step in program.steps}
-    kernels = [(lowered.kernels[each.kernel], each.in_place) for each in variants]
-    distinct = {(structural_hash(kernel), in_place): kernel for kernel, in_place in kernels}
-    return code_of_calls(len(program.steps)) + sum(most_code(kernel, target.machine) for kernel in distinct.values())
+def _kernel_costs(kernel: PrimFunc, target: Target) -> tuple[float, int]:
+    """Return the cycles of a call of a scheduled kernel, and a bound of its code in bytes."""
+    core = core_of(target.architecture)
+    return kernel_cycles(kernel_work(kernel, target.machine, core), core), most_code(kernel, target.machine)
 
 
 def flash_of(evaluation: Evaluation, scorer: Scorer, code: CodeEstimate) -> int:

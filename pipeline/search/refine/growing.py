@@ -40,7 +40,7 @@ def with_growth(evaluator: Evaluator, splitter: Splitter, refinement: Refinement
     plan = splitter.lowest(found, splitter.plans(found), max_extra_compute)
     if refinement.levers[-1].arena <= plan.unavoidable:
         return refinement
-    own = costs_task(refinement.best, evaluator.target, code=False)
+    own = costs_task(refinement.best, evaluator.target)
     grown, costs = evaluator.attempt([growing_task(plan, _PARTS, _WORTH), own])
     if not grown or costs is None:
         return refinement

@@ -15,7 +15,7 @@ from passfit.kernels.rewrite.stream_region import stream_region
 from passfit.memory.streaming.region import region
 from passfit.program.check import first_problem
 from passfit.targets import get_target
-from passfit.targets.cycles import core_of, program_cycles
+from passfit.targets.cycles import core_of, kernel_cycles
 from passfit.tir.counts.operation_counts import kernel_work
 
 from ..programs import lowered, random_inputs, run, weight
@@ -104,7 +104,7 @@ def test_channels_last_take_fewer_cycles(monkeypatch):
 
     def cycles():
         (kernel,) = stream_region(program, found).kernels.values()
-        return program_cycles([kernel_work(kernel, TARGET.machine)], core_of(TARGET.architecture))
+        return kernel_cycles(kernel_work(kernel, TARGET.machine), core_of(TARGET.architecture))
 
     last = cycles()
     monkeypatch.setattr("passfit.kernels.rewrite.stream_region.region_with_columns_last", lambda *given: given)

@@ -10,7 +10,7 @@ pytest.importorskip("tvm")
 
 from tvm import relax
 
-from passfit.kernels.lower.schedule_program import schedule_program, summarise_schedules
+from passfit.kernels.lower.schedule_program import figures_of_schedules, schedule_program, summarise_schedules
 from passfit.kernels.schedule import candidates, summaries
 from passfit.kernels.schedule.candidates import schedules
 from passfit.kernels.schedule.shared_log import SharedLog
@@ -43,6 +43,19 @@ def test_what_is_planned_is_what_is_scheduled(passes):
     assert [(s.kernel, s.in_place, s.copies) for s in summarised.program.steps] == [
         (s.kernel, s.in_place, s.copies) for s in scheduled.program.steps
     ]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("passes", [("legalize",), ("legalize", "fold-constant", "fuse-operators")])
+def test_figures_are_those_of_the_kernels_that_are_scheduled(passes, machine):
+    program = replace(lowered([(1, 3, 12, 12)], _network, passes), machine=machine)
+    scheduled, _ = schedule_program(program)
+    summaries = ScheduleSummaries()
+    planned, _ = summarise_schedules(program, summaries)
+    found = figures_of_schedules(planned, summaries, "key", structural_key)
+    assert found == {name: structural_key(kernel) for name, kernel in scheduled.kernels.items()}
+    again = figures_of_schedules(planned, summaries, "key", lambda kernel: pytest.fail("computed again"))
+    assert again == found
 
 
 @pytest.fixture(autouse=True)
