@@ -20,6 +20,9 @@ from ...tir.structural_key import structural_key
 from .candidates import Schedule, Schedules, fits, is_scheduled, largest_default, reads_machine, schedules
 from .shared_log import SharedLog
 
+#: name, key, and schedules on demand, of a kernel
+_Asked = tuple[str, str, Callable[[], Schedules]]
+
 
 @dataclass(frozen=True)
 class ScheduleSummary:
@@ -64,14 +67,14 @@ class ScheduleSummaries:
 
     def _asked(
         self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine
-    ) -> list[tuple[str, str, Callable[[], Schedules]]]:
+    ) -> list[_Asked]:
         """Return the name, the key and the schedules of each kernel, the latter on demand."""
         return [
             (name, _key(kernels[name], private[name], machine), lambda name=name: schedules(kernels[name], private[name], machine))
             for name in sorted(kernels, reverse=self.backwards)
         ]
 
-    def _most(self, kernels: Mapping[str, PrimFunc], asked: Sequence[tuple[str, str, Callable[[], Schedules]]]) -> int:
+    def _most(self, kernels: Mapping[str, PrimFunc], asked: Sequence[_Asked]) -> int:
         """Return the largest workspace of the kernels as TVM made them, in bytes."""
         return largest_default(
             (kernels[name], lambda name=name, key=key, make=make: self._default(kernels[name], key, make))

@@ -9,13 +9,15 @@ Lower peaks split more steps, whose rows read their weights again: the fewest by
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
-from ..evaluate.costs import costs_task, cycles_of
+from ..evaluate.costs import cycles_of
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .levers import Attempt, Refinement
-from .splitting import Splitter, growing_task
+from .split_plan import SplitPlan
+from .splitting import Splitter
 
 #: name of the refinement step
 GROW = "grow"
@@ -25,6 +27,8 @@ _CYCLES = 1.1
 _MORE = 1.05
 #: parts of the bytes between the least peak and the winner's that are allowed on top of the least
 _PARTS = (0.0, 0.25, 0.5, 0.75)
+#: plans evaluated at once; the same for any number of workers, and so the result
+_AT_ONCE = 2
 #: least part of the winner's bytes that is worth another plan
 _WORTH = 0.02
 
@@ -40,14 +44,7 @@ def with_growth(evaluator: Evaluator, splitter: Splitter, refinement: Refinement
     plan = splitter.lowest(found, splitter.plans(found), max_extra_compute)
     if refinement.levers[-1].arena <= plan.unavoidable:
         return refinement
-    own = costs_task(refinement.best, evaluator.target)
-    grown, costs = evaluator.attempt([growing_task(plan, _PARTS, _WORTH), own])
-    if not grown or costs is None:
-        return refinement
-    splitter.reduce(grown)
-    lower = [each for each in splitter.best_of(found, grown, refinement.ram) if each is not None and _ram(each) < refinement.ram]
-    kept = _acceptable(evaluator, refinement, plan.extra_compute, lower, _CYCLES * costs.cycles)
-    return min(kept, default=_Grown(math.inf, refinement)).refinement
+    return min(_acceptable(evaluator, splitter, refinement, plan, found), default=_Grown(math.inf, refinement)).refinement
 
 
 @dataclass(frozen=True, order=True)
@@ -59,16 +56,32 @@ class _Grown:
 
 
 def _acceptable(
-    evaluator: Evaluator, refinement: Refinement, extra_compute: float, lower: Sequence[Evaluation], most: float
+    evaluator: Evaluator, splitter: Splitter, refinement: Refinement, plan: SplitPlan, found: Evaluation
 ) -> Iterator[_Grown]:
-    """Yield those of `lower`, the least ram first, within `most` cycles: the first, and others of hardly more ram."""
+    """Yield refinements within the cycles allowed: the least ram, and those of hardly more."""
+    limit: float | None = None
     least = math.inf
-    for each, cycles in zip(lower, cycles_of(evaluator, lower)):
-        if _ram(each) > _MORE * least:
-            return
-        if cycles is not None and cycles <= most:
-            least = min(least, _ram(each))
-            yield _Grown(_ram(each) * cycles, refinement.taken(Attempt(GROW, each, extra_compute)))
+    for tried in _tried(splitter, found, plan, refinement.ram):
+        asked = tried if limit is not None else [*tried, refinement.best]
+        counted = cycles_of(evaluator, asked)
+        if limit is None:
+            limit = _CYCLES * (counted[-1] or 0)
+        for each, cycles in zip(tried, counted):
+            if _ram(each) > _MORE * least:
+                return
+            if cycles is not None and cycles <= limit:
+                least = min(least, _ram(each))
+                yield _Grown(_ram(each) * cycles, refinement.taken(Attempt(GROW, each, plan.extra_compute)))
+
+
+def _tried(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> Iterator[list[Evaluation]]:
+    """Yield the plans of a ram `below` so many bytes, the least first, a few at once."""
+    growing = splitter.growing(plan, _PARTS, _WORTH)
+    while grown := list(islice(growing, _AT_ONCE)):
+        splitter.reduce(grown)
+        lower = [each for each in splitter.best_of(found, grown, below) if each is not None and _ram(each) < below]
+        if lower:
+            yield lower
 
 
 def _ram(evaluation: Evaluation) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 from ...memory import CHEAP_ORDERS
@@ -122,7 +121,7 @@ class Splitter:
 
         One evaluation for each of the two most promising sharings; no footprint if one fails.
         """
-        return self._evaluator.arranged_all((found, each) for each in plan.shared)
+        return [self._evaluator.arranged(found, each) for each in plan.shared]
 
     def best(self, found: Evaluation, plan: SplitPlan, below: float) -> Evaluation | None:
         """Return the best of `evaluations` in its finest order; None if all fail, or bounds forbid a ram `below`."""
@@ -130,14 +129,19 @@ class Splitter:
         return best
 
     def best_of(self, found: Evaluation, plans: Iterable[SplitPlan], below: float) -> list[Evaluation | None]:
-        """Return `best` of each plan; several are evaluated at once."""
+        """Return `best` of each plan; several are evaluated at once, but the sharings of one by one worker."""
         arranged = [plan.shared if plan.promises(found, below) else [] for plan in plans]
-        tried = iter(self._evaluator.arranged_all((found, each) for sharings in arranged for each in sharings))
-        best: list[Evaluation | None] = []
-        for sharings in arranged:
-            worked = [each for each in islice(tried, len(sharings)) if each.footprint is not None]
-            best.append(self._evaluator.finest_order(sorted(worked, key=lambda each: each.score)) if worked else None)
-        return best
+        tried: list[list[Evaluation]] = [[] for _ in arranged]
+        for place in range(max(map(len, arranged), default=0)):
+            left = [(of_plan, sharings[place]) for of_plan, sharings in zip(tried, arranged) if place < len(sharings)]
+            evaluated = self._evaluator.arranged_all((found, each) for _, each in left)
+            for (of_plan, _), each in zip(left, evaluated):
+                of_plan.append(each)
+        return [self._finest(each) for each in tried]
+
+    def _finest(self, tried: Iterable[Evaluation]) -> Evaluation | None:
+        worked = sorted((each for each in tried if each.footprint is not None), key=lambda each: each.score)
+        return self._evaluator.finest_order(worked) if worked else None
 
     def rungs(self, plan: SplitPlan, fractions: Iterable[float]) -> list[SplitPlan]:
         """Coarsen a plan towards whole kernels: fewer steps streamed, more rows at a time.
@@ -150,6 +154,19 @@ class Splitter:
     def within(self, plan: SplitPlan, sizes: Iterable[int]) -> list[SplitPlan]:
         """Coarsen a plan as far as each of `sizes` allows, in bytes before memory is shared; drop what exceeds it."""
         return list(_within(Partitioner(plan.repeated, plan.splits, plan.alignment), plan, sizes))
+
+    def growing(self, plan: SplitPlan, parts: Iterable[float], worth: float) -> Iterator[SplitPlan]:
+        """Yield plans of the same steps whose results may grow over operands, the least bytes first.
+
+        A part of 0.5 allows half the bytes between the least peak and the plan's on top. None saves less than `worth` of
+        the plan's bytes.
+        """
+        most = int(plan.nbytes * (1 - worth))
+        known = KnownForms(plan.alignment)
+        least = partition_within(most, plan.repeated, plan.splits, plan.alignment, known, growing=True)
+        if least is not None:
+            paths = Partitioner(plan.repeated, plan.splits, plan.alignment, known, growing=True)
+            yield from _within(paths, plan, (least.nbytes + int(part * (most - least.nbytes)) for part in parts))
 
     def in_groups(self, plan: SplitPlan, fewest: int) -> SplitPlan | None:
         """Take at least `fewest` rows at a time in every region of a plan; None if one cannot."""
@@ -206,25 +223,6 @@ def _within(paths: Partitioner, plan: SplitPlan, sizes: Iterable[int]) -> Iterat
         if path.complete and path.regions and path.regions not in given:
             given.add(path.regions)
             yield replace(plan, regions=path.regions, nbytes=path.nbytes)
-
-
-def growing_task(plan: SplitPlan, parts: Sequence[float], worth: float) -> WorkerTask:
-    """Return the task to make plans of the same steps whose results may grow over operands, the least bytes first.
-
-    A part of 0.5 allows half the bytes between the least peak and the plan's on top. None saves less than `worth` of
-    the plan's bytes.
-    """
-    return WorkerTask((), partial(_growing, plan=plan, parts=parts, worth=worth))
-
-
-def _growing(_: Scorer, plan: SplitPlan, parts: Sequence[float], worth: float) -> list[SplitPlan]:
-    most = int(plan.nbytes * (1 - worth))
-    known = KnownForms(plan.alignment)
-    least = partition_within(most, plan.repeated, plan.splits, plan.alignment, known, growing=True)
-    if least is None:
-        return []
-    paths = Partitioner(plan.repeated, plan.splits, plan.alignment, known, growing=True)
-    return list(_within(paths, plan, (least.nbytes + int(part * (most - least.nbytes)) for part in parts)))
 
 
 def _sharings(_: Scorer, plan: SplitPlan) -> _Sharings:
