@@ -41,7 +41,7 @@ def zig_cc(args: Sequence[str], target: Target, cwd: Path, *, zig_target: str | 
 
 
 def zig_link(args: Sequence[str], target: Target, cwd: Path, *, zig_target: str | None = None) -> None:
-    """Link for `target` in the folder `cwd`, with the compiler's runtime only if a symbol is missing without it.
+    """Link for `target` in the folder `cwd`, with the compiler's runtime if a symbol needs it.
 
     zig builds that runtime in 4 s, and one for sanitizers in as many without -O2, for each target and place of its
     package. See `zig_cc`.

@@ -65,9 +65,9 @@ def summarise_schedules(lowered: Lowered, summaries: ScheduleSummaries) -> tuple
 def figures_of_schedules(
     planned: Lowered, summaries: ScheduleSummaries, name: str, figure: Callable[[PrimFunc], Any]
 ) -> dict[str, Any]:
-    """Return `figure` of each kernel as `schedule_program` makes it without tuning, a JSON value; kept under `name`.
+    """Compute `figure`, a JSON value, of each kernel scheduled by rule; keep it under `name`.
 
-    `planned` is the result of `summarise_schedules`.
+    `planned` is the result of `summarise_schedules`, the kernels are those of `schedule_program` without tuning.
     """
     machine = planned.machine
 

@@ -55,7 +55,7 @@ class ScheduleSummaries:
         self, kernels: Mapping[str, PrimFunc], private: Mapping[str, frozenset[int]], machine: Machine,
         name: str, figure: Callable[[Schedule], Any],
     ) -> dict[str, Any]:  # fmt: skip
-        """Return `figure` of the schedule that `chosen` summarises, for each kernel; a JSON value, kept under `name`."""
+        """Compute `figure`, a JSON value, of each schedule in `chosen`; keep it under `name`."""
         asked, per_thread = self._asked(kernels, private, machine), machine.register_bytes
         most = self._most(kernels, asked)
         found = {}

@@ -75,7 +75,7 @@ def _acceptable(
 
 
 def _tried(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> Iterator[list[Evaluation]]:
-    """Yield the plans of a ram `below` so many bytes, the least first, a few at once."""
+    """Yield plans of a ram `below` so many bytes, a few at once, the least first."""
     growing = splitter.growing(plan, _PARTS, _WORTH)
     while grown := list(islice(growing, _AT_ONCE)):
         splitter.reduce(grown)

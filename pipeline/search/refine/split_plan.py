@@ -19,7 +19,7 @@ from ...passes.program.split import CHANNELS, SplitChannels, SplitPass, SplitRow
 from ...program import Program, Splits
 from ..evaluate.evaluation import Evaluation
 from ..evaluate.scoring import Arrangement, arrangements
-from .stored_splits import stored_fewest, stored_sharings
+from .stored_splits import Sharings, stored_fewest, stored_sharings
 
 
 def lowest(plans: Iterable[SplitPlan]) -> SplitPlan:
@@ -75,11 +75,11 @@ class SplitPlan:
         return arrangements(apply_partition(self.repeated, self.splits, self.regions, self.alignment), self.alignment)
 
     @cached_property
-    def sharings(self) -> list[tuple[int, Arrangement]]:
+    def sharings(self) -> Sharings:
         """Return bound and passes of all arrangements, as another search or process may have kept them."""
         return stored_sharings(*self.made, lambda: [(least, passes) for least, passes, _ in self.arrangements])
 
-    def keep_sharings(self, sharings: list[tuple[int, Arrangement]]) -> None:
+    def keep_sharings(self, sharings: Sharings) -> None:
         """Keep the sharings that another process computed."""
         stored_sharings(*self.made, lambda: sharings)
 
@@ -98,7 +98,7 @@ class SplitPlan:
         regions = stored_fewest(*self.made, lambda: _as_few_as_needed(self).regions)
         return self if regions == self.regions else replace(self, regions=regions)
 
-    def keep_fewest(self, regions: tuple[StreamedSteps, ...], sharings: list[tuple[int, Arrangement]]) -> None:
+    def keep_fewest(self, regions: tuple[StreamedSteps, ...], sharings: Sharings) -> None:
         """Keep the regions of `fewest`, and their sharings, that another process computed."""
         stored_fewest(*self.made, lambda: regions)
         self.fewest.keep_sharings(sharings)

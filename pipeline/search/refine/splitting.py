@@ -27,10 +27,7 @@ from ..evaluate.evaluation import Evaluation, Evaluator
 from ..evaluate.scoring import Arrangement, Scorer, Specs, WorkerTask
 from .partitions import Partitions, along
 from .split_plan import SplitPlan, lowest
-from .stored_splits import stored_repeats
-
-#: bound and passes of each sharing of a plan
-_Sharings = list[tuple[int, Arrangement]]
+from .stored_splits import Sharings, stored_repeats
 
 
 class Splitter:
@@ -129,7 +126,10 @@ class Splitter:
         return best
 
     def best_of(self, found: Evaluation, plans: Iterable[SplitPlan], below: float) -> list[Evaluation | None]:
-        """Return `best` of each plan; several are evaluated at once, but the sharings of one by one worker."""
+        """Return `best` of each plan; several are evaluated at once.
+
+        The sharings of one plan are evaluated one after the other: they have its split kernels in common.
+        """
         arranged = [plan.shared if plan.promises(found, below) else [] for plan in plans]
         tried: list[list[Evaluation]] = [[] for _ in arranged]
         for place in range(max(map(len, arranged), default=0)):
@@ -225,11 +225,11 @@ def _within(paths: Partitioner, plan: SplitPlan, sizes: Iterable[int]) -> Iterat
             yield replace(plan, regions=path.regions, nbytes=path.nbytes)
 
 
-def _sharings(_: Scorer, plan: SplitPlan) -> _Sharings:
+def _sharings(_: Scorer, plan: SplitPlan) -> Sharings:
     return plan.sharings
 
 
-def _reduced(_: Scorer, plan: SplitPlan) -> tuple[_Sharings, tuple[StreamedSteps, ...], _Sharings]:
+def _reduced(_: Scorer, plan: SplitPlan) -> tuple[Sharings, tuple[StreamedSteps, ...], Sharings]:
     return plan.sharings, plan.fewest.regions, plan.fewest.sharings
 
 

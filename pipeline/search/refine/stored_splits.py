@@ -20,6 +20,9 @@ from ...program import Program, Splits
 from ...support.result_store import shared_store
 from ..evaluate.scoring import Arrangement
 
+#: bound in bytes and passes of each sharing of a plan
+Sharings = list[tuple[int, Arrangement]]
+
 
 def stored_partition(
     form: str, program: Program, splits: Mapping[str, Splits], alignment: int, most: float = math.inf
@@ -48,10 +51,8 @@ def stored_repeats(
     return RepeatResult(reduce(with_repeats, found, program), found, _partition(path), refused, tried)
 
 
-def stored_sharings(
-    form: str, made: tuple[object, ...], make: Callable[[], list[tuple[int, Arrangement]]]
-) -> list[tuple[int, Arrangement]]:
-    """Return the bound and the passes of each sharing of the program of a form, split as `made` tells by its repr."""
+def stored_sharings(form: str, made: tuple[object, ...], make: Callable[[], Sharings]) -> Sharings:
+    """Return the sharings of a split program of a form; the repr of `made` identifies the splits."""
     found = shared_store().get_or_make(
         f"sharings {form} {made!r}", lambda: [[least, specs_of(passes)] for least, passes in make()]
     )
@@ -61,7 +62,7 @@ def stored_sharings(
 def stored_fewest(
     form: str, made: tuple[object, ...], make: Callable[[], tuple[StreamedSteps, ...]]
 ) -> tuple[StreamedSteps, ...]:
-    """Return the regions left of a plan, split as `made` tells by its repr, without redundant ones."""
+    """Return the regions of a plan without redundant ones; the repr of `made` identifies the plan."""
     found = shared_store().get_or_make(f"fewest {form} {made!r}", lambda: [astuple(each) for each in make()])
     return tuple(StreamedSteps(*each) for each in found)
 
