@@ -57,7 +57,7 @@ def build_library(
     Raises ModelError, ToolchainError, OutputError.
     """
     from . import c_identifier, symbol, write_library
-    from .merge_kernels import merge_identical_kernels
+    from .functions.merge_kernels import merge_identical_kernels
     from .objects import build_objects
 
     check_arguments(lowered)

@@ -58,8 +58,8 @@ class ElfObject:
 
     @property
     def undefined(self) -> tuple[str, ...]:
-        """Collect the names of undefined symbols, sorted."""
-        return tuple(sorted({s.name for s in self.symbols if s.section == 0 and s.name}))
+        """Collect the names of symbols that no object defines, sorted."""
+        return tuple(sorted({s.name for s in self.symbols if s.name} - {s.name for s in self.symbols if s.section}))
 
     def read_only_bytes(self, without: str = "") -> int:
         """Count the bytes of text and read-only data, except the section named `without`."""

@@ -28,7 +28,7 @@ from .expand.separate_products import with_separate_products
 from .expand.stack_buffers import with_stack_buffers
 from .expand.strided_loads import with_strided_loads
 from .expand.transposed_stores import with_transposed_stores
-from .raw_pointers import raw_pointers
+from .functions.raw_pointers import raw_pointers
 from .vector_math import ready_for_vectors, with_vector_math
 
 RAW, PACKED = "passfit", "passfit-packed"

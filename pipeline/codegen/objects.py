@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import tvm
-import tvm_ffi
 from tvm.ir import IRModule
-from tvm.tirx import PrimFunc, Stmt
+from tvm.tirx import PrimFunc
 
 from ..errors import OutputError
 from ..targets import Target
+from ..tir.loop_nests import statement_count
+from .functions.outline_stages import outline_stages
 from .llvm_pipelines import PACKED, RAW
 
 #: most object files, each built in a thread of its own; fixed, since the library's bytes depend on it
@@ -53,8 +54,9 @@ def _refuse_short_files() -> None:
 
 
 def build_objects(kernels: Mapping[str, PrimFunc], target: Target, folder: Path) -> list[Path]:
-    """Write ELF objects into `folder`, each kernel in one of them; deterministic."""
-    groups = _groups(kernels)
+    """Write ELF objects into `folder`, each kernel and outlined stage in one of them; deterministic."""
+    outlined = outline_stages(kernels)
+    groups = [*([outlined.callers] if outlined.callers else []), *_groups(outlined.others)]
     paths = [folder / f"kernels{number}.o" for number in range(len(groups))]
     with ThreadPoolExecutor(len(groups)) as threads:  # LLVM takes most of the time, and releases Python's lock
         list(threads.map(lambda group, path: build_object(group, target, path), groups, paths))
@@ -63,7 +65,7 @@ def build_objects(kernels: Mapping[str, PrimFunc], target: Target, folder: Path)
 
 def _groups(kernels: Mapping[str, PrimFunc]) -> list[dict[str, PrimFunc]]:
     """Split the kernels into groups of about equal compile time: largest first, each to the smallest group."""
-    sizes = {name: _statements(kernel) for name, kernel in kernels.items()}
+    sizes = {name: statement_count(kernel) for name, kernel in kernels.items()}
     count = max(1, min(_OBJECTS, len(kernels), sum(sizes.values()) // _WORTH))
     groups: list[dict[str, PrimFunc]] = [{} for _ in range(count)]
     taken = [0] * count
@@ -72,17 +74,6 @@ def _groups(kernels: Mapping[str, PrimFunc]) -> list[dict[str, PrimFunc]]:
         groups[least][name] = kernels[name]
         taken[least] += sizes[name]
     return groups
-
-
-def _statements(kernel: PrimFunc) -> int:
-    count = 0
-
-    def see(_: Stmt) -> None:
-        nonlocal count
-        count += 1
-
-    tvm_ffi.structural_walk(kernel.body, [(Stmt, see)])
-    return count
 
 
 def build_module(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import Expr, Range, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
@@ -90,6 +91,18 @@ def sequence(parts: Sequence[Stmt]) -> Stmt:
 def statements(stmt: Stmt) -> list[Stmt]:
     """List the statements of a sequence; one alone for any other."""
     return list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]
+
+
+def statement_count(kernel: PrimFunc) -> int:
+    """Count the statements of a kernel, nested ones included."""
+    count = 0
+
+    def see(_: Stmt) -> None:
+        nonlocal count
+        count += 1
+
+    tvm_ffi.structural_walk(kernel.body, [(Stmt, see)])
+    return count
 
 
 def nest_of(axes: Sequence[IterVar], name: str, store: BufferStore, init: Stmt | None = None) -> Stmt:

@@ -8,7 +8,7 @@ pytest.importorskip("tvm")
 
 from tvm import te, tirx
 
-from passfit.codegen.merge_kernels import merge_identical_kernels
+from passfit.codegen.functions.merge_kernels import merge_identical_kernels
 from passfit.kernels.lower.lower import Lowered
 from passfit.program import Buffer, Port, Program, Step, Tensor
 

@@ -14,7 +14,7 @@ from tvm import tirx
 from tvm.ir import IRModule, PointerType, PrimType, Var
 from tvm.tirx import AttrStmt, Bind, BufferType, DeclBuffer, PrimFunc, Return, SeqStmt, Stmt
 
-from ..tir.arena_workspace import has_workspace_parameter, in_workspace
+from ...tir.arena_workspace import has_workspace_parameter, in_workspace
 
 #: DLPack's number of the device that workspace is allocated on
 _CPU = 1

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import tvm_ffi
 
-from ..kernels.lower.lower import Lowered
+from ...kernels.lower.lower import Lowered
 
 
 def merge_identical_kernels(lowered: Lowered) -> Lowered:

@@ -1,0 +1,226 @@
+"""Outline the stages of streaming regions: make each a function, which equal stages share.
+
+    for tick in 140:                                         for tick in 140:
+        if (tick - 3) % 4 == 0 and 0 <= tick - 3 < 112:          if (tick - 3) % 4 == 0 and 0 <= tick - 3 < 112:
+            y[…] = … x[… (tick - 3) // 4 …]                ──►       stage((tick - 3) // 4, x, y)
+
+LLVM takes more than linear time for a function, and one function cannot be compiled by two threads.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.ir import Expr, IRModule, TensorLoad, TensorRegion, Var
+from tvm.s_tir import SBlockRealize
+from tvm.tirx import LT, Add, And, BufferStore, Evaluate, FloorDiv, For, IfThenElse, IntImm, PrimFunc, Stmt, Sub
+
+from ...tir.arena_workspace import has_workspace_parameter, with_workspace_of
+from ...tir.loop_nests import int64, kernel_of, sequence, statement_count, statements
+from ...tir.workspace import held_bytes
+
+#: bytes from which TVM takes a buffer from the workspace, which may run out
+_FROM_WORKSPACE = 1024
+_PARALLEL = 1
+#: statements from which a kernel is long
+_LONG = 700
+#: statements of a call
+_CALL = 2
+#: fewest statements that equal stages save, for less code
+_SAVED = 50
+
+
+@dataclass(frozen=True)
+class Outlined:
+    """Hold kernels that call functions, and all `others`: LLVM inlines functions into callers of the same object."""
+
+    callers: dict[str, PrimFunc]
+    others: dict[str, PrimFunc]
+
+
+def outline_stages(kernels: Mapping[str, PrimFunc]) -> Outlined:
+    """Make the stages of long kernels functions, and of those with many equal stages; deterministic.
+
+    Functions are named after the first kernel that calls them.
+    """
+    regions = {name: region for name, kernel in sorted(kernels.items()) if (region := _region(kernel)) is not None}
+    equal = Counter(_hash(each.function) for region in regions.values() for each in region.outlines.values())
+    functions = _Functions(kernels)
+    callers = {name: functions.outlined(name, region) for name, region in regions.items() if region.is_worthwhile(equal)}
+    return Outlined(callers, {name: kernel for name, kernel in kernels.items() if name not in callers} | functions.made)
+
+
+@dataclass(frozen=True)
+class _Ticks:
+    """Give the ticks a stage runs at: `number` of `groups` at tick `period` × number - `offset`."""
+
+    number: Expr
+    groups: int
+    period: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class _Outline:
+    """Hold a stage, its function, and the arguments of the call."""
+
+    stage: IfThenElse
+    function: PrimFunc
+    arguments: tuple[Expr, ...]
+    may_fail: bool
+
+    def call(self, name: str) -> Stmt:
+        """Return the stage with a call of its function, now `name`."""
+        call = tirx.call_extern("int32", name, *self.arguments)
+        failed = Evaluate(tirx.tvm_throw_last_error())  # returns -1 from the kernel
+        return IfThenElse(self.stage.condition, IfThenElse(call != 0, failed, None) if self.may_fail else Evaluate(call), None)
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Hold the kernel of a streaming region: its `loop` over ticks, and the `outlines` of its stages by their place."""
+
+    kernel: PrimFunc
+    loop: For
+    after: tuple[Stmt, ...]
+    outlines: dict[int, _Outline]
+
+    def is_worthwhile(self, equal: Mapping[int, int]) -> bool:
+        """Tell whether functions save time or code; `equal` counts the stages of a hash."""
+        before, functions = statement_count(self.kernel), [each.function for each in self.outlines.values()]
+        after = sum(_CALL + statement_count(each) / equal[_hash(each)] for each in functions)
+        return len(functions) > 1 and (before >= _LONG or before - after >= _SAVED)
+
+
+class _Functions:
+    """Collect the functions of stages: those `made` are all different."""
+
+    def __init__(self, kernels: Mapping[str, PrimFunc]) -> None:
+        self.made: dict[str, PrimFunc] = {}
+        self._taken = set(kernels)
+        self._by_hash: dict[int, list[str]] = {}
+
+    def outlined(self, name: str, region: _Region) -> PrimFunc:
+        """Return the kernel `name` of a region with calls of its stages."""
+        parts = statements(region.loop.body)
+        for number, outline in region.outlines.items():
+            parts[number] = outline.call(self._named(f"{name}_stage{number}", outline.function))
+        loop = For(region.loop.loop_var, region.loop.min, region.loop.extent, region.loop.kind, sequence(parts))
+        kernel = region.kernel
+        return kernel.with_body(kernel_of(kernel.params, [loop, *region.after], [], None).body)
+
+    def _named(self, name: str, function: PrimFunc) -> str:
+        """Return the name of an equal function; keep this one under `name` if there is none."""
+        alike = self._by_hash.setdefault(_hash(function), [])
+        for each in alike:
+            if tvm_ffi.structural_equal(self.made[each], function, map_free_vars=True):
+                return each
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        alike.append(name)
+        self.made[name] = function
+        return name
+
+
+def _region(kernel: PrimFunc) -> _Region | None:
+    """Return the region a kernel was made from; None for another kernel."""
+    if not isinstance(kernel.body, SBlockRealize):
+        return None
+    loop, *after = statements(kernel.body.block.body)
+    if not isinstance(loop, For):
+        return None
+    outlines = {number: _outline(kernel, stage, loop.loop_var) for number, stage in enumerate(statements(loop.body))}
+    return _Region(kernel, loop, tuple(after), {number: each for number, each in outlines.items() if each is not None})
+
+
+def _outline(kernel: PrimFunc, stage: Stmt, tick: Var) -> _Outline | None:
+    """Make the function of a stage; None for another statement, and for a stage whose workspace may not fit."""
+    ticks = _ticks(stage, tick)
+    if ticks is None:
+        return None
+    number = Var("number", "int32")
+    # the range lets TVM compute indices in 32 bits, and without care for negative numbers
+    bounded = tirx.Cast("int64", tirx.max(tirx.min(number, tirx.const(ticks.groups - 1, "int32")), tirx.const(0, "int32")))
+    at = bounded * ticks.period - ticks.offset
+    body = tvm_ffi.structural_map(stage.then_case, (Var, lambda each: at if each.same_as(tick) else each))
+    tensors = _accessed(body, kernel)
+    function = kernel_of([number, *tensors], [body], [], None).with_attr("tirx.noalias", True)
+    held, in_arena = held_bytes(function), has_workspace_parameter(kernel)
+    if in_arena:
+        workspace = kernel.params[-1]
+        if held > int(workspace.ty.shape[0]):
+            return None
+        function, tensors = with_workspace_of(function, kernel), [*tensors, workspace]
+    function = s_tir.transform.StmtSimplify()(IRModule({"stage": s_tir.renew_defs(function)}))["stage"]
+    addresses = [tirx.address_of(tirx.BufferLoad(each, [int64(0)] * len(each.ty.shape))) for each in tensors]
+    may_fail = (held >= _FROM_WORKSPACE and not in_arena) or _is_parallel(body)
+    return _Outline(stage, function, (tirx.Cast("int32", ticks.number), *addresses), may_fail)
+
+
+def _hash(function: PrimFunc) -> int:
+    return tvm_ffi.structural_hash(function, map_free_vars=True)
+
+
+def _ticks(stage: Stmt, tick: Var) -> _Ticks | None:
+    """Return the ticks a stage runs at, by its condition `0 <= number and number < groups`; None for another form."""
+    if not isinstance(stage, IfThenElse) or stage.else_case is not None:
+        return None
+    for each in _conjuncts(stage.condition):
+        if isinstance(each, LT) and isinstance(each.b, IntImm):
+            number, period = each.a, 1
+            since = number
+            if isinstance(number, FloorDiv) and isinstance(number.b, IntImm):
+                since, period = number.a, int(number.b)
+            offset = _after(since, tick)
+            if offset is not None:
+                return _Ticks(number, int(each.b), period, offset)
+    return None
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    if isinstance(condition, And):
+        yield from _conjuncts(condition.a)
+        yield from _conjuncts(condition.b)
+    else:
+        yield condition
+
+
+def _after(since: Expr, tick: Var) -> int | None:
+    """Return n of an expression `tick + n`; None for another."""
+    if since.same_as(tick):
+        return 0
+    if isinstance(since, (Add, Sub)) and isinstance(since.b, IntImm):
+        before = _after(since.a, tick)
+        if before is not None:
+            return before + (int(since.b) if isinstance(since, Add) else -int(since.b))
+    return None
+
+
+def _accessed(body: Stmt, kernel: PrimFunc) -> list[Var]:
+    """Return the kernel's parameters that `body` accesses, in order of access."""
+    params, found = set(kernel.params), {}
+
+    def see(buffer: Var) -> None:
+        if buffer in params:
+            found.setdefault(buffer, None)
+
+    tvm_ffi.structural_walk(
+        body,
+        [
+            (TensorLoad, lambda each: see(each.source)),
+            (BufferStore, lambda each: see(each.buffer)),
+            (TensorRegion, lambda each: see(each.source)),
+        ],
+    )
+    return list(found)
+
+
+def _is_parallel(body: Stmt) -> bool:
+    found: list[For] = []
+    tvm_ffi.structural_walk(body, (For, lambda each: found.append(each) if int(each.kind) == _PARALLEL else None))
+    return bool(found)

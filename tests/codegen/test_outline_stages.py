@@ -1,0 +1,167 @@
+"""Test stages of streaming regions as functions: they compute the same, equal ones are one, and failures are told."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+from tvm import tirx
+from tvm.ir import Var
+from tvm.tirx import BufferStore, For, IfThenElse
+
+from passfit.codegen.build_library import build_library
+from passfit.codegen.elf import read_object, together
+from passfit.codegen.functions import outline_stages as outlining
+from passfit.codegen.functions.outline_stages import outline_stages
+from passfit.codegen.objects import build_objects
+from passfit.kernels.lower.lower import Lowered
+from passfit.kernels.lower.schedule_program import schedule_program
+from passfit.kernels.lower.specialise import specialise_kernels
+from passfit.kernels.rewrite.splittable import splits_of
+from passfit.kernels.rewrite.stream_region import stream_region
+from passfit.memory import plan_arena
+from passfit.memory.streaming.region import region
+from passfit.passes.sequence.sequence import TVM_DEFAULT
+from passfit.program import Buffer, Port, Program, Step, Tensor
+from passfit.targets import get_target, how_to_run
+from passfit.tir.arena_workspace import with_workspace_parameter
+from passfit.tir.loop_nests import buffer_of, int64, kernel_of, sequence, statement_count
+from passfit.verify.runner import link
+
+from ..kernels.programs import lowered, random_inputs, run
+from ..kernels.rewrite.test_stream_region import MODELS, PASSES
+from . import models
+
+pytestmark = [pytest.mark.tvm, pytest.mark.slow]
+HOST = get_target("x86-64")
+native = pytest.mark.skipif(not how_to_run(HOST).native, reason="the host cannot run x86-64-v3")
+ROWS = 19
+
+
+@pytest.fixture
+def every_stage(monkeypatch):
+    """Outline the stages of short kernels too."""
+    monkeypatch.setattr(outlining, "_LONG", 0)
+
+
+@pytest.fixture
+def every_saving(monkeypatch):
+    """Outline equal stages, however short."""
+    monkeypatch.setattr(outlining, "_SAVED", 1)
+
+
+def streamed(name, axis=2):
+    """Lower a model of the tests of streaming regions, its longest region in one kernel."""
+    shape, body = MODELS[name]
+    program = lowered([shape], body, PASSES.get(name, TVM_DEFAULT))
+    last = len(program.program.steps) - 1
+    found = (region(program.program, splits_of(program), first, end, axis) for end in range(last, 0, -1) for first in (0, 1) if first < end)
+    return program, stream_region(program, next(each for each in found if each is not None))
+
+
+@native
+@pytest.mark.parametrize("name", ["residual", "squeeze", "pools", "one kernel twice", "odd edges", "enlarged", "convolved pools"])
+def test_a_library_of_outlined_stages_computes_the_same(tmp_path, every_stage, name):
+    before, after = streamed(name)
+    inputs = random_inputs(before)
+    after, workspace = schedule_program(after)
+    after = specialise_kernels(after)
+    assert outline_stages(after.kernels).callers
+    made = build_library("net", after, plan_arena(after.program), workspace, HOST, tmp_path)
+    _, (found,) = link(made, after.program, HOST, tmp_path).run([{"x0": inputs[0]}], 20, 1.0)
+    (wanted,) = run(before, inputs)
+    np.testing.assert_allclose(found["y"], wanted, rtol=1e-5, atol=1e-5 * float(np.abs(wanted).max()))
+
+
+def reversed_rows(columns: int, lags=(0, 3), factors=(2.0, 2.0), period: int = 1):
+    """Make a kernel like that of a streaming region: y = reversed rows of x, z = those of y; each times a factor."""
+    x, y, z = (buffer_of(name, (ROWS, columns), "float32") for name in "xyz")
+    tick = Var("tick", "int64")
+
+    def stage(lag, read, written, factor):
+        since = tick + -lag if lag else tick
+        row = tirx.floordiv(since, period) if period > 1 else since
+        when = [tirx.floormod(since, period) == 0] * (period > 1) + [since >= 0, row < ROWS]
+        held, j, k = buffer_of("held", (columns,), "float32"), Var("j", "int64"), Var("k", "int64")
+        fill = BufferStore(held, tirx.BufferLoad(read, [row, j]) * tirx.const(factor, "float32"), [j])
+        drain = BufferStore(written, tirx.BufferLoad(held, [int64(columns - 1) - k]), [row, k])
+        loops = [For(j, int64(0), int64(columns), 0, fill), For(k, int64(0), int64(columns), 0, drain)]
+        return IfThenElse(tirx.all(*when), kernel_of([], loops, [held], None).body, None)
+
+    stages = [stage(lag, *places, factor) for lag, places, factor in zip(lags, ((x, y), (y, z)), factors)]
+    loop = For(tick, int64(0), int64((ROWS - 1) * period + 1 + max(lags)), 0, sequence(stages))
+    return kernel_of([x, y, z], [loop], [], None).with_attr("tirx.noalias", True)
+
+
+@pytest.mark.parametrize("period", [1, 4])
+def test_stages_that_differ_in_their_ticks_are_one_function(period, every_saving):
+    found = outline_stages({"rows": reversed_rows(8, period=period)})
+    assert list(found.callers) == ["rows"] and list(found.others) == ["rows_stage0"]
+    assert found.callers["rows"].script().count('"rows_stage0"') == 2
+
+
+def test_stages_that_differ_in_a_number_are_two(every_saving):
+    found = outline_stages({"rows": reversed_rows(8, factors=(2.0, 3.0))})
+    assert not found.callers and list(found.others) == ["rows"]
+
+
+def test_kernels_share_functions_whose_names_no_kernel_has(every_saving):
+    rows, other = reversed_rows(8), reversed_rows(8, lags=(1, 5))
+    taken = reversed_rows(8, factors=(5.0, 7.0))
+    found = outline_stages({"a": rows, "b": other, "a_stage0": taken})
+    assert (sorted(found.callers), sorted(found.others)) == (["a", "b"], ["a_stage0", "a_stage0_"])
+    assert all(each.script().count('"a_stage0_"') == 2 for each in found.callers.values())
+
+
+def test_a_short_kernel_of_different_stages_stays_whole():
+    _, after = streamed("bottleneck")
+    found = outline_stages(after.kernels)
+    assert not found.callers and found.others == after.kernels
+    assert max(map(statement_count, after.kernels.values())) < outlining._LONG
+
+
+def test_kernels_without_ticks_stay_as_they_are():
+    model = models.matmul_exp()
+    assert outline_stages(model.kernels).others == model.kernels and not outline_stages(model.kernels).callers
+
+
+def test_callers_are_in_an_object_without_their_functions(tmp_path, every_saving):
+    """LLVM would inline a function into each call of the same object."""
+    objects = [read_object(path.read_bytes()) for path in build_objects({"rows": reversed_rows(8)}, HOST, tmp_path)]
+    defined = [{each.name for each in found.symbols if each.section} & {"rows", "rows_stage0"} for found in objects]
+    assert defined == [{"rows"}, {"rows_stage0"}]
+    assert "rows_stage0" in objects[0].undefined and "rows_stage0" not in together(objects).undefined
+
+
+def test_workspace_is_that_of_the_kernel_or_a_stage_stays(every_saving):
+    columns = 500
+    needed = -(-columns * 4 // 64) * 64
+    for room, outlined in ((needed, True), (needed - 64, False)):
+        kernel = with_workspace_parameter(reversed_rows(columns), room, 512)
+        found = outline_stages({"rows": kernel})
+        assert bool(found.callers) == outlined
+        if outlined:
+            assert "throw_last_error" not in found.callers["rows"].script()
+            assert [str(each.ty.dtype) for each in found.others["rows_stage0"].params] == ["int32", "float32", "float32", "uint8"]
+
+
+@native
+@pytest.mark.parametrize(("workspace", "code"), [(2048, 0), (1024, 3)])
+def test_a_stage_that_fails_fails_the_library(tmp_path, workspace, code, every_saving):
+    """Stages take a row of 2,000 bytes from the workspace."""
+    kernel, nbytes = reversed_rows(500), ROWS * 500 * 4
+    tensors = tuple(Tensor((ROWS, 500), "float32", buffer=n) for n in range(3))
+    program = Program("rows", (Step("rows", (0,), (1, 2)),), tensors, tuple(Buffer(n, nbytes) for n in "xyz"), (), (Port("x", 0),), (Port("z", 2),))
+    assert outline_stages({"rows": kernel}).callers
+    library = build_library("rows", Lowered(program, {"rows": kernel}, ()), plan_arena(program), workspace, HOST, tmp_path)
+    if code:
+        loaded = ctypes.CDLL(str(library.shared))
+        assert loaded.rows_run() == code
+        return
+    x = np.random.default_rng(0).standard_normal((ROWS, 500)).astype(np.float32)
+    _, (found,) = link(library, program, HOST, tmp_path).run([{"x": x}], 20, 1.0)
+    np.testing.assert_array_equal(found["z"], 4 * x)
