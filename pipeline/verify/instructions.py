@@ -1,7 +1,7 @@
 """Count the instructions executed by a run under an emulator.
 
-QEMU logs every executed block of instructions. For a library, those from the second call of the runner's function
-`measured_run` to its third are counted, which leaves out start-up and the first run; for a kernel, those between two marks.
+QEMU logs every executed block of instructions. For a library, those from the first call of the runner's function
+`measured_run` to its second are counted, which leaves out start-up; for a kernel, those between two marks.
 A million blocks take about two seconds, most of them QEMU's.
 """
 
@@ -21,7 +21,7 @@ from ..errors import ToolchainError
 from .runner import Linked
 
 #: most executed blocks to count; each is a handful of instructions
-MOST_BLOCKS = 8_000_000
+MOST_BLOCKS = 4_000_000
 #: name of the function in runner.c.j2 that calls the library
 _RUN = "measured_run"
 _LISTED = re.compile(rb"0x[0-9a-f]+:")
@@ -34,18 +34,18 @@ _EXECUTED = re.compile(rb"Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/[^]]*\]
 def instructions(
     linked: Linked, inputs: dict[str, np.ndarray], most: int = MOST_BLOCKS, ended: threading.Event | None = None
 ) -> int | None:
-    """Count the instructions of one run of an emulated library; None if two exceed `most` blocks.
+    """Count the instructions of one run of an emulated library; None if it exceeds `most` blocks.
 
     Set `ended` to end the emulator early. Raises ToolchainError if the emulator cannot be started, or its log names no functions.
     """
     assert linked.runner.command, "counted under an emulator only"
-    command = linked.command([inputs], 2, -1)[len(linked.runner.command) :]
+    command = linked.command([inputs], 1, -1)[len(linked.runner.command) :]
     with log_of(linked.runner.command, command, linked.folder, ended) as log:
         return between_calls(log, _RUN, most)
 
 
 def between_calls(log: Iterable[bytes], function: str, most: int = MOST_BLOCKS) -> int | None:
-    """Count the instructions from the second call of `function` to its third; None for more than `most` blocks.
+    """Count the instructions from the first call of `function` to its second; None for more than `most` blocks.
 
     A call is an execution of the function's first block. Raises ToolchainError if there are fewer calls.
     """
@@ -56,11 +56,11 @@ def between_calls(log: Iterable[bytes], function: str, most: int = MOST_BLOCKS) 
         if block.function == name:
             entry = block.start if entry < 0 else entry
             calls += block.start == entry
-            if calls == 3:
+            if calls == 2:
                 return total
-        if calls == 2:
+        if calls == 1:
             total += block.instructions
-    raise ToolchainError(f"The emulator's log holds {calls} calls of '{function}', not 3.", _NEWER)
+    raise ToolchainError(f"The emulator's log holds {calls} calls of '{function}', not 2.", _NEWER)
 
 
 def between(log: Iterable[bytes], mark: str, limit: float, most: int = MOST_BLOCKS) -> int | None:

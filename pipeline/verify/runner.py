@@ -108,7 +108,7 @@ class Linked:
     def command(self, inputs: list[dict[str, np.ndarray]], repeats: int, seconds: float) -> list[str]:
         """Write the inputs to `folder` and return the command to run there.
 
-        With negative `seconds` nothing is timed or reported.
+        With negative `seconds` nothing is timed, written or reported.
         """
         with (self.folder / "inputs.bin").open("wb") as file:
             for case in inputs:
