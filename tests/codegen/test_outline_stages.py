@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("tvm")
 
+import tvm_ffi
 from tvm import tirx
 from tvm.ir import Var
 from tvm.tirx import BufferStore, For, IfThenElse
@@ -29,6 +30,7 @@ from passfit.passes.sequence.sequence import TVM_DEFAULT
 from passfit.program import Buffer, Port, Program, Step, Tensor
 from passfit.targets import get_target, how_to_run
 from passfit.tir.arena_workspace import with_workspace_parameter
+from passfit.tir.expressions import replaced
 from passfit.tir.loop_nests import buffer_of, int64, kernel_of, sequence, statement_count
 from passfit.verify.runner import link
 
@@ -124,9 +126,18 @@ def test_a_short_kernel_of_different_stages_stays_whole():
     assert max(map(statement_count, after.kernels.values())) < outlining._LONG
 
 
-def test_kernels_without_ticks_stay_as_they_are():
-    model = models.matmul_exp()
-    assert outline_stages(model.kernels).others == model.kernels and not outline_stages(model.kernels).callers
+def test_other_kernels_stay_as_they_are(every_saving):
+    rows, own = reversed_rows(8), buffer_of("own", (8,), "float32")
+    kernels = models.matmul_exp().kernels | {"rows": kernel_of(rows.params, [rows.body.block.body], [own], None)}
+    assert outline_stages(kernels).others == kernels and not outline_stages(kernels).callers
+
+
+def test_stages_of_other_alignments_are_two(every_saving):
+    """Vectors are loaded from aligned addresses."""
+    rows = reversed_rows(16)
+    params = [tirx.decl_buffer(each.ty.shape, each.ty.dtype, each.name, data_alignment=n) for each, n in zip(rows.params, (4, 64, 64))]
+    kernel = kernel_of(params, [replaced(rows.body.block.body, dict(zip(rows.params, params)))], [], None)
+    assert not outline_stages({"rows": kernel}).callers
 
 
 def test_callers_are_in_an_object_without_their_functions(tmp_path, every_saving):
@@ -149,19 +160,42 @@ def test_workspace_is_that_of_the_kernel_or_a_stage_stays(every_saving):
             assert [str(each.ty.dtype) for each in found.others["rows_stage0"].params] == ["int32", "float32", "float32", "uint8"]
 
 
-@native
-@pytest.mark.parametrize(("workspace", "code"), [(2048, 0), (1024, 3)])
-def test_a_stage_that_fails_fails_the_library(tmp_path, workspace, code, every_saving):
-    """Stages take a row of 2,000 bytes from the workspace."""
-    kernel, nbytes = reversed_rows(500), ROWS * 500 * 4
-    tensors = tuple(Tensor((ROWS, 500), "float32", buffer=n) for n in range(3))
-    program = Program("rows", (Step("rows", (0,), (1, 2)),), tensors, tuple(Buffer(n, nbytes) for n in "xyz"), (), (Port("x", 0),), (Port("z", 2),))
+def program_of(kernel) -> Program:
+    """Make a program of one step, whose last parameter is its output, the one before a result too."""
+    tensors = tuple(Tensor(tuple(map(int, each.ty.shape)), "float32", buffer=n) for n, each in enumerate(kernel.params))
+    buffers = tuple(Buffer(each.name, tensor.nbytes) for each, tensor in zip(kernel.params, tensors))
+    reads = tuple(range(len(tensors) - 2))
+    inputs = tuple(Port(kernel.params[n].name, n) for n in reads)
+    return Program("rows", (Step("rows", reads, (reads[-1] + 1, reads[-1] + 2)),), tensors, buffers, (), inputs, (Port("z", reads[-1] + 2),))
+
+
+def build(kernel, workspace, folder):
+    program = program_of(kernel)
     assert outline_stages({"rows": kernel}).callers
-    library = build_library("rows", Lowered(program, {"rows": kernel}, ()), plan_arena(program), workspace, HOST, tmp_path)
-    if code:
-        loaded = ctypes.CDLL(str(library.shared))
-        assert loaded.rows_run() == code
-        return
+    return build_library("rows", Lowered(program, {"rows": kernel}, ()), plan_arena(program), workspace, HOST, folder), program
+
+
+@native
+def test_a_stage_with_its_own_workspace_runs_or_fails_the_library(tmp_path, every_saving):
+    """Stages take a row of 2,000 bytes from the workspace."""
+    kernel = reversed_rows(500)
+    small, _ = build(kernel, 1024, tmp_path / "small")
+    assert ctypes.CDLL(str(small.shared)).rows_run() == 3
+    library, program = build(kernel, 2048, tmp_path / "enough")
     x = np.random.default_rng(0).standard_normal((ROWS, 500)).astype(np.float32)
     _, (found,) = link(library, program, HOST, tmp_path).run([{"x": x}], 20, 1.0)
     np.testing.assert_array_equal(found["z"], 4 * x)
+
+
+@native
+def test_a_scalar_is_an_argument_like_any_other(tmp_path, every_saving):
+    rows, scale = reversed_rows(8), buffer_of("scale", (), "float32")
+
+    def times(each):
+        return each if each.buffer.name == "held" else BufferStore(each.buffer, each.value * tirx.BufferLoad(scale, []), each.indices)
+
+    body = tvm_ffi.structural_map(rows.body.block.body, (BufferStore, times))
+    library, program = build(kernel_of([scale, *rows.params], [body], [], rows.attrs), 0, tmp_path)
+    x = np.random.default_rng(0).standard_normal((ROWS, 8)).astype(np.float32)
+    _, (found,) = link(library, program, HOST, tmp_path).run([{"scale": np.float32(0.5), "x": x}], 20, 1.0)
+    np.testing.assert_array_equal(found["z"], x)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tvm_ffi
 from tvm import s_tir, tirx
@@ -20,12 +20,14 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import LT, Add, And, BufferStore, Evaluate, FloorDiv, For, IfThenElse, IntImm, PrimFunc, Stmt, Sub
 
 from ...tir.arena_workspace import has_workspace_parameter, with_workspace_of
+from ...tir.expressions import replaced
 from ...tir.loop_nests import int64, kernel_of, sequence, statement_count, statements
 from ...tir.workspace import held_bytes
 
 #: bytes from which TVM takes a buffer from the workspace, which may run out
 _FROM_WORKSPACE = 1024
 _PARALLEL = 1
+_NO_ALIAS = "tirx.noalias"
 #: statements from which a kernel is long
 _LONG = 700
 #: statements of a call
@@ -47,7 +49,7 @@ def outline_stages(kernels: Mapping[str, PrimFunc]) -> Outlined:
 
     Functions are named after the first kernel that calls them.
     """
-    regions = {name: region for name, kernel in sorted(kernels.items()) if (region := _region(kernel)) is not None}
+    regions = _simplified({name: region for name in sorted(kernels) if (region := _region(kernels[name])) is not None})
     equal = Counter(_hash(each.function) for region in regions.values() for each in region.outlines.values())
     functions = _Functions(kernels)
     callers = {name: functions.outlined(name, region) for name, region in regions.items() if region.is_worthwhile(equal)}
@@ -129,7 +131,7 @@ class _Functions:
 
 def _region(kernel: PrimFunc) -> _Region | None:
     """Return the region a kernel was made from; None for another kernel."""
-    if not isinstance(kernel.body, SBlockRealize):
+    if not isinstance(kernel.body, SBlockRealize) or kernel.body.block.alloc_buffers or kernel.body.block.match_buffers:
         return None
     loop, *after = statements(kernel.body.block.body)
     if not isinstance(loop, For):
@@ -147,19 +149,30 @@ def _outline(kernel: PrimFunc, stage: Stmt, tick: Var) -> _Outline | None:
     # the range lets TVM compute indices in 32 bits, and without care for negative numbers
     bounded = tirx.Cast("int64", tirx.max(tirx.min(number, tirx.const(ticks.groups - 1, "int32")), tirx.const(0, "int32")))
     at = bounded * ticks.period - ticks.offset
-    body = tvm_ffi.structural_map(stage.then_case, (Var, lambda each: at if each.same_as(tick) else each))
+    body = replaced(stage.then_case, {tick: at})
     tensors = _accessed(body, kernel)
-    function = kernel_of([number, *tensors], [body], [], None).with_attr("tirx.noalias", True)
+    function = kernel_of([number, *tensors], [body], [], None)
+    if kernel.attrs and _NO_ALIAS in kernel.attrs:
+        function = function.with_attr(_NO_ALIAS, kernel.attrs[_NO_ALIAS])
     held, in_arena = held_bytes(function), has_workspace_parameter(kernel)
     if in_arena:
         workspace = kernel.params[-1]
         if held > int(workspace.ty.shape[0]):
             return None
         function, tensors = with_workspace_of(function, kernel), [*tensors, workspace]
-    function = s_tir.transform.StmtSimplify()(IRModule({"stage": s_tir.renew_defs(function)}))["stage"]
     addresses = [tirx.address_of(tirx.BufferLoad(each, [int64(0)] * len(each.ty.shape))) for each in tensors]
     may_fail = (held >= _FROM_WORKSPACE and not in_arena) or _is_parallel(body)
-    return _Outline(stage, function, (tirx.Cast("int32", ticks.number), *addresses), may_fail)
+    return _Outline(stage, s_tir.renew_defs(function), (tirx.Cast("int32", ticks.number), *addresses), may_fail)
+
+
+def _simplified(regions: Mapping[str, _Region]) -> dict[str, _Region]:
+    """Simplify the functions of all stages: those that differ in their ticks are equal then."""
+    functions = {f"{name}/{n}": each.function for name, region in regions.items() for n, each in region.outlines.items()}
+    module = s_tir.transform.StmtSimplify()(IRModule(functions))
+    return {
+        name: replace(region, outlines={n: replace(each, function=module[f"{name}/{n}"]) for n, each in region.outlines.items()})
+        for name, region in regions.items()
+    }
 
 
 def _hash(function: PrimFunc) -> int:
