@@ -22,7 +22,7 @@ from tvm.tirx import LT, Add, And, BufferStore, Evaluate, FloorDiv, For, IfThenE
 from ...tir.arena_workspace import has_workspace_parameter, with_workspace_of
 from ...tir.expressions import replaced
 from ...tir.loop_nests import int64, kernel_of, sequence, statement_count, statements
-from ...tir.workspace import held_bytes
+from ...tir.workspace import held_bytes, workspace_bytes
 
 #: bytes from which TVM takes a buffer from the workspace, which may run out
 _FROM_WORKSPACE = 1024
@@ -157,7 +157,8 @@ def _outline(kernel: PrimFunc, stage: Stmt, tick: Var) -> _Outline | None:
     held, in_arena = held_bytes(function), has_workspace_parameter(kernel)
     if in_arena:
         workspace = kernel.params[-1]
-        if held > int(workspace.ty.shape[0]):
+        room = int(workspace.ty.shape[0])
+        if held > room and workspace_bytes(function) > room:  # the latter takes a while
             return None
         function, tensors = with_workspace_of(function, kernel), [*tensors, workspace]
     addresses = [tirx.address_of(tirx.BufferLoad(each, [int64(0)] * len(each.ty.shape))) for each in tensors]
