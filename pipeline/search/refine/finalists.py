@@ -20,7 +20,7 @@ from ...passes.program.order import Order
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..evaluate.scoring import Arrangement
 from .split_plan import SplitPlan, lowest, promising
-from .splitting import AT_ONCE, Splitter
+from .splitting import Splitter
 
 #: finalists refined at once; the same for any number of workers, and so the result
 WAVE = 4
@@ -137,8 +137,8 @@ class _Race:
             found = sorted(zip(going, self._splitter.plans_of(going)), key=_needed)
             self._splitter.share(plan for _, plans in found for plan in promising(plans))
             self._splitter.reduce(lowest(plans) for _, plans in found)
-            for some in _waves(found, AT_ONCE):
-                self._try([(each, lowest(plans)) for each, plans in some], self.reach)
+            for each, plans in found:
+                self._try(each, lowest(plans), self.reach)
             self.reorder(going)
             looked_at += found
         return sorted(looked_at, key=_needed)
@@ -152,19 +152,18 @@ class _Race:
                 self._left_out += going
                 continue
             asked = [(each, plans) for each, plans in wave if each in going]
-            repeated = self._splitter.lowest_of(asked, extra_compute)
-            steps += sum(self._splitter.tried(plans, extra_compute) for _, plans in asked)
-            for some in _waves(zip(asked, repeated), AT_ONCE):
-                self._try([(each, plan) for (each, _), plan in some], self.limit)
+            for (each, plans), plan in zip(asked, self._splitter.lowest_of(asked, extra_compute)):
+                steps += self._splitter.tried(plans, extra_compute)
+                self._try(each, plan, self.limit)
 
     def _going(self, finalists: Iterable[Evaluation], below: float) -> list[Evaluation]:
         """Filter finalists by bound: it must allow less than so many bytes."""
         return [each for each in finalists if each.least < below]
 
-    def _try(self, asked: Sequence[tuple[Evaluation, SplitPlan]], below: float) -> None:
-        for (finalist, _), best in zip(asked, self._splitter.best_of(asked, below)):
-            if best is not None:
-                self.take(finalist, [best])
+    def _try(self, finalist: Evaluation, plan: SplitPlan, below: float) -> None:
+        best = self._splitter.best(finalist, plan, below)
+        if best is not None:
+            self.take(finalist, [best])
 
 
 def _needed(looked_at: _Looked) -> int:
@@ -174,9 +173,9 @@ def _needed(looked_at: _Looked) -> int:
     return min(plan.nbytes for plan in plans) + whole.ram - whole.arena
 
 
-def _waves(items: Iterable[_Item], count: int = WAVE) -> Iterator[list[_Item]]:
+def _waves(items: Iterable[_Item]) -> Iterator[list[_Item]]:
     waiting = iter(items)
-    while wave := list(islice(waiting, count)):
+    while wave := list(islice(waiting, WAVE)):
         yield wave
 
 

@@ -17,7 +17,7 @@ from ..evaluate.costs import cycles_of
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .levers import Attempt, Refinement
 from .split_plan import SplitPlan
-from .splitting import AT_ONCE, Splitter
+from .splitting import Splitter
 
 #: name of the refinement step
 GROW = "grow"
@@ -27,6 +27,8 @@ _CYCLES = 1.1
 _MORE = 1.05
 #: parts of the bytes between the least peak and the winner's that are allowed on top of the least
 _PARTS = (0.0, 0.25, 0.5, 0.75)
+#: plans evaluated at once; the same for any number of workers, and so the result
+_AT_ONCE = 2
 #: least part of the winner's bytes that is worth another plan
 _WORTH = 0.02
 
@@ -75,9 +77,9 @@ def _acceptable(
 def _tried(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> Iterator[list[Evaluation]]:
     """Yield plans of a ram `below` so many bytes, a few at once, the least first."""
     growing = splitter.growing(plan, _PARTS, _WORTH)
-    while grown := list(islice(growing, AT_ONCE)):
+    while grown := list(islice(growing, _AT_ONCE)):
         splitter.reduce(grown)
-        lower = [each for each in splitter.best_of([(found, plan) for plan in grown], below) if each is not None and _ram(each) < below]
+        lower = [each for each in splitter.best_of(found, grown, below) if each is not None and _ram(each) < below]
         if lower:
             yield lower
 

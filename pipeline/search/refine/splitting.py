@@ -29,9 +29,6 @@ from .partitions import Partitions, along
 from .split_plan import SplitPlan, lowest
 from .stored_splits import Sharings, stored_repeats
 
-#: plans evaluated at once; the same for any number of workers, and so the result
-AT_ONCE = 2
-
 
 class Splitter:
     """Plan splits for the candidates of one search, with cached results."""
@@ -125,20 +122,20 @@ class Splitter:
 
     def best(self, found: Evaluation, plan: SplitPlan, below: float) -> Evaluation | None:
         """Return the best of `evaluations` in its finest order; None if all fail, or bounds forbid a ram `below`."""
-        (best,) = self.best_of([(found, plan)], below)
+        (best,) = self.best_of(found, [plan], below)
         return best
 
-    def best_of(self, asked: Sequence[tuple[Evaluation, SplitPlan]], below: float) -> list[Evaluation | None]:
-        """Return `best` of each candidate and plan; all are evaluated at once, so give AT_ONCE of them.
+    def best_of(self, found: Evaluation, plans: Iterable[SplitPlan], below: float) -> list[Evaluation | None]:
+        """Return `best` of each plan; several are evaluated at once.
 
         The sharings of one plan are evaluated one after the other: they have its split kernels in common.
         """
-        arranged = [plan.shared if plan.promises(found, below) else [] for found, plan in asked]
+        arranged = [plan.shared if plan.promises(found, below) else [] for plan in plans]
         tried: list[list[Evaluation]] = [[] for _ in arranged]
         for place in range(max(map(len, arranged), default=0)):
-            left = [(of_plan, found, each[place]) for of_plan, (found, _), each in zip(tried, asked, arranged) if place < len(each)]
-            evaluated = self._evaluator.arranged_all((found, sharing) for _, found, sharing in left)
-            for (of_plan, _, _), each in zip(left, evaluated):
+            left = [(of_plan, sharings[place]) for of_plan, sharings in zip(tried, arranged) if place < len(sharings)]
+            evaluated = self._evaluator.arranged_all((found, each) for _, each in left)
+            for (of_plan, _), each in zip(left, evaluated):
                 of_plan.append(each)
         return [self._finest(each) for each in tried]
 
