@@ -6,25 +6,33 @@ several names.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import tvm_ffi
+from tvm.tirx import PrimFunc
 
 from ...kernels.lower.lower import Lowered
 
 
 def merge_identical_kernels(lowered: Lowered) -> Lowered:
-    """Keep the first kernel, by name, of those that are structurally equal; names of variables do not count."""
-    groups: dict[int, list[str]] = {}
-    kept: dict[str, str] = {}
-    for name, kernel in sorted(lowered.kernels.items()):
-        group = groups.setdefault(tvm_ffi.structural_hash(kernel, map_free_vars=True), [])
-        same = (each for each in group if tvm_ffi.structural_equal(lowered.kernels[each], kernel, map_free_vars=True))
-        kept[name] = next(same, name)
-        if kept[name] == name:
-            group.append(name)
+    """Merge kernels that are structurally equal into the first by name."""
+    kept = first_equal(dict(sorted(lowered.kernels.items())))
     if all(name == each for name, each in kept.items()):
         return lowered
     steps = tuple(replace(step, kernel=kept[step.kernel]) for step in lowered.program.steps)
     kernels = {name: kernel for name, kernel in lowered.kernels.items() if kept[name] == name}
     return replace(lowered, program=replace(lowered.program, steps=steps), kernels=kernels)
+
+
+def first_equal(kernels: Mapping[str, PrimFunc]) -> dict[str, str]:
+    """Map the name of each kernel to that of the first structurally equal one; names of variables do not count."""
+    groups: dict[int, list[str]] = {}
+    kept: dict[str, str] = {}
+    for name, kernel in kernels.items():
+        group = groups.setdefault(tvm_ffi.structural_hash(kernel, map_free_vars=True), [])
+        same = (each for each in group if tvm_ffi.structural_equal(kernels[each], kernel, map_free_vars=True))
+        kept[name] = next(same, name)
+        if kept[name] == name:
+            group.append(name)
+    return kept

@@ -10,23 +10,24 @@ LLVM takes more than linear time for a function, and one function cannot be comp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Expr, IRModule, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlockRealize
-from tvm.tirx import LT, Add, And, BufferStore, Evaluate, FloorDiv, For, IfThenElse, IntImm, PrimFunc, Stmt, Sub
+from tvm.tirx import LT, Add, BufferStore, Evaluate, FloorDiv, For, IfThenElse, IntImm, PrimFunc, Stmt, Sub
 
+from ...kernels.rules.parallel_loops import has_parallel_loop
 from ...tir.arena_workspace import has_workspace_parameter, with_workspace_of
-from ...tir.expressions import replaced
+from ...tir.expressions import conjuncts, replaced
 from ...tir.loop_nests import int64, kernel_of, sequence, statement_count, statements
 from ...tir.workspace import held_bytes, workspace_bytes
+from .merge_kernels import first_equal
 
 #: bytes from which TVM takes a buffer from the workspace, which may run out
 _FROM_WORKSPACE = 1024
-_PARALLEL = 1
 _NO_ALIAS = "tirx.noalias"
 #: statements from which a kernel is long
 _LONG = 700
@@ -45,15 +46,26 @@ class Outlined:
 
 
 def outline_stages(kernels: Mapping[str, PrimFunc]) -> Outlined:
-    """Make the stages of long kernels functions, and of those with many equal stages; deterministic.
+    """Outline the stages of long kernels, and of those with many equal stages; deterministic.
 
     Functions are named after the first kernel that calls them.
     """
     regions = _simplified({name: region for name in sorted(kernels) if (region := _region(kernels[name])) is not None})
     equal = Counter(_hash(each.function) for region in regions.values() for each in region.outlines.values())
-    functions = _Functions(kernels)
-    callers = {name: functions.outlined(name, region) for name, region in regions.items() if region.is_worthwhile(equal)}
-    return Outlined(callers, {name: kernel for name, kernel in kernels.items() if name not in callers} | functions.made)
+    regions = {name: region for name, region in regions.items() if region.is_worthwhile(equal)}
+    names = {(name, n): _free_name(f"{name}_stage{n}", kernels) for name, region in regions.items() for n in region.outlines}
+    functions = {own: regions[name].outlines[n].function for (name, n), own in names.items()}
+    kept = first_equal(functions)
+    callers = {name: region.calling({n: kept[names[name, n]] for n in region.outlines}) for name, region in regions.items()}
+    others = {name: kernel for name, kernel in kernels.items() if name not in callers}
+    return Outlined(callers, others | {name: functions[name] for name in dict.fromkeys(kept.values())})
+
+
+def _free_name(name: str, taken: Container[str]) -> str:
+    """Return `name`, longer if a kernel has it."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 @dataclass(frozen=True)
@@ -97,36 +109,13 @@ class _Region:
         after = sum(_CALL + statement_count(each) / equal[_hash(each)] for each in functions)
         return len(functions) > 1 and (before >= _LONG or before - after >= _SAVED)
 
-
-class _Functions:
-    """Collect the functions of stages: those `made` are all different."""
-
-    def __init__(self, kernels: Mapping[str, PrimFunc]) -> None:
-        self.made: dict[str, PrimFunc] = {}
-        self._taken = set(kernels)
-        self._by_hash: dict[int, list[str]] = {}
-
-    def outlined(self, name: str, region: _Region) -> PrimFunc:
-        """Return the kernel `name` of a region with calls of its stages."""
-        parts = statements(region.loop.body)
-        for number, outline in region.outlines.items():
-            parts[number] = outline.call(self._named(f"{name}_stage{number}", outline.function))
-        loop = For(region.loop.loop_var, region.loop.min, region.loop.extent, region.loop.kind, sequence(parts))
-        kernel = region.kernel
-        return kernel.with_body(kernel_of(kernel.params, [loop, *region.after], [], None).body)
-
-    def _named(self, name: str, function: PrimFunc) -> str:
-        """Return the name of an equal function; keep this one under `name` if there is none."""
-        alike = self._by_hash.setdefault(_hash(function), [])
-        for each in alike:
-            if tvm_ffi.structural_equal(self.made[each], function, map_free_vars=True):
-                return each
-        while name in self._taken:
-            name += "_"
-        self._taken.add(name)
-        alike.append(name)
-        self.made[name] = function
-        return name
+    def calling(self, names: Mapping[int, str]) -> PrimFunc:
+        """Return the kernel with calls of its stages; `names` are those of functions, by the place of a stage."""
+        parts = statements(self.loop.body)
+        for number, outline in self.outlines.items():
+            parts[number] = outline.call(names[number])
+        loop = For(self.loop.loop_var, self.loop.min, self.loop.extent, self.loop.kind, sequence(parts))
+        return self.kernel.with_body(kernel_of(self.kernel.params, [loop, *self.after], [], None).body)
 
 
 def _region(kernel: PrimFunc) -> _Region | None:
@@ -162,7 +151,7 @@ def _outline(kernel: PrimFunc, stage: Stmt, tick: Var) -> _Outline | None:
             return None
         function, tensors = with_workspace_of(function, kernel), [*tensors, workspace]
     addresses = [tirx.address_of(tirx.BufferLoad(each, [int64(0)] * len(each.ty.shape))) for each in tensors]
-    may_fail = (held >= _FROM_WORKSPACE and not in_arena) or _is_parallel(body)
+    may_fail = (held >= _FROM_WORKSPACE and not in_arena) or has_parallel_loop(function)
     return _Outline(stage, s_tir.renew_defs(function), (tirx.Cast("int32", ticks.number), *addresses), may_fail)
 
 
@@ -184,7 +173,7 @@ def _ticks(stage: Stmt, tick: Var) -> _Ticks | None:
     """Return the ticks a stage runs at, by its condition `0 <= number and number < groups`; None for another form."""
     if not isinstance(stage, IfThenElse) or stage.else_case is not None:
         return None
-    for each in _conjuncts(stage.condition):
+    for each in conjuncts(stage.condition):
         if isinstance(each, LT) and isinstance(each.b, IntImm):
             number, period = each.a, 1
             since = number
@@ -194,14 +183,6 @@ def _ticks(stage: Stmt, tick: Var) -> _Ticks | None:
             if offset is not None:
                 return _Ticks(number, int(each.b), period, offset)
     return None
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, And):
-        yield from _conjuncts(condition.a)
-        yield from _conjuncts(condition.b)
-    else:
-        yield condition
 
 
 def _after(since: Expr, tick: Var) -> int | None:
@@ -232,9 +213,3 @@ def _accessed(body: Stmt, kernel: PrimFunc) -> list[Var]:
         ],
     )
     return list(found)
-
-
-def _is_parallel(body: Stmt) -> bool:
-    found: list[For] = []
-    tvm_ffi.structural_walk(body, (For, lambda each: found.append(each) if int(each.kind) == _PARALLEL else None))
-    return bool(found)
