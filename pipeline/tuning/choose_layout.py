@@ -22,7 +22,8 @@ import numpy as np
 from ..kernels.lower.lower import Lowered
 from ..kernels.lower.schedule_program import schedule_program
 from ..kernels.rewrite.channels_last import digest_of, movable_results, own_weights, with_channels_last
-from ..kernels.schedule.candidates import Schedule, largest_default, schedules
+from ..kernels.schedule.candidates import Schedule, schedules
+from ..kernels.schedule.largest_default import largest_default
 from ..kernels.schedule.tuned import ScheduleRequest, Tuning
 from ..passes.program.layout import Layout
 from ..program import Program

@@ -15,7 +15,8 @@ from ...targets import Machine
 from ...tir.arena_workspace import with_workspace_parameter
 from ...tir.in_place.analysis import Sharing
 from ...tir.workspace import workspace_bytes
-from ..schedule.candidates import Schedule, largest_default, schedules
+from ..schedule.candidates import Schedule, schedules
+from ..schedule.largest_default import largest_default
 from ..schedule.summaries import ScheduleSummaries, ScheduleSummary
 from ..schedule.tuned import ScheduleRequest
 from ..weights.read_repacked import read_all_repacked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,11 +12,13 @@ import tvm_ffi
 from tvm.s_tir import SBlock
 from tvm.tirx import For, PrimFunc
 
+from ...support.result_store import shared_store
 from ...targets import Machine
 from ...tir.in_place.analysis import Sharing, analyse_sharing
 from ...tir.index_grid import Unknown
 from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
+from ...tir.structural_key import structural_key
 from ...tir.workspace import held_bytes, workspace_bytes
 from ..rewrite.narrow_sums import narrow_sums
 from ..rewrite.scales_last import scales_last
@@ -162,28 +163,12 @@ def schedules(
     return Schedules(lambda: workspace_bytes(kernel), (each for one in serial for each in threaded(one, machine)))
 
 
-def largest_default(kernels: Iterable[tuple[PrimFunc, Callable[[], int]]]) -> int:
-    """Find the largest default workspace of kernels, in bytes.
-
-    Kernels come with a function that measures theirs. Measures few: stops at kernels whose buffers together are no larger
-    than the best so far.
-    """
-    most = 0
-    for bound, default in sorted(((_at_most(kernel), default) for kernel, default in kernels), key=lambda each: -each[0]):
-        if bound <= most:
-            break
-        most = max(most, default())
-    return most
-
-
-def _at_most(kernel: PrimFunc) -> int:
-    return sys.maxsize if is_scheduled(kernel) else held_bytes(kernel)
-
-
 def _scheduled(kernel: PrimFunc, machine: Machine) -> Schedule:
     threads = machine.threads if has_parallel_loop(kernel) else 1
     known = kernel.attrs.get(_WORKSPACE) if kernel.attrs and threads == 1 else None
-    return Schedule(kernel, workspace_bytes(kernel, threads) if known is None else int(known), threads=threads)
+    if known is None:  # streamed kernels are large: measured once for all workers and targets
+        known = shared_store().get_or_make(f"workspace {structural_key(kernel, threads)}", partial(workspace_bytes, kernel, threads))
+    return Schedule(kernel, int(known), threads=threads)
 
 
 def threaded(schedule: Schedule, machine: Machine) -> Iterator[Schedule]:

@@ -17,7 +17,8 @@ from ...support.result_store import shared_store
 from ...targets import Machine
 from ...tir.in_place.analysis import Sharing
 from ...tir.structural_key import structural_key
-from .candidates import Schedule, Schedules, fits, is_scheduled, largest_default, reads_machine, schedules
+from .candidates import Schedule, Schedules, fits, is_scheduled, reads_machine, schedules
+from .largest_default import largest_default
 from .shared_log import SharedLog
 
 #: name, key, and schedules on demand, of a kernel

@@ -72,7 +72,7 @@ def region_bytes(
                 at_once = (
                     0 < held < choice.extent
                     and not leads_of(builder, choice)
-                    and all(at_ticks_of(offset, period, at, offsets[reader][1]) for at, _, _, _, reader in reading or ())
+                    and (period == 1 or all(at_ticks_of(offset, period, at, offsets[reader][1]) for at, _, _, _, reader in reading or ()))
                 )
                 held = min(held, choice.extent)
                 if at_once:

@@ -25,6 +25,7 @@ from tvm.tirx import PrimFunc, Select, Stmt
 from ...program import DTYPE_BYTES, Overlay
 from ..expressions import choice_of, element_bytes, is_choice, parts, walk
 from ..index_grid import Grid, Unknown, chunks
+from ..memoise import memoise_by_structure
 from ..stores import Store, stores
 from .kept_elements import kept_shift
 from .ordered_elements import end_shift
@@ -45,6 +46,7 @@ class Sharing:
     copies: tuple[Overlay, ...] = ()
 
 
+@memoise_by_structure
 def analyse_sharing(kernel: PrimFunc) -> Sharing:
     """Find the in-place operands and copies of `kernel`.
 

@@ -37,10 +37,13 @@ def kept_shift(operand: Var, result: Var, found: Collection[Store]) -> int | Non
     sources, shifts = (np.concatenate(parts) for parts in zip(*moves)) if moves else (np.zeros(0, int),) * 2
     if not shifts.size:
         return None
-    values, counts = np.unique(shifts, return_counts=True)
-    shift = int(values[counts.argmax()])
-    kept = np.unique(sources[shifts == shift])
-    return shift if np.isin(sources[shifts != shift], kept).all() else None
+    # by counting, not sorting: there are as many moves as elements
+    least = shifts.min()
+    shift = int(least + np.bincount(shifts - least).argmax())
+    stays, sources = shifts == shift, sources - sources.min()
+    kept = np.zeros(sources.max() + 1, bool)
+    kept[sources[stays]] = True
+    return shift if kept[sources[~stays]].all() else None
 
 
 def _leaves(value: object, masks: tuple[Mask, ...]) -> Iterator[tuple[object, tuple[Mask, ...]]]:
