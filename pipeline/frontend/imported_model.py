@@ -52,7 +52,9 @@ def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | No
 
     def changes_nothing() -> bool:
         fresh.append(_imported(path))
-        return fresh[0][0].SerializeToString(deterministic=True) == path.read_bytes()
+        model = fresh[0][0]
+        same_size = model.ByteSize() == path.stat().st_size
+        return same_size and model.SerializeToString(deterministic=True) == path.read_bytes()
 
     # the stages of a pipeline import a canonical file again: known as such, it is read alone
     versions = map(importlib.metadata.version, ("onnx", "onnx-ir", "onnxscript"))

@@ -35,15 +35,20 @@ def kept_shift(operand: Var, result: Var, found: Collection[Store]) -> int | Non
     except Unknown:
         return None
     sources, shifts = (np.concatenate(parts) for parts in zip(*moves)) if moves else (np.zeros(0, int),) * 2
-    if not shifts.size:
-        return None
-    # by counting, not sorting: there are as many moves as elements
+    return commonest_kept(sources, shifts) if shifts.size else None
+
+
+def commonest_kept(sources: np.ndarray, shifts: np.ndarray) -> int | None:
+    """Return the commonest of `shifts`, the least of several; None if an element moves by others, but not by it.
+
+    int64[n] each, the elements moved and how far. Counts instead of sorting: n is the size of the result.
+    """
     least = shifts.min()
     shift = int(least + np.bincount(shifts - least).argmax())
-    stays, sources = shifts == shift, sources - sources.min()
-    kept = np.zeros(sources.max() + 1, bool)
-    kept[sources[stays]] = True
-    return shift if kept[sources[~stays]].all() else None
+    stays, numbers = shifts == shift, sources - sources.min()
+    kept = np.zeros(numbers.max() + 1, bool)
+    kept[numbers[stays]] = True
+    return shift if kept[numbers[~stays]].all() else None
 
 
 def _leaves(value: object, masks: tuple[Mask, ...]) -> Iterator[tuple[object, tuple[Mask, ...]]]:
