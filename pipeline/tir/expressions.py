@@ -88,12 +88,21 @@ def operations_of(expr: object) -> int:
     """Count the arithmetic of a value without its indices; a choice by position counts as none."""
     if isinstance(expr, TensorLoad) or not isinstance(expr, Expr) or isinstance(expr, (Var, IntImm, FloatImm)):
         return 0
+    own = 0 if _is_by_position(expr) else operation_cost(expr)
+    return own + sum(map(operations_of, computed_parts(expr)))
+
+
+def computed_parts(expr: object) -> Sequence[object]:
+    """Return the parts of a value but for the condition of a choice by position."""
     choice = choice_of(expr)
-    if choice is not None and not loads(choice[0]):
-        return sum(map(operations_of, choice[1:]))
-    if isinstance(expr, Call):
-        return operation_cost(expr) + sum(map(operations_of, expr.args))
-    return 1 + sum(map(operations_of, parts(expr)))
+    if choice is not None:
+        return choice[1:] if _is_by_position(expr) else choice
+    return tuple(expr.args) if isinstance(expr, Call) else parts(expr)
+
+
+def _is_by_position(expr: object) -> bool:
+    choice = choice_of(expr)
+    return choice is not None and not loads(choice[0])
 
 
 def operation_cost(expr: object) -> int:

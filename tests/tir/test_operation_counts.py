@@ -115,3 +115,18 @@ def test_a_load_from_one_of_two_places_chooses_its_address():
     assert statement.control == steps + 2 * steps
     (plain,) = kernel_work(tile, AVX2).statements
     assert plain.control == 2 * 32
+
+
+@T.prim_func(private=True, s_tir=True)
+def from_strided_ring(
+    ring: T.Buffer((3, 32), "float32"), fresh: T.Buffer((32,), "float32"), w: T.Buffer((3, 32, 8), "float32"), y: T.Buffer((8,), "float32")
+):
+    for r in range(3):
+        for k in range(32):
+            for v in T.vectorized(8):
+                y[v] = y[v] + T.Select(r * 2 - 4 >= 0, fresh[k], ring[r, k]) * w[r, k, v]
+
+
+def test_arithmetic_on_positions_is_none_of_the_values():
+    (statement,) = kernel_work(from_strided_ring, AVX2).statements
+    assert statement.arithmetic == 3 * 32
