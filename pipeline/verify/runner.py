@@ -42,7 +42,8 @@ class Linked:
     ) -> tuple[dict, list[dict[str, np.ndarray]]]:
         """Run the program; return its report, and the outputs of each case by name.
 
-        It times the cases, or, unless `repeats` is 0, as many runs of the last case, for at most `seconds`. `counters`
+        It times the cases, or, unless `repeats` is 0, as many runs of the last case, for at most `seconds`; but the cases
+        after the first if these take so long. `counters`
         are files of a number each, read before and after the last case has run for `seconds` more. Raises
         NumericError if the library fails, ToolchainError if the program cannot be started.
         """

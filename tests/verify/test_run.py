@@ -11,6 +11,7 @@ from passfit.errors import ConfigError, NumericError
 from passfit.targets import get_target, how_to_run, load_catalogue
 from passfit.verify.cases import choose_cases
 from passfit.verify.run import verify_library
+from passfit.verify.runner import link
 
 from ..codegen import models
 
@@ -48,6 +49,27 @@ def test_measured_memory_is_the_arena_and_the_workspace(tmp_path, make):
     measured = verify(model, tmp_path)
     predicted = model.plan.arena + model.workspace
     assert abs(measured.ram - predicted) <= 0.02 * predicted + 2 * measured.page
+
+
+@native
+def test_a_slow_library_is_timed_by_its_cases_alone(tmp_path):
+    """Sleep 2 ms a run: the cases after the first take longer than the 3 ms of timed runs."""
+    model = models.comparison()
+    built = library(model, tmp_path)
+    name = model.program.name
+    slow = f"""
+#include <time.h>
+static int32_t slow(void) {{
+  const struct timespec pause = {{0, 2000000}};
+  nanosleep(&pause, NULL);
+  return {name}_run();
+}}
+#define {name}_run slow
+"""
+    built.header.write_text(built.header.read_text() + slow)
+    cases = choose_cases(model.onnx, 0, 3, 1e-4)
+    report, _ = link(built, model.program, HOST, tmp_path).run([case.inputs for case in cases], 10, 0.003)
+    assert report["runs"] == 2
 
 
 @native
