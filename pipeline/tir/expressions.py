@@ -88,21 +88,16 @@ def operations_of(expr: object) -> int:
     """Count the arithmetic of a value without its indices; a choice by position counts as none."""
     if isinstance(expr, TensorLoad) or not isinstance(expr, Expr) or isinstance(expr, (Var, IntImm, FloatImm)):
         return 0
-    own = 0 if _is_by_position(expr) else operation_cost(expr)
-    return own + sum(map(operations_of, computed_parts(expr)))
+    values = values_by_position(expr)
+    if values is not None:
+        return sum(map(operations_of, values))
+    return operation_cost(expr) + sum(map(operations_of, parts(expr)))
 
 
-def computed_parts(expr: object) -> Sequence[object]:
-    """Return the parts of a value but for the condition of a choice by position."""
+def values_by_position(expr: object) -> tuple | None:
+    """Return both values of a choice by position; None for other expressions."""
     choice = choice_of(expr)
-    if choice is not None:
-        return choice[1:] if _is_by_position(expr) else choice
-    return tuple(expr.args) if isinstance(expr, Call) else parts(expr)
-
-
-def _is_by_position(expr: object) -> bool:
-    choice = choice_of(expr)
-    return choice is not None and not loads(choice[0])
+    return None if choice is None or loads(choice[0]) else choice[1:]
 
 
 def operation_cost(expr: object) -> int:
@@ -143,8 +138,8 @@ def chosen_places(expr: object) -> list[TensorLoad]:
     found: list[TensorLoad] = []
 
     def see(each: Expr) -> None:
-        condition, *places = choice_of(each) or (None,)
-        if places and all(isinstance(place, TensorLoad) for place in places) and not loads(condition):
+        places = values_by_position(each)
+        if places is not None and all(isinstance(place, TensorLoad) for place in places):
             found.extend(places)
 
     tvm_ffi.structural_walk(expr, [(Select, see), (Call, see)])

@@ -26,7 +26,10 @@ def merge_identical_kernels(lowered: Lowered) -> Lowered:
 
 
 def first_equal(kernels: Mapping[str, PrimFunc]) -> dict[str, str]:
-    """Map the name of each kernel to that of the first structurally equal one; names of variables do not count."""
+    """Map each kernel's name to its first structural equal's, maybe its own.
+
+    Names of variables do not count.
+    """
     groups: dict[int, list[str]] = {}
     kept: dict[str, str] = {}
     for name, kernel in kernels.items():

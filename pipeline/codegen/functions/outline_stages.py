@@ -46,9 +46,9 @@ class Outlined:
 
 
 def outline_stages(kernels: Mapping[str, PrimFunc]) -> Outlined:
-    """Outline the stages of long kernels, and of those with many equal stages; deterministic.
+    """Outline the stages of long kernels, and many equal stages of any.
 
-    Functions are named after the first kernel that calls them.
+    Deterministic. Functions are named after the first kernel that calls them.
     """
     regions = _simplified({name: region for name in sorted(kernels) if (region := _region(kernels[name])) is not None})
     equal = Counter(_hash(each.function) for region in regions.values() for each in region.outlines.values())
@@ -110,7 +110,7 @@ class _Region:
         return len(functions) > 1 and (before >= _LONG or before - after >= _SAVED)
 
     def calling(self, names: Mapping[int, str]) -> PrimFunc:
-        """Return the kernel with calls of its stages; `names` are those of functions, by the place of a stage."""
+        """Return the kernel with calls of functions, given their `names` by stage place."""
         parts = statements(self.loop.body)
         for number, outline in self.outlines.items():
             parts[number] = outline.call(names[number])

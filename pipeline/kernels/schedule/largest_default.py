@@ -1,4 +1,4 @@
-"""Find the largest workspace of a program's kernels as TVM made them: the limit of every schedule by rule."""
+"""Find the largest workspace of kernels as TVM made them: it limits schedules."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from tvm.tirx import Add, BufferStore, For, IfThenElse, IntImm, Mul, PrimFunc, S
 
 from ...targets import Machine
 from ...targets.cycles import CORES, FIRST_CACHE, Core, KernelWork, StatementWork
-from ..expressions import chosen_places, computed_parts, element_bytes, loads, operations_of, parts
+from ..expressions import chosen_places, element_bytes, loads, operations_of, parts, values_by_position
 from ..index_grid import Grid, Unknown
 from ..memoise import memoise_by_structure
 from .cache_traffic import Access, CacheTraffic, Nest
@@ -233,7 +233,8 @@ def _fused(value: object) -> int:
     if isinstance(value, TensorLoad) or not isinstance(value, Expr):
         return 0
     own = isinstance(value, (Add, Sub)) and any(isinstance(each, Mul) for each in (value.a, value.b))
-    return int(own) + sum(map(_fused, computed_parts(value)))
+    values = values_by_position(value)
+    return int(own) + sum(map(_fused, parts(value) if values is None else values))
 
 
 def _share(condition: Expr, place: _Place) -> float:

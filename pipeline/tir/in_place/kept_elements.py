@@ -39,9 +39,9 @@ def kept_shift(operand: Var, result: Var, found: Collection[Store]) -> int | Non
 
 
 def commonest_kept(sources: np.ndarray, shifts: np.ndarray) -> int | None:
-    """Return the commonest of `shifts`, the least of several; None if an element moves by others, but not by it.
+    """Return the commonest of `shifts`, the least of several.
 
-    int64[n] each, the elements moved and how far. Counts instead of sorting: n is the size of the result.
+    None if an element moves by others, but not by it. int64[n] each, the elements moved and how far. Counts instead of sorting: n is the size of the result.
     """
     least = shifts.min()
     shift = int(least + np.bincount(shifts - least).argmax())

@@ -9,13 +9,11 @@ from functools import lru_cache
 
 from tvm import relax
 from tvm.ir import GenericConst, IRModule
-from tvm.tirx import PrimFunc
 
 from ....program import DTYPE_BYTES
 from ....program.mapping import KernelAccesses, MappingType
 from ....tir.in_place.analysis import analyse_sharing
 from ....tir.mapping_types import accesses_of
-from ....tir.memoise import memoise_by_structure
 from ..bound_groups import group_function, is_plain_call
 from .group_cost import KernelCalls
 from .plan_account import group_of
@@ -140,7 +138,7 @@ class _Reader:
         kernel = self.kernels[number]
         if kernel is None or not kernel.copies or not (computed or kernel.mapping <= MappingType.REORGANISE):
             return False
-        return _is_copy(self.module[binding.value.args[0]])
+        return bool(analyse_sharing(self.module[binding.value.args[0]]).copies)
 
     def existing(self, expr: relax.Expr) -> tuple[int, ...]:
         """Return the values behind an expression, all of which must exist."""
@@ -162,11 +160,6 @@ class _Reader:
                 self.known[expr] = (self.new(expr, None, weight=True),)
             return self.known[expr]
         return ()
-
-
-@memoise_by_structure
-def _is_copy(kernel: PrimFunc) -> bool:
-    return bool(analyse_sharing(kernel).copies)
 
 
 def _bytes_of(kind: object) -> int:
