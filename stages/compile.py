@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from passfit import api
 from passfit.artifacts.origin import verify_settings
-from passfit.artifacts.places import canonical_model, compile_dir, optimize_dir, tuning_file
+from passfit.artifacts.places import canonical_model, compile_dir, given_model, optimize_dir, tuning_file
 from passfit.params.params import Params
 from passfit.report.progress import console_progress
 from passfit.stages._common import entry, run_stage, target_of
@@ -22,6 +22,7 @@ def compile_library(params: Params, model: str, target: str) -> str:
             sequence=optimize_dir(model, target) / "sequence.json",
             tuning=tuning_file(model, target),
             name=model,
+            given=given_model(model),
             verify=verify_settings(params),
             progress=progress,
         )
