@@ -51,7 +51,7 @@ def compile_line(report: FootprintReport) -> str:
         parts.append(f"{error_phrase(measured)}, ran {measured.how}")
     if measured.given is not None and measured.given.summary:
         parts.append(measured.given.summary)
-    parts += (f"delivered without {each.summary}" for each in report.defects)
+    parts += (each.summary for each in report.defects)
     return "; ".join(parts)
 
 

@@ -106,7 +106,7 @@ def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
         for remark in (
             *([] if result.measured.ran else [f"not executed ({result.measured.how})"]),
             *([result.measured.unverified] if result.measured.unverified else []),
-            *(f"delivered without {each.summary}" for each in result.defects),
+            *(each.summary for each in result.defects),
             *([] if result.exact else [f"lossy: {_error(result)}"]),
         )
     ]

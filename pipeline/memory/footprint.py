@@ -228,8 +228,8 @@ class Defect:
     def summary(self) -> str:
         """Describe the defect in one phrase."""
         what = "computes wrong" if self.kind == "wrong" else "does not compile"
-        passes = f"with {', '.join(self.passes)} " if self.passes else ""
-        return f"a plan {passes}{what}: {self.reason}"
+        passes = f" with {', '.join(self.passes)}" if self.passes else ""
+        return f"a simpler plan was delivered, since the one{passes} {what}: {self.reason}"
 
 
 @dataclass(frozen=True)
