@@ -16,6 +16,7 @@ from .artifacts.write import comparison_kept, write_footprint, write_manifest, w
 from .errors import ConfigError, OutputError
 from .frontend.imported_model import Fixed, ImportedModel, Shapes, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
+from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, FootprintReport, Measured
 from .memory.placement.account import footprint_of
 from .memory.validation.checked_plan import checked_plan
