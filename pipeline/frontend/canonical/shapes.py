@@ -20,7 +20,7 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Declared result shapes are forgotten. Raises ModelError with ONNX's own words if a node contradicts its inputs.
     """
-    fresh = _without_values(model)
+    fresh = without_values(model)
     del fresh.graph.value_info[:]
     given = {value.name for value in fresh.graph.input}
     for value in fresh.graph.output:
@@ -53,10 +53,10 @@ def infer_what_is_open(model: onnx.ModelProto) -> onnx.ModelProto:
     """Infer the types of undeclared values of `model` as far as ONNX can, in place; return it."""
     from onnx import shape_inference
 
-    return _typed(model, shape_inference.infer_shapes(_without_values(model), data_prop=True))
+    return _typed(model, shape_inference.infer_shapes(without_values(model), data_prop=True))
 
 
-def _without_values(model: onnx.ModelProto) -> onnx.ModelProto:
+def without_values(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy `model` without the values of large weights.
 
     Inference reads none of them, and takes seconds to pass them around.

@@ -1,0 +1,1 @@
+"""Draw seeded inputs that fit the operators of a model."""
