@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ModelError
 from .draws.constraint import Constraint, Strength
+from .draws.draw_forms import draw_form
 from .draws.draw_values import draw_floats, draw_integers
 from .draws.input_constraints import input_constraints
 
@@ -51,7 +52,9 @@ def _values(value: onnx.ValueInfoProto, seed: int, case: int, constraint: Constr
     shape, dtype = _shape(value), _dtype(value)
     generator = _generator(seed, case, value.name, shape, dtype)
     if dtype == np.bool_:
-        return generator.integers(0, 2, shape).astype(dtype)
+        masks = constraint is not None and constraint.form is not None and constraint.form.kind in ("mask", "hides")
+        formed = draw_form(generator, shape, constraint.form, 0, 1, case) if masks else None
+        return (generator.integers(0, 2, shape) if formed is None else formed).astype(dtype)
     if dtype.kind in "iu" or dtype.name in ("int4", "uint4"):
         narrow = dtype.itemsize == 1 and constraint is not None and constraint.strength < Strength.UNDEFINED
         return draw_integers(generator, shape, dtype, case, None if narrow else constraint)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: most bytes of the cases of a model
 MOST_BYTES = 64 << 20
 _PACKAGES = ("numpy", "onnx", "onnxruntime")
+#: raised where inputs are drawn in another way
+_DRAWS_VERSION = 2
 _WORDS = ("no_double", "units", "reference")
 _TENSORS = ("inputs", "expected", "optimized", "double")
 
@@ -54,7 +56,7 @@ def _key(models: Sequence[onnx.ModelProto | None], *settings: object) -> str:
     digest = hashlib.sha256()
     for model in models:
         digest.update(b"none" if model is None else hashlib.sha256(model.SerializeToString(deterministic=True)).digest())
-    digest.update(repr((settings, versions)).encode())
+    digest.update(repr((settings, versions, _DRAWS_VERSION)).encode())
     return digest.hexdigest()[:32]
 
 

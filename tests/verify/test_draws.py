@@ -364,3 +364,27 @@ def test_a_models_weights_are_not_copied():
     make_input(model, 0, 0)
     assert tracemalloc.get_traced_memory()[1] < weights.nbytes // 8
     assert isinstance(model, onnx.ModelProto)
+
+
+@pytest.mark.parametrize("inverted", [False, True])
+def test_a_condition_never_hides_all_logits(inverted):
+    model = graph(
+        [
+            node("Not" if inverted else "Identity", ["m"], ["c"]),
+            node("Where", ["c", "low", "s"], ["t"]), node("Softmax", ["t"], ["y"]),
+        ],
+        {"m": (B, [30, 2]), "s": (F, [30, 2])}, constants={"low": np.float32(-np.inf)},
+    )  # fmt: skip
+    run(model)
+
+
+def test_arguments_lie_in_the_domain_through_quantisation():
+    model = graph(
+        [
+            node("QuantizeLinear", ["x", "scale", "zero"], ["q"]), node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
+            node("Log", ["d"], ["y"]),
+            node("DequantizeLinear", ["b", "scale", "zero"], ["e"]), node("Sqrt", ["e"], ["z"]),
+        ],
+        {"x": (F, [60]), "b": (TensorProto.UINT8, [60])}, ("y", "z"), {"scale": np.float32(0.02), "zero": np.uint8(100)},
+    )  # fmt: skip
+    run(model)

@@ -3,7 +3,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
-from passfit.verify.inputs import index_sizes, make_input
+from passfit.verify.draws.input_constraints import input_constraints
+from passfit.verify.inputs import make_input
 
 from ..models import model_of
 
@@ -47,8 +48,9 @@ def test_an_inputs_values_do_not_depend_on_other_inputs():
 @pytest.mark.parametrize("dtype", [TensorProto.INT64, TensorProto.INT32])
 def test_indices_stay_within_the_smallest_axis_they_index(dtype):
     graph = embedding(dtype)
-    assert index_sizes(graph) == {"ids": 3}
-    assert set(np.unique(make_inputs(graph, 0, 1)[0]["ids"])) == {0, 1, 2}
+    found = input_constraints(graph)["ids"]
+    assert (found.low, found.high) == (-3, 2)
+    assert set(np.unique(make_inputs(graph, 0, 1)[0]["ids"])) == set(range(-3, 3))
 
 
 @pytest.mark.parametrize(

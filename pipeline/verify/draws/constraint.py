@@ -33,6 +33,7 @@ class Form:
     | boxes | along the last axis: x1, y1, x2, y2 within a picture of `sizes` (width, height) |
     | rois | a row number below `sizes[2]`, then a box |
     | mask | 0 or 1; 1 at the first position of the last axis |
+    | hides | 0 or 1; 0 at the first position of the last axis |
     | additive | sometimes 0 or a very negative number, 0 at the first position of the last axis |
     | exact | `sizes`, repeated |
     | shape | −1, then 1: a legal shape for every tensor |

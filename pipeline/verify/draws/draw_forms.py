@@ -33,6 +33,8 @@ def draw_form(
         return _rois(generator, shape, form.sizes) if shape[-1] == 5 else None
     if form.kind == "mask":
         return _open_first(generator.integers(0, 2, shape), 1)
+    if form.kind == "hides":
+        return _open_first(generator.integers(0, 2, shape), 0)
     if form.kind == "additive":
         return _open_first(_HIDDEN * generator.integers(0, 2, shape), 0) if case % 3 == 2 else None
     if form.kind == "exact":

@@ -11,8 +11,8 @@ from .draw_forms import draw_form
 
 #: first number of the cases with gentle floats: for models that other draws lead to NaN
 GENTLE = 1 << 16
-#: share of integers drawn from the ends of their interval
-_ENDS = 0.125
+#: share of integers set to each end of their interval, and the size of intervals whose ends are drawn anyway
+_ENDS, _FEW = 1 / 16, 8
 #: largest magnitude of integers of unknown use, by case in turn; None for the constraint's own
 _KINDS = ((0, 1), (-9, 9), (-math.inf, math.inf))
 #: how far open intervals reach, by case in turn
@@ -41,12 +41,12 @@ def draw_integers(
             return formed.astype(dtype)
     if limits.bits <= 8 and constraint is None:
         return generator.integers(low, high + 1, shape).astype(dtype)
-    wide = np.dtype(np.uint64 if high > np.iinfo(np.int64).max else np.int64)
-    values = generator.integers(low, high, shape, dtype=wide.type, endpoint=True)
-    ends = generator.random(shape) < _ENDS
-    values = np.where(ends, np.where(generator.integers(0, 2, shape) == 1, wide.type(high), wide.type(low)), values)
+    wide = np.uint64 if high > np.iinfo(np.int64).max else np.int64
+    values = np.asarray(generator.integers(low, high, shape, dtype=wide, endpoint=True))
+    for end in (low, high) if high - low >= _FEW else ():
+        values.reshape(-1)[generator.integers(0, values.size, round(values.size * _ENDS))] = end
     for value in sorted(wanted.avoid):
-        values = np.where(values == value, wide.type(value + 1 if value < high or low == high else value - 1), values)
+        values = np.where(values == value, value + 1 if value < high or low == high else value - 1, values)
     return values.astype(dtype)
 
 
@@ -57,7 +57,7 @@ def _interval(wanted: Constraint, least: int, most: int, case: int) -> tuple[int
         if most > 255:
             kind = _KINDS[case % len(_KINDS)]
             low, high = max(kind[0], -wanted.magnitude), min(kind[1], wanted.magnitude)
-    elif math.isinf(low) != math.isinf(high):
+    elif math.isinf(low) != math.isinf(high) and most > 255:
         reach = _REACH[case % len(_REACH)]
         low, high = (high - reach, high) if math.isinf(low) else (low, low + reach)
     elif wanted.strength < Strength.FAILS and high - low > _VAST:

@@ -18,7 +18,6 @@ Row = Callable[[NodeView], Mapping[int, Constraint]]
 
 #: least value where 0 is excluded: results stay finite and of ordinary size
 LEAST = 0.01
-_MASK = Form("mask")
 _POSITIVE = domain(LEAST)
 
 
@@ -186,7 +185,10 @@ def _suppression(node: NodeView) -> Mapping[int, Constraint]:
 
 
 def _attention(node: NodeView) -> Mapping[int, Constraint]:
-    mask = suggested(form=Form("additive"))
+    from onnx import TensorProto
+
+    is_condition = node.model.element(node.operand(3)) == TensorProto.BOOL if node.operand(3) else False
+    mask = suggested(form=Form("mask" if is_condition else "additive"))
     return {3: mask, 6: count(node.size(1, 2 if node.rank(1) == 4 else 1) or 1, 1)}
 
 

@@ -13,14 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from .constraint import Constraint, Form, Strength, telling
+from .constraint import Constraint, Form, Strength, suggested, telling
 from .node_view import NodeView
 from .operand_rows import LEAST
 
 Row = Callable[[NodeView, Constraint], Mapping[int, Constraint]]
 
 #: forms that only depend on the order of elements
-_FLAT = ("exact", "additive", "logits", "mask", "shape")
+_FLAT = ("exact", "additive", "logits", "mask", "hides", "shape")
 #: largest product of an integer and a constant
 _PRODUCT = 1 << 30
 
@@ -224,7 +224,49 @@ def _extremes(largest: bool) -> Row:
 
 
 def _choose(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
-    return dict.fromkeys((1, 2), wanted)
+    """Pass everything on to both values; of logits, the condition hides positions where one is a constant."""
+    found = dict.fromkeys((1, 2), wanted)
+    constants = [node.constant(number) is not None for number in (1, 2)]
+    if wanted.form is not None and wanted.form.kind == "logits" and constants[0] != constants[1]:
+        found[0] = suggested(form=Form("hides" if constants[0] else "mask"))
+    return found
+
+
+def _invert(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
+    other = {"mask": "hides", "hides": "mask"}
+    kind = other.get(wanted.form.kind) if wanted.form is not None else None
+    return {0: suggested(form=Form(kind))} if kind else {}
+
+
+def _dequantise(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
+    """Constrain q so that (q − zero) · scale is as wanted."""
+    affine = _affine(node)
+    if affine is None:
+        return {}
+    scale, zero = affine
+    low, high = wanted.low / scale + zero, wanted.high / scale + zero
+    whole = (math.ceil(low) if math.isfinite(low) else low, math.floor(high) if math.isfinite(high) else high)
+    return {0: wanted.within(whole[0], max(whole), avoid=_each(wanted, 1 / scale, zero))}
+
+
+def _quantise(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
+    affine = _affine(node)
+    if affine is None:
+        return {}
+    scale, zero = affine
+    return {0: wanted.within((wanted.low - zero) * scale, (wanted.high - zero) * scale, avoid=_each(wanted, scale, -zero * scale))}
+
+
+def _each(wanted: Constraint, factor: float, offset: float) -> frozenset[float]:
+    return frozenset(round(value * factor + offset, 9) for value in wanted.avoid)
+
+
+def _affine(node: NodeView) -> tuple[float, float] | None:
+    """Return the scale and zero point of a quantisation by tensor."""
+    scale, zero = _limits(node, 1), _limits(node, 2) if node.operand(2) else (0.0, 0.0)
+    if scale is None or zero is None or scale[0] != scale[1] or zero[0] != zero[1] or scale[0] <= 0:
+        return None
+    return scale[0], zero[0]
 
 
 def _mean(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
@@ -243,12 +285,12 @@ RESULTS: dict[str, Row] = {
         _reorder(0),
     ),
     "ScatterElements": _reorder(0, 2), "Scatter": _reorder(0, 2), "ScatterND": _reorder(0, 2), "Concat": _concat,
-    "Where": _choose, "Add": _arithmetic(_add), "Sub": _arithmetic(_subtract), "Mul": _arithmetic(_multiply),
+    "Where": _choose, "Not": _invert, "QuantizeLinear": _quantise, "DequantizeLinear": _dequantise, "Add": _arithmetic(_add), "Sub": _arithmetic(_subtract), "Mul": _arithmetic(_multiply),
     "Div": _arithmetic(_divide), "Neg": _negate, "Abs": _absolute, "Sqrt": _root, "Relu": _rectify, "Clip": _clip,
     "Max": _extremes(True), "Min": _extremes(False), "ReduceMean": _mean, "ReduceMax": _mean,
     "ReduceMin": _mean, "MaxPool": _mean, "GlobalMaxPool": _mean, "Floor": _keep, "Ceil": _keep, "Round": _keep,
 }  # fmt: skip
 #: operators that give values on as they are, and compare them: integers may be of any size
-MOVES = frozenset(RESULTS) - {"Add", "Sub", "Mul", "Div", "Neg", "Abs", "Sqrt", "ReduceMean"} | frozenset(
+MOVES = frozenset(RESULTS) - {"Add", "Sub", "Mul", "Div", "Neg", "Abs", "Sqrt", "ReduceMean", "QuantizeLinear", "DequantizeLinear"} | frozenset(
     "Less LessOrEqual Greater GreaterOrEqual Equal And Or Not Xor Shape Size Sign ArgMax ArgMin NonZero Hardmax".split()
 )
