@@ -7,7 +7,7 @@ attribute is just missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -68,7 +68,9 @@ def _one_hot(node: NodeView) -> Mapping[int, Constraint]:
 
 def _max_unpool(node: NodeView) -> Mapping[int, Constraint]:
     total = _elements(node.result_dims()) or _elements(node.dims(0))
-    return {1: index(total, negative=False, form=Form("unique"))}
+    unique = {1: index(total, negative=False, form=Form("unique"))}
+    shape = _exactly(node.result_dims())
+    return unique if shape is None else unique | {2: shape}
 
 
 def _elements(dims: Dims | None) -> int | None:
@@ -106,6 +108,49 @@ def _slice(node: NodeView) -> Mapping[int, Constraint]:
         1: Constraint(0, 0, Strength.TELLS), 2: Constraint(1, 1 << 16, Strength.TELLS),
         3: index(rank, form=Form("distinct", axis=-1)), 4: count(2, 1),
     }  # fmt: skip
+
+
+def _exactly(sizes: Sequence[int | None] | None) -> Constraint | None:
+    """Constrain an operand to sizes, if they are all known."""
+    if not sizes or any(size is None for size in sizes):
+        return None
+    values = tuple(float(size) for size in sizes if size is not None)
+    return Constraint(min(values), max(values), Strength.FAILS, form=Form("exact", values))
+
+
+def _result_shape(number: int, otherwise: Constraint) -> Row:
+    """Return the row of an operand that is the shape of the result."""
+    return lambda node: {number: _exactly(node.result_dims()) or otherwise}
+
+
+def _split(node: NodeView) -> Mapping[int, Constraint]:
+    """Give each result its size, if it is known; else all of the axis to the first ones evenly."""
+    axis, parts = node.attribute("axis", 0), node.node.output
+    dims = [node.model.dims(name) for name in parts]
+    sizes = [each[axis] if each is not None and -len(each) <= axis < len(each) else None for each in dims]
+    total = node.size(0, axis)
+    if None in sizes and total is not None:
+        sizes = [total // len(parts) + (number < total % len(parts)) for number in range(len(parts))]
+    return {1: _exactly(sizes) or count(1, 1)}
+
+
+def _squeeze(node: NodeView) -> Mapping[int, Constraint]:
+    """Take axes of one element."""
+    ones = [axis for axis, size in enumerate(node.dims(0) or ()) if size == 1]
+    return {1: _exactly(ones[: node.size(1, 0) or len(ones)]) or index(node.rank(0))}
+
+
+def _tile(node: NodeView) -> Mapping[int, Constraint]:
+    dims, result = node.dims(0) or (), node.result_dims() or ()
+    repeats = [made // size if size and made else None for size, made in zip(dims, result)]
+    return {1: _exactly(repeats) or count(2, 1)}
+
+
+def _pad(node: NodeView) -> Mapping[int, Constraint]:
+    """Pad little: at edges that are reflected, less than there are elements."""
+    least = min((size or 1 for size in node.dims(0) or ()), default=1)
+    most = 1 if node.attribute("mode", b"constant") == b"constant" else min(1, least - 1)
+    return {1: count(most), 3: index(node.rank(0), form=Form("distinct", axis=-1))}
 
 
 def _top_k(node: NodeView) -> Mapping[int, Constraint]:
@@ -161,7 +206,7 @@ def _compared(node: NodeView) -> Mapping[int, Constraint]:
 
 
 def _class_numbers(node: NodeView) -> Mapping[int, Constraint]:
-    return {1: index(node.size(0, 1), negative=False)}
+    return {1: index(node.size(0, 1), negative=False), 2: _POSITIVE}
 
 
 def _roi_align(node: NodeView) -> Mapping[int, Constraint]:
@@ -200,8 +245,14 @@ def _tensor_scatter(node: NodeView) -> Mapping[int, Constraint]:
 
 
 def _resize(node: NodeView) -> Mapping[int, Constraint]:
-    scales = domain(1, 2)
-    return {1: scales} if node.opset < 11 else {1: domain(0, 1), 2: scales, 3: count(8, 1)}
+    """Enlarge the last two axes: what all modes allow."""
+    at = 1 if node.opset < 11 else 2
+    count_of_scales = node.size(at, 0) or 1
+    scales = _exactly([1] * (count_of_scales - 2) + [2] * min(2, count_of_scales))
+    dims = node.result_dims() if node.attribute("axes") is None else None
+    sizes = _exactly(dims) or _exactly(node.dims(0) if node.attribute("axes") is None else None) or count(8, 1)
+    found = {at: scales or domain(1, 2)}
+    return found if at == 1 else {1: domain(0, 1), **found, 3: sizes}
 
 
 def _rotary(node: NodeView) -> Mapping[int, Constraint]:
@@ -220,10 +271,13 @@ OPERANDS: dict[str, Row] = {
     "LSTM": _recurrent(4), "GRU": _recurrent(4), "RNN": _recurrent(4), "ReverseSequence": _lengths(1, "time_axis"),
     "Attention": _attention,
     # numbers of things, axes and shapes, where they are not constant
-    "TopK": _top_k, "Slice": _slice, "CumSum": _axes(1), "Squeeze": _axes(1), "Unsqueeze": _axes(1),
-    "Tile": _fixed(_1=count(2, 1)), "Expand": _fixed(_1=count(1, 1)), "ConstantOfShape": _fixed(_0=count(4, 1)),
-    "Reshape": _fixed(_1=Constraint(-1, 1, Strength.FAILS, form=Form("shape"))), "Loop": _fixed(_0=count(4)),
-    "Pad": lambda node: {1: count(1), 3: index(node.rank(0), form=Form("distinct", axis=-1))},
+    "TopK": _top_k, "Slice": _slice, "CumSum": _axes(1), "CumProd": _axes(1), "Squeeze": _squeeze, "Unsqueeze": _axes(1),
+    "Tile": _tile, "Expand": _result_shape(1, count(1, 1)), "Split": _split, "SplitToSequence": _split, "Pad": _pad,
+    "ConstantOfShape": _fixed(_0=count(4, 1)),
+    "Reshape": _result_shape(1, Constraint(-1, 1, Strength.FAILS, form=Form("shape"))), "Loop": _fixed(_0=count(4)),
+    "DFT": lambda node: {1: count(8, 2), 2: index((node.rank(0) or 2) - 1)}, "STFT": _fixed(_1=count(4, 1), _3=count(4, 2)),
+    "MelWeightMatrix": _fixed(_0=count(4, 1), _1=count(64, 32), _2=count(16000, 8000), _3=count(100), _4=count(4000, 2000)),
+    "Col2Im": _fixed(_1=count(4, 1), _2=count(2, 1)), "CenterCropPad": _fixed(_1=count(4, 1)),
     "Resize": _resize, "Upsample": _fixed(_1=domain(1, 2)),
     "Range": _fixed(_0=telling(0, 0), _1=count(8, 1), _2=count(2, 1)), "Trilu": lambda node: {1: index(node.size(0, -1))},
     "BlackmanWindow": _fixed(_0=count(16, 1)), "HammingWindow": _fixed(_0=count(16, 1)), "HannWindow": _fixed(_0=count(16, 1)),
