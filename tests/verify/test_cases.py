@@ -52,3 +52,15 @@ def test_a_model_that_onnx_runtimes_optimisations_break_is_compared_with_the_pla
 def test_an_output_that_is_nan_throughout_cannot_be_verified(limit):
     with pytest.raises(ModelError, match="nothing but NaN for the output 'y'"):
         choose_cases(faint_unless_patchy(limit), 0, 2, 1e-4)
+
+
+def test_a_model_that_ordinary_draws_lead_to_nan_is_drawn_gently():
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["square"]),
+        helper.make_node("Sub", ["half", "square"], ["rest"]),
+        helper.make_node("Sqrt", ["rest"], ["root"]),
+        helper.make_node("ReduceSum", ["root"], ["y"], keepdims=0),
+    ]
+    model = model_of(nodes, {"x": [1, 200]}, {"y": []}, {"half": np.float32(0.5)})
+    chosen = choose_cases(model, 0, 2, 1e-4)
+    assert len(chosen) == 2 and all(np.isfinite(case.expected["y"]) for case in chosen)

@@ -7,14 +7,26 @@ attribute is just missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from .constraint import Constraint, Form, Strength, count, domain, index, suggested, telling
 from .node_view import Dims, NodeView
-
-Row = Callable[[NodeView], Mapping[int, Constraint]]
+from .shape_rows import (
+    Row,
+    axes,
+    exactly,
+    grid_sizes,
+    pads,
+    repeats,
+    result_shape,
+    scales_and_sizes,
+    slice_bounds,
+    split_sizes,
+    top_k,
+    unit_axes,
+)
 
 #: least value where 0 is excluded: results stay finite and of ordinary size
 LEAST = 0.01
@@ -69,7 +81,7 @@ def _one_hot(node: NodeView) -> Mapping[int, Constraint]:
 def _max_unpool(node: NodeView) -> Mapping[int, Constraint]:
     total = _elements(node.result_dims()) or _elements(node.dims(0))
     unique = {1: index(total, negative=False, form=Form("unique"))}
-    shape = _exactly(node.result_dims())
+    shape = exactly(node.result_dims())
     return unique if shape is None else unique | {2: shape}
 
 
@@ -91,70 +103,6 @@ def _lengths(number: int, axis: str | int) -> Row:
 def _recurrent(number: int) -> Row:
     """Return the row of a recurrent layer's lengths, whichever layout it has."""
     return lambda node: _lengths(number, 1 if node.attribute("layout", 0) else 0)(node)
-
-
-def _axes(number: int) -> Row:
-    """Return the row of an operand of axes of the first one."""
-
-    def row(node: NodeView) -> Mapping[int, Constraint]:
-        return {number: index(node.rank(0), form=Form("distinct", axis=-1))}
-
-    return row
-
-
-def _slice(node: NodeView) -> Mapping[int, Constraint]:
-    rank = node.rank(0)
-    return {
-        1: Constraint(0, 0, Strength.TELLS), 2: Constraint(1, 1 << 16, Strength.TELLS),
-        3: index(rank, form=Form("distinct", axis=-1)), 4: count(2, 1),
-    }  # fmt: skip
-
-
-def _exactly(sizes: Sequence[int | None] | None) -> Constraint | None:
-    """Constrain an operand to sizes, if they are all known."""
-    if not sizes or any(size is None for size in sizes):
-        return None
-    values = tuple(float(size) for size in sizes if size is not None)
-    return Constraint(min(values), max(values), Strength.FAILS, form=Form("exact", values))
-
-
-def _result_shape(number: int, otherwise: Constraint) -> Row:
-    """Return the row of an operand that is the shape of the result."""
-    return lambda node: {number: _exactly(node.result_dims()) or otherwise}
-
-
-def _split(node: NodeView) -> Mapping[int, Constraint]:
-    """Give each result its size, if it is known; else all of the axis to the first ones evenly."""
-    axis, parts = node.attribute("axis", 0), node.node.output
-    dims = [node.model.dims(name) for name in parts]
-    sizes = [each[axis] if each is not None and -len(each) <= axis < len(each) else None for each in dims]
-    total = node.size(0, axis)
-    if None in sizes and total is not None:
-        sizes = [total // len(parts) + (number < total % len(parts)) for number in range(len(parts))]
-    return {1: _exactly(sizes) or count(1, 1)}
-
-
-def _squeeze(node: NodeView) -> Mapping[int, Constraint]:
-    """Take axes of one element."""
-    ones = [axis for axis, size in enumerate(node.dims(0) or ()) if size == 1]
-    return {1: _exactly(ones[: node.size(1, 0) or len(ones)]) or index(node.rank(0))}
-
-
-def _tile(node: NodeView) -> Mapping[int, Constraint]:
-    dims, result = node.dims(0) or (), node.result_dims() or ()
-    repeats = [made // size if size and made else None for size, made in zip(dims, result)]
-    return {1: _exactly(repeats) or count(2, 1)}
-
-
-def _pad(node: NodeView) -> Mapping[int, Constraint]:
-    """Pad little: at edges that are reflected, less than there are elements."""
-    least = min((size or 1 for size in node.dims(0) or ()), default=1)
-    most = 1 if node.attribute("mode", b"constant") == b"constant" else min(1, least - 1)
-    return {1: count(most), 3: index(node.rank(0), form=Form("distinct", axis=-1))}
-
-
-def _top_k(node: NodeView) -> Mapping[int, Constraint]:
-    return {1: count(node.size(0, node.attribute("axis", -1)) or 1, 1)}
 
 
 def _shift(node: NodeView) -> Mapping[int, Constraint]:
@@ -244,17 +192,6 @@ def _tensor_scatter(node: NodeView) -> Mapping[int, Constraint]:
     return {2: index(None if total is None or written is None else total - written + 1, negative=False)}
 
 
-def _resize(node: NodeView) -> Mapping[int, Constraint]:
-    """Enlarge the last two axes: what all modes allow."""
-    at = 1 if node.opset < 11 else 2
-    count_of_scales = node.size(at, 0) or 1
-    scales = _exactly([1] * (count_of_scales - 2) + [2] * min(2, count_of_scales))
-    dims = node.result_dims() if node.attribute("axes") is None else None
-    sizes = _exactly(dims) or _exactly(node.dims(0) if node.attribute("axes") is None else None) or count(8, 1)
-    found = {at: scales or domain(1, 2)}
-    return found if at == 1 else {1: domain(0, 1), **found, 3: sizes}
-
-
 def _rotary(node: NodeView) -> Mapping[int, Constraint]:
     return {3: index(node.size(1, 0), negative=False)}
 
@@ -271,18 +208,18 @@ OPERANDS: dict[str, Row] = {
     "LSTM": _recurrent(4), "GRU": _recurrent(4), "RNN": _recurrent(4), "ReverseSequence": _lengths(1, "time_axis"),
     "Attention": _attention,
     # numbers of things, axes and shapes, where they are not constant
-    "TopK": _top_k, "Slice": _slice, "CumSum": _axes(1), "CumProd": _axes(1), "Squeeze": _squeeze, "Unsqueeze": _axes(1),
-    "Tile": _tile, "Expand": _result_shape(1, count(1, 1)), "Split": _split, "SplitToSequence": _split, "Pad": _pad,
+    "TopK": top_k, "Slice": slice_bounds, "CumSum": axes(1), "CumProd": axes(1), "Squeeze": unit_axes, "Unsqueeze": axes(1),
+    "Tile": repeats, "Expand": result_shape(1, count(1, 1)), "Split": split_sizes, "SplitToSequence": split_sizes, "Pad": pads,
     "ConstantOfShape": _fixed(_0=count(4, 1)),
-    "Reshape": _result_shape(1, Constraint(-1, 1, Strength.FAILS, form=Form("shape"))), "Loop": _fixed(_0=count(4)),
+    "Reshape": result_shape(1, Constraint(-1, 1, Strength.FAILS, form=Form("shape"))), "Loop": _fixed(_0=count(4)),
     "DFT": lambda node: {1: count(8, 2), 2: index((node.rank(0) or 2) - 1)}, "STFT": _fixed(_1=count(4, 1), _3=count(4, 2)),
     "MelWeightMatrix": _fixed(_0=count(4, 1), _1=count(64, 32), _2=count(16000, 8000), _3=count(100), _4=count(4000, 2000)),
-    "Col2Im": _fixed(_1=count(4, 1), _2=count(2, 1)), "CenterCropPad": _fixed(_1=count(4, 1)),
-    "Resize": _resize, "Upsample": _fixed(_1=domain(1, 2)),
+    "Col2Im": _fixed(_1=count(4, 1), _2=count(2, 1)), "CenterCropPad": _fixed(_1=count(4, 1)), "AffineGrid": grid_sizes,
+    "Resize": scales_and_sizes, "Upsample": _fixed(_1=domain(1, 2)),
     "Range": _fixed(_0=telling(0, 0), _1=count(8, 1), _2=count(2, 1)), "Trilu": lambda node: {1: index(node.size(0, -1))},
     "BlackmanWindow": _fixed(_0=count(16, 1)), "HammingWindow": _fixed(_0=count(16, 1)), "HannWindow": _fixed(_0=count(16, 1)),
-    **{f"Reduce{kind}": _axes(1) for kind in ("L1", "L2", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")},
-    "ReduceLogSum": lambda node: {0: _POSITIVE, **_axes(1)(node)},
+    **{f"Reduce{kind}": axes(1) for kind in ("L1", "L2", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")},
+    "ReduceLogSum": lambda node: {0: _POSITIVE, **axes(1)(node)},
     # domains of functions
     "Div": _fixed(_1=domain(avoid=0)), "Mod": _fixed(_1=domain(avoid=0)), "Reciprocal": _fixed(_0=domain(avoid=0)), "BitShift": _shift, "Pow": _power,
     "Log": _fixed(_0=_POSITIVE), "Sqrt": _fixed(_0=domain(0)), "Acos": _fixed(_0=domain(-1, 1)), "Asin": _fixed(_0=domain(-1, 1)),

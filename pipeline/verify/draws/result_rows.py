@@ -8,21 +8,14 @@ An operator without a row passes nothing on: its results are not its operands' v
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
-import numpy as np
-
-from .constraint import Constraint, Form, Strength, suggested, telling
+from .arithmetic_rows import Row, absolute, add, arithmetic, divide, limits_of, multiply, negate, root, subtract
+from .constraint import Constraint, Form, suggested
 from .node_view import NodeView
-from .operand_rows import LEAST
-
-Row = Callable[[NodeView, Constraint], Mapping[int, Constraint]]
 
 #: forms that only depend on the order of elements
 _FLAT = ("exact", "additive", "logits", "mask", "hides", "shape")
-#: largest product of an integer and a constant
-_PRODUCT = 1 << 30
 
 
 def _keep(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
@@ -63,135 +56,6 @@ def _concat(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     return found
 
 
-def _limits(node: NodeView, number: int) -> tuple[float, float] | None:
-    """Return the least and largest value of a constant operand."""
-    value = node.constant(number)
-    if value is None or not value.size or value.dtype.kind not in "iuf" or not np.isfinite(value).all():
-        return None
-    return float(value.min()), float(value.max())
-
-
-def _arithmetic(inverse: Callable[[NodeView, Constraint, int], Constraint | None]) -> Row:
-    """Return the row of an operator of two operands from the inverse by one of them."""
-
-    def row(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
-        found = {number: inverse(node, wanted, number) for number in (0, 1)}
-        return {number: constraint for number, constraint in found.items() if constraint is not None}
-
-    return row
-
-
-def _additive(node: NodeView, wanted: Constraint, number: int) -> Form | None:
-    """Return the form of a mask if an operand is added to larger logits."""
-    dims, result = node.dims(number), node.result_dims()
-    if wanted.form is None or wanted.form.kind != "logits" or dims is None or result is None or None in (*dims, *result):
-        return None
-    small = math.prod(size or 1 for size in dims) < math.prod(size or 1 for size in result)
-    return Form("additive") if small and dims[-1:] == result[-1:] else None
-
-
-def _add(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
-    other = _limits(node, 1 - number)
-    if other is None:  # each operand takes half of it
-        low, high = (side / 2 if math.isfinite(side) else side for side in (wanted.low, wanted.high))
-        return Constraint(low, high, wanted.strength, form=_additive(node, wanted, number))
-    return _shifted(wanted, *other)
-
-
-def _shifted(wanted: Constraint, low: float, high: float) -> Constraint:
-    """Constrain x so that x + c is as wanted for every c from low to high."""
-    avoid = frozenset(value - low for value in wanted.avoid) if low == high else frozenset()
-    return _sorted(wanted.low - low, wanted.high - high, wanted, avoid)
-
-
-def _sorted(low: float, high: float, wanted: Constraint, avoid: frozenset[float]) -> Constraint:
-    """Return the interval; the value between its sides where no value suits every constant."""
-    if low > high:
-        low = high = (low + high) / 2
-    return wanted.within(low, high, avoid=avoid)
-
-
-def _subtract(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
-    other = _limits(node, 1 - number)
-    if other is None:
-        return _apart(wanted, number)
-    if number == 0:
-        return _shifted(wanted, -other[1], -other[0])
-    if other == (1.0, 1.0) and wanted.strength < Strength.UNDEFINED:
-        return telling(0, 1)  # 1 − x: the complement of a mask
-    avoid = frozenset(other[0] - value for value in wanted.avoid) if other[0] == other[1] else frozenset()
-    return _sorted(other[1] - wanted.high, other[0] - wanted.low, wanted, avoid)
-
-
-def _apart(wanted: Constraint, number: int) -> Constraint:
-    """Constrain both operands of a difference, so that it is as wanted."""
-    if math.isfinite(wanted.low) and math.isfinite(wanted.high):
-        middle = (wanted.low + wanted.high) / 2
-        return wanted.within(middle, wanted.high) if number == 0 else wanted.within(0, middle - wanted.low)
-    if number == 0:
-        return wanted.within(wanted.low + 1, wanted.high - 1)
-    return wanted.within(-1 if math.isfinite(wanted.high) else -math.inf, 1 if math.isfinite(wanted.low) else math.inf)
-
-
-def _multiply(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
-    zero = wanted.avoid & {0.0}
-    if node.operand(0) == node.operand(1):  # a square
-        return wanted.within(-math.inf, math.inf, avoid=zero)
-    other = _limits(node, 1 - number)
-    if other is None:
-        return _factor(wanted, zero)
-    scaled = _scaled(wanted, *other)
-    largest = max(1.0, *map(abs, other))
-    return replace(scaled or wanted.within(-math.inf, math.inf), magnitude=_PRODUCT / largest)
-
-
-def _factor(wanted: Constraint, avoid: frozenset[float]) -> Constraint:
-    """Constrain each of two factors, so that their product is as wanted."""
-    low, high = wanted.low, wanted.high
-    if low < 0 < high and math.isfinite(min(-low, high)) and not math.isinf(low):
-        most = math.sqrt(min(-low, high))
-        return wanted.within(-most, most, avoid=avoid)
-    if low == -math.inf:
-        return wanted.within(low, math.inf if high > 0 else 0, avoid=avoid)
-    least = 0.0 if low <= 0 else max(1.0, math.sqrt(low))
-    return wanted.within(least, max(least, math.sqrt(high)) if math.isfinite(high) else high, avoid=avoid)
-
-
-def _scaled(wanted: Constraint, low: float, high: float) -> Constraint | None:
-    """Constrain x so that x · c is as wanted for every c from low to high; None if c changes its sign or is 0."""
-    if low <= 0 <= high:
-        return None
-    sides = [(side / c) for c in (low, high) for side in (wanted.low, wanted.high)]
-    pairs = [sorted(sides[:2]), sorted(sides[2:])]
-    avoid = frozenset(value / low for value in wanted.avoid) if low == high else wanted.avoid & {0.0}
-    return _sorted(max(pair[0] for pair in pairs), min(pair[1] for pair in pairs), wanted, avoid)
-
-
-def _divide(node: NodeView, wanted: Constraint, number: int) -> Constraint | None:
-    if number == 1:
-        positive = wanted.strength == Strength.FAILS or 0 <= wanted.low < math.inf
-        return wanted.within(1 if wanted.strength == Strength.FAILS else LEAST, math.inf) if positive else None
-    other = _limits(node, 1)
-    if other is None:
-        return wanted.within(max(wanted.low, 0) if wanted.low > -math.inf else wanted.low, wanted.high)
-    if other[0] <= 0 <= other[1]:
-        return None
-    return _scaled(wanted, *sorted((1 / other[0], 1 / other[1])))
-
-
-def _negate(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
-    return {0: wanted.within(-wanted.high, -wanted.low, avoid=frozenset(-value for value in wanted.avoid))}
-
-
-def _absolute(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
-    low = wanted.low if wanted.low > 0 else -wanted.high
-    return {0: wanted.within(low, max(low, wanted.high), avoid=wanted.avoid)}
-
-
-def _root(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
-    return {0: wanted.within(max(0.0, wanted.low) ** 2, max(0.0, wanted.high) ** 2, avoid=wanted.avoid & {0.0})}
-
-
 def _rectify(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
     low = wanted.low if wanted.low > 0 else -math.inf
     return {0: wanted.within(low, max(low, wanted.high))}
@@ -205,7 +69,7 @@ def _bound(node: NodeView, wanted: Constraint, least: float, most: float) -> Con
 
 
 def _clip(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
-    least, most = _limits(node, 1), _limits(node, 2)
+    least, most = limits_of(node, 1), limits_of(node, 2)
     low = node.attribute("min", least[0] if least else -math.inf)
     return {0: _bound(node, wanted, low, node.attribute("max", most[1] if most else math.inf))}
 
@@ -214,7 +78,7 @@ def _extremes(largest: bool) -> Row:
     """Return the row of Max or Min: what the constants among the operands keep, the others need not."""
 
     def row(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
-        limits = {number: _limits(node, number) for number in range(len(node.node.input))}
+        limits = {number: limits_of(node, number) for number in range(len(node.node.input))}
         known = [each for each in limits.values() if each is not None]
         least = max((each[0] for each in known), default=-math.inf) if largest else -math.inf
         most = min((each[1] for each in known), default=math.inf) if not largest else math.inf
@@ -263,7 +127,7 @@ def _each(wanted: Constraint, factor: float, offset: float) -> frozenset[float]:
 
 def _affine(node: NodeView) -> tuple[float, float] | None:
     """Return the scale and zero point of a quantisation by tensor."""
-    scale, zero = _limits(node, 1), _limits(node, 2) if node.operand(2) else (0.0, 0.0)
+    scale, zero = limits_of(node, 1), limits_of(node, 2) if node.operand(2) else (0.0, 0.0)
     if scale is None or zero is None or scale[0] != scale[1] or zero[0] != zero[1] or scale[0] <= 0:
         return None
     return scale[0], zero[0]
@@ -285,8 +149,8 @@ RESULTS: dict[str, Row] = {
         _reorder(0),
     ),
     "ScatterElements": _reorder(0, 2), "Scatter": _reorder(0, 2), "ScatterND": _reorder(0, 2), "Concat": _concat,
-    "Where": _choose, "Not": _invert, "QuantizeLinear": _quantise, "DequantizeLinear": _dequantise, "Add": _arithmetic(_add), "Sub": _arithmetic(_subtract), "Mul": _arithmetic(_multiply),
-    "Div": _arithmetic(_divide), "Neg": _negate, "Abs": _absolute, "Sqrt": _root, "Relu": _rectify, "Clip": _clip,
+    "Where": _choose, "Not": _invert, "QuantizeLinear": _quantise, "DequantizeLinear": _dequantise, "Add": arithmetic(add), "Sub": arithmetic(subtract), "Mul": arithmetic(multiply),
+    "Div": arithmetic(divide), "Neg": negate, "Abs": absolute, "Sqrt": root, "Relu": _rectify, "Clip": _clip,
     "Max": _extremes(True), "Min": _extremes(False), "ReduceMean": _mean, "ReduceMax": _mean,
     "ReduceMin": _mean, "MaxPool": _mean, "GlobalMaxPool": _mean, "Floor": _keep, "Ceil": _keep, "Round": _keep,
 }  # fmt: skip
