@@ -30,7 +30,7 @@ from passfit.program import Buffer, Port, Program, Tensor
 from passfit.support.text_files import write_text
 from passfit.targets import Target, get_target
 from passfit.verify.inputs import make_input
-from passfit.verify.instructions import instructions
+from passfit.verify.measure.instructions import instructions
 from passfit.verify.runner import Linked, link
 
 COLUMNS = ("before", "size", "balanced", "speed")

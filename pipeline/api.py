@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,26 +19,21 @@ from .frontend.imported_model import import_onnx as import_onnx
 from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, FootprintReport, Measured
 from .memory.placement.account import footprint_of
-from .memory.validation.checked_plan import checked_plan
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
-from .support.aside import Results, aside
+from .support.aside import aside
 from .support.interrupts import patient
 from .support.progress import Progress, silent
 from .support.result_folder import check_file_place, result_folder
 from .support.result_store import shared_store
-from .support.step_limit import step_limit
 from .support.text_files import json_lines, write_text
 from .targets import Target
 from .tuning.settings import TuneSettings
 from .tuning.tune_model import check_measurable, find_tuning
 from .verify.blame_import import blame_import
-from .verify.build_and_run import build_and_run
 from .verify.settings import VerifySettings
 
 if TYPE_CHECKING:
-    from .kernels.lower.lower import Lowered
-    from .memory import ArenaPlan
     from .passes.sequence.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
     from .tuning.database import AdoptedTuning, Database
@@ -200,6 +195,7 @@ def compile_imported(
     from .search.evaluate.tvm_default import tvm_default
     from .search.evaluate.tvm_default_code import default_code_task
     from .tuning.database import AdoptedTuning
+    from .verify.build_plan import BuiltPlan, build_plan
     from .verify.stored_cases import stored_cases
 
     chosen, tuned = sequence, tuning or AdoptedTuning()
@@ -215,16 +211,12 @@ def compile_imported(
         first = chosen
 
         def build(plan: PassSequence) -> BuiltPlan:
-            applied = tuned if plan is first else AdoptedTuning()  # its layout is that of one sequence
-            return _build_plan(imported, plan, applied, target, folder, verify, progress, results)
+            tuning = tuned if plan is first else AdoptedTuning()  # its layout is that of one sequence
+            return build_plan(
+                imported, plan, tuning.schedules, tuning.layout, target, folder, verify, progress, results
+            )
 
-        def discard() -> None:
-            for file in folder.iterdir():
-                file.unlink()
-
-        chosen, built, defects = deliver(
-            chosen, build, discard, lambda: blame_import(imported.onnx, imported.given, verify.seed)
-        )
+        chosen, built, defects = deliver(chosen, build, folder, lambda: blame_import(imported.onnx, imported.given, verify.seed))
         measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
         best = footprint_of(built.lowered.program, built.plan, built.workspace, built.code, target)
         report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, results.of(0), defects)
@@ -233,47 +225,8 @@ def compile_imported(
         write_sequence(chosen, folder / "sequence.json")
         write_footprint(report, folder)
         write_pictures(imported, built.lowered, built.plan, built.before, target, folder)
-        write_manifest(imported, built.lowered, target, chosen, built.tuning, verify, folder)
+        write_manifest(imported, built.lowered, target, chosen, tuned if chosen is first else AdoptedTuning(), verify, folder)
     return report
-
-
-@dataclass(frozen=True)
-class BuiltPlan:
-    """Library of one plan that verified: its program before and after scheduling, workspace and code in bytes."""
-
-    before: Lowered
-    lowered: Lowered
-    plan: ArenaPlan
-    workspace: int
-    measured: Measured
-    code: int
-    tuning: AdoptedTuning
-
-
-def _build_plan(
-    imported: ImportedModel,
-    sequence: PassSequence,
-    tuning: AdoptedTuning,
-    target: Target,
-    folder: Path,
-    verify: VerifySettings,
-    progress: Progress,
-    results: Results,
-) -> BuiltPlan:
-    """Lower, build and compare one plan; `results` are those of the tasks beside: baseline's code, and cases."""
-    from .passes.sequence.replay import lower_by_sequence, schedule_sequence
-
-    progress("lowering", 0, 0)
-    with step_limit("Lowering", imported.name):
-        before = lower_by_sequence(sequence, imported.graph, imported.onnx, imported.name, target.machine, tuning.schedules)
-        lowered, workspace = schedule_sequence(before, sequence, tuning.layout)
-        plan = checked_plan(lowered.program, target)
-    checked = verify if not sequence.lossy else replace(verify, tolerance=max(verify.tolerance, verify.max_error))
-    measured, code = build_and_run(
-        imported, lowered, plan, workspace, target, folder, checked, progress,
-        work_aside=results.all, cases_aside=lambda: results.of(1) if checked == verify else None,
-    )  # fmt: skip
-    return BuiltPlan(before, lowered, plan, workspace, measured, code, tuning)
 
 
 def tune(

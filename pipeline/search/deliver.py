@@ -9,6 +9,7 @@ changed is refused at once, since no plan can mend it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 from ..errors import NumericError, PassfitError, environment_error
@@ -34,11 +35,11 @@ def simpler_plans(sequence: Sequence) -> Iterator[Sequence]:
 
 
 def deliver(
-    sequence: Sequence, build: Callable[[Sequence], Built], discard: Callable[[], None], blame_import: Callable[[], str]
+    sequence: Sequence, build: Callable[[Sequence], Built], folder: Path, blame_import: Callable[[], str]
 ) -> tuple[Sequence, Built, tuple[Defect, ...]]:
     """Build `sequence`, or the next best plan that verifies; return it with the defects of those before.
 
-    `build` raises for a plan that cannot be built or computes wrong; `discard` removes its files. `blame_import` names
+    `build` writes into `folder`, and raises for a plan that cannot be built or computes wrong. `blame_import` names
     the part of the import that changed the model, if one did. Raises NumericError for such a model, the first error where
     no plan verifies, and errors of the user at once.
     """
@@ -54,7 +55,8 @@ def deliver(
             if strict():
                 raise
             failed.append((plan, error))
-            discard()
+            for file in folder.iterdir():
+                file.unlink()
         else:
             return plan, built, tuple(_defect(each, plan, error) for each, error in failed)
     raise failed[0][1]

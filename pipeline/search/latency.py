@@ -12,7 +12,7 @@ from ..support.latency_limit import LatencyLimit
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target, how_to_run
 from ..verify.inputs import make_input
-from ..verify.side_by_side import compare_speed
+from ..verify.measure.side_by_side import compare_speed
 from .pareto import Front, Point, front
 from .refine.levers import Attempt
 from .search import SearchResult, with_candidate

@@ -129,8 +129,8 @@ def _whole(imported: ImportedModel, lowered: list[tuple[Lowered, int]], target: 
     None if there are too many instructions to count.
     """
     from ..verify.inputs import make_input
+    from ..verify.measure.side_by_side import compare_speed
     from ..verify.runner import link
-    from ..verify.side_by_side import compare_speed
     from .database import LibraryComparison
     from .measure.operands import close
 

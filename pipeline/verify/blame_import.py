@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .compare import output_range
-from .inputs import make_input
+from .inputs import InputDraws
 from .reference import NoReference, Reference
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def blame_import(canonical: onnx.ModelProto, given: onnx.ModelProto | None, seed
     common = [name for name in makers if name in own and name not in outputs]
     try:
         file, imported = (_with_outputs(model, common) for model in (given, canonical))
+        draws = InputDraws(given)
         for number in range(_CASES):
-            inputs = make_input(given, seed, number)
+            inputs = draws.draw(seed, number)
             first = _first_difference(file(inputs), imported(inputs), [*(each for each in makers if each in common), *outputs])
             if first:
                 node = makers.get(first)

@@ -15,9 +15,9 @@ from ..support.temporary_folder import scratch_folder
 from ..targets import Target
 from .cases import Case
 from .compare import Difference, compare
-from .energy import Counter, energy_of, rapl_counters
-from .instructions import instructions
 from .integers.given_outputs import GivenOutputs
+from .measure.energy import Counter, energy_of, rapl_counters
+from .measure.instructions import instructions
 from .runner import link
 
 #: native: enough runs for a median; emulated: the cases alone, as an emulator's time says little about the device

@@ -18,6 +18,7 @@ from passfit.gate.verdicts import remarks
 from passfit.passes.program.split import SplitRows
 from passfit.support.strictness import STRICT
 from passfit.targets import get_target, how_to_run
+from passfit.verify import build_plan
 
 from ..models import NodeBuilder, save
 
@@ -106,14 +107,14 @@ def test_a_kernel_that_crashes_the_compiler_costs_its_plan_alone(network: Path, 
 
 
 def test_a_wrong_plan_costs_that_plan_alone(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, tried = api.checked_plan, []
+    right, tried = build_plan.checked_plan, []
 
     def wrong(program, target):
         plan = right(program, target)
         tried.append(program)
         return replace(plan, offsets=tuple(0 for _ in plan.offsets)) if len(tried) == 1 else plan
 
-    monkeypatch.setattr(api, "checked_plan", wrong)
+    monkeypatch.setattr(build_plan, "checked_plan", wrong)
     monkeypatch.setenv(STRICT, "0")
     (defect,) = compiled(network, SPLIT).defects
     assert defect.kind == "wrong" and defect.passes == ("split-rows{steps=0-1}",)
@@ -123,7 +124,7 @@ def test_where_no_plan_verifies_the_first_error_stays(network: Path, monkeypatch
     def refused(program, target):
         raise PlanError("buffers 1 and 2 overlap")
 
-    monkeypatch.setattr(api, "checked_plan", refused)
+    monkeypatch.setattr(build_plan, "checked_plan", refused)
     monkeypatch.setenv(STRICT, "0")
     with pytest.raises(PlanError, match="buffers 1 and 2"):
         compiled(network, SPLIT)

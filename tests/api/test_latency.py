@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import passfit.verify.side_by_side as measuring
+import passfit.verify.measure.side_by_side as measuring
 from passfit import api
 from passfit.passes.sequence.sequence import read_sequence
 from passfit.support.latency_limit import LatencyLimit

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from passfit.targets import get_target, how_to_run
-from passfit.verify import energy
-from passfit.verify.energy import LEAST_NANOSECONDS, Counter, energy_of, rapl_counters
+from passfit.verify.measure import energy
+from passfit.verify.measure.energy import LEAST_NANOSECONDS, Counter, energy_of, rapl_counters
 
 native = pytest.mark.skipif(not how_to_run(get_target("x86-64")).native, reason="the host cannot run x86-64-v3")
 RANGE = 262_143_328_850

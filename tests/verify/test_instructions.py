@@ -8,7 +8,7 @@ import pytest
 
 from passfit.errors import ToolchainError
 from passfit.targets import get_target, zig_cc
-from passfit.verify.instructions import between, between_calls, log_of
+from passfit.verify.measure.instructions import between, between_calls, log_of
 
 LOG = b"""----------------
 IN: main

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-import passfit.verify.side_by_side as room
+import passfit.verify.measure.side_by_side as room
 from passfit.targets import get_target, how_to_run
 from passfit.verify.inputs import make_input
+from passfit.verify.measure.side_by_side import compare_speed
 from passfit.verify.runner import Linked, link
-from passfit.verify.side_by_side import compare_speed
 
 from ..codegen import models
 from .test_run import library

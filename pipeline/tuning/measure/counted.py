@@ -25,8 +25,8 @@ from ...kernels.schedule.candidates import Schedule
 from ...kernels.schedule.tuned import ScheduleRequest
 from ...memory.liveness import ALIGNMENT, aligned
 from ...targets import Target, how_to_run
-from ...verify.instructions import between, log_of
 from ...verify.link_program import link_program
+from ...verify.measure.instructions import between, log_of
 from .harness import GUARD, HOPELESS, UNTOUCHED, Harness
 from .operands import Value
 

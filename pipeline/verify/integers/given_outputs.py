@@ -22,7 +22,7 @@ from ...frontend.quantised.quantisation import quantised_by
 from ...memory.footprint import GivenAgreement, OutputAgreement
 from ..compare import output_range
 from ..error_bounds import Distance
-from ..inputs import make_input
+from ..inputs import InputDraws
 from ..reference import NoReference, Reference
 from .exact_integers import is_quantised
 from .random_rounding import with_random_rounding
@@ -92,7 +92,8 @@ def given_outputs(canonical: onnx.ModelProto, given: onnx.ModelProto | None, tol
     """
     if given is None or not is_quantised(canonical):
         return None
-    inputs = tuple(make_input(given, _SEED, number) for number in range(_count(canonical)))
+    draws = InputDraws(given)
+    inputs = tuple(draws.draw(_SEED, number) for number in range(_count(canonical)))
     try:
         reference = Reference(given)
         outputs = tuple(map(reference, inputs))

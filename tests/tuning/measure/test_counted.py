@@ -14,7 +14,7 @@ pytest.importorskip("tvm")
 
 from tvm import relax
 
-import passfit.verify.side_by_side as room
+import passfit.verify.measure.side_by_side as room
 from passfit import api
 from passfit.kernels.schedule.choices import schedule_choices
 from passfit.passes.sequence.sequence import TVM_DEFAULT

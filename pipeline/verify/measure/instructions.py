@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import ToolchainError
-from .runner import Linked
+from ...errors import ToolchainError
+from ..runner import Linked
 
 #: most executed blocks to count; each is a handful of instructions
 MOST_BLOCKS = 4_000_000

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..runner import Linked
 from .instructions import instructions
-from .runner import Linked
 
 MILLISECONDS, INSTRUCTIONS = "ms", "instructions"
 #: rounds of timing, in turns; seconds and most runs per round; the fastest run counts, since slower ones are disturbed

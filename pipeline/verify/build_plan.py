@@ -1,0 +1,67 @@
+"""Build the library of one plan: replay its sequence, schedule its kernels, compare and measure the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..frontend.imported_model import ImportedModel
+from ..memory.footprint import Measured
+from ..memory.validation.checked_plan import checked_plan
+from ..support.aside import Results
+from ..support.progress import Progress
+from ..support.step_limit import step_limit
+from ..targets import Target
+from .build_and_run import build_and_run
+from .settings import VerifySettings
+
+if TYPE_CHECKING:
+    from ..kernels.lower.lower import Lowered
+    from ..kernels.schedule.tuned import Tuning
+    from ..memory import ArenaPlan
+    from ..passes.program.layout import Layout
+    from ..passes.sequence.sequence import Sequence
+
+
+@dataclass(frozen=True)
+class BuiltPlan:
+    """Library of one plan that verified: its program before and after scheduling; workspace and code in bytes."""
+
+    before: Lowered
+    lowered: Lowered
+    plan: ArenaPlan
+    workspace: int
+    measured: Measured
+    code: int
+
+
+def build_plan(
+    imported: ImportedModel,
+    sequence: Sequence,
+    schedules: Tuning,
+    layout: Layout | None,
+    target: Target,
+    folder: Path,
+    verify: VerifySettings,
+    progress: Progress,
+    results: Results,
+) -> BuiltPlan:
+    """Write the library of a sequence into `folder`, run it and compare it.
+
+    `results` are those of the tasks beside: the code of the baseline, and the cases of `verify`. Raises SequenceError,
+    NumericError, ModelError, ToolchainError, OutputError; PlanError for a plan that breaks a rule.
+    """
+    from ..passes.sequence.replay import lower_by_sequence, schedule_sequence
+
+    progress("lowering", 0, 0)
+    with step_limit("Lowering", imported.name):
+        before = lower_by_sequence(sequence, imported.graph, imported.onnx, imported.name, target.machine, schedules)
+        lowered, workspace = schedule_sequence(before, sequence, layout)
+        plan = checked_plan(lowered.program, target)
+    checked = verify if not sequence.lossy else replace(verify, tolerance=max(verify.tolerance, verify.max_error))
+    measured, code = build_and_run(
+        imported, lowered, plan, workspace, target, folder, checked, progress,
+        work_aside=results.all, cases_aside=lambda: results.of(1) if checked == verify else None,
+    )  # fmt: skip
+    return BuiltPlan(before, lowered, plan, workspace, measured, code)

@@ -1,0 +1,1 @@
+"""Measurements of a program that links a library: time, instructions, energy."""
