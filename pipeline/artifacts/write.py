@@ -114,7 +114,7 @@ def write_manifest(
     verify: VerifySettings,
     folder: Path,
 ) -> None:
-    """Write manifest.json: passes, versions, inputs, outputs, origin, sha256 of all other files but footprint.json."""
+    """Write manifest.json: passes, versions, inputs, outputs, origin, sha256 of all other files."""
     from ..codegen import c_identifier
 
     program = lowered.program
@@ -123,11 +123,7 @@ def write_manifest(
         tensors = [(port.name, program.tensors[port.tensor]) for port in group]
         return [{"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype} for name, tensor in tensors]
 
-    files = {
-        file.name: digest_of(file)
-        for file in sorted(folder.iterdir())
-        if file.is_file() and file.name != "footprint.json"
-    }
+    files = {file.name: digest_of(file) for file in sorted(folder.iterdir()) if file.is_file()}
     manifest = {
         "model": imported.name,
         "target": target.name,
