@@ -67,11 +67,17 @@ def gate(
 
 
 def track() -> None:
-    """Log all results on disk to MLflow; skip those already logged."""
+    """Log all results on disk to MLflow; skip those already logged.
+
+    Libraries of this machine become versions of registered models.
+    The alias champion moves to one that the gate passes, and never to one of a DVC experiment.
+    """
+    from ..gate import why_refused
     from ..params.params import load_params
     from ..tracking import track as log
 
-    result = log(Path(), load_params(Path("params.yaml")))
+    params = load_params(Path("params.yaml"))
+    result = log(Path(), params, why_refused(Path(), params))
     for run in result.runs:
         typer.echo(f"{'logged' if run.new else 'already logged'}: {run.name}")
     for link in result.links:
