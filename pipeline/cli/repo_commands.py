@@ -53,9 +53,10 @@ def gate(
 
     Exit code 0: all hold.
     Exit code 1: a limit is exceeded.
-    Exit code 2: a check is impossible (no data, stale data, no such revision).
+    Exit code 2: a check is impossible (no data, stale or altered data, no such revision).
 
-    A result is stale if the model file or params.yaml has changed since.
+    A result is stale if the model, its side files or params.yaml have changed since.
+    It is altered if one of its own files has.
     Growth is checked for the models and targets declared at --against.
     Models and targets added since are noted.
     """

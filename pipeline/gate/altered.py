@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ..artifacts.places import (
-    ASKED,
-    ORIGIN,
     REMAKE,
     canonical_model,
     compile_dir,
@@ -81,14 +79,13 @@ def _by_manifest(repo: Path, result: FootprintReport) -> str | None:
 def _by_lock(repo: Path, result: FootprintReport, recorded: Recorded) -> str | None:
     """Compare the results of all steps of one library with dvc.lock; those that are missing are left to others."""
     model, target = result.model, result.target
-    library, imported, tuned = compile_dir(model, target), canonical_model(model), tuning_file(model, target)
+    library = compile_dir(model, target)
     if library.as_posix() not in recorded:
         return f"dvc.lock does not record {library}: `dvc repro` did not make it."
-    for place in (
-        library, optimize_dir(model, target), imported, imported.with_name(ORIGIN), tuned, tuned.with_name(ASKED),
-    ):  # fmt: skip
-        made = recorded.get(place.as_posix())
-        if made is not None and (repo / place).exists() and not _is_recorded(repo / place, made):
+    steps = (library, optimize_dir(model, target), canonical_model(model).parent, tuning_file(model, target).parent)
+    for place, made in ((Path(path), made) for path, made in recorded.items()):
+        own = any(place.is_relative_to(step) for step in steps)
+        if own and (repo / place).exists() and not _is_recorded(repo / place, made):
             return f"{place} differs from its md5 in dvc.lock. {_CHANGED}"
     return None
 

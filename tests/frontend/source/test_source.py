@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import os
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -141,6 +144,10 @@ def test_side_files_come_along_and_one_that_is_missing_is_named(tmp_path: Path, 
     for archives in ((members, None), ({"a": b"x"}, members)):
         path = _resolve(FakePip(*archives), monkeypatch, tmp_path / f"cache{archives[1] is None}")
         assert side_files(path) == () and read_model(path) == read_model(model)
+    cache = tmp_path / "cacheTrue"
+    (cache / "index.json").write_text(json.dumps({SOURCE: hashlib.sha256(model.read_bytes()).hexdigest()}))
+    shutil.copy(model, cache / f"{hashlib.sha256(model.read_bytes()).hexdigest()}.onnx")  # as an older passfit kept it
+    assert _resolve(FakePip(members, None), monkeypatch, cache).name == path.name
     del members["some_models/weights/w.bin"]
     with pytest.raises(ModelError, match=r"'some_models/net.onnx' keeps weights in 'some_models/weights/w.bin', which its package lacks"):
         _resolve(FakePip(members, None), monkeypatch, tmp_path / "cache")
