@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +16,13 @@ from .artifacts.write import comparison_kept, write_footprint, write_manifest, w
 from .errors import ConfigError, OutputError
 from .frontend.imported_model import Fixed, ImportedModel, Shapes, load, port_names
 from .frontend.imported_model import import_onnx as import_onnx
-from .frontend.source.source import resolve_source
+from .frontend.source.source import resolve_source as resolve_source
 from .memory.footprint import Budget, FootprintReport, Measured
 from .memory.placement.account import footprint_of
 from .memory.validation.checked_plan import checked_plan
 from .search.find_sequence import find_sequence
 from .search.settings import SearchSettings
-from .support.aside import aside
+from .support.aside import Results, aside
 from .support.interrupts import patient
 from .support.progress import Progress, silent
 from .support.result_folder import check_file_place, result_folder
@@ -32,11 +32,13 @@ from .support.text_files import json_lines, write_text
 from .targets import Target
 from .tuning.settings import TuneSettings
 from .tuning.tune_model import check_measurable, find_tuning
+from .verify.blame_import import blame_import
 from .verify.build_and_run import build_and_run
-from .verify.integers.given_outputs import mark_given
 from .verify.settings import VerifySettings
 
 if TYPE_CHECKING:
+    from .kernels.lower.lower import Lowered
+    from .memory import ArenaPlan
     from .passes.sequence.sequence import Sequence as PassSequence
     from .search.knowledge import Knowledge
     from .tuning.database import AdoptedTuning, Database
@@ -154,10 +156,12 @@ def compile_model(
     verify: VerifySettings = VerifySettings(),
     shapes: Shapes | None = None,
     fix: Fixed | None = None,
+    given: Path | None = None,
     progress: Progress = silent,
 ) -> FootprintReport:
     """Build the library of a model, run it, compare and measure it; write all results to `out`.
 
+    `given` is the file as given where `model` is the canonical file of an import: the library is compared with it.
     `sequence` is a sequence.json; without it, a sequence is searched for first. `tuning` is a tuning.json of `tune`:
     its choices for kernels of this program are applied. Raises ModelError; SequenceError if a pass rejects the graph,
     or the tuning's layout belongs to another sequence or model; ConfigError if the tuning is for another target;
@@ -172,8 +176,7 @@ def compile_model(
 
         tuned = read_tuning(tuning, target)
     with result_folder(out):
-        imported = load(model, name, shapes, fix)
-        mark_given(imported.onnx, resolve_source(str(model)), shapes, fix)
+        imported = load(model, name, shapes, fix, given)
     return compile_imported(
         imported, target, budget, out=out, sequence=chosen, tuning=tuned, search=search, verify=verify, progress=progress
     )
@@ -192,8 +195,8 @@ def compile_imported(
     progress: Progress = silent,
 ) -> FootprintReport:
     """Compile a model already imported; see `compile_model`."""
-    from .passes.sequence.replay import lower_by_sequence, schedule_sequence
     from .passes.sequence.sequence import write_sequence
+    from .search.deliver import deliver
     from .search.evaluate.tvm_default import tvm_default
     from .search.evaluate.tvm_default_code import default_code_task
     from .tuning.database import AdoptedTuning
@@ -203,30 +206,75 @@ def compile_imported(
     started, graph, ports = time.monotonic(), imported.graph, port_names(imported.onnx)
     baseline = None if chosen is None else tvm_default(graph, target, *ports)
     default_code = default_code_task(graph, target, *ports)
-    cases = partial(stored_cases, imported.onnx, verify.seed, verify.cases, verify.tolerance)
+    cases = partial(stored_cases, imported.onnx, verify.seed, verify.cases, verify.tolerance, imported.given)
     with result_folder(out) as folder, aside(default_code, cases) as results, comparison_kept(out):
+        result = front = None
         if chosen is None or baseline is None:
             result, front = find_sequence(imported, target, budget, search, progress, results.all)
             chosen, baseline = result.sequence, result.baseline
-            write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder)
-        progress("lowering", 0, 0)
-        with step_limit("Lowering", imported.name):
-            before = lower_by_sequence(chosen, graph, imported.onnx, imported.name, target.machine, tuned.schedules)
-            lowered, workspace = schedule_sequence(before, chosen, tuned.layout)
-            plan = checked_plan(lowered.program, target)
-        checked = verify if not chosen.lossy else replace(verify, tolerance=max(verify.tolerance, verify.max_error))
-        measured, code = build_and_run(
-            imported, lowered, plan, workspace, target, folder, checked, progress,
-            work_aside=results.all, cases_aside=lambda: results.of(1) if checked == verify else None,
-        )  # fmt: skip
-        measured = replace(measured, compile_seconds=round(time.monotonic() - started, 3))
-        best = footprint_of(lowered.program, plan, workspace, code, target)
-        report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, results.of(0))
+        first = chosen
+
+        def build(plan: PassSequence) -> BuiltPlan:
+            applied = tuned if plan is first else AdoptedTuning()  # its layout is that of one sequence
+            return _build_plan(imported, plan, applied, target, folder, verify, progress, results)
+
+        def discard() -> None:
+            for file in folder.iterdir():
+                file.unlink()
+
+        chosen, built, defects = deliver(
+            chosen, build, discard, lambda: blame_import(imported.onnx, imported.given, verify.seed)
+        )
+        measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
+        best = footprint_of(built.lowered.program, built.plan, built.workspace, built.code, target)
+        report = footprint_report(imported, target, budget, best, baseline, measured, not chosen.lossy, results.of(0), defects)
+        if result is not None:
+            write_search(result, front, {**imported.record, **search_record(search, budget, target)}, folder, defects)
         write_sequence(chosen, folder / "sequence.json")
         write_footprint(report, folder)
-        write_pictures(imported, lowered, plan, before, target, folder)
-        write_manifest(imported, lowered, target, chosen, tuned, verify, folder)
+        write_pictures(imported, built.lowered, built.plan, built.before, target, folder)
+        asked = None if chosen is first else (first, tuned)
+        write_manifest(imported, built.lowered, target, chosen, built.tuning, verify, folder, asked)
     return report
+
+
+@dataclass(frozen=True)
+class BuiltPlan:
+    """Library of one plan that verified: its program before and after scheduling, workspace and code in bytes."""
+
+    before: Lowered
+    lowered: Lowered
+    plan: ArenaPlan
+    workspace: int
+    measured: Measured
+    code: int
+    tuning: AdoptedTuning
+
+
+def _build_plan(
+    imported: ImportedModel,
+    sequence: PassSequence,
+    tuning: AdoptedTuning,
+    target: Target,
+    folder: Path,
+    verify: VerifySettings,
+    progress: Progress,
+    results: Results,
+) -> BuiltPlan:
+    """Lower, build and compare one plan; `results` are those of the tasks beside: baseline's code, and cases."""
+    from .passes.sequence.replay import lower_by_sequence, schedule_sequence
+
+    progress("lowering", 0, 0)
+    with step_limit("Lowering", imported.name):
+        before = lower_by_sequence(sequence, imported.graph, imported.onnx, imported.name, target.machine, tuning.schedules)
+        lowered, workspace = schedule_sequence(before, sequence, tuning.layout)
+        plan = checked_plan(lowered.program, target)
+    checked = verify if not sequence.lossy else replace(verify, tolerance=max(verify.tolerance, verify.max_error))
+    measured, code = build_and_run(
+        imported, lowered, plan, workspace, target, folder, checked, progress,
+        work_aside=results.all, cases_aside=lambda: results.of(1) if checked == verify else None,
+    )  # fmt: skip
+    return BuiltPlan(before, lowered, plan, workspace, measured, code, tuning)
 
 
 def tune(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..memory.footprint import FootprintReport
+from ..report.footprint_table import error_phrase
 from ..report.spec_names import shown
 from ..support.sizes import format_bytes
 
@@ -46,10 +47,11 @@ def compile_line(report: FootprintReport) -> str:
     parts.append(f"flash {format_bytes(report.best.flash)}")
     if not measured.ran:
         parts.append(measured.how)
-    elif measured.max_rel_error is not None:
-        parts.append(f"max error {measured.max_rel_error:.1e} of the range, ran {measured.how}")
+    else:
+        parts.append(f"{error_phrase(measured)}, ran {measured.how}")
     if measured.given is not None and measured.given.summary:
         parts.append(measured.given.summary)
+    parts += (each.summary for each in report.defects)
     return "; ".join(parts)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from passfit import api
 from passfit.artifacts.origin import verify_settings
-from passfit.artifacts.places import canonical_model, compile_dir, optimize_dir, tuning_file
+from passfit.artifacts.places import canonical_model, compile_dir, given_model, optimize_dir, tuning_file
+from passfit.errors import ConfigError
 from passfit.params.params import Params
 from passfit.report.progress import console_progress
 from passfit.stages._common import entry, run_stage, target_of
@@ -12,8 +13,17 @@ from passfit.stages._lines import compile_line
 
 
 def compile_library(params: Params, model: str, target: str) -> str:
-    """Write out/compile/MODEL/TARGET/. It reads no budget: the stage `footprint` applies it."""
+    """Write out/compile/MODEL/TARGET/. It reads no budget: the stage `footprint` applies it.
+
+    Raises ConfigError for a dvc.yaml of before imports kept the model as given.
+    """
     entry(params, "models", model)
+    given = given_model(model)
+    if not given.is_file():
+        raise ConfigError(
+            f"'{given}' is missing: the library is compared with it, but dvc.yaml does not keep it.",
+            "Run `passfit init --force` to write dvc.yaml again, then `dvc repro`.",
+        )
     with console_progress() as progress:
         report = api.compile_model(
             canonical_model(model),
@@ -22,6 +32,7 @@ def compile_library(params: Params, model: str, target: str) -> str:
             sequence=optimize_dir(model, target) / "sequence.json",
             tuning=tuning_file(model, target),
             name=model,
+            given=given,
             verify=verify_settings(params),
             progress=progress,
         )

@@ -25,6 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="passfit-store-")
         config.add_cleanup(folder.cleanup)
         os.environ["PASSFIT_STORE"] = folder.name
+        os.environ["PASSFIT_STRICT"] = "1"  # a defect is an error here, and costs users one plan
 
 
 def _cost(item: pytest.Item) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..frontend.imported_model import ImportedModel
-from ..memory.footprint import Baseline, Budget, Footprint, FootprintReport, Measured
+from ..memory.footprint import Baseline, Budget, Defect, Footprint, FootprintReport, Measured
 from ..targets import Target
 
 
@@ -16,15 +16,17 @@ def footprint_report(
     measured: Measured,
     exact: bool,
     baseline_code: int | None = None,
+    defects: tuple[Defect, ...] = (),
 ) -> FootprintReport:
     """Report `best` beside `baseline`, whose code is in bytes, with the limits of `budget` or of the device.
 
+    `defects` are those of better plans.
     A quantised model is reported beside its float twin too.
     """
     from ..search.evaluate.beside_floats import beside_floats
 
     report = FootprintReport(
         imported.name, target.name, imported.start, best, Baseline.of(baseline, baseline_code), measured, exact=exact,
-        quantised=beside_floats(imported, target),
+        quantised=beside_floats(imported, target), defects=defects,
     )  # fmt: skip
     return report.within(budget or Budget(), target.ram, target.flash)

@@ -17,6 +17,8 @@ REMAKE = "Run `dvc repro`."
 
 #: the record of an import, beside the canonical model: see `origin`
 ORIGIN = "origin.json"
+#: the model as given, beside the canonical model
+GIVEN = "given.onnx"
 #: the record of a tuning, beside tuning.json
 ASKED = "asked.json"
 
@@ -24,6 +26,11 @@ ASKED = "asked.json"
 def canonical_model(model: str) -> Path:
     """Return the path of the canonical model of an import, relative to the repo."""
     return Path("out") / "models" / model / "model.onnx"
+
+
+def given_model(model: str) -> Path:
+    """Return the path of the model as given, beside the canonical one, relative to the repo."""
+    return canonical_model(model).with_name(GIVEN)
 
 
 def compile_dir(model: str, target: str) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import NumericError
 from ..frontend.imported_model import ImportedModel
-from ..memory.footprint import FootprintReport
+from ..memory.footprint import Defect, FootprintReport
 from ..memory.validation.checked_plan import checked_plan
 from ..search.settings import RAM
 from ..support.digests import digest_of
@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 COMPARISON = "comparison.json"
 
 
-def write_search(result: SearchResult, front: Front | None, made_from: Mapping[str, object], folder: Path) -> None:
+def write_search(
+    result: SearchResult, front: Front | None, made_from: Mapping[str, object], folder: Path, defects: Sequence[Defect] = ()
+) -> None:
     """Write sequence.json, trajectory.json, and search.json with `made_from` (see `artifacts/origin.py`).
 
-    With a `front`, write front.json too.
+    With a `front`, write front.json too. `defects` are those of plans that were built in vain.
     """
     from ..passes.sequence.sequence import write_sequence
 
@@ -55,6 +57,7 @@ def write_search(result: SearchResult, front: Front | None, made_from: Mapping[s
         "next": result.next,
         "failures": result.failures,
         "rejected": result.rejected,
+        **({"defects": [asdict(each) for each in defects]} if defects else {}),
         "made_from": dict(made_from),
     }
     write_text(folder / "search.json", json_lines(found))
@@ -113,8 +116,12 @@ def write_manifest(
     tuning: AdoptedTuning,
     verify: VerifySettings,
     folder: Path,
+    asked: tuple[PassSequence, AdoptedTuning] | None = None,
 ) -> None:
-    """Write manifest.json: passes, versions, inputs, outputs, origin, sha256 of all other files."""
+    """Write manifest.json: passes, versions, inputs, outputs, origin, sha256 of all other files.
+
+    `asked` are the sequence and the tuning that were to be built, where another plan was delivered.
+    """
     from ..codegen import c_identifier
 
     program = lowered.program
@@ -140,4 +147,6 @@ def write_manifest(
         manifest["opt"] = target.opt
     if tuning:
         manifest["tuning"] = tuning.digest
+    if asked is not None:
+        manifest["asked"] = {"passes": list(asked[0].specs), **({"tuning": asked[1].digest} if asked[1] else {})}
     write_text(folder / "manifest.json", json_lines(manifest))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import ConfigError
+from ..support.strictness import STRICT, be_strict
 from ..tuning.settings import TuneSettings
 from .option_groups import DeviceOptions, Evaluations, ModelOptions, SearchOptions, Seed, TargetName, grouped
 from .output import print_table, show_report
@@ -44,6 +45,7 @@ def compile_(
     search: SearchOptions,
     sequence: SequenceFile = None,
     tuning: Annotated[Path | None, typer.Option("--tuning", help="apply this tuning.json of `passfit tune`; default: none")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="fail on a plan that crashes or computes wrong, instead of building the next best", envvar=STRICT)] = False,
 ) -> None:
     """Build the library, run it, compare it with ONNX Runtime, measure it.
 
@@ -53,6 +55,8 @@ def compile_(
     from .. import api
     from ..report.progress import console_progress
 
+    if strict:
+        be_strict()
     verify = api.VerifySettings(seed=search.seed, max_error=search.max_error)
     with console_progress() as progress:
         report = api.compile_model(

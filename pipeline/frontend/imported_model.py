@@ -28,7 +28,8 @@ Fixed = Mapping[str, object]
 class ImportedModel:
     """Canonical ONNX model, its Relax graph, and the metric of its file.
 
-    `record` is that of the import: see `source.model_record`.
+    `record` is that of the import: see `source.model_record`. `given` is the model of the file, which its library is
+    compared with; None where the canonical model is all there is.
     """
 
     name: str
@@ -36,6 +37,7 @@ class ImportedModel:
     graph: IRModule
     start: Start
     record: Mapping[str, object] = field(default_factory=dict)
+    given: onnx.ModelProto | None = None
 
 
 def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | None = None) -> tuple[onnx.ModelProto, Start]:
@@ -74,15 +76,22 @@ def _imported(path: Path, shapes: Shapes | None = None, fix: Fixed | None = None
     return canonical, start
 
 
-def load(model: str | Path, name: str | None = None, shapes: Shapes | None = None, fix: Fixed | None = None) -> ImportedModel:
-    """Import a model; `name` defaults to that of its file."""
+def load(
+    model: str | Path, name: str | None = None, shapes: Shapes | None = None, fix: Fixed | None = None, given: Path | None = None
+) -> ImportedModel:
+    """Import a model; `name` defaults to that of its file.
+
+    `given` is the file as given where `model` is the canonical file of an earlier import.
+    """
+    from .given_model import given_model
     from .relax.to_relax import to_relax
 
     canonical, start = import_onnx(model, shapes, fix)
     file = Path(str(model).rpartition("!")[2])  # of a source, the path in the package: the file read is a cached copy
     stem = os.fsencode(file.stem).decode("utf-8", "replace")  # a file's name may be any bytes
     record = model_record(resolve_source(str(model)), str(model), shapes, fix)
-    return ImportedModel(name or stem, canonical, to_relax(canonical), start, record)
+    reference = given_model(resolve_source(str(model)), shapes, fix) if given is None else given_model(given)
+    return ImportedModel(name or stem, canonical, to_relax(canonical), start, record, reference)
 
 
 def port_names(model: onnx.ModelProto) -> tuple[list[str], list[str]]:

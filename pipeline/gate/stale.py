@@ -78,7 +78,8 @@ def _search(repo: Path, params: Params, model: str, target: Target, manifest: Ta
     changed = changes(was, {**now, "model": made.get("model")})
     if changed:
         return f"{_listed('search', changed)} changed since the search"
-    if sequence is not None and sequence.get("passes") != manifest.get("passes"):
+    asked = _table(manifest, "asked") or manifest  # another plan may have been delivered
+    if sequence is not None and sequence.get("passes") not in (manifest.get("passes"), asked.get("passes")):
         return f"its sequence differs from {_said(repo, file.with_name('sequence.json'))}"
     return None
 
@@ -97,7 +98,7 @@ def _compile(repo: Path, params: Params, model: str, target: Target, manifest: T
     if tuned:
         return f"{_listed('tune', tuned)} changed since it was tuned"
     tuning = read_tuning(file, target) if file.is_file() else None
-    if tuning and manifest.get("tuning") != tuning.digest:
+    if tuning and (_table(manifest, "asked") or manifest).get("tuning") != tuning.digest:
         return f"it was compiled before {_said(repo, file)}"
     return None
 

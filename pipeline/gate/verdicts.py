@@ -99,12 +99,14 @@ def judge(
 
 
 def remarks(results: Mapping[Pair, FootprintReport]) -> list[str]:
-    """List the libraries that were never executed, and the lossy ones: they pass, and are worth a line."""
+    """List the libraries that were never executed or compared, and the lossy ones: they pass, and are worth a line."""
     return [
         f"{model} @ {target}: {remark}"
         for (model, target), result in results.items()
         for remark in (
             *([] if result.measured.ran else [f"not executed ({result.measured.how})"]),
+            *([result.measured.unverified] if result.measured.unverified else []),
+            *(each.summary for each in result.defects),
             *([] if result.exact else [f"lossy: {_error(result)}"]),
         )
     ]

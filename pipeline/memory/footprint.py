@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 
+#: begins the reason why a library that ran was not compared with its file
+NOT_VERIFIED = "not-verified"
+
 
 @dataclass(frozen=True)
 class Start:
@@ -110,7 +113,9 @@ class Measured:
     the library. It leaves out the stack, and is None where it was not measured natively. `stack` is the most that a run
     uses of the caller's stack, in bytes. `latency_ms` is the median of a run, None under an emulator. `instructions`
     are counted over one run under an emulator; None natively, and where there are too many to count. `max_rel_error` is
-    the largest absolute error divided by the range of that output in the reference, which is ONNX Runtime.
+    the largest absolute error divided by the range of that output in the reference. `verified_by` names the reference, on
+    the file as given: "onnxruntime", or ONNX's own evaluator, "onnx"; or "not-verified: " and the reason. It is None
+    where the library did not run.
 
     `throughput` is in runs per second, one after the other, `compile_seconds` the time from the model to the measured
     library. These, `energy` and `latency_ms` are those of Verma et al. (2022); all are None under an emulator, but for
@@ -131,6 +136,12 @@ class Measured:
     energy: Energy | None = None
     compile_seconds: float | None = None
     given: GivenAgreement | None = None
+    verified_by: str | None = None
+
+    @property
+    def unverified(self) -> str:
+        """Return the reason why outputs were not compared with the file's; an empty string where they were."""
+        return self.verified_by or "" if (self.verified_by or "").startswith(NOT_VERIFIED) else ""
 
 
 @dataclass(frozen=True)
@@ -203,10 +214,29 @@ class BesideFloats:
 
 
 @dataclass(frozen=True)
+class Defect:
+    """Plan that was not delivered: `kind` is "wrong" for one that computes wrong, "crash" for one that does not build.
+
+    `passes` are the specs of its passes that the delivered plan does without.
+    """
+
+    kind: str
+    passes: tuple[str, ...]
+    reason: str
+
+    @property
+    def summary(self) -> str:
+        """Describe the defect in one phrase."""
+        what = "computes wrong" if self.kind == "wrong" else "does not compile"
+        passes = f" with {', '.join(self.passes)}" if self.passes else ""
+        return f"a simpler plan was delivered, since the one{passes} {what}: {self.reason}"
+
+
+@dataclass(frozen=True)
 class FootprintReport:
     """One model on one target: footprint.json. `fits` is against the budget, and against the target's capacity
     where no budget is set. `exact` is false where the sequence has a lossy pass. `quantised` is there for quantised
-    models."""
+    models. `defects` are better plans that failed, in order."""
 
     model: str
     target: str
@@ -218,6 +248,7 @@ class FootprintReport:
     fits: bool = True
     exact: bool = True
     quantised: BesideFloats | None = None
+    defects: tuple[Defect, ...] = ()
 
     def within(self, budget: Budget, ram: int, flash: int) -> FootprintReport:
         """Return the report with a budget, and whether it fits; `ram` and `flash` are the target's capacities in bytes.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import RenderableType
 
-from ..memory.footprint import FootprintReport
+from ..memory.footprint import FootprintReport, Measured
 from ..support.sizes import format_bytes
 from .fit import fitted, table
 
@@ -23,7 +23,7 @@ def footprint_table(report: FootprintReport) -> RenderableType:
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
         made.add_row(field, format_bytes(ours), "–" if theirs is None else format_bytes(theirs), ratio)
     made.add_row("kernels", str(report.best.kernels), str(report.baseline.kernels), "")
-    lines = [_measured(report), *_quantised(report), *([] if report.exact else [_LOSSY]), _verdict(report)]
+    lines = [_measured(report), *(each.summary for each in report.defects), *_quantised(report), *([] if report.exact else [_LOSSY]), _verdict(report)]
     return fitted(made, *lines)
 
 
@@ -32,11 +32,16 @@ def measured_line(report: FootprintReport, wide: bool = False) -> RenderableType
     return fitted(_measured(report), wide=wide)
 
 
+def error_phrase(measured: Measured) -> str:
+    """Describe the comparison of the outputs: the largest error, or why there is none."""
+    return measured.unverified or f"max error {measured.max_rel_error or 0:.1e} of the range"
+
+
 def _measured(report: FootprintReport) -> str:
     measured = report.measured
     if not measured.ran:
         return measured.how
-    parts = [f"ran {measured.how}", f"max error {measured.max_rel_error:.1e} of the range"]
+    parts = [f"ran {measured.how}", error_phrase(measured)]
     if measured.ram is not None:
         parts.append(f"measured ram {format_bytes(measured.ram)}")
     if measured.error is not None and measured.error.library_to_double is not None:

@@ -22,6 +22,8 @@ def note(result: FootprintReport) -> str:
     ran = result.measured
     lines = [f"**{result.model} @ {result.target}**: {_budget_line(result)}", "", *rows, ""]
     lines.append(f"Executed: {ran.how}." if ran.ran else f"Not executed ({ran.how}).")
+    if ran.unverified:
+        lines.append(f"Outputs were not compared: {ran.unverified}.")
     if ran.max_rel_error is not None:
         lines.append(f"Largest error against ONNX Runtime: {ran.max_rel_error:.1e} of the output's range.")
     if ran.error is not None and ran.error.library_to_double is not None:

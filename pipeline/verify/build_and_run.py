@@ -51,9 +51,12 @@ def build_and_run(
     with ThreadPoolExecutor(1) as aside:  # the C compiler and LLVM release Python's lock
 
         def chosen() -> list[Case]:
-            return cases_aside() or stored_cases(imported.onnx, settings.seed, settings.cases, settings.tolerance)
+            return cases_aside() or stored_cases(
+                imported.onnx, settings.seed, settings.cases, settings.tolerance, imported.given
+            )
 
         cases = aside.submit(chosen)
+        as_given = aside.submit(given_outputs, imported.onnx, imported.given, settings.tolerance)
 
         def expected() -> list[Case]:
             with step_limit("ONNX Runtime", imported.name):
@@ -64,7 +67,6 @@ def build_and_run(
         expected()
         work_aside()
         progress("running", 0, 0)
-        second_look = partial(with_plain_sums, imported.onnx)
-        given = given_outputs(imported.onnx)
-        measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look, given)
+        second_look = partial(with_plain_sums, imported.onnx, given=imported.given)
+        measured = verify_library(library, lowered.program, expected, target, settings.tolerance, second_look, as_given.result)
     return measured, library.code_bytes

@@ -1,4 +1,8 @@
-"""Choose informative test inputs, and evaluate them by ONNX Runtime and in double precision.
+"""Choose informative test inputs, and evaluate them by the reference and in double precision.
+
+    file as given ─► ONNX Runtime, without optimisations     the reference; else ONNX's evaluator
+    canonical     ─► the same, where layers are integers     the file computes those in floats: see `integers/given_outputs`
+    canonical     ─► doubles                                 judges rounding, and only that
 
 A detector answers noise with 1e-6 everywhere: only rounding could be compared there. So inputs are drawn until ONNX
 Runtime with and without its optimisations agrees far better than the library has to.
@@ -6,21 +10,22 @@ Runtime with and without its optimisations agrees far better than the library ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import ConfigError, ModelError
+from ..memory.footprint import NOT_VERIFIED
 from .compare import errors_of, output_range
 from .doubles.double_reference import DoubleReference, NoDouble
 from .doubles.evaluate_cases import evaluate_cases
 from .error_bounds import Distance, believable
 from .inputs import make_input
-from .integers.exact_integers import has_exact_integers, is_quantised
-from .integers.perturbed_rounding import perturbed_outputs
-from .reference import Reference
+from .integers.exact_integers import has_exact_integers, is_quantised, rounds_nothing
+from .integers.perturbed_rounding import moved_outputs, perturbed_outputs
+from .reference import NoReference, OnnxReference, Reference
 
 if TYPE_CHECKING:
     import onnx
@@ -29,24 +34,31 @@ if TYPE_CHECKING:
 _MARGIN = 0.1
 #: draws per case
 _TRIES = 8
+#: names of references
+ONNX_RUNTIME, ONNX = "onnxruntime", "onnx"
+
+Tensors = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs and outputs by name: ONNX Runtime's, plain and optimised, and in double precision.
+    """Inputs and outputs by name: the reference's, plain and optimised, and in double precision.
 
-    `double` is None if that evaluation is impossible; `no_double` says why. `plain`, on demand, is the evaluation in the
-    model's precision with sequential sums, or of a quantised model with noise. `units` is the largest difference of an integer output: 1 if a quantised
-    model rounds numbers that implementations compute differently.
+    `reference` names the evaluator. `double` is None if that evaluation is impossible; `no_double` says why. On demand,
+    `plain` is the evaluation in the model's precision with sequential sums, or of a quantised model with noise, and
+    `witnesses` are the reference's outputs for inputs moved by rounding. `units` is the largest difference of an
+    integer output: 1 if a quantised model rounds numbers that implementations compute differently.
     """
 
-    inputs: dict[str, np.ndarray]
-    expected: dict[str, np.ndarray]
-    optimized: dict[str, np.ndarray]
-    double: dict[str, np.ndarray] | None = None
+    inputs: Tensors
+    expected: Tensors
+    optimized: Tensors
+    double: Tensors | None = None
     no_double: str = ""
-    plain: dict[str, np.ndarray] | None = None
+    plain: Tensors | None = None
     units: int = 0
+    witnesses: tuple[Tensors, ...] = ()
+    reference: str = ONNX_RUNTIME
 
     @property
     def uncertainty(self) -> float:
@@ -60,35 +72,95 @@ class Case:
         return any(_is_nan(value) for value in self.expected.values())
 
 
-def choose_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
+def choose_cases(
+    model: onnx.ModelProto, seed: int, count: int, tolerance: float, given: onnx.ModelProto | None = None
+) -> list[Case]:
     """Choose the first `count` seeded draws with low uncertainty; fill up with the most certain others.
 
-    All are evaluated in double precision, or none. Raises ConfigError for a count below 1, ModelError if ONNX Runtime
-    rejects the model, or computes only NaN for an output.
+    `model` is canonical, `given` that of its file, if there is one. All cases are evaluated in double precision, or none.
+    Where no evaluator runs the file, cases are those of the canonical model, or inputs alone, and their `reference` says
+    so. Raises ConfigError for a count below 1, ModelError if an output is NaN throughout.
     """
     if count < 1:
         raise ConfigError(f"verify: cases is {count}.", "Give at least 1.")
+    chosen = _evaluated(model, _source(model, given), seed, count, tolerance)
+    _refuse_nan(chosen)
+    return with_doubles(model, chosen, tolerance)
+
+
+def _source(model: onnx.ModelProto, given: onnx.ModelProto | None) -> onnx.ModelProto:
+    """Return the model that the library is compared with: the file's, unless the import makes integers of its layers."""
+    return model if given is None or is_quantised(model) else given
+
+
+def _evaluated(model: onnx.ModelProto, source: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
+    """Draw cases by the first evaluator that runs the model."""
+    evaluators: list[tuple[str, Callable[[], Reference | OnnxReference], onnx.ModelProto]] = [
+        (ONNX_RUNTIME, lambda: Reference(source), source),
+        (ONNX, lambda: OnnxReference(source), source),
+    ]
+    if source is not model:
+        evaluators.append((NOT_VERIFIED, lambda: Reference(model), model))
+    reasons: list[str] = []
+    for name, load, evaluated in evaluators:
+        said = f"{name}: {reasons[0]}" if name == NOT_VERIFIED else name
+        try:
+            truth = load()
+            optimized = _optimized(model, evaluated, truth) if isinstance(truth, Reference) else truth
+            return [replace(case, reference=said) for case in _drawn(model, evaluated, truth, optimized, (seed, count), tolerance)]
+        except NoReference as error:
+            reasons.append(error.what)
+    inputs = [make_input(source, seed, number) for number in range(count)]
+    return [Case(each, {}, {}, no_double=reasons[0], reference=f"{NOT_VERIFIED}: {reasons[0]}") for each in inputs]
+
+
+def _optimized(model: onnx.ModelProto, source: onnx.ModelProto, plain: Reference) -> Reference:
+    """Return ONNX Runtime with its optimisations, or `plain` where these break the model, or make it another one."""
+    if has_exact_integers(model):  # optimised, a quantised layer is another one, one unit apart
+        return plain
+    try:
+        return Reference(source, optimized=True)
+    except NoReference:
+        return plain
+
+
+def _drawn(
+    model: onnx.ModelProto, source: onnx.ModelProto, truth: Callable, optimized: Callable, draw: tuple[int, int], tolerance: float
+) -> list[Case]:
+    """Draw cases; raise NoReference if none can be evaluated."""
+    seed, count = draw
     certain: list[Case] = []
     others: list[Case] = []
     blank: list[Case] = []
-    for case in _draws(model, seed, count * _TRIES):
+    failures: list[NoReference] = []
+    units = int(is_quantised(model) and not has_exact_integers(model))
+    for number in range(count * _TRIES):
+        inputs = make_input(source, seed, number)
+        try:
+            case = Case(inputs, truth(inputs), optimized(inputs), units=units)
+        except NoReference as error:  # values that an operator forbids
+            failures.append(error)
+            continue
         kind = blank if case.blank else certain if case.uncertainty <= _MARGIN * tolerance else others
         kind.append(case)
         if len(certain) == count:
             break
     others.sort(key=lambda case: case.uncertainty)
     chosen = [*certain, *others, *blank][:count]
-    _refuse_nan(chosen)
-    return with_doubles(model, chosen, tolerance)
+    if not chosen:
+        raise failures[0]
+    return chosen
 
 
 def with_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) -> list[Case]:
     """Add outputs in double precision to the cases, if available and credible.
 
-    ONNX Runtime's distance from them can raise the allowed error, but only as far as rounding explains it: if the
+    The reference's distance from them can raise the allowed error, but only as far as rounding explains it: if the
     distance is not far below the tolerance, the evaluation is repeated with every result rounded. Where integers are
     exact there are none: doubles would be rounded to other integers than the model's floats are.
     """
+    if not cases[0].expected:
+        return cases
     if has_exact_integers(model):
         return [replace(case, no_double="the model's integers are exact") for case in cases]
     try:
@@ -101,11 +173,12 @@ def with_doubles(model: onnx.ModelProto, cases: list[Case], tolerance: float) ->
     return doubled
 
 
-def with_plain_sums(model: onnx.ModelProto, cases: Sequence[Case]) -> list[Case]:
+def with_plain_sums(model: onnx.ModelProto, cases: Sequence[Case], given: onnx.ModelProto | None = None) -> list[Case]:
     """Add outputs with other rounding to the cases: a second look at a library that seems wrong.
 
     Sums are sequential; or, in a model that rounds floats to integers, those floats move by a few units in the last
-    place. Without doubles the cases of other models are returned unchanged: the error of that order is unknown then.
+    place. Integers that come from floats get witnesses, of inputs that move so far. Without doubles the floats of other
+    models are left unchanged: the error of that order is unknown then.
     """
     if is_quantised(model) and not has_exact_integers(model):
         moved = perturbed_outputs(model, [case.inputs for case in cases], [case.expected for case in cases])
@@ -113,23 +186,31 @@ def with_plain_sums(model: onnx.ModelProto, cases: Sequence[Case]) -> list[Case]
             replace(case, double=None, plain=plain, units=max(case.units, 1 + _units(case.expected, plain)))
             for case, plain in zip(cases, moved, strict=True)
         ]
+    looked = list(cases)
+    if cases[0].reference == ONNX_RUNTIME and _has_integers(cases[0]) and not rounds_nothing(model):
+        witnesses = moved_outputs(_source(model, given), [case.inputs for case in cases])
+        looked = [replace(case, witnesses=each) for case, each in zip(looked, witnesses, strict=True)]
     if any(case.double is None for case in cases):
-        return list(cases)
+        return looked
     try:
         found = evaluate_cases(DoubleReference(model, rounded=True), [case.inputs for case in cases])
-        return [replace(case, plain=plain) for case, plain in zip(cases, found, strict=True)]
+        return [replace(case, plain=plain) for case, plain in zip(looked, found, strict=True)]
     except NoDouble:
-        return list(cases)
+        return looked
 
 
-def _units(expected: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> int:
+def _has_integers(case: Case) -> bool:
+    return any(value.dtype.kind in "iub" for value in case.expected.values())
+
+
+def _units(expected: Tensors, other: Tensors) -> int:
     """Return the largest difference of an 8-bit output."""
     small = [name for name, value in expected.items() if value.dtype in (np.int8, np.uint8)]
     return int(max((_difference(expected[name], other[name]) for name in small), default=0))
 
 
 def _check_forms(cases: list[Case]) -> None:
-    """Raise NoDouble if an output differs from ONNX Runtime's in shape or kind."""
+    """Raise NoDouble if an output differs from the reference's in shape or kind."""
     for case in cases:
         assert case.double is not None
         for name, expected in case.expected.items():
@@ -137,13 +218,13 @@ def _check_forms(cases: list[Case]) -> None:
             same_kind = (found.dtype == expected.dtype) or (found.dtype == np.float64 and expected.dtype.kind not in "iub")
             if found.shape != expected.shape or not same_kind:
                 raise NoDouble(
-                    f"output '{name}' is {found.dtype} {list(found.shape)}, ONNX Runtime's is {expected.dtype} "
+                    f"output '{name}' is {found.dtype} {list(found.shape)}, the reference's is {expected.dtype} "
                     f"{list(expected.shape)}"
                 )
 
 
 def _check_believable(model: onnx.ModelProto, cases: list[Case], tolerance: float) -> None:
-    """Raise NoDouble if ONNX Runtime is further from the doubles than rounding explains."""
+    """Raise NoDouble if the reference is further from the doubles than rounding explains."""
     expected = [case.expected for case in cases]
     floats = [name for name, value in expected[0].items() if value.dtype.kind not in "iub"]
     found = {name: errors_of(name, expected, cases, tolerance) for name in floats}
@@ -155,7 +236,7 @@ def _check_believable(model: onnx.ModelProto, cases: list[Case], tolerance: floa
         rounding = errors_of(name, again, cases, tolerance).library
         if not believable(each.onnxruntime, rounding, tolerance * each.range):
             raise NoDouble(
-                f"output '{name}' differs from ONNX Runtime's by {each.onnxruntime.largest / each.range:.1e} of the "
+                f"output '{name}' differs from the reference's by {each.onnxruntime.largest / each.range:.1e} of the "
                 f"range, and rounding explains {rounding.largest / each.range:.1e}"
             )
 
@@ -176,20 +257,6 @@ def _refuse_nan(cases: list[Case]) -> None:
 
 def _is_nan(value: np.ndarray) -> bool:
     return value.dtype.kind not in "iub" and value.size > 0 and bool(np.isnan(value.astype(np.float64)).all())
-
-
-def _draws(model: onnx.ModelProto, seed: int, most: int) -> Iterator[Case]:
-    truth = optimized = Reference(model)
-    exact = has_exact_integers(model)
-    if not exact:  # optimised, a quantised layer is another one, one unit apart
-        try:
-            optimized = Reference(model, optimized=True)
-        except ModelError:  # ONNX Runtime's optimisations break some models that run without them
-            optimized = truth
-    units = int(is_quantised(model) and not exact)
-    for number in range(most):
-        inputs = make_input(model, seed, number)
-        yield Case(inputs, truth(inputs), optimized(inputs), units=units)
 
 
 def _difference(one: np.ndarray, other: np.ndarray) -> float:

@@ -31,9 +31,10 @@ class Difference:
 
 
 class Expected(Protocol):
-    """Outputs of one case by name: ONNX Runtime's, plain and optimised.
+    """Outputs of one case by name: the reference's, plain and optimised.
 
-    If known, also those in double precision and those with sequential sums.
+    If known, also those in double precision and those with sequential sums; `witnesses` are the reference's on inputs
+    moved by rounding, for integers.
     """
 
     @property
@@ -44,6 +45,8 @@ class Expected(Protocol):
     def double(self) -> dict[str, np.ndarray] | None: ...
     @property
     def plain(self) -> dict[str, np.ndarray] | None: ...
+    @property
+    def witnesses(self) -> Sequence[dict[str, np.ndarray]]: ...
     @property
     def units(self) -> int: ...
 
@@ -74,7 +77,8 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
     """Compare all outputs of all cases; return the largest differences.
 
     An output's range is taken over all cases. The truth is the evaluation in double precision, or else ONNX Runtime's.
-    Integer and boolean outputs must equal one of the evaluations, numbers of 8 bits up to a case's `units`; NaN and infinities must be at the same places. Raises
+    Integer and boolean outputs must equal one of the reference's evaluations, numbers of 8 bits up to a case's `units`;
+    doubles are no witness there, since they judge rounding alone. NaN and infinities must be at the same places. Raises
     NumericError naming the first output and element beyond both `error_bounds.allowed` and one unit in the last place;
     its `outputs` hold the errors of every output.
     """
@@ -88,7 +92,7 @@ def compare(results: list[dict[str, np.ndarray]], cases: Sequence[Expected], tol
     for number, (result, case) in enumerate(zip(results, cases, strict=True)):
         for name in names:
             where = f"output '{name}' of case {number}"
-            witnesses = [case.expected[name], case.optimized[name], *([case.double[name]] if case.double else [])]
+            witnesses = [each[name] for each in (case.expected, case.optimized, *case.witnesses)]
             if name in errors:
                 _check_elements(where, result[name], case.expected[name], _truth(case, name), errors[name].allowed.largest, told)
             else:

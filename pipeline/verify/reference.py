@@ -1,4 +1,4 @@
-"""Run a model in ONNX Runtime, by default without its optimisations, as the reference for a library."""
+"""Run a model as the reference for a library: in ONNX Runtime without its optimisations, else in ONNX's evaluator."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ModelError
+from .doubles.double_reference import DoubleReference, NoDouble
 from .integers.equal_signs import with_equal_signs
 
 if TYPE_CHECKING:
     import onnx
 
 
+class NoReference(ModelError):
+    """Model that an evaluator cannot load, or cannot run on the inputs at hand."""
+
+
 class Reference:
     """Model in ONNX Runtime, on one thread; `optimized` lets it fuse and reorder."""
 
     def __init__(self, model: onnx.ModelProto, *, optimized: bool = False):
-        """Load the model. Raises ModelError if ONNX Runtime rejects it."""
+        """Load the model. Raises NoReference if ONNX Runtime rejects it."""
         import onnxruntime
 
         level = onnxruntime.GraphOptimizationLevel
@@ -34,9 +39,33 @@ class Reference:
             )
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Compute the outputs by name. Raises ModelError if the model cannot run on `inputs`."""
+        """Compute the outputs by name. Raises NoReference if the model cannot run on `inputs`."""
         with _failures_named():
             return dict(zip(self._names, self._session.run(self._names, inputs), strict=True))
+
+
+class OnnxReference:
+    """Model in ONNX's own evaluator, for files that ONNX Runtime cannot run. It computes in doubles."""
+
+    def __init__(self, model: onnx.ModelProto):
+        """Prepare the evaluator. Raises NoReference for an operator it does not know."""
+        from onnx import helper
+
+        types = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
+        self._dtypes = {name: np.dtype(helper.tensor_dtype_to_np_dtype(kind)) for name, kind in types.items() if kind}
+        try:
+            self._evaluator = DoubleReference(model)
+        except NoDouble as error:
+            raise NoReference(f"ONNX's evaluator cannot run the model: {error}.") from error
+
+    def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Compute the outputs by name, in their dtypes. Raises NoReference if an operator fails on `inputs`."""
+        try:
+            found = self._evaluator(inputs)
+        except NoDouble as error:
+            raise NoReference(f"ONNX's evaluator cannot run the model: {error}.") from error
+        with np.errstate(over="ignore"):
+            return {name: value.astype(self._dtypes.get(name, value.dtype)) for name, value in found.items()}
 
 
 @contextmanager
@@ -47,6 +76,6 @@ def _failures_named() -> Iterator[None]:
         yield
     except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException) as error:
         reason = str(error).strip().splitlines()[0]
-        raise ModelError(
+        raise NoReference(
             f"ONNX Runtime cannot run the model, so the library cannot be verified: {reason}", "Correct the model."
         ) from error

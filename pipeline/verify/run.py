@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from ..codegen.library import Library
 from ..errors import NumericError
-from ..memory.footprint import Energy, ErrorDistances, Measured
+from ..memory.footprint import NOT_VERIFIED, Energy, ErrorDistances, Measured
 from ..program import Program
 from ..support.temporary_folder import scratch_folder
 from ..targets import Target
@@ -31,12 +31,12 @@ def verify_library(
     target: Target,
     tolerance: float,
     second_look: Callable[[Sequence[Case]], Sequence[Case]] = lambda cases: cases,
-    given: GivenOutputs | None = None,
+    given: Callable[[], GivenOutputs | None] = lambda: None,
 ) -> Measured:
     """Run `library` on `cases`, natively or under the target's emulator, and compare the outputs.
 
     `cases` is called only if the library can run; `second_look` adds outputs to them if the library seems wrong (see
-    `cases.with_plain_sums`). `given` are outputs of the model as given, to compare with too. The program is linked even
+    `cases.with_plain_sums`). `given` returns the outputs of a quantised model as given, to compare with too. The program is linked even
     if it cannot run: that proves the library complete. Memory and time are measured natively only, as an emulator's say
     little about the device. `ram` is the anonymous memory, in bytes, gained over a twin of the program that never calls
     the library; the stack is measured separately.
@@ -52,7 +52,8 @@ def verify_library(
         repeats = _NATIVE_REPEATS if runner.native else _EMULATED_REPEATS
         counters, why_none = rapl_counters() if runner.native else ((), "")
         files = [counter.file for counter in counters]
-        more = () if given is None else given.inputs
+        as_given = given()
+        more = () if as_given is None else as_given.inputs
         ended = threading.Event()
         with ThreadPoolExecutor(1) as aside, ExitStack() as leaving:
             leaving.callback(ended.set)  # if the cases fail, the count ends too
@@ -61,12 +62,10 @@ def verify_library(
                 counted = aside.submit(instructions, linked.copied("counted"), chosen[0].inputs, ended=ended)
             report, results = linked.run([*(case.inputs for case in chosen), *more], repeats, _NATIVE_SECONDS, files)
             count = None if counted is None else counted.result()
-        outputs, as_given = results[: len(chosen)], results[len(chosen) :]
+        outputs, further = results[: len(chosen)], results[len(chosen) :]
         twin = linked.run([])[0] if runner.native else report
-    try:
-        difference = compare(outputs, chosen, tolerance)
-    except NumericError:  # raised again unless the order of sums explains the difference
-        difference = compare(outputs, second_look(chosen), tolerance)
+    difference = _compared(outputs, chosen, tolerance, second_look)
+    agreement = as_given.agreement(further) if as_given is not None and not as_given.unknown else None
     return Measured(
         ran=True,
         how=runner.how,
@@ -76,12 +75,25 @@ def verify_library(
         latency_ms=report["median_ns"] / 1e6 if runner.native else None,
         throughput=report["runs"] * 1e9 / max(1, report["total_ns"]) if runner.native else None,
         energy=_energy(counters, report, why_none) if runner.native else None,
-        max_abs_error=difference.absolute,
-        max_rel_error=difference.relative,
+        max_abs_error=None if difference is None else difference.absolute,
+        max_rel_error=None if difference is None else difference.relative,
         instructions=count,
-        error=_error(difference, chosen),
-        given=None if given is None else given.agreement(as_given),
+        error=None if difference is None else _error(difference, chosen),
+        given=agreement,
+        verified_by=f"{NOT_VERIFIED}: {as_given.unknown}" if as_given is not None and as_given.unknown else chosen[0].reference,
     )
+
+
+def _compared(
+    outputs: list, cases: Sequence[Case], tolerance: float, second_look: Callable[[Sequence[Case]], Sequence[Case]]
+) -> Difference | None:
+    """Compare the outputs with the reference's; None without a reference."""
+    if not cases[0].expected:
+        return None
+    try:
+        return compare(outputs, list(cases), tolerance)
+    except NumericError:  # raised again unless the order of sums explains the difference
+        return compare(outputs, second_look(cases), tolerance)
 
 
 def _error(difference: Difference, cases: Sequence[Case]) -> ErrorDistances:

@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,27 +28,32 @@ if TYPE_CHECKING:
 #: most bytes of the cases of a model
 MOST_BYTES = 64 << 20
 _PACKAGES = ("numpy", "onnx", "onnxruntime")
+_WORDS = ("no_double", "units", "reference")
 _TENSORS = ("inputs", "expected", "optimized", "double")
 
 
-def stored_cases(model: onnx.ModelProto, seed: int, count: int, tolerance: float) -> list[Case]:
+def stored_cases(
+    model: onnx.ModelProto, seed: int, count: int, tolerance: float, given: onnx.ModelProto | None = None
+) -> list[Case]:
     """Return `choose_cases`, computed once for all targets. Raises its errors."""
     folder = kept_folder("cases")
     if folder is None:
-        return choose_cases(model, seed, count, tolerance)
-    file = folder / f"{_key(model, seed, count, tolerance)}.npz"
+        return choose_cases(model, seed, count, tolerance, given)
+    file = folder / f"{_key((model, given), seed, count, tolerance)}.npz"
     with suppress(OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
         return _read(file)
-    cases = choose_cases(model, seed, count, tolerance)
+    cases = choose_cases(model, seed, count, tolerance, given)
     with suppress(OSError):
         _write(cases, file)
     return cases
 
 
-def _key(model: onnx.ModelProto, *settings: object) -> str:
-    """Return 32 digits for the model, the settings, and the packages that compute the cases."""
+def _key(models: Sequence[onnx.ModelProto | None], *settings: object) -> str:
+    """Return 32 digits for the models, the settings, and the packages that compute the cases."""
     versions = [importlib.metadata.version(each) for each in _PACKAGES]
-    digest = hashlib.sha256(model.SerializeToString(deterministic=True))
+    digest = hashlib.sha256()
+    for model in models:
+        digest.update(b"none" if model is None else hashlib.sha256(model.SerializeToString(deterministic=True)).digest())
     digest.update(repr((settings, versions)).encode())
     return digest.hexdigest()[:32]
 
@@ -65,7 +70,7 @@ def _write(cases: Sequence[Case], file: Path) -> None:
         return {name: first + place for place, name in enumerate(tensors)}
 
     forms = [
-        {"no_double": case.no_double, "units": case.units} | {each: numbered(getattr(case, each)) for each in _TENSORS}
+        {each: getattr(case, each) for each in _WORDS} | {each: numbered(getattr(case, each)) for each in _TENSORS}
         for case in cases
     ]
     if not all(isinstance(each, np.ndarray) and each.dtype.isbuiltin == 1 and not each.dtype.hasobject for each in arrays):
@@ -89,8 +94,9 @@ def _read(file: Path) -> list[Case]:
         def tensors(numbers: dict[str, int]) -> dict[str, np.ndarray]:
             return {name: found[str(number)] for name, number in numbers.items()}
 
-        def case(inputs: dict, expected: dict, optimized: dict, double: dict | None, no_double: str, units: int) -> Case:
-            plain, fast = tensors(expected), tensors(optimized)
-            return Case(tensors(inputs), plain, fast, None if double is None else tensors(double), no_double, units=units)
+        def case(form: dict) -> Case:
+            kept: dict[str, Any] = {each: form[each] for each in _WORDS}
+            kept |= {each: None if form[each] is None else tensors(form[each]) for each in _TENSORS}
+            return Case(**kept)
 
-        return [case(**form) for form in json.loads(found["forms"].item())]
+        return [case(form) for form in json.loads(found["forms"].item())]

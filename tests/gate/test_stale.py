@@ -161,6 +161,17 @@ def test_a_sequence_found_after_the_library_was_compiled(repo):
     assert code == 2 and "its sequence differs" in text
 
 
+def test_a_simpler_plan_that_was_delivered_belongs_to_the_sequence_asked_for(repo):
+    in_dvc(repo)
+    manifest = repo.path / "out/compile/a/x86-64/manifest.json"
+    made = json.loads(manifest.read_text())
+    repo.write(repo.path / "out/optimize/a/x86-64/sequence.json", {"passes": ["split-rows"], "exact": True})
+    repo.write(manifest, made | {"asked": {"passes": ["split-rows"]}})
+    assert verdict(repo)[0] == 0
+    repo.write(manifest, made | {"asked": {"passes": ["fold-constant"]}})
+    assert verdict(repo)[0] == 2
+
+
 @pytest.mark.parametrize(
     ("before", "after", "code"),
     [

@@ -26,6 +26,13 @@ class NodeBuilder:
         self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name))
         return name
 
+    def copy(self, node: onnx.NodeProto) -> onnx.NodeProto:
+        """Add a copy of `node`, to be changed; return it."""
+        copied = type(node)()
+        copied.CopyFrom(node)
+        self.nodes.append(copied)
+        return copied
+
     def integers(self, *values: int) -> str:
         """Add a one-dimensional int64 initializer: axes, starts, shapes; return its name."""
         return self.constant(np.asarray(values, dtype=np.int64).reshape(-1))

@@ -8,7 +8,8 @@ from pathlib import Path
 import tvm
 import tvm_ffi
 
-from ...errors import ModelError, SequenceError
+from ...errors import ModelError, PassfitError, SequenceError
+from ...support.strictness import strict
 
 # Ctrl-C in Python code that TVM called stays what it is: else it comes back as a RuntimeError, a failure like others.
 tvm_ffi.register_error("KeyboardInterrupt", KeyboardInterrupt)
@@ -34,13 +35,15 @@ def failure_of(error: BaseException) -> PassFailure | None:
     """Return the failure that `error`, just caught, stands for; None where it is a bug, or no Exception.
 
     An error of TVM or LLVM is a failure, whatever its type: its innermost frame among theirs and ours is theirs.
-    Python code of ours that TVM calls back has the innermost frame itself.
+    Python code of ours that TVM calls back has the innermost frame itself. Unless `strict`, a bug costs the candidate too;
+    a full disk never does.
     """
     if isinstance(error, PassFailure):
         return error
     if not isinstance(error, Exception):
         return None
-    return PassFailure(error) if isinstance(error, _ALWAYS) or _raised_in_tvm(error) else None
+    counts = isinstance(error, _ALWAYS) or _raised_in_tvm(error) or not (strict() or isinstance(error, OSError | PassfitError))
+    return PassFailure(error) if counts else None
 
 
 def _raised_in_tvm(error: Exception) -> bool:

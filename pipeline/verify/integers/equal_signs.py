@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 _SIGNED, _UNSIGNED = np.dtype("int8"), np.dtype("uint8")
 #: places of tensors with their zero points
 _QLINEAR, _INTEGER = ((0, 2), (3, 5)), ((0, 2), (1, 3))
+#: places of the operand and its zero point, of vendors' operators that take one of either sign: others make it unsigned
+_OPERANDS = {"MatMulIntegerToFloat": (0, 4), "QAttention": (0, 6), "QGemm": (0, 2)}
+#: places of constant weights with their zero points, in operators of vendors
+_WEIGHTS = {
+    "DynamicQuantizeLSTM": ((1, 9), (2, 11)), "DynamicQuantizeMatMul": ((1, 3),), "MatMulIntegerToFloat": ((1, 5),),
+    "QAttention": ((1, 7),), "QGemm": ((3, 5),),
+}  # fmt: skip
 _LAYERS = {"ConvInteger": _INTEGER, "MatMulInteger": _INTEGER, "QLinearConv": _QLINEAR, "QLinearMatMul": _QLINEAR}
 
 
@@ -32,16 +39,17 @@ def with_equal_signs(model: onnx.ModelProto) -> onnx.ModelProto:
     QLinear layers take the dtype of x, the others uint8.
     """
     model = with_bodies(model, with_equal_signs)
-    if not any(node.op_type in _LAYERS for node in model.graph.node):
+    if not any(node.op_type in (_LAYERS.keys() | _WEIGHTS.keys()) for node in model.graph.node):
         return model
     typed = type(model)()
     typed.CopyFrom(model)
     context = context_of(infer_what_is_open(typed))
     made = {}
     for index, node in enumerate(model.graph.node):
-        if node.op_type in _LAYERS:
+        rebuild = _rebuild if node.op_type in _LAYERS else _move_weights if node.op_type in _WEIGHTS else None
+        if rebuild is not None:
             build = NodeBuilder(f"{stem_of(node, index)}/equal-signs")
-            _rebuild(node, context, build)
+            rebuild(node, context, build)
             if build.nodes:
                 made[index] = build
     return spliced(model, made)
@@ -51,13 +59,11 @@ def _rebuild(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None
     """Build the node on operands of one dtype; nothing if they are of one already."""
     places = _LAYERS[node.op_type]
     integer = node.op_type.endswith("Integer")
-    common = _UNSIGNED if integer else context.dtype(node.input[0])
     inputs = [*node.input, *[""] * (4 - len(node.input))]
-    if not all(name in context.types for name in (*(inputs[tensor] for tensor, _ in places), node.output[0])):
-        return  # of a file as given, with values of unknown type
-    dtypes = [context.dtype(inputs[tensor]) for tensor, _ in places]
-    result = common if integer else context.dtype(node.output[0])
-    if {*dtypes, result} == {common}:
+    dtypes = [_dtype(inputs[tensor], inputs[zero], context) for tensor, zero in places]
+    result = _UNSIGNED if integer else _dtype(node.output[0], inputs[7], context)
+    common = _UNSIGNED if integer else dtypes[0]
+    if None in (*dtypes, result) or {*dtypes, result} == {common}:
         return
     for (tensor, zero), dtype in zip(places, dtypes, strict=True):
         if dtype != common:
@@ -71,6 +77,35 @@ def _rebuild(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None
     value = build.node(node.op_type, *inputs, result=own, **attributes_of(node))
     if result != common:
         _shift(value, common, build, node.output[0])
+
+
+def _dtype(name: str, zero: str, context: Context) -> np.dtype | None:
+    """Return the dtype of a tensor, which its zero point has too; None for a value of a file that nothing types."""
+    known = next((each for each in (name, zero) if each in context.types or each in context.constants), None)
+    if known is None:
+        return None
+    return context.dtype(known) if known in context.types else context.constant(known).dtype
+
+
+def _move_weights(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
+    """Build a vendor's node on weights without a sign, as its operand is; nothing if they are not constant."""
+    inputs = [*node.input, *[""] * (12 - len(node.input))]
+    moved = False
+    if node.op_type in _OPERANDS:
+        operand, point = _OPERANDS[node.op_type]
+        if _dtype(inputs[operand], inputs[point], context) != _UNSIGNED:
+            return
+    for tensor, zero in _WEIGHTS[node.op_type]:
+        weights, shift = context.constant(inputs[tensor]), context.constant(inputs[zero])
+        if weights is None or weights.dtype != _SIGNED or (inputs[zero] and shift is None):
+            continue
+        inputs[tensor] = _moved(inputs[tensor], _SIGNED, context, build)
+        inputs[zero] = _moved(inputs[zero], _SIGNED, context, build) if inputs[zero] else _zero(_SIGNED, build)
+        moved = True
+    if moved:
+        copied = build.copy(node)
+        del copied.input[:]
+        copied.input.extend(inputs[: max(place for place, name in enumerate(inputs) if name) + 1])
 
 
 def _zero(dtype: np.dtype, build: NodeBuilder) -> str:

@@ -27,6 +27,21 @@ _MOVES = frozenset(
 )
 
 
+#: comparisons and logic, and what else has one result for one operand
+_CHOICES = frozenset(
+    """
+    And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Equal Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual
+    Mod Not OneHot Or Range Shape Sign Size TopK Trilu Xor
+    """.split()
+)
+
+
+def rounds_nothing(model: onnx.ModelProto) -> bool:
+    """Tell whether every implementation computes the same numbers: no sum of floats, no approximated function."""
+    exact = _INTEGER_LAYERS | _ELEMENTWISE | _MOVES | _CHOICES
+    return all(node.op_type in exact for node in model.graph.node)
+
+
 def is_quantised(model: onnx.ModelProto) -> bool:
     """Tell whether some layer computes on integers, or rounds to them."""
     graphs = (model.graph, *loop_bodies(model.graph))

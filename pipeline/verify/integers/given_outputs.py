@@ -1,110 +1,122 @@
-"""Compare a quantised model's library with the model as given: units apart, and agreement of decisions.
+"""Compare a quantised model's library with the file as given: within its rounding, in units, and by decisions.
 
-    file as given ─► ONNX Runtime, as written ─► rows of its outputs, in the canonical model's metadata ─┐
-    canonical model ─► library ─► the same rows ─────────────────────────────────────────────────────────┴► units apart
+    file as given ─► ONNX Runtime, as written           ─► outputs ─┐
+    the same      ─► rounded at random, a unit a layer  ─► allowed ─┼─► refused, or units apart and decisions that agree
+    canonical     ─► library                            ─► outputs ─┘
 
 The file computes its layers in floats between integers, or its vendor's operators round in another way; the library
-computes them in integers. So they may differ by a unit now and then: information, never an error.
+computes them in integers, and equals its canonical model (`cases`). A few units apart are no error; a wrong layer is.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...errors import ModelError
-from ...frontend.canonical.bind_shapes import bind_inputs
-from ...frontend.canonical.read_onnx import read_model
-from ...frontend.canonical.static_metric import is_marked
+from ...errors import NumericError
 from ...frontend.quantised.float_twin import multiplications
 from ...frontend.quantised.quantisation import quantised_by
-from ...frontend.quantised.vendor.expand import expand_vendor_operators
 from ...memory.footprint import GivenAgreement, OutputAgreement
+from ..compare import output_range
+from ..error_bounds import Distance
 from ..inputs import make_input
-from ..reference import Reference
+from ..reference import NoReference, Reference
 from .exact_integers import is_quantised
+from .random_rounding import with_random_rounding
 
 if TYPE_CHECKING:
     import onnx
 
-_KEY = "passfit.given"
-#: seeded inputs, and most elements kept of an output for each: whole rows along the last axis, spread evenly
-_SEED, _KEPT = 0, 4096
+#: seed of the inputs
+_SEED = 0
 #: least and most cases, and the multiplications of all together
 _CASES, _MOST_CASES, _WORK = 3, 32, 200_000_000
+#: draws of noise, and the first cases they are evaluated on
+_DRAWS, _NOISY = 3, 3
+#: largest ratio of a library's distance to that of the noise, a unit at each layer for half of the numbers
+_SLACK = 2.0
 #: operators that copy elements: a scale holds before and after
 _MOVES = ("Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+
+Tensors = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class GivenOutputs:
-    """Hold rows of a given model's outputs, by case and name: (rows, last axis).
+    """Hold a given model's outputs, by case and name.
 
     `inputs` are those of each case, `units` the value of one unit of an output: 1 for integers, the scale of a
-    dequantised float; None for other floats.
+    dequantised float; None for other floats. `allowed` is the largest distance of a right library, by output. Without
+    cases, `unknown` says why.
     """
 
-    inputs: tuple[dict[str, np.ndarray], ...]
-    rows: tuple[dict[str, np.ndarray], ...]
+    inputs: tuple[Tensors, ...]
+    outputs: tuple[Tensors, ...]
     units: dict[str, float | None]
+    allowed: dict[str, Distance]
+    unknown: str = ""
 
     def agreement(self, outputs: Sequence[Mapping[str, np.ndarray]]) -> GivenAgreement:
-        """Compare the outputs of a library for `inputs`."""
+        """Compare the outputs of a library for `inputs`.
+
+        Raises NumericError where they are further from the file's than its rounding explains.
+        """
         found = []
         for name, unit in self.units.items():
-            given = np.concatenate([case[name] for case in self.rows])
-            own = np.concatenate([rows_of(case[name]) for case in outputs])
+            given, own = (np.concatenate([_rows(case[name]) for case in cases]) for cases in (self.outputs, outputs))
+            if given.dtype.kind not in "iub" or given.dtype.itemsize == 1:  # an index may move far by a unit
+                self._check(name, given, own)
             found.append(_compared(name, given, own, unit))
-        return GivenAgreement(len(self.rows), tuple(found))
+        return GivenAgreement(len(self.outputs), tuple(found))
+
+    def _check(self, name: str, given: np.ndarray, own: np.ndarray) -> None:
+        """Refuse an output that is too far from the file's."""
+        distance, limit = _distance(own, given), self.allowed[name]
+        if distance.within(limit):
+            return
+        raise NumericError(
+            f"The library and the model as given differ in output '{name}': the largest error is {distance.largest:.3g} "
+            f"and its root mean square {distance.rms:.3g}; rounding each layer by a unit explains {limit.largest:.3g} and "
+            f"{limit.rms:.3g}.",
+            "Report the model: an import has changed it.",
+        )
 
 
-def mark_given(canonical: onnx.ModelProto, path: Path, shapes: Mapping | None, fix: Mapping | None) -> None:
-    """Evaluate the file `path` on seeded inputs; write rows of its outputs into the metadata of `canonical`.
+def given_outputs(canonical: onnx.ModelProto, given: onnx.ModelProto | None, tolerance: float) -> GivenOutputs | None:
+    """Evaluate the file's model on seeded inputs, plain and with noise.
 
-    Those of a file that an import wrote are taken over. Nothing is written for a model without integers, and one that
-    ONNX Runtime rejects.
+    `tolerance` is a fraction of an output's range. Returns None for a model without integers, and without a file.
     """
-    from onnx import helper
-
-    kept = {entry.key: entry.value for entry in canonical.metadata_props}
-    if _KEY in kept or not is_quantised(canonical):
-        return
-    model = read_model(path)
-    earlier = {entry.key: entry.value for entry in model.metadata_props}
-    if is_marked(earlier):  # no file as given, but one that an import wrote
-        if _KEY in earlier:
-            helper.set_model_props(canonical, kept | {_KEY: earlier[_KEY]})
-        return
-    bind_inputs(model, shapes or {}, fix or {})
-    inputs = [make_input(canonical, _SEED, number) for number in range(_count(canonical))]
+    if given is None or not is_quantised(canonical):
+        return None
+    inputs = tuple(make_input(given, _SEED, number) for number in range(_count(canonical)))
     try:
-        reference = Reference(expand_vendor_operators(model))
-        outputs = [reference(each) for each in inputs]
-    except ModelError:
-        return
-    said = {name: [_packed(rows_of(each[name])) for each in outputs] for name in outputs[0]}
-    helper.set_model_props(canonical, kept | {_KEY: json.dumps(said, sort_keys=True)})
+        reference = Reference(given)
+        outputs = tuple(map(reference, inputs))
+    except NoReference as error:
+        return GivenOutputs((), (), {}, {}, error.what)
+    units = {name: _unit(canonical, name, value.dtype) for name, value in outputs[0].items()}
+    return GivenOutputs(inputs, outputs, units, _allowed(given, inputs, outputs, units, tolerance))
 
 
-def given_outputs(canonical: onnx.ModelProto) -> GivenOutputs | None:
-    """Read the outputs back from the metadata of a canonical model; None without them."""
-    said = {entry.key: entry.value for entry in canonical.metadata_props}.get(_KEY)
-    if said is None:
-        return None
-    packed = json.loads(said)
-    names = [value.name for value in canonical.graph.output if value.name in packed]
-    cases = range(min((len(packed[name]) for name in names), default=0))
-    rows = tuple({name: _unpacked(packed[name][case]) for name in names} for case in cases)
-    inputs = tuple(make_input(canonical, _SEED, number) for number in cases)
-    if not rows:
-        return None
-    return GivenOutputs(inputs, rows, {name: _unit(canonical, name, rows[0][name].dtype) for name in names})
+def _allowed(
+    given: onnx.ModelProto, inputs: Sequence[Tensors], outputs: Sequence[Tensors], units: dict[str, float | None], tolerance: float
+) -> dict[str, Distance]:
+    """Return the largest distance of each output that rounding at random explains."""
+    farthest = dict.fromkeys(units, Distance())
+    for draw in range(_DRAWS):
+        noisy = Reference(with_random_rounding(given, 1 + draw))
+        for own, plain in zip(inputs[:_NOISY], outputs[:_NOISY]):
+            for name, value in noisy(own).items():
+                farthest[name] = Distance.most([farthest[name], _distance(value, plain[name])])
+    allowed = {}
+    for name, noise in farthest.items():
+        floor = max(units[name] or 0.0, tolerance * output_range([each[name] for each in outputs]))
+        allowed[name] = Distance(max(floor, _SLACK * noise.largest), max(floor, _SLACK * noise.rms))
+    return allowed
 
 
 def _count(model: onnx.ModelProto) -> int:
@@ -112,12 +124,17 @@ def _count(model: onnx.ModelProto) -> int:
     return min(max(_CASES, _WORK // max(1, multiplications(model))), _MOST_CASES)
 
 
-def rows_of(value: np.ndarray) -> np.ndarray:
-    """Return rows along the last axis, spread evenly: as many as `_KEPT` elements hold, at least one."""
+def _rows(value: np.ndarray) -> np.ndarray:
+    """Return the value as rows along its last axis."""
     width = value.shape[-1] if value.ndim else 1
-    flat = value.reshape(value.size // max(1, width), width)
-    count = max(1, min(len(flat), _KEPT // max(1, flat.shape[1])))
-    return flat[np.linspace(0, len(flat) - 1, count).astype(np.int64)] if len(flat) else flat
+    return value.reshape(value.size // max(1, width), width)
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> Distance:
+    """Return the distance of elements finite in both."""
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    finite = np.isfinite(one) & np.isfinite(other)
+    return Distance.of(np.abs(one[finite] - other[finite]))
 
 
 def _compared(name: str, given: np.ndarray, own: np.ndarray, unit: float | None) -> OutputAgreement:
@@ -144,13 +161,3 @@ def _unit(model: onnx.ModelProto, output: str, dtype: np.dtype) -> float | None:
         return None
     made = quantised_by(node, context_of(model))
     return made.quantisation.scale[0] if made is not None and made.quantisation.axis is None else None
-
-
-def _packed(rows: np.ndarray) -> list:
-    plain = rows if rows.dtype.kind in "iub" else rows.astype(np.float32)
-    return [plain.dtype.name, list(plain.shape), base64.b64encode(np.ascontiguousarray(plain).tobytes()).decode()]
-
-
-def _unpacked(packed: list) -> np.ndarray:
-    dtype, shape, content = packed
-    return np.frombuffer(base64.b64decode(content), dtype).reshape(shape)

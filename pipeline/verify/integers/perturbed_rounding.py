@@ -43,6 +43,23 @@ def perturbed_outputs(
     return farthest
 
 
+def moved_outputs(
+    model: onnx.ModelProto, inputs: Sequence[dict[str, np.ndarray]]
+) -> list[tuple[dict[str, np.ndarray], ...]]:
+    """Evaluate `model` on each of the inputs, its floats moved by a few units in the last place, once for each draw."""
+    reference = Reference(model)
+
+    def moved(value: np.ndarray, draw: int) -> np.ndarray:
+        if value.dtype.kind != "f":
+            return value
+        noise = np.random.default_rng(draw).uniform(-_NOISE, _NOISE, value.shape)
+        return np.asarray(value * (1 + noise), value.dtype)
+
+    return [
+        tuple(reference({name: moved(value, draw) for name, value in own.items()}) for draw in range(_DRAWS)) for own in inputs
+    ]
+
+
 def with_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     """Return `model` with seeded noise on every float that is quantised."""
     model = with_bodies(model, lambda body: with_noise(infer_shapes(body), seed))
@@ -56,9 +73,7 @@ def with_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
         noise = build.constant(random.uniform(-_NOISE, _NOISE, shape).astype(np.float32))
         most = build.node("ReduceMax", build.node("Abs", node.input[0]), keepdims=0)
         value = build.node("Add", node.input[0], build.node("Mul", noise, most))
-        build.nodes.append(type(node)())
-        build.nodes[-1].CopyFrom(node)
-        build.nodes[-1].input[0] = value
+        build.copy(node).input[0] = value
         made[index] = build
     result = type(model)()
     result.CopyFrom(model)

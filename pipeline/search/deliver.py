@@ -1,0 +1,76 @@
+"""Deliver a library that verifies: where a plan crashes or computes wrong, build the next best.
+
+    the winner ─✗─► half of its splits ─✗─► whole kernels ─✗─► tvm-default     the first that verifies
+
+A wrong plan is a defect of passfit: it is reported, and an error where `strictness` says so. A model that its import
+changed is refused at once, since no plan can mend it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from ..errors import NumericError, PassfitError, environment_error
+from ..memory.footprint import Defect
+from ..passes.sequence.sequence import TVM_DEFAULT, Sequence
+from ..support.strictness import strict
+
+Built = TypeVar("Built")
+
+#: passes that run a kernel in parts, or again: without them kernels are whole
+_SPLITTING = frozenset({"cut-sums", "rematerialise", "split-channels", "split-rows"})
+
+
+def simpler_plans(sequence: Sequence) -> Iterator[Sequence]:
+    """Yield the plans to fall back on, the best first: less split, whole, and TVM's default."""
+    splits = [place for place, each in enumerate(sequence.passes) if each.name in _SPLITTING]
+    for kept in sorted({len(splits) // 2, 0} - {len(splits)}, reverse=True):
+        dropped = frozenset(splits[kept:])
+        yield Sequence(tuple(each for place, each in enumerate(sequence.passes) if place not in dropped))
+    default = Sequence.parse(TVM_DEFAULT)
+    if sequence.specs != default.specs:
+        yield default
+
+
+def deliver(
+    sequence: Sequence, build: Callable[[Sequence], Built], discard: Callable[[], None], blame_import: Callable[[], str]
+) -> tuple[Sequence, Built, tuple[Defect, ...]]:
+    """Build `sequence`, or the next best plan that verifies; return it with the defects of those before.
+
+    `build` raises for a plan that cannot be built or computes wrong; `discard` removes its files. `blame_import` names
+    the part of the import that changed the model, if one did. Raises NumericError for such a model, the first error where
+    no plan verifies, and errors of the user at once.
+    """
+    failed: list[tuple[Sequence, Exception]] = []
+    for plan in (sequence, *simpler_plans(sequence)):
+        try:
+            built = build(plan)
+        except Exception as error:
+            if not _is_defect(error):
+                raise
+            if isinstance(error, NumericError) and (blamed := blame_import()):
+                raise NumericError(f"{error.what} {blamed}", error.hint, error.outputs) from error
+            if strict():
+                raise
+            failed.append((plan, error))
+            discard()
+        else:
+            return plan, built, tuple(_defect(each, plan, error) for each, error in failed)
+    raise failed[0][1]
+
+
+def _is_defect(error: Exception) -> bool:
+    """Tell a defect of a plan from errors of the user or the machine."""
+    if isinstance(error, PassfitError):
+        return isinstance(error, NumericError)
+    return environment_error(error) is None
+
+
+def _defect(plan: Sequence, delivered: Sequence, error: Exception) -> Defect:
+    """Reduce a failed plan to the passes that the delivered one does without."""
+    left_out = tuple(spec for spec in plan.specs if spec not in delivered.specs)
+    if isinstance(error, NumericError):
+        return Defect("wrong", left_out, error.what)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return Defect("crash", left_out, f"{type(error).__name__}: {lines[-1] if lines else ''}"[:300])

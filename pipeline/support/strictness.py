@@ -1,0 +1,18 @@
+"""Tell whether a defect of passfit's own ends a run, as tests and CI want, or costs one plan, as users want."""
+
+from __future__ import annotations
+
+import os
+
+#: environment variable, since workers and stages are processes of their own
+STRICT = "PASSFIT_STRICT"
+
+
+def strict() -> bool:
+    """Tell whether `--strict` was given, or PASSFIT_STRICT=1 is set."""
+    return os.environ.get(STRICT, "") not in ("", "0")
+
+
+def be_strict() -> None:
+    """Make defects errors, in this process and those it starts."""
+    os.environ[STRICT] = "1"

@@ -1,0 +1,76 @@
+"""Find the first value that an import changed, by running the file and its canonical model side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .compare import output_range
+from .inputs import make_input
+from .reference import NoReference, Reference
+
+if TYPE_CHECKING:
+    import onnx
+
+#: difference that is no rounding, as a fraction of the value's range; and in units of 8 bits
+_APART, _UNITS = 1e-3, 2
+_CASES = 3
+
+
+def blame_import(canonical: onnx.ModelProto, given: onnx.ModelProto | None, seed: int) -> str:
+    """Say which node of the canonical model first differs from the file; an empty string where none does.
+
+    Values are compared by name: those that the import renamed are passed over. Without a file, or where ONNX Runtime
+    runs one of the two only, nothing can be said.
+    """
+    if given is None:
+        return ""
+    makers = {name: node for node in canonical.graph.node for name in node.output if name}
+    own = {name for node in given.graph.node for name in node.output}
+    outputs = {value.name for value in canonical.graph.output}
+    common = [name for name in makers if name in own and name not in outputs]
+    try:
+        file, imported = (_with_outputs(model, common) for model in (given, canonical))
+        for number in range(_CASES):
+            inputs = make_input(given, seed, number)
+            first = _first_difference(file(inputs), imported(inputs), [*(each for each in makers if each in common), *outputs])
+            if first:
+                node = makers.get(first)
+                made = f", made by the {node.op_type} node '{node.name}'" if node is not None else ""
+                return f"The import is at fault: it changes the value '{first}'{made}."
+    except NoReference:
+        return ""
+    return ""
+
+
+def _with_outputs(model: onnx.ModelProto, names: list[str]) -> Reference:
+    """Load a model that also returns the values `names`."""
+    import onnx
+
+    wider = type(model)()
+    wider.CopyFrom(model)
+    present = {value.name for value in model.graph.output}
+    wider.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in present)
+    return Reference(wider)
+
+
+def _first_difference(given: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray], order: list[str]) -> str:
+    return next((name for name in order if name in given and name in found and _differ(given[name], found[name])), "")
+
+
+def _differ(given: np.ndarray, found: np.ndarray) -> bool:
+    """Tell whether two values differ by more than rounding; those of other dtypes are other values."""
+    if given.dtype != found.dtype:
+        return False
+    if given.shape != found.shape:
+        return True
+    one, other = given.astype(np.float64), found.astype(np.float64)
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    with np.errstate(invalid="ignore"):
+        apart = np.where(same, 0.0, np.abs(one - other))
+    if not np.isfinite(apart).all():
+        return True
+    limit = _UNITS if given.dtype.itemsize == 1 and given.dtype != bool else _APART * output_range([given])
+    return bool(apart.max(initial=0.0) > limit)

@@ -1,0 +1,109 @@
+"""A library is compared with the file as given, by the first evaluator that runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from passfit.errors import ModelError
+from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.given_model import given_bytes, given_model
+from passfit.frontend.imported_model import load
+from passfit.verify.blame_import import blame_import
+from passfit.verify.cases import choose_cases, with_plain_sums
+from passfit.verify.reference import NoReference, OnnxReference, Reference
+
+from ..models import NodeBuilder, model_of, save
+
+
+def lines() -> onnx.ModelProto:
+    return model_of([helper.make_node("Conv", ["x", "w"], ["y"])], {"x": [1, 2, 8]}, ["y"], {"w": np.ones((3, 2, 3), np.float32)})
+
+
+def test_expected_outputs_are_those_of_the_file() -> None:
+    canonical, given = lines(), lines()
+    given.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.full((3, 2, 3), 2, np.float32), "w"))
+    (case,) = choose_cases(canonical, 0, 1, 1e-4, given)
+    np.testing.assert_array_equal(case.expected["y"], Reference(given)(case.inputs)["y"])
+    assert case.reference == "onnxruntime"
+    assert case.double is None and "differs from the reference's" in case.no_double
+
+
+def test_a_file_that_onnx_runtime_cannot_run_is_evaluated_by_onnx() -> None:
+    """Multiply in doubles: ONNX Runtime has no convolution of them."""
+    model = model_of(
+        [helper.make_node("Conv", ["x", "w"], ["y"])], {"x": [1, 2, 8]}, ["y"], {"w": np.ones((3, 2, 3))}, dtype=TensorProto.DOUBLE
+    )
+    with pytest.raises(NoReference):
+        Reference(model)
+    (case,) = choose_cases(model, 0, 1, 1e-4, model)
+    assert case.reference == "onnx" and case.expected["y"].dtype == np.float64
+    np.testing.assert_allclose(case.expected["y"][0, 0, 0], case.inputs["x"][0, :, :3].sum())
+
+
+def test_outputs_of_onnxs_evaluator_have_their_dtypes() -> None:
+    x = {"x": np.float32(np.arange(16)).reshape(1, 2, 8)}
+    found = OnnxReference(lines())(x)["y"]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, Reference(lines())(x)["y"])
+
+
+def test_a_file_that_nobody_can_run_is_not_verified() -> None:
+    given = lines()
+    given.opset_import.add(domain="nobody", version=1)
+    given.graph.node.append(helper.make_node("Secret", ["y"], ["z"], domain="nobody"))
+    given.graph.output[0].name = "z"
+    (case,) = choose_cases(lines(), 0, 1, 1e-4, given)
+    assert case.reference.startswith("not-verified: ONNX Runtime cannot run the model") and "Secret" in case.reference
+    (alone,) = choose_cases(given, 0, 1, 1e-4, given)
+    assert alone.expected == {} and alone.reference.startswith("not-verified: ")
+
+
+def test_integers_of_rounded_floats_have_witnesses_and_others_none() -> None:
+    for operator, witnesses in (("MatMul", 4), ("Min", 0)):
+        build = NodeBuilder()
+        output = build.node("ArgMax", build.node(operator, "x", build.weight(8, 8)), axis=1)
+        model = build.model([8, 8], output, dtypes={output: TensorProto.INT64})
+        (case,) = with_plain_sums(model, choose_cases(model, 0, 1, 1e-4, model), model)
+        assert len(case.witnesses) == witnesses
+
+
+def test_side_files_and_shapes_are_inside_the_model_as_given(tmp_path: Path) -> None:
+    model = model_of([helper.make_node("Add", ["x", "w"], ["y"])], {"x": ["n", 300]}, ["y"], {"w": np.ones(300, np.float32)})
+    plain = save(model, tmp_path, "plain.onnx")
+    onnx.save(model, tmp_path / "large.onnx", save_as_external_data=True, location="large.bin", size_threshold=0)
+    for path in (plain, tmp_path / "large.onnx"):
+        given = onnx.load_from_string(given_bytes(path, {"x": [2, 300]}))
+        assert given.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2
+        assert numpy_helper.to_array(given.graph.initializer[0]).sum() == 300
+    static = save(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [2]}, ["y"]), tmp_path, "static.onnx")
+    assert given_bytes(static) == static.read_bytes()
+
+
+def test_a_canonical_file_is_compared_with_the_file_it_was_made_from(tmp_path: Path) -> None:
+    from passfit import api
+
+    file = save(lines(), tmp_path)
+    api.import_model_file(file, None, None, tmp_path / "models" / "model.onnx")
+    assert given_model(tmp_path / "models" / "model.onnx") is None
+    assert load(tmp_path / "models" / "model.onnx").given is None
+    imported = load(tmp_path / "models" / "model.onnx", given=tmp_path / "models" / "given.onnx")
+    assert imported.given == onnx.load(file)
+    with pytest.raises(ModelError, match="cannot be read"):
+        load(tmp_path / "models" / "model.onnx", given=tmp_path / "models" / "none.onnx")
+
+
+def test_the_first_value_that_an_import_changed_is_named(tmp_path: Path) -> None:
+    build = NodeBuilder()
+    first = build.node("MatMul", "x", build.weight(8, 4))
+    second = build.node("Tanh", build.node("Relu", first))
+    path = save(build.model([3, 8], build.node("MatMul", second, build.weight(4, 2))), tmp_path)
+    canonical, given = import_model(path), given_model(path)
+    assert blame_import(canonical, given, 0) == ""
+    canonical.graph.node[1].op_type = "Neg"
+    assert blame_import(canonical, given, 0) == "The import is at fault: it changes the value 't1_0', made by the Neg node 'relu1'."
+    assert blame_import(canonical, None, 0) == ""
