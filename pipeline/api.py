@@ -212,9 +212,7 @@ def compile_imported(
 
         def build(plan: PassSequence) -> BuiltPlan:
             tuning = tuned if plan is first else AdoptedTuning()  # its layout is that of one sequence
-            return build_plan(
-                imported, plan, tuning.schedules, tuning.layout, target, folder, verify, progress, results
-            )
+            return build_plan(imported, plan, tuning.schedules, tuning.layout, target, folder, verify, progress, results)
 
         chosen, built, defects = deliver(chosen, build, folder, lambda: blame_import(imported.onnx, imported.given, verify.seed))
         measured = replace(built.measured, compile_seconds=round(time.monotonic() - started, 3))
@@ -225,7 +223,8 @@ def compile_imported(
         write_sequence(chosen, folder / "sequence.json")
         write_footprint(report, folder)
         write_pictures(imported, built.lowered, built.plan, built.before, target, folder)
-        write_manifest(imported, built.lowered, target, chosen, tuned if chosen is first else AdoptedTuning(), verify, folder)
+        applied, asked = (tuned, None) if chosen is first else (AdoptedTuning(), (first, tuned))
+        write_manifest(imported, built.lowered, target, chosen, applied, verify, folder, asked)
     return report
 
 

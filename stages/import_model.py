@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from passfit import api
 from passfit.artifacts.places import canonical_model
 from passfit.errors import ConfigError
 from passfit.frontend.source.source import is_package
 from passfit.params.params import Params
-from passfit.scaffold import model_file
+from passfit.scaffold import check_watched, model_file
 from passfit.stages._common import entry, run_stage
 from passfit.stages._lines import import_line
 
@@ -15,7 +17,8 @@ from passfit.stages._lines import import_line
 def import_model(params: Params, model: str, file: str) -> str:
     """Write out/models/MODEL/model.onnx and origin.json from FILE.
 
-    dvc.yaml names FILE so that DVC watches it. Raises ConfigError if params.yaml names another file.
+    dvc.yaml names FILE so that DVC watches it. Raises ConfigError if params.yaml names another file, or dvc.yaml does
+    not watch its side files.
     """
     declared = entry(params, "models", model)
     if (expected := model_file(model, declared.source)) != file:
@@ -23,6 +26,8 @@ def import_model(params: Params, model: str, file: str) -> str:
             f"dvc.yaml watches '{file}' for the model '{model}', but params.yaml says '{declared.source}'.",
             f"Write `{model}: {expected}` under stages.import.foreach in dvc.yaml.",
         )
+    if Path("dvc.yaml").exists():
+        check_watched(model, declared.source, Path("dvc.yaml"))
     package = declared.source if is_package(declared.source) else ""
     out = canonical_model(model)
     return import_line(model, api.import_model_file(file, declared.shapes, declared.fix, out, package))

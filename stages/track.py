@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from passfit.gate import why_refused
 from passfit.params.params import Params
 from passfit.stages._common import OUT, run_stage, write_json
 from passfit.tracking import track as log
 
 
 def track(params: Params) -> str:
-    """Log every result to MLflow (idempotent), and write out/track.json: runs by content, and warnings."""
-    result = log(Path(), params)
+    """Log every result to MLflow (idempotent), promote by the gate's verdicts, and write out/track.json: runs by content, and warnings."""
+    result = log(Path(), params, why_refused(Path(), params))
     write_json(
         OUT / "track.json",
         {"runs": {run.name: run.content for run in result.runs}, "warnings": list(result.warnings)},

@@ -116,8 +116,12 @@ def write_manifest(
     tuning: AdoptedTuning,
     verify: VerifySettings,
     folder: Path,
+    asked: tuple[PassSequence, AdoptedTuning] | None = None,
 ) -> None:
-    """Write manifest.json: passes, versions, inputs, outputs, origin, sha256 of all other files but footprint.json."""
+    """Write manifest.json: passes, versions, inputs, outputs, origin, sha256 of all other files.
+
+    `asked` are the sequence and the tuning that were to be built, where another plan was delivered.
+    """
     from ..codegen import c_identifier
 
     program = lowered.program
@@ -126,11 +130,7 @@ def write_manifest(
         tensors = [(port.name, program.tensors[port.tensor]) for port in group]
         return [{"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype} for name, tensor in tensors]
 
-    files = {
-        file.name: digest_of(file)
-        for file in sorted(folder.iterdir())
-        if file.is_file() and file.name != "footprint.json"
-    }
+    files = {file.name: digest_of(file) for file in sorted(folder.iterdir()) if file.is_file()}
     manifest = {
         "model": imported.name,
         "target": target.name,
@@ -147,4 +147,6 @@ def write_manifest(
         manifest["opt"] = target.opt
     if tuning:
         manifest["tuning"] = tuning.digest
+    if asked is not None:
+        manifest["asked"] = {"passes": list(asked[0].specs), **({"tuning": asked[1].digest} if asked[1] else {})}
     write_text(folder / "manifest.json", json_lines(manifest))

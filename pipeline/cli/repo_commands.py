@@ -53,9 +53,10 @@ def gate(
 
     Exit code 0: all hold.
     Exit code 1: a limit is exceeded.
-    Exit code 2: a check is impossible (no data, stale data, no such revision).
+    Exit code 2: a check is impossible (no data, stale or altered data, no such revision).
 
-    A result is stale if the model file or params.yaml has changed since.
+    A result is stale if the model, its side files or params.yaml have changed since.
+    It is altered if one of its own files has.
     Growth is checked for the models and targets declared at --against.
     Models and targets added since are noted.
     """
@@ -67,11 +68,17 @@ def gate(
 
 
 def track() -> None:
-    """Log all results on disk to MLflow; skip those already logged."""
+    """Log all results on disk to MLflow; skip those already logged.
+
+    Libraries of this machine become versions of registered models.
+    The alias champion moves to one that the gate passes, and never to one of a DVC experiment.
+    """
+    from ..gate import why_refused
     from ..params.params import load_params
     from ..tracking import track as log
 
-    result = log(Path(), load_params(Path("params.yaml")))
+    params = load_params(Path("params.yaml"))
+    result = log(Path(), params, why_refused(Path(), params))
     for run in result.runs:
         typer.echo(f"{'logged' if run.new else 'already logged'}: {run.name}")
     for link in result.links:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .canonical.bind_shapes import bind_inputs
 from .canonical.read_onnx import read_model
 from .canonical.static_metric import is_marked
+from .source.side_files import side_files
 
 if TYPE_CHECKING:
     import onnx
@@ -36,6 +37,6 @@ def given_bytes(
     Equal bytes take no more room in a cache that holds the file already. Raises ModelError as an import does.
     """
     model, content = given_model(path, shapes, fix), path.read_bytes()
-    if model is None or not (shapes or fix or model.ByteSize() != len(content)):
+    if model is None or not (shapes or fix or side_files(path)):
         return content
     return model.SerializeToString(deterministic=True)

@@ -13,6 +13,7 @@ from ..memory.footprint import Start
 from ..support.digests import digest_of
 from ..support.result_store import shared_store
 from .source.model_record import model_record
+from .source.side_files import side_files
 from .source.source import resolve_source
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def import_onnx(model: str | Path, shapes: Shapes | None = None, fix: Fixed | No
     from .canonical.static_metric import start_of
 
     path = resolve_source(str(model))
-    if shapes or fix or not (path.is_file() and os.access(path, os.R_OK)):
+    if shapes or fix or not (path.is_file() and os.access(path, os.R_OK)) or side_files(path):
         return _imported(path, shapes, fix)
     fresh: list[tuple[onnx.ModelProto, Start]] = []
 

@@ -1,5 +1,5 @@
-"""Judge footprints by budgets, capacities and growth. Public faces: `run_gate`, `GateResult`."""
+"""Judge footprints by budgets, capacities and growth. Public faces: `run_gate`, `GateResult`, `why_refused`."""
 
-from .run import GateResult, run_gate
+from .run import GateResult, run_gate, why_refused
 
-__all__ = ["GateResult", "run_gate"]
+__all__ = ["GateResult", "run_gate", "why_refused"]

@@ -184,7 +184,7 @@ def _word(verdict: Verdict) -> str:
 
 def _row(verdict: Verdict) -> tuple[str, ...]:
     if verdict.used is None or verdict.limit is None or verdict.margin is None:
-        sizes: tuple[str, ...] = ("stale" if verdict.limit_kind == "stale" else "no data", "", "")
+        sizes: tuple[str, ...] = (kind if (kind := verdict.limit_kind) in ("stale", "altered") else "no data", "", "")
     else:
         sizes = tuple(map(format_bytes, (verdict.used, verdict.limit, verdict.margin)))
     return (verdict.model, verdict.target, _check(verdict), *sizes, _word(verdict))

@@ -11,6 +11,7 @@ from ..artifacts.places import read_result
 from ..errors import ConfigError, OutputError, PassfitError, did_you_mean
 from ..memory.footprint import FootprintReport
 from ..params.params import Params, check_targets, declared, load_params
+from .altered import recorded_outputs, why_altered
 from .formats import FORMATS, Report, markdown
 from .growth import parse_growth
 from .history import Past, results_at
@@ -29,7 +30,7 @@ class GateResult:
     """Hold the text to print and the exit code.
 
     0: all limits hold. 1: a limit is exceeded. 2, which wins: a check was impossible, for lack of data, of a revision,
-    or of data from this model and these params.
+    of data from this model and these params, or of files as they were made.
     """
 
     text: str
@@ -52,12 +53,7 @@ def run_gate(
     growth = parse_growth(max_growth if max_growth is not None else DEFAULT_MAX_GROWTH)
 
     params = load_params(repo / "params.yaml")
-    catalogue = _catalogue(repo)
-    check_targets(params, catalogue)
-    pairs = declared(params)
-    if not pairs:
-        raise ConfigError(f"{repo / 'params.yaml'}: no model × target is declared.", "Write `models:` and `targets:`.")
-    results, broken = _results(repo, params, catalogue, pairs)
+    catalogue, results, broken = _judged(repo, params)
     past = results_at(repo, against, results) if against is not None else Past()
 
     verdicts = judge(params, results, catalogue, past.results, growth, broken, past.missing)
@@ -66,6 +62,29 @@ def run_gate(
     if format == "github":
         _append_summary(markdown(report))
     return GateResult(FORMATS[format](report), report.exit_code)
+
+
+def why_refused(repo: Path, params: Params) -> dict[Pair, str]:
+    """Return the failed checks of every declared model × target in one line each; empty where all hold.
+
+    Growth is not among them: it is relative to a revision. Errors: see `run_gate`.
+    """
+    catalogue, results, broken = _judged(repo, params)
+    verdicts = judge(params, results, catalogue, broken=broken)
+    return {
+        pair: "; ".join(each.why for each in verdicts if (each.model, each.target) == pair and not each.ok)
+        for pair in declared(params)
+    }
+
+
+def _judged(repo: Path, params: Params) -> tuple[dict[str, Target], dict[Pair, FootprintReport], dict[Pair, Verdict]]:
+    """Read the catalogue, the results that can be judged, and the verdicts on all others."""
+    catalogue = _catalogue(repo)
+    check_targets(params, catalogue)
+    pairs = declared(params)
+    if not pairs:
+        raise ConfigError(f"{repo / 'params.yaml'}: no model × target is declared.", "Write `models:` and `targets:`.")
+    return catalogue, *_results(repo, params, catalogue, pairs)
 
 
 def _catalogue(repo: Path) -> dict[str, Target]:
@@ -77,7 +96,8 @@ def _catalogue(repo: Path) -> dict[str, Target]:
 def _results(
     repo: Path, params: Params, catalogue: dict[str, Target], pairs: list[Pair]
 ) -> tuple[dict[Pair, FootprintReport], dict[Pair, Verdict]]:
-    """Return the results that can be judged, and the verdicts on those that are malformed or stale."""
+    """Return the results that can be judged, and the verdicts on those that are malformed, stale or altered."""
+    recorded = recorded_outputs(repo)
     found: dict[Pair, FootprintReport] = {}
     broken: dict[Pair, Verdict] = {}
     for model, target in pairs:
@@ -87,13 +107,16 @@ def _results(
                 continue
             device = params.targets[target].apply(catalogue[target])
             stale = why_stale(repo, params, model, device)
+            altered = None if stale else why_altered(repo, result, catalogue[target], params.budget(model, target), recorded)
         except PassfitError as error:
             broken[model, target] = unchecked(model, target, "data", str(error))
             continue
-        if stale is None:
-            found[model, target] = result
-        else:
+        if stale is not None:
             broken[model, target] = unchecked(model, target, "stale", stale)
+        elif altered is not None:
+            broken[model, target] = unchecked(model, target, "altered", altered)
+        else:
+            found[model, target] = result
     return found, broken
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from ..artifacts.origin import changes, search_record, search_settings, tune_record, verify_record, verify_settings
 from ..artifacts.places import ASKED, ORIGIN, REMAKE, canonical_model, compile_dir, search_file, tuning_file
 from ..errors import ConfigError
+from ..frontend.source.side_files import model_digest
 from ..frontend.source.source import is_package
 from ..params.params import ModelParams, Params
-from ..support.digests import digest_of
+from ..scaffold import check_watched
 from ..targets import Target
 from ..tuning.database import read_tuning
 
@@ -45,9 +47,12 @@ def _model(repo: Path, declared: ModelParams, name: str, made: Table) -> str | N
     else:
         file = repo / declared.source
         try:
-            now["model"] = digest_of(file)
+            now["model"] = model_digest(file)
+            if (repo / "dvc.yaml").exists():
+                check_watched(name, declared.source, repo / "dvc.yaml")
         except OSError as error:
-            return f"{declared.source}, the model, cannot be read: {error.strerror}. Get it with `dvc pull`"
+            lost = _said(repo.absolute(), Path(os.path.normpath(Path(error.filename or file).absolute())))
+            return f"{lost}, of the model, cannot be read: {error.strerror}. Get it with `dvc pull`"
     direct = changes(made, now)
     if not direct:
         return None
@@ -73,7 +78,8 @@ def _search(repo: Path, params: Params, model: str, target: Target, manifest: Ta
     changed = changes(was, {**now, "model": made.get("model")})
     if changed:
         return f"{_listed('search', changed)} changed since the search"
-    if sequence is not None and sequence.get("passes") != manifest.get("passes"):
+    asked = _table(manifest, "asked") or manifest  # another plan may have been delivered
+    if sequence is not None and sequence.get("passes") not in (manifest.get("passes"), asked.get("passes")):
         return f"its sequence differs from {_said(repo, file.with_name('sequence.json'))}"
     return None
 
@@ -92,7 +98,7 @@ def _compile(repo: Path, params: Params, model: str, target: Target, manifest: T
     if tuned:
         return f"{_listed('tune', tuned)} changed since it was tuned"
     tuning = read_tuning(file, target) if file.is_file() else None
-    if tuning and manifest.get("tuning") != tuning.digest:
+    if tuning and (_table(manifest, "asked") or manifest).get("tuning") != tuning.digest:
         return f"it was compiled before {_said(repo, file)}"
     return None
 

@@ -17,7 +17,7 @@ from ..support.sizes import format_bytes
 from .growth import Growth
 
 Quantity = Literal["ram", "flash", "result"]
-LimitKind = Literal["budget", "capacity", "growth", "measured", "data", "stale"]
+LimitKind = Literal["budget", "capacity", "growth", "measured", "data", "stale", "altered"]
 Pair = tuple[str, str]
 
 #: the terms of each quantity, shown below the verdicts
@@ -43,7 +43,7 @@ class Capacity(Protocol):
 class Verdict:
     """Hold one line of the gate. `used`, `limit` and `margin` are bytes; margin = limit - used.
 
-    `used` and `limit` are None if the check was impossible: no data, stale data, no earlier figure. Such a verdict is an
+    `used` and `limit` are None if the check was impossible: no data, stale or altered data, no earlier figure. Such a verdict is an
     error, not a failure. `why` is the cause in one line, with the distance to the limit.
     """
 

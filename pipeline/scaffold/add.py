@@ -13,18 +13,21 @@ from ..params.params import ModelParams, Params, params_of
 from ..support.yaml_file import parse_yaml, read_yaml_text
 from ..targets.catalogue import get_target
 from .declare import declare, repo_root, source_in
-from .dvc_file import FETCH, IMPORT, part
-from .edit_yaml import Entry, insert
+from .dvc_file import FETCH, IMPORT, part, side_paths, watched_files
+from .edit_yaml import Entry, insert, remove
 from .names import model_name
 from .render import (
     checked_file,
     fetch_stage,
     fetched_entry,
     file_entry,
+    import_stage,
     is_fetched,
     model_entry,
     model_file,
+    own_import,
     target_entry,
+    watched_entry,
 )
 from .write import write_all
 
@@ -60,7 +63,7 @@ def add_to_repo(
         if target not in params.targets:
             params_yaml.add(("targets",), target, {"budget": {"ram": None, "flash": None}}, target_entry(target))
     for key, source in sources.items():
-        _add_stages(dvc_yaml, key, source)
+        _add_stages(dvc_yaml, key, source, [] if is_fetched(source) else side_paths(repo, source))
     params_of(params_yaml.data, params_yaml.path)
     return write_all({edited.path: edited.text for edited in (dvc_yaml, params_yaml)})
 
@@ -92,6 +95,14 @@ class _Edited:
                 f"{self.path}: nothing can be inserted under '{'.'.join(place)}' as it is written there.",
                 f"Write it as a block of lines, or add by hand: {lines}",
             )
+        self.text, self.data = text, expected
+
+    def drop(self, place: tuple[str, ...], key: str) -> None:
+        """Remove the entry `key` of the section `place`. Raises ConfigError if the text would lose anything else."""
+        text = remove(self.text, place, key)
+        expected = copy.deepcopy(self.data)
+        if text is None or part(expected, place).pop(key, None) is None or not _holds(text, expected, self.path):
+            raise ConfigError(f"{self.path}: '{key}' cannot be removed from '{'.'.join(place)}'.", "Remove it by hand.")
         self.text, self.data = text, expected
 
 
@@ -155,9 +166,13 @@ def _new(
     return {}
 
 
-def _add_stages(dvc_yaml: _Edited, name: str, source: str) -> None:
-    """Add a model's file under `import`, and its name under `fetch` if packaged."""
+def _add_stages(dvc_yaml: _Edited, name: str, source: str, beside: Sequence[str]) -> None:
+    """Add a model's file under `import`, and its name under `fetch` if packaged.
+
+    A model with the side files `beside` is imported by a stage of its own: one in the section is moved.
+    """
     file = checked_file(model_file(name, source))
+    own = (*IMPORT[:1], own_import(name))
     imported = part(dvc_yaml.data, IMPORT) or {}
     if not isinstance(imported, dict):
         raise ConfigError(
@@ -171,7 +186,20 @@ def _add_stages(dvc_yaml: _Edited, name: str, source: str) -> None:
         )
     if is_fetched(source):
         _add_fetched(dvc_yaml, name)
-    if name not in imported:
+    watched = watched_files(dvc_yaml.data, name)
+    if watched is not None and set(beside) <= set(watched):
+        return
+    if part(dvc_yaml.data, own) is not None:
+        for each in beside:
+            if each not in (watched or ()):
+                dvc_yaml.add((*own, "deps"), each, None, watched_entry(each))
+    elif beside:
+        stage = import_stage(name, file, beside)
+        value = parse_yaml("\n".join(stage.block), dvc_yaml.path)[own[1]]
+        dvc_yaml.add(own[:1], own[1], value, Entry((*stage.block, ""), ""), before=IMPORT[1])
+        if name in imported:
+            dvc_yaml.drop(IMPORT, name)
+    else:
         dvc_yaml.add(IMPORT, name, file, file_entry(name, file))
 
 

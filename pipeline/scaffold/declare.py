@@ -35,7 +35,8 @@ def source_in(repo: Path, root: Path, model: str) -> str:
     """
     if is_fetched(model):
         return model
-    path = resolve_source(model).resolve()
+    path = Path(os.path.abspath(resolve_source(model)))
+    path = path.parent.resolve() / path.name  # the file itself may be a link into DVC's cache
     if not path.is_relative_to(root):
         raise ConfigError(
             f"The model '{model}' is outside of the repo '{root}'.", "Copy it in, and keep it with `dvc add`."

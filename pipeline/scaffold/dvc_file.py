@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from ..frontend.source.side_files import side_files
 from ..params.params import ModelParams
 from ..support.yaml_file import read_yaml
-from .render import is_fetched
+from .render import is_fetched, own_import
 
 IMPORT = ("stages", "import", "foreach")
 FETCH = ("stages", "fetch", "foreach")
@@ -32,10 +34,45 @@ def check_models(models: Mapping[str, ModelParams], dvc_yaml: Path) -> None:
     data = read_yaml(dvc_yaml)
     imported, fetched = part(data, IMPORT), part(data, FETCH)
     for name, model in models.items():
-        lacking = isinstance(imported, dict) and name not in imported
+        alone = part(data, (*IMPORT[:1], own_import(name))) is not None
+        lacking = isinstance(imported, dict) and name not in imported and not alone
         if lacking or (is_fetched(model.source) and isinstance(fetched, list) and name not in fetched):
             stage = "import" if lacking else "fetch"
             raise ConfigError(
                 f"params.yaml declares the model '{name}', but dvc.yaml does not {stage} it.",
                 f"Run `passfit add {shlex.quote(model.source)} --name {name}`.",
             )
+
+
+def check_watched(name: str, source: str, dvc_yaml: Path) -> None:
+    """Check that `dvc_yaml` watches the side files of the model `name`, as an older one does not.
+
+    Raises ConfigError, ModelError, OSError. A dvc.yaml that imports models in another way is not checked.
+    """
+    if is_fetched(source) or not (beside := side_paths(dvc_yaml.parent, source)):
+        return
+    watched = watched_files(read_yaml(dvc_yaml), name)
+    if watched is None:
+        return
+    for file in beside:
+        if not any(file == each or file.startswith(f"{each.rstrip('/')}/") for each in watched):
+            raise ConfigError(
+                f"'{source}' keeps weights in '{file}', which dvc.yaml does not watch: it would miss a change of them.",
+                f"Run `passfit add {shlex.quote(source)} --name {name}`.",
+            )
+
+
+def side_paths(repo: Path, source: str) -> list[str]:
+    """List the side files of a model file, relative to `repo` as its source is. Raises ModelError, OSError."""
+    folder = posixpath.dirname(source)
+    return [posixpath.normpath(posixpath.join(folder, file)) for file in side_files(repo / source)]
+
+
+def watched_files(data: object, name: str) -> list[str] | None:
+    """List the dependencies of a model's import in a parsed dvc.yaml; None if no stage of `init` imports it."""
+    own, shared = part(data, (*IMPORT[:1], own_import(name))), part(data, IMPORT)
+    if own is None and (not isinstance(shared, dict) or name not in shared):
+        return None
+    deps = part(data, (*IMPORT[:2], "do", "deps")) if own is None else part(own, ("deps",))
+    file = "" if own is not None else str(shared[name])
+    return [str(each).replace("${item}", file).replace("${key}", name) for each in deps or ()]

@@ -1,4 +1,4 @@
-"""Insert an entry into a YAML file as text: every other byte stays, comments and all."""
+"""Insert or remove an entry of a YAML file as text: every other byte stays, comments and all."""
 
 from __future__ import annotations
 
@@ -46,6 +46,38 @@ def insert(text: str, place: Sequence[str], entry: Entry, before: str | None = N
     return None if at is None else _with_lines(text, at, node.start_mark.column, entry, new_line)
 
 
+def remove(text: str, place: Sequence[str], name: str) -> str | None:
+    """Remove the entry `name` of the table `place`, its last one too; return the text.
+
+    Returns None if the file does not have that entry. The removal is textual, so parse the result and compare.
+    """
+    found = _section(text, place)
+    if found is None or found[1].id != "mapping":
+        return None
+    (owner, node), entries = found, found[1].value
+    i = next((i for i, (key, _) in enumerate(entries) if key.value == name), None)
+    if i is None:
+        return None
+    last = i + 1 == len(entries)
+    if node.flow_style and len(entries) == 1:
+        return f"{text[: node.start_mark.index]}{{}}{text[node.end_mark.index :]}"
+    if node.flow_style:
+        start = entries[i][0].start_mark.index if i == 0 else entries[i - 1][1].end_mark.index
+        end = entries[1][0].start_mark.index if i == 0 and not last else entries[i][1].end_mark.index
+        return text[:start] + text[end:]
+    start = _line_of(text, entries[i][0])
+    end = _end(text, node) if last else _line_of(text, entries[i + 1][0])
+    if len(entries) > 1:
+        return text[:start] + text[end:]
+    colon = text.index(":", owner.end_mark.index) + 1
+    return f"{text[:colon]} {{}}{text[colon:start]}{text[end:]}"
+
+
+def _line_of(text: str, node: Node) -> int:
+    """Find the start of a node's line."""
+    return text.rfind("\n", 0, node.start_mark.index) + 1
+
+
 def _section(text: str, place: Sequence[str]) -> tuple[ScalarNode, Node] | None:
     """Find the key and the value at a path of keys."""
     from ruamel.yaml import YAML
@@ -84,7 +116,7 @@ def _above(text: str, node: CollectionNode, name: str) -> int | None:
     key = next((key for key, _ in node.value if key.value == name), None)
     if key is None:
         return None
-    at = text.rfind("\n", 0, key.start_mark.index) + 1
+    at = _line_of(text, key)
     while (above := text.rfind("\n", 0, max(at - 1, 0)) + 1) < at and text[above:at].lstrip().startswith("#"):
         at = above
     return at

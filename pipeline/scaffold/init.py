@@ -8,8 +8,9 @@ from pathlib import Path
 from ..errors import ConfigError, TargetError
 from ..targets.catalogue import get_target
 from .declare import declare, repo_root, source_in
+from .dvc_file import side_paths
 from .names import model_names
-from .render import render_dvc_yaml, render_params_yaml
+from .render import is_fetched, render_dvc_yaml, render_params_yaml
 from .write import write_all
 
 #: paths git ignores: DVC keeps out/, MLflow keeps its own store
@@ -42,9 +43,10 @@ def init_repo(
         _refuse_existing(repo)
     sources = model_names(source_in(repo, root, model) for model in models)
     declared = declare(repo, sources, dict(shapes or {}))
+    beside = {name: side_paths(repo, source) for name, source in sources.items() if not is_fetched(source)}
     return write_all(
         {
-            repo / "dvc.yaml": render_dvc_yaml(sources, targets),
+            repo / "dvc.yaml": render_dvc_yaml(sources, targets, beside),
             repo / "params.yaml": render_params_yaml(declared, targets),
             repo / ".gitignore": _with_lines(repo / ".gitignore", IGNORED),
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
@@ -20,6 +20,7 @@ _PLAIN = re.compile(r"(\.{1,2}/)*/?[A-Za-z_][A-Za-z0-9_./+-]*")
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 #: DVC reads `${`, the shell reads quotes, and both read backslashes
 _UNSAFE = re.compile(r"[\x00-\x1f'\\$]")
+_IMPORT = "python -m passfit.stages.import_model {} '{}'"
 
 
 def model_file(name: str, source: str) -> str:
@@ -32,15 +33,24 @@ def is_fetched(source: str) -> bool:
     return source.startswith("pypi:")
 
 
-def render_dvc_yaml(models: Mapping[str, str], targets: Iterable[str]) -> str:
+def render_dvc_yaml(
+    models: Mapping[str, str], targets: Iterable[str], side_files: Mapping[str, Sequence[str]] | None = None
+) -> str:
     """Render dvc.yaml for models (name → source) and targets; profiles are taken on the first target.
 
-    Raises ConfigError for a path that could not stand in dvc.yaml and in a shell command as it is.
+    `side_files` are those of models that have some. Raises ConfigError for a path that could not stand in dvc.yaml and
+    in a shell command as it is.
     """
+    beside = {name: files for name, files in (side_files or {}).items() if files}
     files = {name: checked_file(model_file(name, source)) for name, source in models.items()}
     fetched = [name for name, source in models.items() if is_fetched(source)]
-    fetch = fetch_stage(fetched) if fetched else None
-    return _template("dvc.yaml.j2").render(files=files, fetch=fetch, profile_target=next(iter(targets)))
+    return _template("dvc.yaml.j2").render(
+        fetch=fetch_stage(fetched) if fetched else None,
+        split=[import_stage(name, files[name], beside[name]) for name in files if name in beside],
+        files={name: file for name, file in files.items() if name not in beside},
+        **{"import": _import_body("${key}", _IMPORT.format("${key}", "${item}"), ["${item}"])},
+        profile_target=next(iter(targets)),
+    )
 
 
 def render_params_yaml(models: Mapping[str, ModelParams], targets: Iterable[str]) -> str:
@@ -88,6 +98,22 @@ def file_entry(name: str, file: str) -> Entry:
     return _line(f"{scalar(name)}: {scalar(file)}")
 
 
+def import_stage(name: str, file: str, side_files: Sequence[str]) -> Entry:
+    """Return the stage `import-NAME` of dvc.yaml, for a model with side files: DVC has no lists of files by model."""
+    watched = [scalar(checked_file(each)) for each in (file, *side_files)]
+    body = _import_body(name, scalar(_IMPORT.format(name, file)), watched)
+    return Entry((f"{own_import(name)}:", *(f"  {line}" for line in body)), "")
+
+
+def own_import(name: str) -> str:
+    """Name the stage that imports one model with side files."""
+    return f"import-{name}"
+
+
+def _import_body(key: str, command: str, watched: Sequence[str]) -> list[str]:
+    return _template("import.yaml.j2").render(key=key, command=command, watched=watched).splitlines()
+
+
 def fetched_entry(name: str) -> Entry:
     """Return the entry of a model under `stages.fetch.foreach` in dvc.yaml, which is a list."""
     return Entry((f"- {scalar(name)}",), scalar(name))
@@ -96,6 +122,11 @@ def fetched_entry(name: str) -> Entry:
 def fetch_stage(models: Iterable[str]) -> Entry:
     """Return the stage `fetch` of dvc.yaml, which only models from packages need."""
     return Entry(tuple(_template("fetch.yaml.j2").render(fetched=list(models)).splitlines()), "")
+
+
+def watched_entry(file: str) -> Entry:
+    """Return the entry of a file under `deps` of a stage in dvc.yaml."""
+    return Entry((f"- {scalar(checked_file(file))}",), scalar(file))
 
 
 def _line(text: str) -> Entry:

@@ -13,8 +13,11 @@ from .store import Store
 LOCAL = "http://127.0.0.1:5000"
 
 
-def links(store: Store, experiment_id: str, run_ids: Sequence[str], models: Sequence[str]) -> tuple[str, ...]:
-    """Return lines for people: how to start MLflow without a server, views of the runs, how to serve a model."""
+def links(store: Store, experiment_id: str, run_ids: Sequence[str], served: Sequence[str]) -> tuple[str, ...]:
+    """Return lines for people: how to start MLflow without a server, views of the runs, how to serve a model.
+
+    `served` are names of models with their aliases, such as `a@champion`.
+    """
     lines = []
     server = store.uri.rstrip("/") if store.is_http else LOCAL
     if not store.is_http:
@@ -23,8 +26,8 @@ def links(store: Store, experiment_id: str, run_ids: Sequence[str], models: Sequ
     if len(run_ids) > 1:
         runs, experiments = (quote(json.dumps(ids, separators=(",", ":"))) for ids in (list(run_ids), [experiment_id]))
         lines.append(f"compare: {server}/#/compare-runs?runs={runs}&experiments={experiments}")
-    if models:
-        serve = f"mlflow models serve -m models:/{models[0]}@champion --env-manager local --port 5001"
+    if served:
+        serve = f"mlflow models serve -m models:/{served[0]} --env-manager local --port 5001"
         lines.append(f"serve:   MLFLOW_TRACKING_URI={_uri(store)} {serve}")
     return tuple(lines)
 

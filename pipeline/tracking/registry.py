@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,52 +11,64 @@ import numpy as np
 from mlflow import pyfunc
 from mlflow.exceptions import MlflowException
 from mlflow.models import ModelSignature
-from mlflow.protos.databricks_pb2 import RESOURCE_ALREADY_EXISTS, ErrorCode
+from mlflow.protos.databricks_pb2 import RESOURCE_ALREADY_EXISTS, RESOURCE_DOES_NOT_EXIST, ErrorCode
 from mlflow.types import Schema, TensorSpec
 
 from ..support.temporary_folder import scratch_folder
+from .promote import TARGET
 from .record import Io, Port, RunRecord, Servable
 from .runs import CONTENT
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-#: the version to serve; MLflow keeps the alias `latest` for itself
-ALIAS = "champion"
 FOLDER = "model"
+#: files a version cannot be served without, below FOLDER
+_NEEDED = ("MLmodel", "artifacts")
 
 
 def register(client: MlflowClient, run_id: str, record: RunRecord, servable: Servable) -> str:
-    """Make the library a version of the registered model, once; returns the version.
-
-    The alias `champion` moves to it when it fits its budget.
-    """
+    """Make the library a version of the registered model, once as long as its files are there; returns the version."""
     name = record.result.model
     version = _version_of(client, name, servable.content)
     if version is None:
         _upload(client, run_id, servable)
         _create_model(client, name)
-        tags = {CONTENT: servable.content, "passfit.target": record.result.target}
+        tags = {CONTENT: servable.content, TARGET: record.result.target}
         source = f"{client.get_run(run_id).info.artifact_uri}/{FOLDER}"
         version = str(client.create_model_version(name, source, run_id, tags=tags, description=record.note).version)
-    if record.result.fits and str(client.get_registered_model(name).aliases.get(ALIAS)) != version:
-        client.set_registered_model_alias(name, ALIAS, version)
     return version
 
 
 def _version_of(client: MlflowClient, name: str, content: str) -> str | None:
-    """Find the newest version with this library; names are `[a-z0-9-]`, so they need no quoting."""
+    """Find the newest version with this library whose files are there; names are `[a-z0-9-]`: they need no quoting."""
     versions = client.search_model_versions(f"name = '{name}'", order_by=["version_number DESC"])
-    return next((str(version.version) for version in versions if version.tags.get(CONTENT) == content), None)
+    same = (version for version in versions if version.tags.get(CONTENT) == content)
+    return next((str(version.version) for version in same if _is_kept(client, str(version.run_id))), None)
+
+
+def _is_kept(client: MlflowClient, run_id: str) -> bool:
+    """Tell whether a version's run is there, not deleted, and holds the files of the model."""
+    try:
+        if client.get_run(run_id).info.lifecycle_stage != "active":
+            return False
+        inside = {Path(file.path).name for file in client.list_artifacts(run_id, FOLDER)}
+        return inside.issuperset(_NEEDED) and bool(client.list_artifacts(run_id, f"{FOLDER}/{_NEEDED[1]}"))
+    except MlflowException as error:
+        if error.error_code != ErrorCode.Name(RESOURCE_DOES_NOT_EXIST):
+            raise
+        return False
 
 
 def _upload(client: MlflowClient, run_id: str, servable: Servable) -> None:
     with scratch_folder() as folder:
         place = folder / FOLDER
+        library = folder / servable.library.name
+        shutil.copyfile(servable.library, library)  # DVC may have put a link there, which MLflow would copy as a link
         pyfunc.save_model(
             path=str(place),
             python_model=str(Path(__file__).with_name("serve.py")),
-            artifacts={"library": str(servable.library)},
+            artifacts={"library": str(library)},
             model_config={"io": asdict(servable.io)},
             signature=_signature(servable.io),
             # without this, MLflow looks for requirements in a process of its own, which takes half a minute

@@ -32,15 +32,14 @@ BATCH = 1000
 
 
 def finished_run(client: MlflowClient, experiment_id: str, content: str) -> str | None:
-    """Find the id of the run with this `content`; a run that was cut short carries no content tag."""
+    """Find the id of the run with this `content` and its files; a run that was cut short carries no content tag."""
     runs = client.search_runs(
         [experiment_id],
         f"tags.`{CONTENT}` = '{content}' and attributes.status = 'FINISHED'",
         ViewType.ACTIVE_ONLY,
-        max_results=1,
         order_by=["attributes.start_time ASC"],
     )
-    return runs[0].info.run_id if runs else None
+    return next((run.info.run_id for run in runs if client.list_artifacts(run.info.run_id)), None)
 
 
 def log_run(client: MlflowClient, experiment_id: str, record: RunRecord, repo: Path) -> str:

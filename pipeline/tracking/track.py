@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..params.params import Params
+from .experiment import experiment_of
 from .record import RunRecord, read_record
 from .store import Store, find_store, is_damage, quick_and_quiet, unreachable
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+    from .promote import Standing
 
 #: longer than another process needs to log everything
 LOCK_SECONDS = 300
@@ -37,10 +41,12 @@ class TrackResult:
     warnings: tuple[str, ...] = ()
 
 
-def track(repo: Path, params: Params) -> TrackResult:
-    """Log every result under repo/out/compile that params.yaml declares.
+def track(repo: Path, params: Params, refused: Mapping[tuple[str, str], str]) -> TrackResult:
+    """Log every result under repo/out/compile that params.yaml declares, and register the libraries of this machine.
 
-    A store that cannot be reached, or refuses, is a warning. Raises PassfitError for a malformed result.
+    `refused` has the failed checks of each model and target, as the gate says them, or an empty text: only a version
+    without any is promoted, and none of an experiment. A store that cannot be reached, or refuses, is a warning. Raises
+    PassfitError for a malformed result.
     """
     wanted = [(model, target) for model in params.models for target in params.targets]
     found = [read_record(repo, params, model, target) for model, target in wanted]
@@ -52,10 +58,12 @@ def track(repo: Path, params: Params) -> TrackResult:
         reason = unreachable(store)
         if reason is not None:
             return TrackResult(warnings=(_not_tracked(reason),))
-        return _track(store, repo, params.track.experiment, records)
+        return _track(store, repo, params, records, refused)
 
 
-def _track(store: Store, repo: Path, experiment: str, records: list[RunRecord]) -> TrackResult:
+def _track(
+    store: Store, repo: Path, params: Params, records: list[RunRecord], refused: Mapping[tuple[str, str], str]
+) -> TrackResult:
     import requests
     from alembic.util import CommandError
     from filelock import FileLock, Timeout
@@ -63,19 +71,23 @@ def _track(store: Store, repo: Path, experiment: str, records: list[RunRecord]) 
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
+    from .promote import Standing
+
     runs: list[TrackedRun] = []
     warnings: list[str] = []
     served: list[str] = []
-    experiment_id = None
+    experiment_id, tried = None, experiment_of(repo)
     try:
         with FileLock(store.lock, timeout=LOCK_SECONDS):
             client = MlflowClient(store.uri, os.environ.get("MLFLOW_REGISTRY_URI") or store.uri)
-            experiment_id = _experiment(client, store, experiment)
+            experiment_id = _experiment(client, store, params.track.experiment)
             for record in records:
                 run = _ensure_run(client, store, experiment_id, record, repo)
                 runs.append(run)
                 if record.servable is not None:
-                    served += _ensure_registered(client, run, record, warnings)
+                    pair = record.result.model, record.result.target
+                    standing = Standing(refused.get(pair, "it was not judged"), tried)
+                    served += _ensure_registered(client, run, record, standing, params, warnings)
     except Timeout:
         warnings.append(_not_tracked(f"another process has held {store.lock} for {LOCK_SECONDS} s"))
     except (MlflowException, SQLAlchemyError, CommandError, requests.RequestException, OSError) as error:
@@ -119,8 +131,10 @@ def _ensure_run(client: MlflowClient, store: Store, experiment_id: str, record: 
     return TrackedRun(record.name, record.content, log_run(client, experiment_id, record, repo), new=True)
 
 
-def _ensure_registered(client: MlflowClient, run: TrackedRun, record: RunRecord, warnings: list[str]) -> list[str]:
-    """Register the model, and return its name if it can be served.
+def _ensure_registered(
+    client: MlflowClient, run: TrackedRun, record: RunRecord, standing: Standing, params: Params, warnings: list[str]
+) -> list[str]:
+    """Register the model, promote it if nothing stands against, and return its name and alias if it can be served.
 
     A registry that refuses does not stop the other runs, nor does a library that does not load here: it becomes no
     version, so the alias `champion` stays.
@@ -128,6 +142,7 @@ def _ensure_registered(client: MlflowClient, run: TrackedRun, record: RunRecord,
     from mlflow.exceptions import MlflowException
 
     from ..codegen.check_loads import why_not_loadable
+    from .promote import ALIAS, promote
     from .registry import register
 
     reason = why_not_loadable(record.servable.library, record.servable.io.name)
@@ -138,11 +153,15 @@ def _ensure_registered(client: MlflowClient, run: TrackedRun, record: RunRecord,
         )
         return []
     try:
-        register(client, run.run_id, record, record.servable)
+        version = register(client, run.run_id, record, record.servable)
+        alias = promote(client, record.result.model, version, record.result.target, standing, params.targets)
     except MlflowException as error:
         warnings.append(f"{record.name}: not registered: {_first_line(error)}")
         return []
-    return [record.result.model] if record.result.fits else []
+    if alias is None:
+        warnings.append(f"{record.name}: version {version}, not {ALIAS}: {standing.obstacle}")
+        return []
+    return [f"{record.result.model}@{alias}"]
 
 
 def _not_tracked(reason: str) -> str:

@@ -90,6 +90,8 @@ def test_a_wrong_split_costs_that_split_alone(network: Path, monkeypatch: pytest
     assert defect.kind == "wrong" and defect.passes == ("split-rows{steps=0-1}",) and "differ in output" in defect.reason
     assert json.loads((network.with_name("out") / "sequence.json").read_text())["passes"] == [*WHOLE, "order{by=given}"]
     assert report.measured.verified_by == "onnxruntime"
+    manifest = json.loads((network.with_name("out") / "manifest.json").read_text())
+    assert manifest["passes"] == [*WHOLE, "order{by=given}"] and manifest["asked"] == {"passes": list(SPLIT)}
     (remark,) = remarks({("model", "x86-64"): report})
     assert "since the one with split-rows{steps=0-1} computes wrong" in remark
 

@@ -18,6 +18,8 @@ from passfit.support.result_store import ResultStore
 from passfit.support.sizes import format_bytes
 from passfit.targets import get_target, how_to_run
 
+from ..results import MEASURED, reproducible
+
 pytestmark = pytest.mark.slow
 
 BUDGET = Budget(ram=1 << 20)
@@ -27,8 +29,6 @@ FILES = {
     "arena-before.svg", "arena.svg", "cnn.h", "footprint.json", "libcnn.a", "manifest.json", "plan.json",
     "search.json", "sequence.json", "trajectory.json",
 }  # fmt: skip
-#: what running it finds: time and memory differ from run to run
-MEASURED = {"footprint.json"}
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +43,6 @@ def compiled(cnn: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (out / "notes.txt").write_text("mine")
     api.compile_model(cnn, HOST, BUDGET, out=out)
     return out
-
-
-def _contents(folder: Path, without: set[str] = MEASURED) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.name not in without}
 
 
 @native
@@ -84,7 +80,7 @@ def test_the_manifest_lists_the_files_with_their_digests(compiled: Path):
     import hashlib
 
     manifest = json.loads((compiled / "manifest.json").read_text())
-    expected = (FILES | {"libcnn.so"}) - {"footprint.json", "manifest.json"}
+    expected = (FILES | {"libcnn.so"}) - {"manifest.json"}
     assert set(manifest["files"]) == expected
     for name, digest in manifest["files"].items():
         assert hashlib.sha256((compiled / name).read_bytes()).hexdigest() == digest
@@ -106,7 +102,7 @@ def test_the_picture_before_shows_the_arena_without_levers(compiled: Path):
 @native
 def test_compiling_again_gives_the_same_bytes(compiled: Path, cnn: Path, tmp_path: Path):
     api.compile_model(cnn, HOST, BUDGET, out=tmp_path / "deep" / "down")
-    assert _contents(tmp_path / "deep" / "down") == _contents(compiled, MEASURED | {"notes.txt"})
+    assert reproducible(tmp_path / "deep" / "down") == reproducible(compiled, MEASURED | {"notes.txt"})
 
 
 @native
@@ -114,7 +110,7 @@ def test_replaying_a_sequence_gives_the_same_bytes(compiled: Path, cnn: Path, tm
     api.compile_model(cnn, HOST, out=tmp_path, sequence=compiled / "sequence.json")
     # without a search there is nothing to tell of it, hence another manifest
     without = MEASURED | {"notes.txt", "search.json", "trajectory.json", "manifest.json"}
-    assert _contents(tmp_path, without) == _contents(compiled, without)
+    assert reproducible(tmp_path, without) == reproducible(compiled, without)
 
 
 def test_a_search_before_a_compilation_keeps_the_code_of_tvm_default(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -155,7 +151,7 @@ def test_a_wrong_result_leaves_earlier_results_as_they_were(
         api.compile_model(cnn, HOST, out=tmp_path, sequence=compiled / "sequence.json")
     told = json.loads((tmp_path / "comparison.json").read_text())
     assert [each["output"] for each in told["outputs"]] == ["scores"]
-    assert _contents(tmp_path, {"comparison.json"}) == {"footprint.json": b"earlier"}
+    assert reproducible(tmp_path, {"comparison.json"}) == {"footprint.json": b"earlier"}
     monkeypatch.undo()
     api.compile_model(cnn, HOST, out=tmp_path, sequence=compiled / "sequence.json")
     assert not (tmp_path / "comparison.json").exists()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ..results import reproducible
+
 pytestmark = pytest.mark.slow
 
 MODELS = ("first", "second-net")
@@ -63,6 +65,51 @@ def test_the_gate_passes(built):
     assert all(model in text for model in MODELS) and all(target in text for target in TARGETS)
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "out/compile/first/x86-64/footprint.json", "out/compile/first/x86-64/libfirst.a", "out/compile/first/x86-64/first.h",
+        "out/compile/first/x86-64/manifest.json", "out/models/first/origin.json", "out/optimize/first/x86-64/search.json",
+        "footprints/first/x86-64.json",
+    ],
+)  # fmt: skip
+def test_a_file_changed_by_hand_does_not_pass_the_gate(built, place):
+    file = built.root / place
+    content = file.read_bytes()
+    # another layout of JSON that says the same, or another figure
+    changed = content.replace(b'"ram":', b'"ram": 1') if b'"ram":' in content else content + b"\n"
+    file.chmod(0o644)
+    file.write_bytes(changed)
+    try:
+        text = built.passfit("gate", expect=2)
+    finally:
+        file.write_bytes(content)
+    assert f"ERROR first @ x86-64: altered: {place.rpartition('/')[0]}" in text and "dvc repro" in text
+    assert text.count("ERROR") == (2 if "origin" in place else 1)
+
+
+def test_champion_is_of_the_release_and_no_experiment_moves_it(repo):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{repo.root}/mlflow.db")
+
+    def aliases() -> set[str]:
+        return {name for model in MODELS for name in client.get_registered_model(model).aliases}
+
+    shutil.rmtree(repo.root / "mlartifacts")  # it names files of the repo this is a copy of
+    (repo.root / "mlflow.db").unlink()
+    repo.run("git", "add", ".")
+    repo.run("git", "commit", "-qm", "release")
+    for where in ((), ("--temp",)):
+        said = repo.run(repo.python, "-m", "dvc", "exp", "run", "--name", f"try{len(where)}", "--set-param", f"track.experiment=try{len(where)}", *where)
+        assert said.count(f"not champion: it is of the experiment 'try{len(where)}'") == len(MODELS)
+        assert aliases() == set()
+    said = repo.passfit("track")  # of what an experiment left in the workspace
+    assert "it is of the experiment 'try0'" in said and aliases() == set()
+    repo.run("git", "commit", "-qam", "apply")
+    assert "not champion" not in repo.passfit("track") and aliases() == {"champion", "champion-x86-64"}
+
+
 def test_a_second_repro_runs_nothing_but_the_look_at_versions(repo):
     before = digests(repo.root / "out")
     assert repo.repro() == {"toolchain"}
@@ -107,11 +154,9 @@ def test_another_version_of_the_compiler_reruns_everything(repo):
 
 def test_compiling_again_gives_the_same_bytes(repo):
     out = repo.root / "out" / "compile" / "first" / "x86-64"
-    before = digests(out)
+    before = reproducible(out)
     repo.repro("--single-item", "--force", "compile@first-x86-64")
-    after = digests(out)
-    timed = {"footprint.json"}  # holds the measured latency
-    assert {k: v for k, v in after.items() if k not in timed} == {k: v for k, v in before.items() if k not in timed}
+    assert reproducible(out) == before
 
 
 def test_git_sees_the_footprints_and_nothing_of_the_results(built):

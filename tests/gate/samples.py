@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from dataclasses import replace
@@ -41,6 +42,10 @@ def made_from(repo: Path, model: str, target: str) -> tuple[dict, dict]:
     return of_model | search, of_model | origin.verify_record(origin.verify_settings(params), False, device)
 
 
+def digests(*files: Path) -> dict[str, str]:
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
 class Repo:
     """Folder for the gate; params.yaml declares the file of the model `a` as a or a.onnx."""
 
@@ -59,7 +64,7 @@ class Repo:
         source.exists() or source.write_bytes(b"a model")
         search, compiled = made_from(self.path, model, target)
         self.write(place.with_name("search.json"), {"made_from": search})
-        self.write(place.with_name("manifest.json"), {"passes": [], "exact": True, "made_from": compiled})
+        self.write(place.with_name("manifest.json"), {"passes": [], "exact": True, "made_from": compiled, "files": digests(place)})
         return place
 
     def write(self, path: Path, data: object) -> None:

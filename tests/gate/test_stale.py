@@ -15,6 +15,7 @@ from passfit.params.params import load_params
 from passfit.targets import get_target
 from passfit.tuning.database import TunedKernel, empty, write_database
 
+from ..frontend.source.test_side_files import save_split
 from .samples import KIB, PARAMS, Repo
 
 
@@ -115,6 +116,28 @@ def test_a_model_file_that_is_not_there_is_an_error(made):
     assert code == 2 and "dvc pull" in text
 
 
+@pytest.mark.parametrize("location", ["a.onnx.data", "weights/a"])
+def test_a_changed_side_file_is_found(repo, location):
+    save_split(repo.path / "a.onnx", 1.0, location)
+    repo.footprint()
+    assert verdict(repo)[0] == 0
+    save_split(repo.path / "a.onnx", 2.0, location)
+    code, text = verdict(repo)
+    assert code == 2 and "stale: the model differs: model changed" in text
+    (repo.path / location).unlink()
+    code, text = verdict(repo)
+    assert code == 2 and f"stale: {location}, of the model, cannot be read" in text and "dvc pull" in text
+
+
+def test_a_side_file_that_dvc_does_not_watch_is_an_error(repo):
+    save_split(repo.path / "a.onnx", 1.0, "w")
+    in_dvc(repo)
+    assert verdict(repo)[0] == 0
+    (repo.path / "dvc.yaml").write_text("stages: {import: {foreach: {a: a.onnx}, do: {deps: ['${item}']}}}\n")
+    code, text = verdict(repo)
+    assert code == 2 and "'w', which dvc.yaml does not watch" in text and "`passfit add a.onnx --name a`" in text
+
+
 @pytest.mark.parametrize("file", ["out/models/a/origin.json", "out/optimize/a/x86-64/search.json"])
 def test_with_dvc_a_missing_record_is_an_error(repo, file):
     in_dvc(repo)
@@ -136,6 +159,17 @@ def test_a_sequence_found_after_the_library_was_compiled(repo):
     repo.write(repo.path / "out/optimize/a/x86-64/sequence.json", {"passes": ["fold-constant"], "exact": True})
     code, text = verdict(repo)
     assert code == 2 and "its sequence differs" in text
+
+
+def test_a_simpler_plan_that_was_delivered_belongs_to_the_sequence_asked_for(repo):
+    in_dvc(repo)
+    manifest = repo.path / "out/compile/a/x86-64/manifest.json"
+    made = json.loads(manifest.read_text())
+    repo.write(repo.path / "out/optimize/a/x86-64/sequence.json", {"passes": ["split-rows"], "exact": True})
+    repo.write(manifest, made | {"asked": {"passes": ["split-rows"]}})
+    assert verdict(repo)[0] == 0
+    repo.write(manifest, made | {"asked": {"passes": ["fold-constant"]}})
+    assert verdict(repo)[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.scaffold.edit_yaml import Entry, insert
+from passfit.scaffold.edit_yaml import Entry, insert, remove
 from passfit.support.yaml_file import parse_yaml
 
 NEW = Entry(("new:", "  source: n.onnx"), "new: {source: n.onnx}")
@@ -45,6 +45,23 @@ def test_an_entry_is_added_and_every_other_byte_stays(text):
     added = len(edited) - len(text)
     assert any(edited[:at] + edited[at + added :] == text for at in range(len(text) + 1))
     assert "\r\n" not in text or "\n" not in edited.replace("\r\n", "")
+
+
+@given(FILES)
+def test_an_added_entry_is_removed_again(text):
+    edited = insert(text, ("models",), NEW)
+    again = remove(edited, ("models",), "new")
+    assert parsed(again) == parsed(text) | {"models": dict(parsed(text)["models"] or {})}
+    if parsed(text)["models"]:
+        assert again.rstrip() == text.rstrip() or "{" in text
+
+
+@given(FILES)
+def test_only_the_named_entry_is_removed(text):
+    for name in parsed(text)["models"] or {}:
+        rest = {key: value for key, value in parsed(text)["models"].items() if key != name}
+        assert parsed(remove(text, ("models",), name)) == parsed(text) | {"models": rest}
+    assert remove(text, ("models",), "none") is None and remove(text, ("nowhere",), "a") is None
 
 
 def test_a_comment_stays_with_the_entry_it_is_about():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from passfit.memory.footprint import Baseline, BesideFloats, Footprint, FootprintReport, Measured, Start
-from passfit.params.params import Params, load_params
+from passfit.params.params import Params, declared, load_params
+from passfit.tracking import TrackResult, track
 
 from ..shared_libraries import shared_library
 
@@ -87,6 +89,11 @@ class Repo:
         self.write(f"optimize/{model}/{target}/trajectory.json", [{"evaluation": i, "ram": 900 - i} for i in range(5)])
         self.write(f"profile/{model}/effects.json", {"fold": {}})
         self.write(f"profile/{model}/effects.svg", "a picture")
+
+    def track(self, refused: Mapping[tuple[str, str], str] | None = None) -> TrackResult:
+        """Track all results; the gate refuses those of `refused`, and none without it."""
+        params = self.params
+        return track(self.path, params, dict.fromkeys(declared(params), "") | dict(refused or {}))
 
     def library(self, content: bytes, model: str = "a", target: str = "x86-64") -> None:
         """The shared library that only the host's target has."""

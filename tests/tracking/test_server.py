@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from passfit.tracking import track
-
 from ..servers import Servers, ask, free_port
 
 pytestmark = pytest.mark.slow
@@ -28,10 +26,10 @@ def test_runs_and_models_on_a_tracking_server(repo, library, servers, monkeypatc
     repo.result("a", "x86-64")
     repo.library(library)
     repo.result("b", "rpi4")
-    first = track(repo.path, repo.params)
+    first = repo.track()
     assert first.warnings == () and [run.new for run in first.runs] == [True, True]
     assert any(line.startswith(f"charts:  {url}/#/experiments/") for line in first.links)
-    assert [run.new for run in track(repo.path, repo.params).runs] == [False, False]
+    assert [run.new for run in repo.track().runs] == [False, False]
     assert capfd.readouterr() == ("", "")
     names = {artifact.path for artifact in MlflowClient(url).list_artifacts(first.runs[0].run_id)}
     assert {"footprint.json", "libtwo.so", "model"} <= names
@@ -42,7 +40,7 @@ def test_runs_and_models_on_a_tracking_server(repo, library, servers, monkeypatc
 def test_a_server_that_is_down_costs_a_warning(repo, monkeypatch):
     repo.result()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
-    result = track(repo.path, repo.params)
+    result = repo.track()
     assert result.runs == ()
     assert "no answer from http://127.0.0.1" in result.warnings[0] and "passfit track" in result.warnings[0]
 
@@ -51,13 +49,13 @@ def test_a_server_that_is_down_costs_a_warning(repo, monkeypatch):
 def test_a_store_that_cannot_be_used_costs_a_warning(repo, monkeypatch, uri):
     repo.result()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    result = track(repo.path, repo.params)
+    result = repo.track()
     assert result.runs == () and len(result.warnings) == 1
 
 
 def test_mlflow_serves_the_library_over_http(repo, library, servers):
     repo.result("a", "x86-64")
     repo.library(library)
-    assert track(repo.path, repo.params).warnings == ()
+    assert repo.track().warnings == ()
     address = servers.serve(["a"], f"sqlite:///{repo.path}/mlflow.db")["a"]
     assert ask(address, {"x": [[1, 2, 3]]}) == {"y": [[2.0, 4.0, 6.0]], "n": [1]}

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from passfit.tracking import track
-
 from .samples import LIBRARY, build_library
 
 pytestmark = pytest.mark.slow
@@ -35,7 +33,7 @@ def tracked(repo, library, capfd):
     repo.result("a", "x86-64")
     repo.library(library)
     repo.result("b", "rpi4")
-    result = track(repo.path, repo.params)
+    result = repo.track()
     assert result.warnings == ()
     return result
 
@@ -66,12 +64,12 @@ def test_one_run_for_each_result(repo, tracked, capfd):
     assert any("compare-runs" in line for line in tracked.links)
 
     # the same content again: nothing new; a changed result: one new run and the same registered version
-    again = track(repo.path, repo.params)
+    again = repo.track()
     assert [run.new for run in again.runs] == [False, False]
     assert [run.run_id for run in again.runs] == [run.run_id for run in tracked.runs]
     assert len(runs(repo)) == 2
     repo.write("profile/a/effects.json", {"other": {}})
-    changed = track(repo.path, repo.params)
+    changed = repo.track()
     assert [run.new for run in changed.runs] == [True, False]
     assert len(runs(repo)) == 3
     assert len(client(repo).search_model_versions("name = 'a'")) == 1
@@ -103,10 +101,10 @@ def test_a_library_that_does_not_load_is_never_the_champion(repo, library, tmp_p
     repo.result("a", "x86-64")
     if before:
         repo.library(library)
-        assert track(repo.path, repo.params).warnings == ()
+        assert repo.track().warnings == ()
     source = LIBRARY.replace("n[0]++", "n[0] += nowhere()")
     repo.library(build_library(tmp_path / "libtwo.so", f"int nowhere(void);\n{source}"))
-    result = track(repo.path, repo.params)
+    result = repo.track()
     (warning,) = result.warnings
     assert warning.startswith("a @ x86-64: not registered: libtwo.so does not load") and "nowhere" in warning
     assert [run.new for run in result.runs] == [True] and not any(line.startswith("serve") for line in result.links)
@@ -130,14 +128,14 @@ def test_a_run_that_was_cut_short_does_not_count(repo, monkeypatch):
     monkeypatch.setattr(module, "_log_figures", die)
     monkeypatch.setattr(module, "_give_up", lambda *_: None)
     with pytest.raises(KeyboardInterrupt):
-        track(repo.path, repo.params)
+        repo.track()
     monkeypatch.undo()
     assert [run.info.status for run in runs(repo)] == ["RUNNING"]
 
-    (run,) = track(repo.path, repo.params).runs
+    (run,) = repo.track().runs
     assert run.new
     assert sorted(run.info.status for run in runs(repo)) == ["FINISHED", "KILLED"]
-    (run,) = track(repo.path, repo.params).runs
+    (run,) = repo.track().runs
     assert not run.new
 
 
@@ -151,7 +149,7 @@ def test_a_store_that_refuses_is_a_warning(repo, monkeypatch):
         raise MlflowException("disk full")
 
     monkeypatch.setattr(MlflowClient, "log_artifact", refuse)
-    result = track(repo.path, repo.params)
+    result = repo.track()
     assert result.runs == () and "disk full" in result.warnings[0]
     assert [run.info.status for run in runs(repo)] == ["FAILED"]
 
@@ -170,7 +168,7 @@ def damaged(path: Path, how: str) -> None:
 def test_a_damaged_store_is_one_warning_without_a_traceback(repo, tmp_path, monkeypatch, capfd):
     """And it keeps its bytes: a damaged file that is no database may be somebody's."""
     repo.result()
-    assert track(repo.path, repo.params).warnings == ()
+    assert repo.track().warnings == ()
     whole = (repo.path / "mlflow.db").read_bytes()
     reasons = {"noise": "not a database", "cut": "malformed", "table": "no such", "schema": "schema"}
     for how, said in reasons.items():
@@ -180,7 +178,7 @@ def test_a_damaged_store_is_one_warning_without_a_traceback(repo, tmp_path, monk
         damaged(database, how)
         before = database.read_bytes()
         for _ in range(2):
-            (warning,) = track(repo.path, repo.params).warnings
+            (warning,) = repo.track().warnings
             assert warning.startswith("not tracked: ") and said in warning and "\n" not in warning
             assert (f"Move {database} away" in warning) == (how in ("noise", "cut"))
         assert how == "table" or database.read_bytes() == before  # MLflow makes a new table
@@ -193,7 +191,7 @@ def test_two_processes_at_once_log_each_result_once(repo, tmp_path):
         repo.result("b", target)
     code = (
         "import sys; from pathlib import Path; from passfit.params.params import load_params; from passfit.tracking import track\n"
-        "repo = Path(sys.argv[1]); result = track(repo, load_params(repo / 'params.yaml'))\n"
+        "repo = Path(sys.argv[1]); result = track(repo, load_params(repo / 'params.yaml'), {})\n"
         "assert not result.warnings, result.warnings\n"
         "print(sum(run.new for run in result.runs))"
     )
@@ -210,6 +208,6 @@ def test_two_processes_at_once_log_each_result_once(repo, tmp_path):
 
 
 def test_no_results_is_a_warning(repo):
-    result = track(repo.path, repo.params)
+    result = repo.track()
     assert result.runs == () and "dvc repro" in result.warnings[0]
     assert not (repo.path / "mlflow.db").exists()

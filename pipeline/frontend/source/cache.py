@@ -14,6 +14,7 @@ from pathlib import Path
 from ...errors import ModelError, OutputError
 from ...support.digests import digest_of
 from ...support.temporary_folder import temporary_folder
+from .side_files import side_files
 
 
 def default_cache() -> Path:
@@ -48,7 +49,8 @@ class Cache:
         if digest is None:
             return None
         path = self._root / f"{digest}.onnx"
-        return path if path.is_file() and digest_of(path) == digest else None
+        # an older passfit kept models without their side files
+        return path if path.is_file() and digest_of(path) == digest and not side_files(path) else None
 
     def _add(self, source: str, fetch: Callable[[Path], None]) -> Path:
         with temporary_folder(self._root, ".new-") as folder:

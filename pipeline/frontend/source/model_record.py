@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...support.digests import OriginRecord, digest_of, json_values
+from ...support.digests import OriginRecord, json_values
+from .side_files import model_digest
 from .source import is_package
 
 
 def model_record(file: Path, source: str, shapes: Mapping | None, fix: Mapping | None) -> OriginRecord:
-    """Return the record of an import: the file's sha256, its package where it has one, and the values given."""
+    """Return the record of an import: the digest of its files, its package where it has one, and the values given."""
     return json_values(
         {
-            "model": digest_of(file),
+            "model": model_digest(file),
             "source": source if is_package(source) else None,
             "shapes": {name: list(map(int, shape)) for name, shape in (shapes or {}).items()},
             "fix": {name: _plain(value) for name, value in (fix or {}).items()},

