@@ -76,8 +76,9 @@ def test_the_gate_passes(built):
 def test_a_file_changed_by_hand_does_not_pass_the_gate(built, place):
     file = built.root / place
     content = file.read_bytes()
-    # another layout of JSON that says the same, or another figure
-    changed = content.replace(b'"ram":', b'"ram": 1') if b'"ram":' in content else content + b"\n"
+    # another figure, or another layout of JSON that says the same
+    changed = re.sub(rb'"ram": (\d)', rb'"ram": 1\1', content)
+    changed = changed if changed != content else content + b"\n"
     file.chmod(0o644)
     file.write_bytes(changed)
     try:
@@ -85,7 +86,7 @@ def test_a_file_changed_by_hand_does_not_pass_the_gate(built, place):
     finally:
         file.write_bytes(content)
     assert f"ERROR first @ x86-64: altered: {place.rpartition('/')[0]}" in text and "dvc repro" in text
-    assert text.count("ERROR") == (2 if "origin" in place else 1)
+    assert text.count("\nERROR") == (len(TARGETS) if "origin" in place else 1)
 
 
 def test_champion_is_of_the_release_and_no_experiment_moves_it(repo):
