@@ -30,6 +30,8 @@ _SHIFTS = (LShift, RShift)
 #: range of floats before they become integers: float32 represents both, and no tensor is larger
 _LEAST, _GREATEST = -(2.0**31), 2.0**31 - 128
 _MOST_FLOAT16 = 65504.0
+#: bits of the widest integers
+_WIDEST = 64
 
 
 @dataclass(frozen=True)
@@ -117,18 +119,20 @@ class Values:
 
     def _division(self, expr: Expr, conditions: tuple[Expr, ...]) -> Expr:
         """Keep a division from 0, and from an overflow."""
-        dtype = str(expr.ty.dtype)
-        least, greatest = self._proofs.bounds(expr.b, conditions)
-        forbidden = []
+        dtype, divisor = str(expr.ty.dtype), expr.b
+        least, greatest = self._proofs.bounds(divisor, conditions)
         if least <= 0 <= greatest:
-            self._demand([NE(expr.b, tirx.const(0, dtype))], DIVISOR, conditions)
-            forbidden += [EQ(expr.b, tirx.const(0, dtype))] if self._mode == "clamp" else []
-        lowest = -(1 << (expr.ty.dtype.bits - 1))
-        if dtype.startswith("int") and least <= -1 <= greatest and self._proofs.bounds(expr.a, conditions)[0] <= lowest + 1:
-            forbidden.append(And(EQ(expr.a, tirx.min_value(dtype)), EQ(expr.b, tirx.const(-1, dtype))))
-        if not forbidden:
-            return expr
-        return type(expr)(expr.a, Select(tirx.any(*forbidden), tirx.const(1, dtype), expr.b))
+            self._demand([NE(divisor, tirx.const(0, dtype))], DIVISOR, conditions)
+            if self._mode == "clamp":
+                divisor = Select(EQ(divisor, tirx.const(0, dtype)), tirx.const(1, dtype), divisor)
+        bits = expr.ty.dtype.bits
+        if dtype.startswith("int") and least <= -1 <= greatest and self._proofs.bounds(expr.a, conditions)[0] <= 1 - (1 << (bits - 1)):
+            if bits < _WIDEST:  # TVM takes an int32 never to be its least value, and drops a comparison
+                wide = f"int{max(32, 2 * bits)}"
+                return Cast(dtype, type(expr)(Cast(wide, expr.a), Cast(wide, divisor)))
+            overflows = And(EQ(expr.a, tirx.min_value(dtype)), EQ(expr.b, tirx.const(-1, dtype)))
+            divisor = Select(overflows, tirx.const(1, dtype), divisor)
+        return expr if divisor.same_as(expr.b) else type(expr)(expr.a, divisor)
 
     def _demand(self, demands: Sequence[Expr], reason: str, conditions: tuple[Expr, ...]) -> None:
         if "x" in str(demands[0].ty.dtype):

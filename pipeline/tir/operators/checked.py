@@ -6,6 +6,7 @@ from tvm.tirx import const
 CHECKED = "passfit.checked"
 register_op_attr(CHECKED, "TVectorizable", True)
 register_op_attr(CHECKED, "TCallEffectKind", 1)
+register_op_attr(CHECKED, "TScriptPrinterName", CHECKED.replace(".", "_"))
 
 
 def checked(value: Expr, low: int, high: int, reason: str) -> Call:
