@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tvm import tirx
 from tvm.ir import Call, Expr, TensorLoad
@@ -17,7 +18,7 @@ def rebuild(expr: Expr, operand: Callable[[Expr], Expr]) -> Expr:
 
     Raises Unknown for expressions that no kernel holds before it is lowered.
     """
-    before = parts(expr)
+    before: list[Any] = parts(expr)
     after = [operand(each) for each in before]
     if all(one.same_as(other) for one, other in zip(before, after)):
         return expr
