@@ -21,11 +21,11 @@ from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import AttrStmt, Bind, BufferStore, Evaluate, For, IfThenElse, IntImm, Not, PrimFunc, SeqStmt, Stmt
 
+from ...frontend.relax.checked import CHECKED
 from ...targets.target import IndexChecks
 from ...tir.expressions import is_true, loads, replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import sequence, statements
-from ...tir.operators.checked import CHECKED
 from .proofs import Constants, Proofs
 from .values import Values
 
@@ -56,7 +56,7 @@ def guard_kernel(kernel: PrimFunc, mode: IndexChecks, constants: Constants) -> G
 
 
 def without_checks(kernel: PrimFunc) -> PrimFunc:
-    """Return the kernel with the values of `tir/operators/checked.py` unchecked."""
+    """Return the kernel with the values of `frontend/relax/checked.py` unchecked."""
     body = tvm_ffi.structural_map(
         kernel.body, (Call, lambda call: call.args[0] if getattr(call.op, "name", "") == CHECKED else call)
     )

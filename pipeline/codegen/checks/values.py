@@ -17,10 +17,10 @@ from tvm import tirx
 from tvm.ir import Call, Expr, TensorLoad, Var
 from tvm.tirx import EQ, NE, And, Broadcast, Cast, Div, FloorDiv, FloorMod, LShift, Mod, Not, Ramp, RShift, Select
 
+from ...frontend.relax.checked import CHECKED
 from ...targets.target import IndexChecks
 from ...tir.expressions import choice_of, is_choice
 from ...tir.index_grid import Unknown
-from ...tir.operators.checked import CHECKED
 from .proofs import Proofs
 from .rebuild import rebuild
 

@@ -104,7 +104,7 @@ def test_without_checks_marked_values_are_as_they_were():
     from tvm import te
 
     from passfit.codegen.checks.guard_kernel import without_checks
-    from passfit.tir.operators.checked import checked
+    from passfit.frontend.relax.checked import checked
 
     i = te.placeholder((3,), dtype="int64", name="i")
     marked = te.create_prim_func([i, te.compute((3,), lambda n: checked(i(n), 0, 4, "a length is out of range") + 1, name="y")])
