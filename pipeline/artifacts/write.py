@@ -145,6 +145,8 @@ def write_manifest(
         manifest |= {"threads": target.threads, "link": ["-lpthread"]}
     if target.opt != "balanced":
         manifest["opt"] = target.opt
+    if target.index_checks != "fail":
+        manifest["index_checks"] = target.index_checks
     if tuning:
         manifest["tuning"] = tuning.digest
     if asked is not None:

@@ -70,11 +70,15 @@ class DeviceOptions:
     threads: Annotated[int, typer.Option("--threads", help="run the library on this many threads")] = 1
     opt: Annotated[str, typer.Option("--opt", help="build for `size`, `balanced` or `speed`")] = "balanced"
 
+    index_checks: Annotated[
+        str, typer.Option("--index-checks", help="at indices out of range and divisors of 0: `fail`, `clamp` them, or `off`")
+    ] = "fail"
+
     def device(self) -> Target:
         """Return the target of that name, here. Raises TargetError."""
         from ..targets.catalogue import get_target
 
-        return get_target(self.target, Path()).with_threads(self.threads).with_opt(self.opt)
+        return get_target(self.target, Path()).with_threads(self.threads).with_opt(self.opt).with_index_checks(self.index_checks)
 
     def limits(self) -> Budget:
         """Return the budget in bytes. Raises ConfigError."""

@@ -54,17 +54,19 @@ def build_library(
 ) -> Library:
     """Build the library of a lowered program in `folder`; `workspace` is in bytes, `timed` is for profiles.
 
-    Raises ModelError, ToolchainError, OutputError.
+    Kernels are checked as `target.index_checks` says. Raises ModelError, ToolchainError, OutputError.
     """
     from . import c_identifier, symbol, write_library
+    from .checks.guard_kernels import guard_kernels
     from .functions.merge_kernels import merge_identical_kernels
     from .objects import build_objects
 
     check_arguments(lowered)
     lowered = merge_identical_kernels(lowered)
+    lowered, reasons = guard_kernels(lowered, target.index_checks)
     refuse_large_library(plan.arena, workspace, lowered.program.weight_bytes, target)
     prefix = c_identifier(name)
     with scratch_folder() as scratch:
         kernels = {symbol(prefix, kernel): function for kernel, function in lowered.kernels.items()}
         objects = build_objects(kernels, target, scratch)
-        return write_library(name, lowered.program, plan, workspace, lowered.weights, objects, target, folder, timed)
+        return write_library(name, lowered.program, plan, workspace, lowered.weights, objects, target, folder, timed, reasons)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,6 +64,7 @@ def write_library(
     target: Target,
     out: Path,
     timed: bool = False,
+    reasons: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Library:
     """Write lib<identifier>.a and <identifier>.h into the folder `out`, replacing old ones at the end.
 
@@ -71,6 +72,7 @@ def write_library(
     up to 64, including `Machine.thread_bytes` if kernels have parallel loops. `weights` are the contents of
     program.weights; `kernel_objects` hold each kernel under names.symbol(c_identifier(name), kernel). If the host runs
     the target, lib<identifier>.so is written too. `timed` adds `<identifier>_spent`, the nanoseconds of each step.
+    `reasons` are those for which kernels refuse their data, by kernel: see `codegen/checks/`.
 
     Raises ModelError if a kernel needs TVM's runtime, ToolchainError if compiling fails or this host cannot load the
     shared library, OutputError if `out` cannot be written.
@@ -78,7 +80,7 @@ def write_library(
     kernels = together([read_object(path.read_bytes()) for path in kernel_objects])
     check_symbols(kernels, target.threads)
     addresses = tensor_addresses(program, plan)
-    values = _values(name, program, plan, workspace, addresses, kernels, target) | {"timed": timed}
+    values = _values(name, program, plan, workspace, addresses, kernels, target, reasons or {}) | {"timed": timed}
     identifier = values["m"]
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -99,11 +101,18 @@ def write_library(
 
 
 def _values(
-    name: str, program: Program, plan: ArenaPlan, workspace: int, addresses: TensorAddresses, kernels: ElfObject, target: Target
+    name: str, program: Program, plan: ArenaPlan, workspace: int, addresses: TensorAddresses, kernels: ElfObject, target: Target,
+    reasons: Mapping[str, tuple[str, ...]],
 ) -> dict:
     """Return the values of the templates' variables."""
     identifier = c_identifier(name)
-    steps = [_call(symbol(identifier, step.kernel), step, addresses) for step in program.steps]
+    refusals = [_refusal(step, reasons) if target.index_checks == "fail" else "" for step in program.steps]
+    messages = list(dict.fromkeys(filter(None, refusals)))
+    codes = {message: code for code, message in enumerate(messages, 2)}
+    steps = [
+        {**_call(symbol(identifier, step.kernel), step, addresses), "code": codes.get(refusal)}
+        for step, refusal in zip(program.steps, refusals)
+    ]
     ports = {
         kind: [_port(program, port.name, port.tensor, addresses) for port in group]
         for kind, group in (("inputs", program.inputs), ("outputs", program.outputs))
@@ -115,6 +124,7 @@ def _values(
         "workspace": scratch, "uses_workspace": uses_workspace(kernels), "weight_bytes": addresses.weight_bytes,
         "threads": threads, "has_weights": bool(program.weights),
         "may_fail": uses_workspace(kernels) or threads > 1,
+        "index_checks": target.index_checks if reasons else None, "messages": messages,
         "steps": steps, "kernels": list({step["symbol"]: step for step in steps}.values()),
         "helpers": arithmetic_helpers(kernels, target), **ports,
     }  # fmt: skip
@@ -126,6 +136,13 @@ def _call(function: str, step: Step, addresses: TensorAddresses) -> dict:
         "arguments": ", ".join(addresses.tensors[tensor] for tensor in (*step.reads, *step.writes)),
         "parameters": ", ".join(["const void *"] * len(step.reads) + ["void *"] * len(step.writes)) or "void",
     }
+
+
+def _refusal(step: Step, reasons: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the message of a step that refuses its data; empty for others."""
+    nodes = ", ".join(step.nodes)
+    what = " or ".join(reasons.get(step.kernel, ()))
+    return f"{what} in {nodes or step.kernel}" if what else ""
 
 
 def _port(program: Program, name: str, tensor: int, addresses: TensorAddresses) -> dict:

@@ -16,6 +16,7 @@ from tvm.tirx import PrimFunc
 from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipeline
 
 from ..tir.workspace import flattening_passes
+from .checks.guard_kernel import without_checks
 from .expand.byte_runs import with_byte_runs
 from .expand.half_conversions import with_half_conversions
 from .expand.moved_lanes import with_moved_lanes
@@ -56,7 +57,7 @@ def lowering_passes() -> list[tvm.transform.Pass]:
 
 @tirx.transform.prim_func_pass(opt_level=0)
 def _ready_for_vectors(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
-    return ready_for_vectors(function)
+    return ready_for_vectors(without_checks(function))
 
 
 @tirx.transform.prim_func_pass(opt_level=0)

@@ -16,6 +16,12 @@ def symbol(prefix: str, kernel: str) -> str:
     return f"{prefix}_{kernel}"
 
 
+def c_string(text: str) -> str:
+    """Escape `text` for a C string: UTF-8, all but plain ASCII as octal numbers."""
+    plain = {each for each in range(32, 127)} - set(b'"\\?')
+    return "".join(chr(each) if each in plain else f"\\{each:03o}" for each in text.encode())
+
+
 def c_comment(text: str) -> str:
     """Escape `text` for a C comment: ASCII on one line, without comment marks or trigraphs."""
     ascii_only = text.encode("unicode_escape").decode("ascii")

@@ -15,7 +15,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..support.yaml_file import read_yaml
-from ..targets.target import Optimisation, Target
+from ..targets.target import IndexChecks, Optimisation, Target
 from .fields import Fixed, Fraction, Latency, Section, Shape, Size, Table, Text
 
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
@@ -44,19 +44,21 @@ class ModelParams(Table):
 
 
 class TargetParams(Table):
-    """Target: its budget, budgets for single models, which win over it, its threads, and the weight of code.
+    """Target: its budget, budgets for single models, which win over it, and the choices of its libraries.
 
-    `threads` run a library. `opt` weighs the size of its code against its speed.
+    `threads` run a library. `opt` weighs the size of its code against its speed. `index-checks` answers indices out of
+    range and other values that operators forbid: a run fails, clamps them, or does not look.
     """
 
     budget: Annotated[BudgetParams, Section] = BudgetParams()
     budgets: Annotated[dict[str, Annotated[BudgetParams, Section]], Section] = Field(default_factory=dict)
     threads: PositiveInt = 1
     opt: Optimisation = "balanced"
+    index_checks: IndexChecks = Field("fail", alias="index-checks")
 
     def apply(self, target: Target) -> Target:
-        """Return `target` with these threads and this weight of code. Raises ConfigError for threads it lacks."""
-        return target.with_threads(self.threads).with_opt(self.opt)
+        """Return `target` with these choices. Raises ConfigError for threads it lacks."""
+        return target.with_threads(self.threads).with_opt(self.opt).with_index_checks(self.index_checks)
 
 
 class SearchParams(Table):

@@ -16,7 +16,7 @@ from .target import Target
 _CATALOGUE = Path(__file__).with_name("catalogue.toml")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _SIZES = ("ram", "flash")
-_KEYS = tuple(f.name for f in fields(Target) if f.name not in ("name", "threads", "opt"))
+_KEYS = tuple(f.name for f in fields(Target) if f.name not in ("name", "threads", "opt", "index_checks"))
 _REQUIRED = tuple(f.name for f in fields(Target) if f.default is MISSING and f.name != "name")
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from ..errors import ConfigError
 from .machine import WIDE_REGISTERS, WIDE_STACK, Machine, machine_of
 
 Optimisation = Literal["size", "balanced", "speed"]
+#: forbidden values in data: a run fails, takes the nearest allowed ones, or trusts its inputs
+IndexChecks = Literal["fail", "clamp", "off"]
 
 #: features spelled by their parts. From "+v" TVM makes loops over vectors of unknown length, which keep accumulators in
 #: memory: 14 times the instructions (counted for mtcnn-rnet)
@@ -45,8 +47,8 @@ class Target:
     `triple`, `cpu`, `features`, `float_abi` and `abi` are LLVM's words and choose TVM's code; `zig_target` chooses
     the C toolchain and libc. `weights` tells how the device reads them: "in-place" from flash or from the mapped
     program file, or "copied" to RAM first. `emulator` is a qemu-user command, with options if it needs any.
-    `source` names the origin of these facts. `threads` and `opt` are no facts but choices: how many threads run a
-    library's loops, and the weight of its code's size against its speed.
+    `source` names the origin of these facts. `threads`, `opt` and `index_checks` are choices, not facts: how many threads
+    run a library's loops, the weight of its code's size against its speed, and its answer to values that operators forbid.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Target:
     emulator: str | None = None
     threads: int = 1
     opt: Optimisation = "balanced"
+    index_checks: IndexChecks = "fail"
 
     @property
     def machine(self) -> Machine:
@@ -95,6 +98,15 @@ class Target:
         if opt not in _LLVM_LEVELS:
             raise ConfigError(f"opt is '{opt}'.", f"Give one of {', '.join(_LLVM_LEVELS)}.")
         return replace(self, opt=cast("Optimisation", opt))
+
+    def with_index_checks(self, checks: str) -> Target:
+        """Return the device with libraries that `fail` or `clamp` at forbidden values, or do neither (`off`).
+
+        Raises ConfigError for other words.
+        """
+        if checks not in get_args(IndexChecks):
+            raise ConfigError(f"index-checks is '{checks}'.", f"Give one of {', '.join(get_args(IndexChecks))}.")
+        return replace(self, index_checks=cast("IndexChecks", checks))
 
     def llvm_config(self) -> dict:
         """Return the dict for `tvm.target.Target` to build libraries: `tvm_config` with LLVM's level for `opt`."""

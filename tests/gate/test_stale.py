@@ -63,6 +63,7 @@ def made(repo, request) -> Repo:
         (PARAMS + "verify: {cases: 4}", "verify.cases"),
         (PARAMS.replace("x86-64: {", "x86-64: {threads: 2, "), "facts, threads or opt of the target"),
         (PARAMS.replace("x86-64: {", "x86-64: {opt: size, "), "facts, threads or opt of the target"),
+        (PARAMS.replace("x86-64: {", "x86-64: {index-checks: clamp, "), "index-checks"),
     ],
 )
 def test_other_params_are_found(made, params, said):

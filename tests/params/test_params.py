@@ -73,10 +73,10 @@ def test_a_target_has_one_thread_unless_it_says_more(load):
     assert [params.targets[name].threads for name in ("rpi4", "beaglebone")] == [4, 1]
 
 
-def test_a_target_has_threads_and_a_weight_of_code(load):
-    params = load("targets: {rpi4: {threads: 4, opt: size}, beaglebone: {}}")
+def test_a_target_has_threads_a_weight_of_code_and_checks_of_indices(load):
+    params = load("targets: {rpi4: {threads: 4, opt: size, index-checks: clamp}, beaglebone: {}}")
     chosen = [params.targets[name].apply(get_target(name)) for name in ("rpi4", "beaglebone")]
-    assert [(each.threads, each.opt) for each in chosen] == [(4, "size"), (1, "balanced")]
+    assert [(each.threads, each.opt, each.index_checks) for each in chosen] == [(4, "size", "clamp"), (1, "balanced", "fail")]
 
 
 def test_params_cannot_be_changed(load):
@@ -90,6 +90,7 @@ def test_params_cannot_be_changed(load):
         ("modls: {}", "modls is unknown. Did you mean 'models'?"),
         ("models: {a: {source: x, shape: {x: [1]}}}", "models.a.shape is unknown. Did you mean 'shapes'?"),
         ("targets: {rpi4: {opt: fast}}", "targets.rpi4.opt should be 'size', 'balanced' or 'speed', not 'fast'."),
+        ("targets: {rpi4: {index-checks: no}}", "targets.rpi4.index-checks should be 'fail', 'clamp' or 'off'"),
         ("targets: {rpi4: {threads: 0}}", "targets.rpi4.threads should be greater than 0, not 0."),
         ("targets: {rpi4: {threads: -2}}", "targets.rpi4.threads should be greater than 0, not -2."),
         ("targets: {rpi4: {threads: two}}", "targets.rpi4.threads should be a valid integer, not 'two'."),

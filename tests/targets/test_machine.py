@@ -59,6 +59,16 @@ def test_the_weight_of_code_chooses_llvms_level_and_loops():
         one.with_opt("fast")
 
 
+def test_checks_of_indices_change_no_fact_of_a_target():
+    one = get_target("rpi4")
+    chosen = {checks: one.with_index_checks(checks) for checks in ("fail", "clamp", "off")}
+    assert [each.index_checks for each in chosen.values()] == list(chosen)
+    assert all((each.machine, each.llvm_config()) == (one.machine, one.llvm_config()) for each in chosen.values())
+    assert chosen["fail"] == one
+    with pytest.raises(ConfigError, match="index-checks is 'on'"):
+        one.with_index_checks("on")
+
+
 @pytest.mark.parametrize("threads", [0, -1, 65])
 def test_a_number_of_threads_that_cannot_be_is_refused(threads):
     with pytest.raises(ConfigError, match=f"threads is {threads}"):

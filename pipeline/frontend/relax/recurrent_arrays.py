@@ -10,6 +10,8 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.script.ir_builder import tirx as T
 
+from .checked import checked
+
 #: annotation of a loop along memory with independent iterations: kernels/rules/marked/vector_loops.py
 ALONG_MEMORY = "passfit.along_memory"
 #: annotation of a loop over steps, each of which reads the states of the one before
@@ -121,7 +123,9 @@ class Arrays:
         return self.zero() if place is None else self.given[place][indices]
 
     def length(self, sequence: Expr) -> Expr:
-        return tirx.Cast("int64", self.given[self.places.lengths][sequence])
+        return checked(
+            tirx.Cast("int64", self.given[self.places.lengths][sequence]), 0, self.steps, "a length is out of range"
+        )
 
     def zero(self) -> Expr:
         return tirx.const(0, self.dtype)

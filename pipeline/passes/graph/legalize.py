@@ -25,6 +25,7 @@ class Legalize(ModulePass):
         from .lowering.first_extremes import FIRST_EXTREMES, legalize_first_extreme
         from .lowering.half_sums import sum_halves
         from .lowering.infinite_extremes import EXTREMES, legalize_extreme
+        from .lowering.scatter_nd import legalize_scatter_nd
         from .lowering.serial_loops import serial_loops
         from .lowering.transposed_convolution import legalize_transposed
         from .memoised_legalize import memoised_rules
@@ -35,7 +36,7 @@ class Legalize(ModulePass):
         module = sum_halves(module)
         target = tvm.target.Target(HOST)
         own = dict.fromkeys(TRANSPOSED, legalize_transposed) | dict.fromkeys(EXTREMES, legalize_extreme)
-        own |= dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme)
+        own |= dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme) | {"relax.scatter_nd": legalize_scatter_nd}
         memoised = memoised_rules(module, {"relax.quantize": legalize_quantize, **own})
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:

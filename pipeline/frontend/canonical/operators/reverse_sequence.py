@@ -1,6 +1,8 @@
 """Rewrite ReverseSequence, which TVM's importer lacks, as one Gather of rows.
 
     time × batch × …  ──►  rows × …  ──Gather──►  time × batch × …       row of step i: length - 1 - i, or i behind the end
+
+A length that ONNX forbids becomes the row behind the last, which the Gather forbids in turn.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ def reverse_sequence(node: onnx.NodeProto, attributes: dict[str, Any], context: 
     place = build.node("Where", build.node("Less", step, length), mirrored, step)
     along, other, width = (place, number, count) if time == 0 else (number, place, steps)
     row = build.node("Add", build.node("Mul", along, build.integers(width)), other)
+    forbidden = build.node("Or", build.node("Less", length, build.integers(0)), build.node("Greater", length, build.integers(steps)))
+    row = build.node("Where", forbidden, build.integers(steps * count), row)
     rows = build.node("Reshape", x, build.integers(steps * count, *shape[2:]))
     taken = build.node("Gather", rows, build.node("Reshape", row, build.integers(-1)), axis=0)
     build.node("Reshape", taken, build.integers(*shape), result=node.output[0])

@@ -1,0 +1,281 @@
+"""Guard a scheduled kernel against values that operators forbid: checks come before the loops that read the data.
+
+    for i in 3:                                    for i in 3:
+        for j in 64:                       ──►         if not 0 <= index[i] < 5: fail
+            y[i, j] = x[index[i], j]               for i in 3:
+                                                       for j in 64:
+                                                           y[i, j] = x[index[i], j]
+
+A check moves out of every statement that writes nothing it reads, with the loops whose variables it needs. So inner loops
+stay as they are, and a kernel that fails has mostly written nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, Expr, TensorLoad, Var
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import AttrStmt, Bind, BufferStore, Evaluate, For, IfThenElse, IntImm, Not, PrimFunc, SeqStmt, Stmt
+
+from ...frontend.relax.checked import CHECKED
+from ...targets.target import IndexChecks
+from ...tir.expressions import is_true, loads, replaced, uses
+from ...tir.index_grid import Unknown
+from ...tir.loop_nests import sequence, statements
+from .proofs import Constants, Proofs
+from .values import Values
+
+_SERIAL = 0
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """Hold a kernel, and the reasons for which it may fail: none if it indexes by nothing unproven."""
+
+    kernel: PrimFunc
+    reasons: tuple[str, ...] = ()
+
+
+def guard_kernel(kernel: PrimFunc, mode: IndexChecks, constants: Constants) -> Guarded:
+    """Guard a kernel; it is the same object where no data make an address or a divisor.
+
+    `constants` are the ranges of integer parameters that are weights. Raises Unknown for statements not understood.
+    """
+    if not _may_depend_on_data(kernel.body):
+        return Guarded(kernel)
+    guard = _Guard(mode, constants)
+    body = guard.outermost(kernel.body)
+    reasons = tuple(sorted(guard.reasons))
+    if mode == "off" or not (reasons or guard.rewrote):
+        return Guarded(without_checks(kernel), reasons)
+    return Guarded(kernel.with_body(body), reasons)
+
+
+def without_checks(kernel: PrimFunc) -> PrimFunc:
+    """Return the kernel with the values of `frontend/relax/checked.py` unchecked."""
+    body = tvm_ffi.structural_map(
+        kernel.body, (Call, lambda call: call.args[0] if getattr(call.op, "name", "") == CHECKED else call)
+    )
+    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
+
+
+def _may_depend_on_data(body: Stmt) -> bool:
+    """Tell whether some address, divisor or shift may come from data: cheaply, for all kernels."""
+    found: list[bool] = []
+
+    def access(each: TensorLoad | BufferStore) -> None:
+        found.append(any(not isinstance(index, (Var, IntImm)) and bool(loads(index)) for index in each.indices))
+
+    def divided(each: Expr) -> None:
+        found.append(not isinstance(each.b, IntImm) and "float" not in str(each.ty.dtype))
+
+    operations = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.LShift, tirx.RShift)
+    tvm_ffi.structural_walk(
+        body,
+        [
+            (TensorLoad, access),
+            (BufferStore, access),
+            (operations, divided),
+            (Bind, lambda each: found.append(bool(loads(each.value)))),
+            (Call, lambda call: found.append(getattr(call.op, "name", "") == CHECKED)),
+        ],
+    )
+    return any(found)
+
+
+@dataclass(frozen=True)
+class _Check:
+    """Statement that ends a kernel which may not go on, and the buffers it reads."""
+
+    stmt: Stmt
+    reads: frozenset[Var]
+
+    @classmethod
+    def of(cls, stmt: Stmt) -> _Check:
+        return cls(stmt, frozenset(load.source for load in loads(stmt)))
+
+    def with_values(self, values: Mapping[Var, Expr]) -> _Check:
+        """Return the check outside of the place that binds variables to values."""
+        return _Check.of(replaced(self.stmt, values)) if any(uses(self.stmt, var) for var in values) else self
+
+
+class _Guard:
+    """Rewrite the statements of one kernel. Each returns itself and the checks to run before it."""
+
+    def __init__(self, mode: IndexChecks, constants: Constants) -> None:
+        self.reasons: set[str] = set()
+        self.rewrote = False
+        self._mode = mode
+        self._proofs = Proofs(constants)
+        self._bound: set[Var] = set()  # variables bound to a value that comes from data
+
+    def outermost(self, stmt: Stmt) -> Stmt:
+        """Rewrite the body of a kernel; checks that reach its root block come first in it."""
+        if isinstance(stmt, SBlockRealize) and not stmt.iter_values:
+            inner, checks = self._stmt(stmt.block.body)
+            return _realized(stmt, stmt.block.init, _after(checks, inner))
+        inner, checks = self._stmt(stmt)
+        return _after(checks, inner)
+
+    def _stmt(self, stmt: Stmt) -> tuple[Stmt, list[_Check]]:
+        if isinstance(stmt, SeqStmt):
+            return self._sequence(stmt)
+        if isinstance(stmt, For):
+            return self._loop(stmt)
+        if isinstance(stmt, SBlockRealize):
+            return self._block(stmt)
+        if isinstance(stmt, IfThenElse):
+            return self._branches(stmt)
+        if isinstance(stmt, AttrStmt):
+            body, checks = self._stmt(stmt.body)
+            return AttrStmt(stmt.node, stmt.attr_key, stmt.value, body), checks
+        values = self._values()
+        if isinstance(stmt, BufferStore):
+            indices = [values.rewrite(index) for index in stmt.indices]
+            indices = values.indices(stmt.buffer, indices) or indices
+            value = values.rewrite(stmt.value)
+            return self._leaf(stmt, BufferStore(stmt.buffer, value, indices), values)
+        if isinstance(stmt, Evaluate):
+            return self._leaf(stmt, Evaluate(values.rewrite(stmt.value)), values)
+        if isinstance(stmt, Bind):
+            value = values.rewrite(stmt.value)
+            if loads(value) or any(uses(value, var) for var in self._bound):
+                self._bound.add(stmt.var)
+            return self._leaf(stmt, Bind(stmt.var, value), values)
+        if isinstance(stmt, (tirx.AllocBuffer, tirx.DeclBuffer)):
+            return stmt, []
+        raise Unknown(type(stmt).__name__)
+
+    def _values(self) -> Values:
+        return Values(self._proofs, self._mode, lambda var: var in self._bound)
+
+    def _leaf(self, before: Stmt, after: Stmt, values: Values) -> tuple[Stmt, list[_Check]]:
+        same = tvm_ffi.structural_equal(before, after, map_free_vars=False)
+        self.rewrote = self.rewrote or not same
+        return before if same else after, self._checks(values)
+
+    def _checks(self, values: Values) -> list[_Check]:
+        self.reasons.update(demand.reason for demand in values.demands)
+        if self._mode != "fail":
+            return []
+        found = []
+        for demand in values.demands:
+            stmt: Stmt = IfThenElse(Not(demand.met), Evaluate(tirx.tvm_throw_last_error()), None)
+            for condition in reversed(demand.conditions):
+                stmt = IfThenElse(condition, stmt, None)
+            found.append(_Check.of(stmt))
+        return _distinct(found)
+
+    def _sequence(self, stmt: SeqStmt) -> tuple[Stmt, list[_Check]]:
+        parts: list[Stmt] = []
+        above: list[_Check] = []
+        bindings: dict[Var, Expr] = {}
+        written = _written(stmt)
+        for part in stmt.seq:
+            inner, checks = self._stmt(part)
+            moved = [not check.reads & written for check in checks]
+            above += [check.with_values(bindings) for check, moves in zip(checks, moved) if moves]
+            parts.append(_after([check for check, moves in zip(checks, moved) if not moves], inner))
+            if isinstance(part, Bind):
+                bindings[part.var] = replaced(inner.value, bindings)
+        return sequence([each for part in parts for each in statements(part)]), _distinct(above)
+
+    def _loop(self, stmt: For) -> tuple[Stmt, list[_Check]]:
+        values = self._values()
+        extent, least = values.rewrite(stmt.extent), values.rewrite(stmt.min)
+        own = self._checks(values)
+        self._proofs.bind(stmt.loop_var, least, extent)
+        body, checks = self._stmt(stmt.body)
+        written = _written(stmt.body)
+        inside = [check for check in checks if check.reads & written]
+        loop = For(stmt.loop_var, least, extent, stmt.kind, _after(inside, body), stmt.thread_binding, stmt.annotations, stmt.step)
+        if inside and stmt.kind == tirx.ForKind.VECTORIZED:
+            raise Unknown("a vectorised loop that computes its own indices")
+        return loop, _distinct([*own, *(_looped(stmt, check) for check in checks if not check.reads & written)])
+
+    def _block(self, stmt: SBlockRealize) -> tuple[Stmt, list[_Check]]:
+        block = stmt.block
+        if block.match_buffers:
+            raise Unknown("a block renames buffers")
+        for axis in block.iter_vars:
+            self._proofs.bind(axis.var, axis.dom.min, axis.dom.extent)
+        axes = {axis.var: value for axis, value in zip(block.iter_vars, stmt.iter_values)}
+        body, checks = self._stmt(block.body)
+        init = block.init
+        if init is not None:
+            init, more = self._stmt(init)
+            checks = [*more, *checks]
+        written = _written(block.body)
+        inside, above = [], []
+        for check in checks:
+            if check.reads & written:
+                inside.append(check)
+            else:
+                moved = check.with_values(axes)
+                above.append(moved if is_true(stmt.predicate) else _Check.of(IfThenElse(stmt.predicate, moved.stmt, None)))
+        return _realized(stmt, init, _after(inside, body)), _distinct(above)
+
+    def _branches(self, stmt: IfThenElse) -> tuple[Stmt, list[_Check]]:
+        values = self._values()
+        condition = values.rewrite(stmt.condition)
+        above, cases = self._checks(values), []
+        written = _written(stmt)
+        for case, holds in ((stmt.then_case, condition), (stmt.else_case, Not(condition))):
+            if case is None:
+                cases.append(None)
+                continue
+            inner, checks = self._stmt(case)
+            guarded = [(check, _Check.of(IfThenElse(holds, check.stmt, None))) for check in checks]
+            above += [outer for _, outer in guarded if not outer.reads & written]
+            cases.append(_after([check for check, outer in guarded if outer.reads & written], inner))
+        return IfThenElse(condition, *cases), _distinct(above)
+
+
+def _looped(loop: For, check: _Check) -> _Check:
+    """Return a check outside of a loop: in a loop of its own if it depends on the iteration, or if there may be none."""
+    runs = isinstance(loop.extent, IntImm) and int(loop.extent) > 0
+    if runs and not uses(check.stmt, loop.loop_var):
+        return check
+    var = Var(loop.loop_var.name, loop.loop_var.ty)
+    inner = replaced(check.stmt, {loop.loop_var: var})
+    return _Check.of(For(var, loop.min, loop.extent, _SERIAL, inner, step=loop.step))
+
+
+def _realized(stmt: SBlockRealize, init: Stmt | None, body: Stmt) -> SBlockRealize:
+    """Return a block with another body."""
+    old = stmt.block
+    block = SBlock(
+        old.iter_vars, old.reads, old.writes, old.name_hint, body, init, old.alloc_buffers, old.match_buffers, old.annotations
+    )
+    return SBlockRealize(stmt.iter_values, stmt.predicate, block)
+
+
+def _after(checks: Iterable[_Check], stmt: Stmt) -> Stmt:
+    """Return a statement after its checks."""
+    before = [check.stmt for check in checks]
+    return sequence([*before, *statements(stmt)]) if before else stmt
+
+
+def _distinct(checks: list[_Check]) -> list[_Check]:
+    """Drop repeated checks."""
+    found: list[_Check] = []
+    for check in checks:
+        if not any(tvm_ffi.structural_equal(check.stmt, each.stmt, map_free_vars=False) for each in found):
+            found.append(check)
+    return found
+
+
+def _written(stmt: Stmt) -> frozenset[Var]:
+    """Return the buffers a statement may write: those whose address it takes, too."""
+    found: set[Var] = set()
+
+    def see(call: Call) -> None:
+        if getattr(call.op, "name", "").endswith("address_of"):
+            found.update(load.source for load in loads(call))
+
+    tvm_ffi.structural_walk(stmt, [(BufferStore, lambda each: found.add(each.buffer)), (Call, see)])
+    return frozenset(found)

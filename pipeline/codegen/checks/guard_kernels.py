@@ -1,0 +1,64 @@
+"""Guard all kernels of a program, each with what is known of the weights it is called with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tvm.ir import Var
+
+from ...errors import ModelError
+from ...targets.target import IndexChecks
+from ...tir.index_grid import Unknown
+from .guard_kernel import guard_kernel
+
+if TYPE_CHECKING:
+    from ...kernels.lower.lower import Lowered
+
+#: by kernel, the reasons for which it may fail; kernels that may not are left out
+Reasons = Mapping[str, tuple[str, ...]]
+
+
+def guard_kernels(lowered: Lowered, mode: IndexChecks) -> tuple[Lowered, Reasons]:
+    """Guard the kernels of a lowered program. Raises ModelError for one that cannot be understood."""
+    ranges = _weight_ranges(lowered)
+    kernels, reasons = {}, {}
+    for name, kernel in lowered.kernels.items():
+        try:
+            found = guard_kernel(kernel, mode, _constants(lowered, name, ranges))
+        except Unknown as why:
+            nodes = next((step.nodes for step in lowered.program.steps if step.kernel == name), ())
+            raise ModelError(
+                f"The indices of kernel '{name}' ({', '.join(nodes) or 'no node'}) cannot be checked: it has {why}.",
+                "Report this model.",
+            ) from why
+        kernels[name] = found.kernel
+        if found.reasons:
+            reasons[name] = found.reasons
+    return replace(lowered, kernels=kernels), reasons
+
+
+def _weight_ranges(lowered: Lowered) -> list[tuple[int, int] | None]:
+    """Return the least and greatest element of each weight of integers; None for others."""
+    arrays = [np.asarray(each) for each in lowered.weights]
+    return [(int(each.min()), int(each.max())) if each.dtype.kind in "iu" and each.size else None for each in arrays]
+
+
+def _constants(lowered: Lowered, kernel: str, ranges: list[tuple[int, int] | None]) -> dict[Var, tuple[int, int]]:
+    """Return the ranges of a kernel's parameters that are weights wherever it is called."""
+    tensors = lowered.program.tensors
+    known: dict[int, list[tuple[int, int] | None]] = {}
+    for step in lowered.program.steps:
+        if step.kernel == kernel:
+            for place, tensor in enumerate(step.reads):
+                weight = tensors[tensor].weight
+                known.setdefault(place, []).append(None if weight is None else ranges[weight])
+    params = lowered.kernels[kernel].params
+    found = {}
+    for place, calls in known.items():
+        limits = [each for each in calls if each is not None]
+        if len(limits) == len(calls):
+            found[params[place]] = (min(low for low, _ in limits), max(high for _, high in limits))
+    return found

@@ -1,0 +1,86 @@
+"""Run programs with each tensor between pages that nobody may touch, each run in a process of its own.
+
+    ┃ forbidden ┃ … unused, buffer ┃ forbidden ┃           or, to see accesses before a buffer,  ┃ buffer, unused … ┃
+
+An access outside of a buffer, by more than the bytes up to its alignment, ends the process with a signal. Sanitizers do not
+see into kernels: LLVM makes them without the instrumentation of a C compiler.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from passfit.codegen import symbol
+from passfit.codegen.checks.guard_kernels import guard_kernels
+from passfit.codegen.elf import read_object
+from passfit.codegen.objects import build_object
+from passfit.codegen.symbols import uses_workspace
+from passfit.kernels.lower.lower import Lowered
+from passfit.targets import Target, host_libc, zig_link
+from passfit.verify.runner import numpy_dtype
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run ended: with outputs, refused by a kernel, or by a signal."""
+
+    outputs: dict[str, np.ndarray] | None = None
+    refused: bool = False
+    signal: int = 0
+
+
+class GuardedPrograms:
+    """Kernels of several programs in one shared object, checked as the target says."""
+
+    def __init__(self, programs: Mapping[str, Lowered], target: Target, folder: Path) -> None:
+        self._programs = programs
+        self._library = folder / "kernels.so"
+        kernels = {}
+        for name, lowered in programs.items():
+            guarded, _ = guard_kernels(lowered, target.index_checks)
+            kernels |= {symbol(name, kernel): function for kernel, function in guarded.kernels.items()}
+        build_object(kernels, target, folder / "kernels.o")
+        assert not uses_workspace(read_object((folder / "kernels.o").read_bytes()))
+        zig_link(["-shared", "kernels.o", "-lm", "-o", "kernels.so"], target, folder, zig_target=host_libc(target))
+
+    def run(self, cases: Sequence[tuple[str, Mapping[str, np.ndarray]]]) -> list[End]:
+        """Run each case, a program and its inputs, at both sides of its pages; they have to agree."""
+        request = {
+            "library": str(self._library),
+            "programs": {name: _plain(name, lowered) for name, lowered in self._programs.items()},
+            "cases": [(name, {port: np.ascontiguousarray(each).tobytes() for port, each in inputs.items()}) for name, inputs in cases],
+        }
+        driver = Path(__file__).with_name("guarded_driver.py")
+        done = subprocess.run([sys.executable, "-I", str(driver)], input=pickle.dumps(request), capture_output=True, check=True, timeout=600)
+        return [self._end(name, *pair) for (name, _), pair in zip(cases, pickle.loads(done.stdout), strict=True)]
+
+    def _end(self, name: str, low: tuple, high: tuple) -> End:
+        worse = max((low, high), key=lambda each: ("outputs", "refused", "signal").index(each[0]))
+        if worse[0] == "signal":
+            return End(signal=worse[1])
+        assert low == high, name
+        if worse[0] == "refused":
+            return End(refused=True)
+        program = self._programs[name].program
+        tensors = [(port.name, program.tensors[port.tensor]) for port in program.outputs]
+        return End({port: np.frombuffer(each, numpy_dtype(t.dtype)).reshape(t.shape) for (port, t), each in zip(tensors, worse[1])})
+
+
+def _plain(name: str, lowered: Lowered) -> dict:
+    """Return a program as plain data, for a process that imports no more than it needs."""
+    program = lowered.program
+    return {
+        "steps": [(symbol(name, step.kernel), (*step.reads, *step.writes)) for step in program.steps],
+        "tensors": [(each.buffer, each.weight, each.offset, each.nbytes) for each in program.tensors],
+        "buffers": [each.nbytes for each in program.buffers],
+        "weights": [np.ascontiguousarray(each).tobytes() for each in lowered.weights],
+        "inputs": {port.name: port.tensor for port in program.inputs},
+        "outputs": [port.tensor for port in program.outputs],
+    }
