@@ -6,7 +6,7 @@ dimensions, cubic GridSample at borders, IsInf of one sign.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,38 +16,56 @@ if TYPE_CHECKING:
 
 #: the newest set ONNX Runtime runs; an operator of it that is older means the same there
 NEWEST = 26
+#: the file version of the graphs, with all dtypes of that set
+_IR = 10
+#: computes outputs from inputs, or says why it cannot
+Run = Callable[[Mapping[str, np.ndarray]], "list[np.ndarray] | str"]
 #: processors trap at integers divided by 0, and at the smallest one divided by -1
 _DIVIDES = frozenset({"Div", "Mod"})
 
 
 def evaluate(node: onnx.NodeProto, constants: Sequence[onnx.TensorProto], opset: int) -> list[np.ndarray] | str:
     """Return the results of a node of constants, in the order of its named outputs; else the reason there is none."""
+    from onnx import helper
+
+    if _traps(node, constants):
+        return "it divides by 0"
+    made = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    run = evaluator(helper.make_graph([node], "constant", [], made, constants), opset)
+    return run if isinstance(run, str) else run({})
+
+
+def evaluator(graph: onnx.GraphProto, opset: int) -> Run | str:
+    """Return a function from a graph's inputs to its outputs, in order; else the reason there is none.
+
+    It runs the graph as it is, on one thread, and returns a reason, too, if that fails.
+    """
     import onnxruntime
     from onnx import helper
     from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
-    if _traps(node, constants):
-        return "it divides by 0"
-    names = [name for name in node.output if name]
-    graph = helper.make_graph([node], "constant", [], [helper.make_empty_tensor_value_info(name) for name in names], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", min(opset, NEWEST))], ir_version=10)
-    try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), session_options(), providers=["CPUExecutionProvider"])
-        values = session.run(names, {})
-    except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException) as error:
-        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    return [np.asarray(value) for value in values]
-
-
-def session_options() -> object:
-    """Return options of a session on one thread that changes nothing in its model."""
-    import onnxruntime
-
+    failures = (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4  # errors are raised as exceptions
-    return options
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", min(opset, NEWEST))], ir_version=_IR)
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except failures as error:
+        return _first(error)
+
+    def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | str:
+        try:
+            return [np.asarray(value) for value in session.run(None, dict(inputs))]
+        except failures as error:
+            return _first(error)
+
+    return run
+
+
+def _first(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _traps(node: onnx.NodeProto, constants: Sequence[onnx.TensorProto]) -> bool:

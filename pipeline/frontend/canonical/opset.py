@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...errors import ModelError
 from .raising.raise_nodes import raise_nodes
 from .read_onnx import all_nodes
-from .shapes import infer_what_is_open
+from .shapes import infer_shapes, infer_what_is_open
 
 if TYPE_CHECKING:
     import onnx
@@ -113,7 +113,8 @@ def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
         return model
     # files of before version 4 list their constants as inputs, too; these are bound by now
     model.ir_version = max(model.ir_version, _IR)
-    raise_nodes(infer_what_is_open(model).graph, version, least)
+    foreign = any(node.domain not in ("", "ai.onnx") for node in all_nodes(model.graph))
+    raise_nodes((infer_what_is_open if foreign else infer_shapes)(model).graph, version, least)
     _declare(model.opset_import, least)
     return model
 
