@@ -126,13 +126,16 @@ def _softplus(node: onnx.NodeProto, attributes: dict[str, Any], context: Context
 
 
 def _isinf(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Replace IsInf for one sign only, since TVM ignores its attributes."""
+    """Replace IsInf for one sign or none, since TVM ignores its attributes."""
     positive, negative = attributes.get("detect_positive", 1), attributes.get("detect_negative", 1)
+    shape = context.shape(node.input[0])
     if positive and negative:
         return
-    infinity = np.asarray(np.inf if positive else -np.inf, context.dtype(node.input[0]))
     if positive or negative:
+        infinity = np.asarray(np.inf if positive else -np.inf, context.dtype(node.input[0]))
         build.node("Equal", node.input[0], build.constant(infinity), result=node.output[0])
+    elif shape is not None:
+        build.node("Expand", build.constant(np.asarray(False)), build.integers(*shape), result=node.output[0])
 
 
 def _pow(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:

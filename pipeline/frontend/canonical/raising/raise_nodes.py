@@ -93,5 +93,5 @@ def _given(graph: onnx.GraphProto | onnx.FunctionProto, outer: Given | None) -> 
         types = value_types(graph)
     for node in graph.node:
         if node.op_type == "Constant":
-            constants |= {node.output[0]: attribute.t for attribute in node.attribute if attribute.name == "value"}
+            constants.update((node.output[0], attribute.t) for attribute in node.attribute if attribute.name == "value")
     return Given({**outer.types, **types} if outer else types, constants)
