@@ -45,7 +45,6 @@ class ConstantFolder(FoldConstantsPass):
 
     def process_node(self, node: ir.Node, is_function: bool) -> Replacement | None:
         """Process a node; compute one of constants by ONNX Runtime if onnxscript does not."""
-        self._left = None
         replacement = super().process_node(node, is_function)
         if replacement is not None or self._left is not node or len(node.outputs) != 1:
             return replacement

@@ -45,6 +45,7 @@ def evaluator(graph: onnx.GraphProto, opset: int) -> Run | str:
     from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
     failures = (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException)
+    onnxruntime.set_default_logger_severity(4)  # it warns of old attributes past the options of a session
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1

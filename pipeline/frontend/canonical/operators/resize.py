@@ -84,7 +84,9 @@ def _reads_alike(
             taken = _nearest(old, factor, new, attributes, opset)
             if taken is None or not np.array_equal(taken, _nearest_by_tvm(old, new, attributes)):
                 return False
-    return dtype in (np.float32, np.float16)
+    if dtype.kind == "f":
+        return dtype.itemsize <= 4
+    return attributes.get("mode", "nearest") != "nearest" or dtype.itemsize <= 2
 
 
 def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.ndarray:
@@ -114,14 +116,19 @@ def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.n
 
 def _by_axis(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder, factors: dict[int, float]) -> None:
     """Resize the axes of `factors` in turn, by ascending factor; nothing for crops."""
+    from onnx import TensorProto
+
     before, after = context.shape(node.input[0]), context.shape(node.output[0])
     if before is None or after is None or attributes.get("coordinate_transformation_mode") == _CROPS:
         return
-    dtype, opset = context.dtype(node.input[0]), context.opset
+    dtype, opset, nearest = context.dtype(node.input[0]), context.opset, attributes.get("mode", "nearest") == "nearest"
     value, shape = node.input[0], list(before)
+    halves = dtype == np.float16 and not nearest  # ONNX Runtime computes in single precision
+    if halves:
+        value, dtype = build.node("Cast", value, to=TensorProto.FLOAT), np.dtype(np.float32)
     for axis in sorted((axis for axis in factors if factors[axis] != 1), key=lambda axis: (factors[axis], axis)):
         resized = before[axis], factors[axis], after[axis], attributes, opset
-        if attributes.get("mode", "nearest") == "nearest":
+        if nearest:
             taken = _nearest(*resized)
             if taken is None:
                 build.nodes.clear()
@@ -135,7 +142,9 @@ def _by_axis(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
             rows = build.node("Reshape", value, build.integers(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])))
             value = build.node("MatMul", build.constant(matrix.astype(dtype)), rows)
         shape[axis] = after[axis]
-    build.node("Reshape", value, build.integers(*after), result=node.output[0])
+    value = build.node("Reshape", value, build.integers(*after), result="" if halves else node.output[0])
+    if halves:
+        build.node("Cast", value, result=node.output[0], to=TensorProto.FLOAT16)
 
 
 def _nearest(before: int, factor: float, after: int, attributes: dict[str, Any], opset: int) -> np.ndarray | None:
