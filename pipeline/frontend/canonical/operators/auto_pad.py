@@ -17,16 +17,17 @@ _SAME = ("SAME_LOWER", "SAME_UPPER")
 def pooling_pads(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Give a pooling its paddings: as many results as input size ÷ stride, rounded up.
 
-    TVM rounds down for SAME_LOWER, forgets dilations, and pads less than nothing where strides exceed the kernel.
+    TVM rounds down for SAME_LOWER, and pads less than nothing where strides exceed the kernel. Dilations do not count,
+    as in ONNX Runtime: a dilated pooling has fewer results.
     """
     shape = context.shape(node.input[0])
     if attributes.get("auto_pad") not in _SAME or shape is None:
         return
     rank = len(shape) - 2
-    strides, dilations = (attributes.get(name) or [1] * rank for name in ("strides", "dilations"))
+    strides = attributes.get("strides") or [1] * rank
     begins, ends = [], []
-    for size, stride, dilation, kernel in zip(shape[2:], strides, dilations, attributes["kernel_shape"], strict=True):
-        total = max((-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+    for size, stride, kernel in zip(shape[2:], strides, attributes["kernel_shape"], strict=True):
+        total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
         less, more = total // 2, total - total // 2
         upper = attributes["auto_pad"] == "SAME_UPPER"
         begins.append(less if upper else more)
