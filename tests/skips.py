@@ -6,6 +6,7 @@ import re
 
 REASONS = (
     r"shared/rebench is not there",
+    r"shared/cases is not there",
     r"shared/mlperf_tiny is not there",
     r"the extra `\w+` is not installed",
     r"the host cannot run x86-64-v3",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ModelError
+from .evaluate import evaluate
 from .node_builder import NodeBuilder, attributes_of, stem_of
 from .read_onnx import node_title
 from .rewrites import Context, context_of
@@ -46,12 +47,12 @@ def without_empty_tensors(model: onnx.ModelProto) -> onnx.ModelProto:
     del graph.node[:]
     for index, node in enumerate(nodes):
         node.input[:] = [renamed.get(name, name) for name in node.input]
-        graph.node.extend(_replaced(graph, context, node, index, model.opset_import))
+        graph.node.extend(_replaced(graph, context, node, index))
     return result
 
 
 def _replaced(
-    graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, index: int, opsets: object
+    graph: onnx.GraphProto, context: Context, node: onnx.NodeProto, index: int
 ) -> list[onnx.NodeProto]:
     """Return the nodes in the place of `node`; add constants to `graph` and `context`."""
     results = [name for name in node.output if name]
@@ -78,7 +79,7 @@ def _replaced(
             f"The {node_title(node)} reads '{node.input[0]}', which has no elements, and cannot be compiled.",
             "Give the inputs of the model larger shapes, or remove the node before exporting.",
         )
-    for tensor in _computed(node, context, opsets):
+    for tensor in _computed(node, context):
         _add(graph, context, tensor)
     return []
 
@@ -110,30 +111,18 @@ def _add(graph: onnx.GraphProto, context: Context, tensor: onnx.TensorProto) -> 
     context.types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
 
 
-def _computed(node: onnx.NodeProto, context: Context, opsets: object) -> list[onnx.TensorProto]:
+def _computed(node: onnx.NodeProto, context: Context) -> list[onnx.TensorProto]:
     """Compute the results of a node of constants by ONNX Runtime."""
-    import onnxruntime
-    from onnx import helper, numpy_helper
-    from onnxruntime.capi import onnxruntime_pybind11_state as ort
+    from onnx import numpy_helper
 
     names = [name for name in node.output if name]
-    graph = helper.make_graph(
-        [node], "empty", [], [helper.make_empty_tensor_value_info(name) for name in names],
-        [context.constants[name] for name in dict.fromkeys(node.input) if name],
-    )  # fmt: skip
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    content = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
-    try:
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        values = session.run(names, {})
-    except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException) as error:
-        said = str(error).strip().splitlines()[0].rstrip(".")
+    values = evaluate(node, [context.constants[name] for name in dict.fromkeys(node.input) if name], context.opset)
+    if isinstance(values, str):
         raise ModelError(
-            f"The {node_title(node)} has no result, since its operand has no elements: {said}.",
+            f"The {node_title(node)} has no result, since its operand has no elements: {values}.",
             "Give the inputs of the model larger shapes, or remove the node before exporting.",
-        ) from error
-    return [numpy_helper.from_array(np.asarray(value), name) for name, value in zip(names, values, strict=True)]
+        )
+    return [numpy_helper.from_array(value, name) for name, value in zip(names, values, strict=True)]
 
 
 def _concat(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:

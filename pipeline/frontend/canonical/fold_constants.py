@@ -1,8 +1,9 @@
 """Fold constants and shape arithmetic, inline local functions, resolve `If`s with a constant condition.
 
-onnxscript's folder does the work (canonicalise.py compares it with other libraries). It gets told the nodes to fold: a
-constant that would grow the model is left to be computed, so that a later pass can weigh it. Quantised constants
-are never made floats: integer layers are told by them, and kernels dequantise the others.
+onnxscript's folder does the work (canonicalise.py compares it with other libraries); ONNX Runtime computes
+(constant_folder.py). It gets told the nodes to fold: a constant that would grow the model is left to be computed, so that
+a later pass can weigh it. Quantised constants are never made floats: integer layers are told by them, and kernels
+dequantise the others.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     import onnx_ir as ir
     import onnx_ir.passes.common as common
-    from onnxscript.optimizer import fold_constants
+
+    from .constant_folder import ConstantFolder
 
     _quiet()
     graph_model = ir.serde.deserialize_model(model)
@@ -64,16 +66,12 @@ def fold(model: onnx.ModelProto) -> onnx.ModelProto:
     for _ in range(_ROUNDS):
         changed = _clean(graph_model)
         whole = fitting_parts(graph_model.graph, GROWTH, apart=_DEQUANTISES)
+
+        def folds(node: ir.Node, whole: set[ir.Node] = whole) -> bool:
+            return node.op_type not in _RANDOM | _DEQUANTISES and not _on_nothing(node) and (node in whole or _worth(node))
+
         try:
-            changed |= fold_constants(
-                graph_model,
-                onnx_shape_inference=True,
-                should_fold=lambda node: (
-                    node.op_type not in _RANDOM | _DEQUANTISES
-                    and not _on_nothing(node)
-                    and (node in whole or _worth(node))  # noqa: B023
-                ),
-            ).modified
+            changed |= ConstantFolder(folds)(graph_model).modified
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise ModelError(
                 f"A constant part of the model cannot be computed: {_first(error.__cause__ or error)}.", _AGAIN

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from .raising.raise_nodes import raise_nodes
 from .read_onnx import all_nodes
+from .shapes import infer_shapes, infer_what_is_open
 
 if TYPE_CHECKING:
     import onnx
@@ -32,8 +35,10 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     from onnx import checker, inliner
 
     if model.functions:
+        _write_function_defaults(model)
+        _agree_on_set(model)
         try:
-            model = inliner.inline_local_functions(model, convert_version=True)
+            model = inliner.inline_local_functions(model)
         except (RuntimeError, checker.ValidationError) as error:
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelError(f"The functions of the model cannot be inlined: {said}.", "Export the model again.") from error
@@ -65,29 +70,53 @@ def _write_defaults(node: onnx.NodeProto, version: int) -> None:
             node.attribute.append(attribute.default_value)
 
 
+def _write_function_defaults(model: onnx.ModelProto) -> None:
+    """Write out, in place, the defaults of attributes of the model's functions in all their calls, which the inliner loses."""
+    functions = {(each.domain, each.name, each.overload): each for each in model.functions}
+    for nodes in (model.graph.node, *(each.node for each in model.functions)):
+        for node in _with_inner(nodes):
+            function = functions.get((node.domain, node.op_type, node.overload))
+            given = {attribute.name for attribute in node.attribute}
+            for default in function.attribute_proto if function else ():
+                if default.name not in given:
+                    node.attribute.append(default)
+
+
+def _agree_on_set(model: onnx.ModelProto) -> None:
+    """Raise the model and its functions, in place, to the newest operator set among them."""
+    sets = [_set_of(each.opset_import) for each in (model, *model.functions)]
+    newest = max(sets)
+    for part, version in zip((model, *model.functions), sets, strict=True):
+        if 0 < version < newest:
+            raise_nodes(part.graph if part is model else part, version, newest)
+            _declare(part.opset_import, newest)
+
+
+def _set_of(imports: Iterable[onnx.OperatorSetIdProto]) -> int:
+    """Return the version of ONNX's own operator set, 0 if it is not imported."""
+    return max((each.version for each in imports if each.domain in ("", "ai.onnx")), default=0)
+
+
+def _declare(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> None:
+    for each in imports:
+        if each.domain in ("", "ai.onnx"):
+            each.version = version
+
+
 def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
-    """Raise `model` to opset `least` at least; nodes of foreign domains stay as they are.
+    """Raise `model`, in place, to opset `least` at least; return it.
 
-    Old models get forms the compiler reads without error. Raises ModelError naming the part ONNX's converter cannot
-    convert.
+    Old models get forms the compiler reads without error. Raises ModelError naming the node that cannot be raised.
     """
-    from onnx import version_converter
-
-    version = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=least)
+    version = _set_of(model.opset_import) or least
     if version >= least:
         return model
     # files of before version 4 list their constants as inputs, too; these are bound by now
     model.ir_version = max(model.ir_version, _IR)
-    try:
-        converted = version_converter.convert_version(model, least)
-    except (RuntimeError, version_converter.ConvertError) as error:
-        said = " ".join(str(error).split())
-        raise ModelError(
-            f"The model uses operator set {version}, which cannot be raised to {least}: {said}.",
-            f"Export the model with operator set {least} or newer.",
-        ) from error
-    converted.ir_version = max(model.ir_version, _IR if least < 21 else 10)
-    return converted
+    foreign = any(node.domain not in ("", "ai.onnx") for node in all_nodes(model.graph))
+    raise_nodes((infer_what_is_open if foreign else infer_shapes)(model).graph, version, least)
+    _declare(model.opset_import, least)
+    return model
 
 
 def raise_for_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -97,6 +126,15 @@ def raise_for_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     splits = any(node.op_type == "SplitToSequence" for node in all_nodes(model.graph))
     return raise_opset(model, _PARTS) if splits else model
+
+
+def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield nodes and those of their subgraphs."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from all_nodes(inner)
 
 
 def lower_opset(model: onnx.ModelProto) -> None:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .operators.auto_pad import kernel_shape, pooling_pads
 from .operators.expanded_indices import gather_lines, scatter_lines
 from .operators.fourier import discrete_fourier, short_time_fourier
-from .operators.resize_by_axis import resize_by_axis
+from .operators.resize import resize
 from .operators.reverse_sequence import reverse_sequence
 from .shapes import static_shape, value_types
 
@@ -111,41 +112,6 @@ def _in_single(node: onnx.NodeProto, attributes: dict[str, Any], context: Contex
         build.node("Cast", result, result=node.output[0], to=TensorProto.FLOAT16)
 
 
-def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Give Resize the sizes of all dimensions.
-
-    TVM takes an empty constant for scales, and reads neither axes nor policies. An empty constant says "not given" in
-    opsets 11 and 12. If the scales give whole sizes, `half_pixel_symmetric` is `half_pixel`.
-    """
-    inputs = [*node.input, *[""] * (4 - len(node.input))]
-    for position in (1, 2, 3):
-        value = context.constant(inputs[position])
-        if value is not None and value.size == 0:
-            inputs[position] = ""
-    before, after = context.shape(inputs[0]), context.shape(node.output[0])
-    scales = context.constant(inputs[2])
-    if before is None or after is None or (inputs[2] and scales is None) or (inputs[1] and attributes.get("axes")):
-        return
-    axes = list(attributes.pop("axes", range(len(before))))
-    ratios = np.asarray(after) / np.asarray(before)
-    policy = attributes.pop("keep_aspect_ratio_policy", "stretch")
-    if scales is None:
-        sizes = context.constant(inputs[3])
-        meant = (np.asarray(after)[axes] if sizes is None else sizes) / np.asarray(before)[axes]
-        scales = meant if policy == "stretch" else np.full(len(axes), meant.min() if policy == "not_larger" else meant.max())
-    whole = np.allclose(scales, ratios[axes], rtol=1e-6)
-    smooths = attributes.get("antialias") and (ratios < 1).any()
-    if not whole or smooths or before[:2] != after[:2] or len(before) not in (3, 4, 5):
-        resize_by_axis(node, attributes, context, build, dict(zip(axes, map(float, scales))))
-    else:
-        inputs[2:] = ["", build.integers(*after)]
-        if attributes.get("coordinate_transformation_mode") == "half_pixel_symmetric":
-            attributes["coordinate_transformation_mode"] = "half_pixel"
-        if (ratios >= 1).all():
-            attributes.pop("antialias", None)
-        build.node("Resize", *inputs, result=node.output[0], **attributes)
-
-
 def _softplus(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Softplus by its series below -5.
 
@@ -160,13 +126,16 @@ def _softplus(node: onnx.NodeProto, attributes: dict[str, Any], context: Context
 
 
 def _isinf(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Replace IsInf for one sign only, since TVM ignores its attributes."""
+    """Replace IsInf for one sign or none, since TVM ignores its attributes."""
     positive, negative = attributes.get("detect_positive", 1), attributes.get("detect_negative", 1)
+    shape = context.shape(node.input[0])
     if positive and negative:
         return
-    infinity = np.asarray(np.inf if positive else -np.inf, context.dtype(node.input[0]))
     if positive or negative:
+        infinity = np.asarray(np.inf if positive else -np.inf, context.dtype(node.input[0]))
         build.node("Equal", node.input[0], build.constant(infinity), result=node.output[0])
+    elif shape is not None:
+        build.node("Expand", build.constant(np.asarray(False)), build.integers(*shape), result=node.output[0])
 
 
 def _pow(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -266,12 +235,16 @@ def _reduce_truth(node: onnx.NodeProto, attributes: dict[str, Any], context: Con
 
 
 _RULES: dict[str, Rule] = {
+    "AveragePool": pooling_pads,
+    "Conv": kernel_shape,
     "ConvTranspose": _conv_transpose,
     "DFT": discrete_fourier,
     "Einsum": _in_single,
     "GatherElements": gather_lines,
     "IsInf": _isinf,
+    "LpPool": pooling_pads,
     "LpNormalization": _lp_normalization,
+    "MaxPool": pooling_pads,
     "Mean": _mean,
     "OneHot": _one_hot,
     "Pow": _pow,
@@ -279,7 +252,7 @@ _RULES: dict[str, Rule] = {
     "ReduceMax": _reduce_truth,
     "ReduceMin": _reduce_truth,
     "ReduceSumSquare": _in_single,
-    "Resize": _resize,
+    "Resize": resize,
     "ReverseSequence": reverse_sequence,
     "ScatterElements": scatter_lines,
     "STFT": short_time_fourier,

@@ -120,6 +120,8 @@ def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) 
     before, after = context.shape(node.input[0]), context.shape(node.output[0])
     if len(before) not in (3, 4, 5) or before[:2] != after[:2]:
         return "it resizes something else than the last one to three of three to five dimensions"
+    if mode == "tf_crop_and_resize" and 1 in after[2:]:
+        return "it crops to a single element along an axis"
     return None
 
 

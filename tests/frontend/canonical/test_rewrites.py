@@ -41,6 +41,21 @@ CASES = {
         [node("Resize", ["x", "", "", "c"], ["y"], mode="linear", axes=[3, 2], keep_aspect_ratio_policy="not_larger")],
         {"c": np.asarray([10, 10])}, [1, 2, 5, 8], 18,
     ),
+    "Resize to one element": (
+        [node("Resize", ["x", "", "", "c"], ["y"], mode="linear", coordinate_transformation_mode="pytorch_half_pixel")], {"c": np.asarray([1, 2, 1, 3])}, [1, 2, 6, 7], 18,
+    ),
+    "Resize between corners, to fewer": (
+        [node("Resize", ["x", "", "c"], ["y"], mode="linear", coordinate_transformation_mode="align_corners")], {"c": np.float32([1, 1, 0.6, 0.15])}, [1, 2, 9, 7], 13,
+    ),
+    "Resize of the nearest between corners": (
+        [node("Resize", ["x", "", "c"], ["y"], coordinate_transformation_mode="align_corners", nearest_mode="floor")], {"c": np.float32([1, 1, 1.3, 1.9])}, [1, 2, 9, 7], 13,
+    ),
+    "Resize of three dimensions": ([node("Resize", ["x", "", "c"], ["y"], mode="linear")], {"c": np.float32([2, 1.5, 0.5])}, [2, 3, 4], 18),
+    "MaxPool padded at the lower end": ([node("MaxPool", ["x"], ["y"], kernel_shape=[2, 3], strides=[2, 3], auto_pad="SAME_LOWER")], {}, [1, 2, 7, 8], 13),
+    "MaxPool padded and dilated": ([node("MaxPool", ["x"], ["y"], kernel_shape=[3, 2], dilations=[2, 3], auto_pad="SAME_UPPER")], {}, [1, 2, 7, 8], 13),
+    "IsInf without signs": (
+        [node("Div", ["x", "c"], ["d"]), node("IsInf", ["d"], ["i"], detect_negative=0, detect_positive=0), node("Cast", ["i"], ["y"], to=1)], {"c": np.float32(0)}, [4], 13,
+    ),
     "Resize of channels": ([node("Resize", ["x", "", "c"], ["y"], mode="linear")], {"c": np.float32([1, 2, 1, 1])}, [1, 3, 2, 2], 13),
     "Softplus": ([node("Softplus", ["x"], ["y"])], {}, [64], 13),
     "Pow 2": ([node("Pow", ["x", "c"], ["y"])], {"c": np.float32(2)}, [9], 13),
@@ -125,6 +140,10 @@ def test_lines_are_read_and_written_by_one_index_each(tmp_path: Path, case: str,
         (
             [node("Resize", ["x", "r", "s"], ["y"], mode="linear", coordinate_transformation_mode="tf_crop_and_resize")],
             {"r": np.float32([0, 0, 0, 0, 1, 1, 0.7, 1]), "s": np.float32([1, 1, 1.3, 1])}, "whole",
+        ),
+        (
+            [node("Resize", ["x", "r", "", "s"], ["y"], coordinate_transformation_mode="tf_crop_and_resize")],
+            {"r": np.float32([0, 0, 0, 0, 1, 1, 0.7, 1]), "s": np.asarray([1, 2, 1, 4])}, "a single element",
         ),
         ([node("Dropout", ["x", "r", "t"], ["y"])], {"r": np.float32(0.5), "t": np.asarray(True)}, "training"),
     ],

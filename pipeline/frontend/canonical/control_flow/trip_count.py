@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..evaluate import evaluator
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
 
 
@@ -17,6 +20,8 @@ def trip_count(
 
     The part of the body that the condition depends on runs alone, iteration by iteration.
     """
+    from onnx import helper, numpy_helper
+
     limit, condition, *starts = [*node.input, "", ""] if len(node.input) < 2 else node.input
     if any(name and name not in constants for name in (limit, condition)):
         return None
@@ -34,13 +39,31 @@ def trip_count(
     outer = read - own - {number, going} - set(states)
     if not outer | set(states.values()) <= set(constants):
         return None
-    run = _runner(body, nodes, [results[0], *(updates[name] for name in states)], {name: constants[name] for name in outer}, opset)
-    values: list[Any] = [True, *(constants[start] for start in states.values())]
+    starting = {number: np.zeros((), np.int64), going: np.ones((), np.bool_), **{name: constants[start] for name, start in states.items()}}
+    read |= {results[0]}
+    given = [_port(name, value) for name, value in starting.items() if name in read]
+    fixed = [*body.initializer, *(numpy_helper.from_array(constants[name], name) for name in sorted(outer))]
+    made = [results[0], *(updates[name] for name in states)]
+    graph = helper.make_graph(nodes, "condition", given, [helper.make_empty_tensor_value_info(name) for name in made], fixed)
+    run = evaluator(graph, opset)
+    if isinstance(run, str):
+        return None
+    values: list[np.ndarray] = [starting[going], *(constants[start] for start in states.values())]
     for iteration in range(bound):
-        values = run({number: iteration, going: values[0], **dict(zip(states, values[1:]))})
-        if not values[0]:
+        here = {number: np.asarray(iteration, np.int64), going: values[0], **dict(zip(states, values[1:]))}
+        found = run({value.name: here[value.name] for value in given})
+        if isinstance(found, str):
+            return None
+        values = found
+        if not values[0].item():
             return iteration + 1
     return max(bound, 0)
+
+
+def _port(name: str, value: np.ndarray) -> onnx.ValueInfoProto:
+    from onnx import helper
+
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), None)
 
 
 def _slice(
@@ -56,23 +79,3 @@ def _slice(
             read |= set(filter(None, node.input))
             read |= {name for attribute in node.attribute for inner in attribute.g.node for name in inner.input}
     return chosen, read
-
-
-def _runner(
-    body: onnx.GraphProto, nodes: list[onnx.NodeProto], results: list[str], outer: Mapping[str, np.ndarray], opset: int
-) -> Any:
-    import numpy as np
-    from onnx import ValueInfoProto, helper, numpy_helper
-    from onnx.reference import ReferenceEvaluator
-
-    given = [value.name for value in body.input]
-    outputs = [ValueInfoProto(name=name) for name in results]
-    constants = [*body.initializer, *(numpy_helper.from_array(value, name) for name, value in outer.items())]
-    graph = helper.make_graph(nodes, "condition", [ValueInfoProto(name=name) for name in given], outputs, constants)
-    evaluator = ReferenceEvaluator(graph, opsets={"": opset})
-
-    def run(values: Mapping[str, object]) -> list[Any]:
-        types = {given[0]: np.int64, given[1]: np.bool_}
-        return evaluator.run(None, {name: np.asarray(value, types.get(name)) for name, value in values.items()})
-
-    return run

@@ -1,0 +1,83 @@
+"""Compute a node of constants by ONNX Runtime, in the operator set of its model.
+
+ONNX's own evaluator in Python is wrong for many operators: Softmax below set 13, BatchNormalization, Resize in three
+dimensions, cubic GridSample at borders, IsInf of one sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import onnx
+
+#: the newest set ONNX Runtime runs; an operator of it that is older means the same there
+NEWEST = 26
+#: the file version of the graphs, with all dtypes of that set
+_IR = 10
+#: computes outputs from inputs, or says why it cannot
+Run = Callable[[Mapping[str, np.ndarray]], "list[np.ndarray] | str"]
+#: processors trap at integers divided by 0, and at the smallest one divided by -1
+_DIVIDES = frozenset({"Div", "Mod"})
+
+
+def evaluate(node: onnx.NodeProto, constants: Sequence[onnx.TensorProto], opset: int) -> list[np.ndarray] | str:
+    """Return the results of a node of constants, in the order of its named outputs; else the reason there is none."""
+    from onnx import helper
+
+    if _traps(node, constants):
+        return "it divides by 0"
+    made = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    run = evaluator(helper.make_graph([node], "constant", [], made, constants), opset)
+    return run if isinstance(run, str) else run({})
+
+
+def evaluator(graph: onnx.GraphProto, opset: int) -> Run | str:
+    """Return a function from a graph's inputs to its outputs, in order; else the reason there is none.
+
+    It runs the graph as it is, on one thread, and returns a reason, too, if that fails.
+    """
+    import onnxruntime
+    from onnx import helper
+    from onnxruntime.capi import onnxruntime_pybind11_state as ort
+
+    failures = (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.NotImplemented, ort.RuntimeException)
+    onnxruntime.set_default_logger_severity(4)  # it warns of old attributes past the options of a session
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # errors are raised as exceptions
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", min(opset, NEWEST))], ir_version=_IR)
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except failures as error:
+        return _first(error)
+
+    def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | str:
+        try:
+            return [np.asarray(value) for value in session.run(None, dict(inputs))]
+        except failures as error:
+            return _first(error)
+
+    return run
+
+
+def _first(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _traps(node: onnx.NodeProto, constants: Sequence[onnx.TensorProto]) -> bool:
+    """Tell whether a node divides integers by 0 or, perhaps, the smallest one by -1."""
+    from onnx import numpy_helper
+
+    if node.op_type not in _DIVIDES or len(node.input) != 2:
+        return False
+    values = {tensor.name: tensor for tensor in constants}
+    dividend, divisor = (numpy_helper.to_array(values[name]) for name in node.input)
+    if divisor.dtype.kind not in "iu":
+        return False
+    smallest = dividend.dtype.kind == "i" and (dividend == np.iinfo(dividend.dtype).min).any()
+    return bool((divisor == 0).any() or (smallest and (divisor == -1).any()))

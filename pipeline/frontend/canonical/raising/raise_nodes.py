@@ -1,0 +1,97 @@
+"""Raise all nodes of a graph from one operator set to a newer one, each by the rule of its operator.
+
+ONNX's own converter refuses many old forms, keeps others as they are although their meaning changed (Hardmax), and
+misses subgraphs. An operator without a rule means the same in every set it is valid in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ....errors import ModelError
+from ..node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..read_onnx import node_title
+from ..shapes import value_types
+from .normalising import NORMALISING
+from .old_form import Given, OldForm, Rule
+from .operands import OPERANDS
+from .resizing import RESIZING
+
+if TYPE_CHECKING:
+    import onnx
+
+_RULES: dict[str, Rule] = {**OPERANDS, **NORMALISING, **RESIZING}
+#: attributes of the first sets, which said nothing about results
+_IDLE = frozenset({"consumed_inputs", "output_sequence"})
+
+
+def raise_nodes(graph: onnx.GraphProto | onnx.FunctionProto, version: int, wanted: int, outer: Given | None = None) -> None:
+    """Raise the nodes of a graph or function, and of subgraphs, in place, from set `version` to `wanted`.
+
+    Raises ModelError for a node whose old form cannot be given in the set wanted.
+    """
+    given = _given(graph, outer)
+    made: dict[int, NodeBuilder] = {}
+    for index, node in enumerate(graph.node):
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                raise_nodes(inner, version, wanted, given)
+        if node.domain not in ("", "ai.onnx"):
+            continue
+        kept = [attribute for attribute in node.attribute if version >= 7 or attribute.name not in _IDLE]
+        if len(kept) < len(node.attribute):
+            kept = [_copy(attribute) for attribute in kept]
+            del node.attribute[:]
+            node.attribute.extend(kept)
+        rule = _RULES.get(node.op_type)
+        if rule is None:
+            continue
+        build = NodeBuilder(stem_of(node, index))
+        why = rule(OldForm(node, attributes_of(node), version, wanted, given, build))
+        if build.nodes and any(attribute.ref_attr_name for attribute in node.attribute):
+            why = f"its attributes are those of a function, and the operator changed up to set {wanted}"
+        if why:
+            raise ModelError(
+                f"The {node_title(node)} of operator set {version} cannot be compiled: {why}.",
+                f"Export the model with operator set {wanted} or newer, for inference.",
+            )
+        if build.nodes:
+            made[index] = build
+    _splice(graph, made)
+
+
+def _splice(graph: onnx.GraphProto | onnx.FunctionProto, made: dict[int, NodeBuilder]) -> None:
+    """Put new nodes in the place of old ones; a function's constants are nodes."""
+    from onnx import FunctionProto, helper
+
+    if not isinstance(graph, FunctionProto):
+        splice(graph, made)
+        return
+    nodes = list(graph.node)
+    del graph.node[:]
+    for index, node in enumerate(nodes):
+        if index in made:
+            graph.node.extend(helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in made[index].initializers)
+        graph.node.extend(made[index].nodes if index in made else [node])
+
+
+def _copy(attribute: onnx.AttributeProto) -> onnx.AttributeProto:
+    result = type(attribute)()
+    result.CopyFrom(attribute)
+    return result
+
+
+def _given(graph: onnx.GraphProto | onnx.FunctionProto, outer: Given | None) -> Given:
+    """Return the types and constants visible in `graph`; a function's operands have none."""
+    from onnx import FunctionProto
+
+    constants: dict[str, onnx.TensorProto] = dict(outer.constants) if outer else {}
+    types: Mapping[str, onnx.TypeProto] = {}
+    if not isinstance(graph, FunctionProto):
+        constants |= {tensor.name: tensor for tensor in graph.initializer}
+        types = value_types(graph)
+    for node in graph.node:
+        if node.op_type == "Constant":
+            constants.update((node.output[0], attribute.t) for attribute in node.attribute if attribute.name == "value")
+    return Given({**outer.types, **types} if outer else types, constants)

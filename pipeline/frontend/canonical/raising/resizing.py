@@ -1,0 +1,52 @@
+"""Raise Upsample, and Resize of set 10: positions are scaled from the first element's corner (`asymmetric`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .old_form import OldForm, Rule
+
+#: below set 11 the nearest element is the one before; ONNX Runtime takes the one after along an axis that shrinks
+_MORE, _FEWER = "floor", "ceil"
+
+
+def _upsample(form: OldForm) -> str | None:
+    if not form.crosses(10):
+        return None
+    scales = form.attributes.get("scales")
+    if form.version < 7:
+        if "height_scale" not in form.attributes or "width_scale" not in form.attributes:
+            return "it has no scales"
+        scales = [1, 1, form.attributes["height_scale"], form.attributes["width_scale"]]
+    if scales is None:
+        return _resized(form, form.input(1), form.constant(form.input(1)))
+    known = np.asarray(scales, np.float32)
+    return _resized(form, form.build.constant(known), known)
+
+
+def _resize(form: OldForm) -> str | None:
+    return _resized(form, form.input(1), form.constant(form.input(1))) if form.crosses(11) else None
+
+
+def _resized(form: OldForm, scales: str, known: np.ndarray | None) -> str | None:
+    """Build a Resize; one of the nearest elements that grows and shrinks becomes two."""
+    mode = form.attributes.get("mode", "nearest")
+    mode = {"bilinear": "linear"}.get(mode, mode)
+    settings = {"coordinate_transformation_mode": "asymmetric", "mode": mode}
+    x = form.node.input[0]
+    if mode != "nearest":
+        form.keep(x, "", scales, op="Resize", **settings)
+        return None
+    if known is None:
+        return "its scales are not constant"
+    shrinks = known < 1
+    if shrinks.any() and (known > 1).any():
+        fewer = form.build.constant(np.where(shrinks, known, 1).astype(np.float32))
+        scales = form.build.constant(np.where(shrinks, 1, known).astype(np.float32))
+        x = form.build.node("Resize", x, "", fewer, nearest_mode=_FEWER, **settings)
+        shrinks[:] = False
+    form.keep(x, "", scales, op="Resize", nearest_mode=_FEWER if shrinks.any() else _MORE, **settings)
+    return None
+
+
+RESIZING: dict[str, Rule] = {"Resize": _resize, "Upsample": _upsample}

@@ -1,0 +1,78 @@
+"""Constants are what the operator set of the file says, not what ONNX's evaluator in Python computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from passfit.frontend.canonical.canonicalise import import_model
+from passfit.frontend.canonical.evaluate import evaluate
+
+from ...models import model_of, run, save
+
+node = helper.make_node
+RNG = np.random.default_rng(0)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+BATCH = {"s": floats(3), "b": floats(3), "m": floats(3), "v": abs(floats(3))}
+#: the nodes that make `c` of constants, the constants, the operator set
+CASES = {
+    "Softmax of set 11": ([node("Softmax", ["k"], ["c"])], {"k": floats(2, 3, 4)}, 11),
+    "LogSoftmax of set 11": ([node("LogSoftmax", ["k"], ["c"])], {"k": floats(2, 3, 4)}, 11),
+    "Hardmax of set 11": ([node("Hardmax", ["k"], ["c"])], {"k": floats(2, 3, 4)}, 11),
+    "LRN": ([node("LRN", ["k"], ["c"], size=3, alpha=0.3)], {"k": floats(1, 5, 2, 2)}, 13),
+    "LpNormalization": ([node("LpNormalization", ["k"], ["c"], p=1)], {"k": floats(3, 4)}, 17),
+    "BatchNormalization": ([node("BatchNormalization", ["k", *"sbmv"], ["c"])], {"k": floats(1, 3, 2, 2), **BATCH}, 9),
+    "Resize in three dimensions": (
+        [node("Resize", ["k", "", "f"], ["c"], mode="linear")], {"k": floats(2, 3, 4), "f": np.float32([2, 1.5, 0.5])}, 18,
+    ),
+    "nearest Resize of set 10": ([node("Resize", ["k", "f"], ["c"])], {"k": floats(1, 1, 5, 6), "f": np.float32([1, 1, 0.6, 1.7])}, 10),
+    "cubic GridSample at borders": (
+        [node("GridSample", ["k", "g"], ["c"], mode="cubic", padding_mode="border")],
+        {"k": floats(1, 1, 4, 4), "g": RNG.uniform(-1.5, 1.5, (1, 3, 3, 2)).astype(np.float32)}, 20,
+    ),
+    "IsInf without signs": (
+        [node("IsInf", ["k"], ["i"], detect_negative=0, detect_positive=0), node("Cast", ["i"], ["c"], to=1)],
+        {"k": np.float32([1, np.inf, -np.inf])}, 13,
+    ),
+    "quotients of negative integers": ([node("Div", ["k", "l"], ["i"]), node("Cast", ["i"], ["c"], to=1)], {"k": np.asarray([-7, 7, -8]), "l": np.asarray(2)}, 13),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_constant_is_computed_by_the_rules_of_its_operator_set(tmp_path: Path, name: str) -> None:
+    nodes, constants, opset = CASES[name]
+    model = model_of([*nodes, node("Add", ["x", "c"], ["y"])], {"x": [1]}, ["y"], constants, opset=opset)
+    imported = import_model(save(model, tmp_path))
+    assert [each.op_type for each in imported.graph.node] == ["Add"]
+    x = {"x": np.zeros(1, np.float32)}
+    np.testing.assert_array_equal(run(imported, x)[0], run(model, x)[0])
+
+
+def test_a_constant_that_no_implementation_has_is_left_as_a_node(tmp_path: Path) -> None:
+    nodes = [node("Div", ["k", "l"], ["i"]), node("Cast", ["i"], ["c"], to=1), node("Add", ["x", "c"], ["y"])]
+    model = model_of(nodes, {"x": [1]}, ["y"], {"k": np.asarray([1, 2]), "l": np.asarray(0)})
+    assert "Div" in {each.op_type for each in import_model(save(model, tmp_path)).graph.node}
+
+
+@pytest.mark.parametrize(
+    ("made", "constants"),
+    [
+        (node("Div", ["a", "b"], ["y"]), {"a": np.asarray([1]), "b": np.asarray([0])}),
+        (node("Mod", ["a", "b"], ["y"]), {"a": np.asarray([np.iinfo(np.int32).min], np.int32), "b": np.asarray([-1], np.int32)}),
+        (node("Gather", ["a", "b"], ["y"]), {"a": np.asarray([1.0]), "b": np.asarray([5])}),
+        (node("NoSuchOperator", ["a"], ["y"]), {"a": np.asarray([1.0])}),
+    ],
+    ids=lambda each: each.op_type if isinstance(each, onnx.NodeProto) else "",
+)
+def test_what_cannot_be_computed_has_a_reason(made: onnx.NodeProto, constants: dict[str, np.ndarray]) -> None:
+    reason = evaluate(made, [numpy_helper.from_array(value, name) for name, value in constants.items()], 13)
+    assert isinstance(reason, str) and reason
