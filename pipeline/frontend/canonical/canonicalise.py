@@ -1,6 +1,6 @@
 """Bring every model into one form: static shapes, constants folded, ONNX's own operators, sorted, checked.
 
-Constants are folded by onnxscript (fold_constants.py). On the 33 models of benchmarks/models.toml, 6047 nodes, measured
+Constants are folded by onnxscript (folding/fold_constants.py). On the 33 models of benchmarks/models.toml, 6047 nodes, measured
 with folding.py of 39fdbba (onnxruntime 1.31.1, onnxscript 0.7.2, onnxslim 0.1.98, onnxsim 0.8.1; error: largest
 difference from the unfolded model ÷ largest value; all gave the same bytes twice, none made nodes of foreign domains):
 
@@ -35,7 +35,7 @@ from .clean_names import detach_outputs, name_nodes, name_unnamed, port_names, r
 from .control_flow.if_branches import select_branches
 from .control_flow.unroll_loops import has_loops, unroll_loops
 from .empty_tensors import without_empty_tensors
-from .fold_constants import fold, sort_nodes
+from .folding.fold_constants import fold, sort_nodes
 from .operators.fourier import state_sides
 from .opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .read_onnx import read_model

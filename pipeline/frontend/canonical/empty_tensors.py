@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ModelError
-from .evaluate import evaluate
+from .folding.evaluate import evaluate
 from .node_builder import NodeBuilder, attributes_of, stem_of
 from .read_onnx import node_title
 from .rewrites import Context, context_of

@@ -108,9 +108,12 @@ def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
 
     Old models get forms the compiler reads without error. Raises ModelError naming the node that cannot be raised.
     """
-    version = _set_of(model.opset_import) or least
+    declared = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+    version = max(declared, default=least)
     if version >= least:
         return model
+    if version < 1:
+        raise ModelError(f"The model uses operator set {version}, which does not exist.", "Export the model again.")
     # files of before version 4 list their constants as inputs, too; these are bound by now
     model.ir_version = max(model.ir_version, _IR)
     foreign = any(node.domain not in ("", "ai.onnx") for node in all_nodes(model.graph))

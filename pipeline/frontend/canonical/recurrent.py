@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ModelError
-from .fold_constants import fold
+from .folding.fold_constants import fold
 from .last_steps import read_last_steps
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .read_onnx import all_nodes, node_title

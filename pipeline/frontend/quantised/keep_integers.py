@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..canonical.fold_constants import fold
+from ..canonical.folding.fold_constants import fold
 from ..canonical.shapes import infer_shapes
 from ..refuse.wrong_quantisation import refuse_wrong_quantisation
 from .cast_weights import dequantise_cast_weights

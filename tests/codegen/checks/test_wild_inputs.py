@@ -15,10 +15,11 @@ from .wild_models import wild_models
 pytestmark = [pytest.mark.slow, pytest.mark.tvm]
 HOST = get_target("x86-64")
 PASSES = ("legalize", "fold-constant", "fuse-operators")
+OTHER_PASSES = ("simplify", "legalize", "fold-constant", "fuse-by-mapping")
 
 
 @cache
-def lowered(name: str, folder):
+def lowered(name: str, folder, passes: tuple[str, ...] = PASSES):
     """Lower a model once, for all modes."""
     from passfit.frontend.canonical.canonicalise import import_model
     from passfit.frontend.relax.to_relax import to_relax
@@ -26,21 +27,25 @@ def lowered(name: str, folder):
     from passfit.passes.sequence.sequence import Sequence
 
     model = import_model(save(wild_models()[name].model, folder))
-    return replay(Sequence.parse(list(PASSES)), to_relax(model), model, name, HOST.machine)[0]
+    return replay(Sequence.parse(list(passes)), to_relax(model), model, name, HOST.machine)[0]
 
 
-@pytest.fixture(scope="module", params=["fail", "clamp"])
+@pytest.fixture(
+    scope="module",
+    params=[("fail", PASSES), ("clamp", PASSES), *(pytest.param((mode, OTHER_PASSES), marks=pytest.mark.nightly) for mode in ("fail", "clamp"))],
+    ids=lambda each: f"{each[0]}-{len(each[1])}-passes",
+)
 def ends(request, tmp_path_factory):
     """How each case of each model ends, with kernels checked in one way."""
     from .guarded_memory import GuardedPrograms
 
-    folder = tmp_path_factory.getbasetemp()
+    folder, (mode, passes) = tmp_path_factory.getbasetemp(), request.param
     if not how_to_run(HOST).native:
         pytest.skip("the host cannot run x86-64-v3")
-    programs = {name: lowered(name, folder) for name in wild_models()}
-    guarded = GuardedPrograms(programs, HOST.with_index_checks(request.param), tmp_path_factory.mktemp(request.param))
+    programs = {name: lowered(name, folder, passes) for name in wild_models()}
+    guarded = GuardedPrograms(programs, HOST.with_index_checks(mode), tmp_path_factory.mktemp(mode))
     cases = [(name, case) for name, each in wild_models().items() for case in each.cases()]
-    return request.param, [(name, case, end) for (name, case), end in zip(cases, guarded.run(cases), strict=True)]
+    return mode, [(name, case, end) for (name, case), end in zip(cases, guarded.run(cases), strict=True)]
 
 
 def test_no_input_makes_a_kernel_leave_its_tensors_or_trap(ends):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnx import numpy_helper
 
 from passfit.frontend.canonical.canonicalise import canonicalize
-from passfit.frontend.canonical.fold_constants import fold
+from passfit.frontend.canonical.folding.fold_constants import fold
 from passfit.frontend.canonical.shapes import infer_shapes
 from passfit.frontend.quantised.drop_channels import drop_constant_channels
 from passfit.verify.integers.equal_signs import with_equal_signs

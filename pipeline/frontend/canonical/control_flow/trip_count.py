@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..evaluate import evaluator
+from ..folding.evaluate import evaluator
 
 if TYPE_CHECKING:
     import onnx

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..evaluate import evaluate
+from ..folding.evaluate import evaluate
 from ..node_builder import NodeBuilder
 
 if TYPE_CHECKING:

@@ -111,6 +111,12 @@ def test_training_is_refused(made: onnx.NodeProto, constants: dict[str, np.ndarr
         raise_opset(model_of([made], {"x": X.shape}, ["y"], constants, opset=6))
 
 
+@pytest.mark.parametrize("opset", [0, -1])
+def test_a_set_that_does_not_exist_is_refused(opset: int) -> None:
+    with pytest.raises(ModelError, match="does not exist"):
+        raise_opset(model_of([node("Relu", ["x"], ["y"])], {"x": [3]}, ["y"], opset=opset))
+
+
 #: calls with and without attributes: defaults count in each, and in calls of other functions
 FUNCTIONS = {
     "defaults": """

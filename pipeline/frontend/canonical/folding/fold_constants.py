@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ...errors import ModelError
+from ....errors import ModelError
 from .constant_subgraphs import fitting_parts, nbytes
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 from onnx import helper, numpy_helper
 
 from passfit.frontend.canonical.canonicalise import import_model
-from passfit.frontend.canonical.evaluate import evaluate
+from passfit.frontend.canonical.folding.evaluate import evaluate
 
-from ...models import model_of, run, save
+from ....models import model_of, run, save
 
 node = helper.make_node
 RNG = np.random.default_rng(0)
