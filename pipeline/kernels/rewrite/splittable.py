@@ -17,6 +17,7 @@ from ...tir.memoise import memoise_by_structure
 from ...tir.row_window import rows_of
 from ...tir.structural_key import structural_key
 from ..lower.lower import Lowered
+from ..schedule.candidates import is_scheduled
 from .partial_sum import sums_over
 from .window_taps import taps_along
 
@@ -63,8 +64,8 @@ def _follows(axis: int, extent: int, low: list[int], high: list[int]) -> Follows
 
 def _found(kernel: PrimFunc, results: int) -> Splits:
     work = iterations(kernel.body)
-    if results != 1:
-        return Splits((), (), work)
+    if results != 1 or is_scheduled(kernel):
+        return Splits((), (), work)  # a region that streams already has one result if it needs no ring
     *operands, result = kernel.params
     rows = [rows_of(kernel, axis) for axis, extent in enumerate(result.ty.shape) if int(extent) > 1]
     sums = [
