@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 import onnx
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from ..models import model_of
 from .mixed_models import Builder
