@@ -24,7 +24,6 @@ from tvm.tirx import BufferStore, For, IfThenElse, IterVar, PrimFunc, Stmt
 from ...memory.sharing.overlay import drop_empty_buffers
 from ...memory.streaming.merge_region import before_turns, merge_region
 from ...memory.streaming.region import Region, Stage
-from ...memory.validation.validate_region import validate_region
 from ...program import Program, Step
 from ...tir.loop_nests import all_of, buffer_of, int64, kernel_of, nest_of, sequence
 from ...tir.row_window import row_window
@@ -37,7 +36,7 @@ from .columns_last import region_with_columns_last
 from .integers_last import region_with_integers_last
 from .partial_sum import partial_sum
 from .ring_place import Place, Slot, chosen_once, in_rows
-from .splittable import splits_of
+from .splittable import checked_region
 from .turn_rows import turns_of
 from .window_taps import tap_window
 
@@ -45,13 +44,8 @@ _SERIAL, _SPATIAL = 0, 0
 
 
 def stream_region(lowered: Lowered, region: Region) -> Lowered:
-    """Replace the steps of `region` by one kernel, at the last one's place.
-
-    Raises PlanError, always a bug, if the kernels in their new layouts do not find their rows.
-    """
-    lowered, region = region_with_columns_last(*region_with_integers_last(lowered, region))
-    first, last = region.stages[0].step, region.stages[-1].step
-    validate_region(lowered.program, splits_of(lowered, slice(first, last + 1)), region)
+    """Replace the steps of `region` by one kernel, at the last one's place. Raises PlanError, always a bug."""
+    lowered, region = checked_region(*region_with_columns_last(*region_with_integers_last(lowered, region)))
     program, step = merge_region(lowered.program, region)
     turns = turns_of(lowered.program, program, region, step)
     reads, writes = before_turns(region, step)
