@@ -1,4 +1,4 @@
-"""Generate random programs of splittable kernels, and run regions tick by tick, checking every row."""
+"""Generate random programs of splittable kernels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from passfit.memory.streaming.region import Region, Stage
 from passfit.program import Buffer, Follows, Port, Program, Rows, Splits, Step, Tensor
 
 _EXTENTS = st.sampled_from([1, 2, 4, 5, 6, 8, 9, 12])
@@ -143,130 +142,3 @@ def row_programs(draw: st.DrawFn, most: int = 7) -> tuple[Program, dict[str, Spl
             made = getattr(builder, kind)(source)
         recent.append(made)
     return builder.program(*draw(st.lists(st.sampled_from(recent[1:]), max_size=1)))
-
-
-def simulate(program: Program, splits: dict[str, Splits], region: Region) -> None:
-    """Run the region by its stages: at each tick each due stage, in the order of the steps.
-
-    A tensor has room for the rows it keeps, row r at r modulo their number; a place holds the number of its row, and of the
-    part of it that comes next as long as there is one. Rows in a slot of the region are those last put there; they go to
-    their ring after the last step that reads them. A result in place of operands overwrites their rows, at once or from its ring of waiting rows.
-    """
-    over = region.replacement
-    waiting = [None] * over.held if over else []
-    overwritten: list[int] = []
-    made = {program.steps[stage.step].writes[0]: stage for stage in region.stages}
-    room = {t: [None] * (stage.kept or 1) for t, stage in made.items()}
-    slots: dict[int, tuple[int, tuple[int, ...]]] = {}
-    readers = {t: [s.step for s in region.stages if t in program.steps[s.step].reads] or [made[t].step] for t in made}
-    done: dict[int, list[int]] = {t: [] for t in made}
-
-    def check(tensor: int, low: int, high: int, axis: int) -> None:
-        writer = made[tensor]
-        if writer.lockstep:
-            inside = {max(0, low), min(high, writer.extent)}
-            assert inside <= set(range(done[tensor][-writer.group], done[tensor][-1] + 2)), "rows of another group"
-        assert writer.operand is None, "a sum is read before it is complete"
-        assert writer.axis == axis, "rows of another axis"
-        there: tuple[int, ...] = ()
-        if writer.slot is not None and slots.get(writer.slot, (None,))[0] == tensor:
-            there = slots[writer.slot][1]
-        for row in range(max(0, low), min(high, program.tensors[tensor].shape[axis])):
-            assert row in there or writer.kept, f"row {row} of tensor {tensor} is in no slot"
-            assert row in there or room[tensor][row % len(room[tensor])] == row, f"row {row} of tensor {tensor} is not there"
-
-    def untouched(rows: Rows | None, step: Step, taken: range) -> None:
-        for n, tensor in enumerate(step.reads):
-            if over and tensor in over.operands:
-                assert rows is not None
-                follows = rows.follows(n)
-                assert follows is not None, "an operand in place is needed whole"
-                needed = {at for row in taken for at in range(follows.low[row], follows.high[row])}
-                assert needed.isdisjoint(lost(tensor)), "a row is overwritten before it is read"
-
-    def lost(operand: int) -> set[int]:
-        if over.growth is None:
-            return set(overwritten)
-        what, result = program.tensors[operand], program.tensors[over.result]
-        row, made_of = what.nbytes // what.shape[over.growth.axis], result.nbytes // region.stage_of(program, over.result).extent
-        stored = (range(at * made_of - over.growth.shift, (at + 1) * made_of - over.growth.shift) for at in overwritten)
-        return {byte // row for each in stored for byte in each}
-
-    def store(stage: Stage, tick: int) -> None:
-        k, odd = divmod(tick - stage.offset - over.lag, stage.period)
-        if over.held and not odd and 0 <= k < stage.groups:
-            for row in range(k * stage.group, (k + 1) * stage.group):
-                assert waiting[row % over.held] == row, "a row is not in the ring any more"
-                overwritten.append(row)
-
-    def copy(tensor: int, tick: int) -> None:
-        writer = made[tensor]
-        k, odd = divmod(tick - writer.offset, writer.period)
-        if not odd and 0 <= k < writer.groups:
-            first = min(k * writer.group, writer.extent - writer.group)
-            assert slots[writer.slot] == (tensor, tuple(range(first, first + writer.group))), "rows in a slot are overwritten"
-            for row in range(first, first + writer.group) if writer.kept else ():
-                room[tensor][row % writer.kept] = row
-
-    for tick, stage in ((tick, stage) for tick in region.ticks for stage in region.stages):
-        step = program.steps[stage.step]
-        (result,) = step.writes
-        for part, lead in enumerate(stage.leads):
-            row, odd = divmod(tick - stage.offset + lead, stage.period)
-            if not odd and 0 <= row < stage.extent:
-                (taps,) = (each.taps for each in splits[step.kernel].rows if each.axis == stage.axis)
-                slot = row % len(room[result])
-                assert part == 0 or room[result][slot] == (row, part), f"row {row} is not in parts up to {part}"
-                check(step.reads[0], taps[part].low[row], taps[part].high[row], taps[part].axis)
-                last = part == len(taps) - 1
-                room[result][slot] = row if last else (row, part + 1)
-                done[result] += [row] * last
-        if stage.leads:
-            assert not over or over.result != result
-            continue
-        k, odd = divmod(tick - stage.offset, stage.period)
-        if not odd and 0 <= k < stage.groups:
-            inside = {n for n, t in enumerate(step.reads) if t in made}
-            first = min(k * stage.group, stage.extent - stage.group)
-            taken = range(k * stage.group if stage.operand is not None else first, first + stage.group)
-            done[result] += taken
-            if stage.operand is not None:
-                assert inside == {stage.operand} and (stage.operand, stage.axis) in splits[step.kernel].sums
-                check(step.reads[stage.operand], taken.start, taken.stop, stage.axis)
-                untouched(None, step, taken)
-                continue
-            (rows,) = (each for each in splits[step.kernel].rows if each.axis == stage.axis)
-            if over and over.result == result and not over.held:
-                overwritten += taken  # its own kernel may not even read the row it writes
-            untouched(rows, step, taken)
-            assert inside <= {n for n, _ in rows.operands}
-            for n, follows in rows.operands:
-                if n in inside:
-                    for row in taken:
-                        check(step.reads[n], follows.low[row], follows.high[row], follows.axis)
-            if stage.slot is not None:
-                slots[stage.slot] = result, tuple(taken)
-            for row in taken:
-                if stage.slot is None:
-                    room[result][row % len(room[result])] = row
-                if over and over.result == result and over.held:
-                    waiting[row % over.held] = row
-        if over and over.result == result:
-            store(stage, tick)
-        for tensor in dict.fromkeys((*step.reads, *step.writes)):
-            if tensor in made and made[tensor].slot is not None and max(readers[tensor]) == stage.step:
-                copy(tensor, tick)
-    if over:
-        assert overwritten == list(range(region.stage_of(program, over.result).extent)), "a result is not stored"
-    for tensor, stage in made.items():
-        taken = tensor if stage.operand is None else program.steps[stage.step].reads[stage.operand]
-        extent = program.tensors[taken].shape[stage.axis]
-        again = -extent % stage.group
-        assert not (again and over), "rows are stored twice"
-        starts = [min(k * stage.group, extent - stage.group) for k in range(stage.groups)]
-        rows = [row for start in starts for row in range(start, start + stage.group)]
-        rows = rows if stage.operand is None else list(range(extent))
-        assert done[tensor] == rows, f"the rows of tensor {tensor} are not computed in order, once but for {again}"
-        assert set(rows) == set(range(extent))
-        if tensor in region.results and stage.operand is None:
-            assert room[tensor] == list(range(extent)), "a result is not complete"

@@ -109,10 +109,10 @@ def _along(value: Array, x: Array, axis: int) -> Array:
 
 
 def _by_onnx_runtime(node: onnx.NodeProto, values: Mapping[str, Array], opset: int) -> list[Array]:
-    """Compute a float node, or one that moves data: its results are of the dtype of its first operand."""
+    """Compute a float node, or one that moves data: its results are of the dtype of its first operand, but for a cast."""
     given = {name: values[name] for name in node.input if name}
     kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in given.items()}
-    kinds |= dict.fromkeys(node.output, kinds[node.input[0]])
+    kinds |= dict.fromkeys(node.output, next((each.i for each in node.attribute if each.name == "to"), kinds[node.input[0]]))
     shapes = {name: value.shape for name, value in given.items()}
     return run(model_of([node], shapes, list(node.output), opset=opset, dtypes=kinds), given)
 

@@ -15,7 +15,7 @@ _OPS = (
 )  # fmt: skip
 
 
-class _Builder:
+class Builder:
     """Adds nodes to float32 values; each is a name and its shape of four axes."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class _Builder:
 @st.composite
 def mixed_models(draw: st.DrawFn, most: int = 7) -> onnx.ModelProto:
     """A model of one input x, one to three outputs; some results are read several times, some by nobody."""
-    builder = _Builder()
+    builder = Builder()
     shape = (1, draw(st.sampled_from([2, 4])), *draw(st.sampled_from([(3, 5), (8, 8), (4, 16)])))
     builder.values.append(("x", shape))
     for op in draw(st.lists(st.sampled_from(_OPS), min_size=3, max_size=most)):

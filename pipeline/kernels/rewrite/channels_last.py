@@ -133,12 +133,15 @@ def rewritable(
     return set(chosen.values())
 
 
-def followed(region: Region, before: Program, after: Program) -> Region:
-    """Return a region of rows whose axes follow the tensors that now have channels last."""
-    changed = {n for n, (one, other) in enumerate(zip(before.tensors, after.tensors)) if one.shape != other.shape}
+def followed(region: Region, before: Lowered, after: Lowered) -> Region:
+    """Return a region of rows whose axes follow the tensors that now have channels last.
+
+    Shapes do not tell which: a tensor of as many channels as rows and columns keeps its own.
+    """
+    changed = after.last - before.last
     stages = []
     for stage in region.stages:
-        step = before.steps[stage.step]
+        step = before.program.steps[stage.step]
         tensor = step.writes[0] if stage.operand is None else step.reads[stage.operand]
         stages.append(replace(stage, axis=stage.axis - 1) if tensor in changed else stage)
     return replace(region, stages=tuple(stages))

@@ -30,7 +30,7 @@ def region_with_columns_last(lowered: Lowered, region: Region) -> tuple[Lowered,
     if not chosen:
         return lowered, region
     moved = channels_last(lowered, chosen)
-    return moved, followed(region, program, moved.program)
+    return moved, followed(region, lowered, moved)
 
 
 def _fills_vectors(lowered: Lowered, number: int) -> bool:

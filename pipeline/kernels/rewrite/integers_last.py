@@ -52,7 +52,7 @@ def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered
     if region.replacement is not None or any(stage.axis <= CHANNELS for stage in region.stages):
         return lowered, region
     moved = integers_last(lowered, {stage.step for stage in region.stages})
-    return moved, followed(region, lowered.program, moved.program)
+    return moved, followed(region, lowered, moved)
 
 
 def _possible(lowered: Lowered, kernel: str, places: frozenset[int], weights: frozenset[int]) -> bool:

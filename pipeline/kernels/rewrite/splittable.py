@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from tvm.tirx import PrimFunc
 
+from ...memory.streaming.region import Region
+from ...memory.validation.validate_region import validate_region
 from ...program import Splits
 from ...program.row_dependence import Follows, Rows
 from ...support.result_store import shared_store
@@ -17,6 +19,7 @@ from ...tir.memoise import memoise_by_structure
 from ...tir.row_window import rows_of
 from ...tir.structural_key import structural_key
 from ..lower.lower import Lowered
+from ..schedule.candidates import is_scheduled
 from .partial_sum import sums_over
 from .window_taps import taps_along
 
@@ -28,6 +31,13 @@ def splits_of(lowered: Lowered, among: slice = slice(None)) -> dict[str, Splits]
     """Find the row windows and partial sums of all kernels, or of the steps `among`."""
     steps = {step.kernel: step for step in lowered.program.steps[among]}
     return {name: _splits(lowered.kernels[name], len(step.writes)) for name, step in steps.items()}
+
+
+def checked_region(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
+    """Replay a region of the kernels as they lie now, see `validate_region`; return both. Raises PlanError, always a bug."""
+    steps = slice(region.stages[0].step, region.stages[-1].step + 1)
+    validate_region(lowered.program, splits_of(lowered, steps), region)
+    return lowered, region
 
 
 @memoise_by_structure
@@ -63,8 +73,8 @@ def _follows(axis: int, extent: int, low: list[int], high: list[int]) -> Follows
 
 def _found(kernel: PrimFunc, results: int) -> Splits:
     work = iterations(kernel.body)
-    if results != 1:
-        return Splits((), (), work)
+    if results != 1 or is_scheduled(kernel):
+        return Splits((), (), work)  # a region that streams already has one result if it needs no ring
     *operands, result = kernel.params
     rows = [rows_of(kernel, axis) for axis, extent in enumerate(result.ty.shape) if int(extent) > 1]
     sums = [

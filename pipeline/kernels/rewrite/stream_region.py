@@ -36,6 +36,7 @@ from .columns_last import region_with_columns_last
 from .integers_last import region_with_integers_last
 from .partial_sum import partial_sum
 from .ring_place import Place, Slot, chosen_once, in_rows
+from .splittable import checked_region
 from .turn_rows import turns_of
 from .window_taps import tap_window
 
@@ -43,8 +44,8 @@ _SERIAL, _SPATIAL = 0, 0
 
 
 def stream_region(lowered: Lowered, region: Region) -> Lowered:
-    """Replace the steps of `region` by one kernel, at the last one's place."""
-    lowered, region = region_with_columns_last(*region_with_integers_last(lowered, region))
+    """Replace the steps of `region` by one kernel, at the last one's place. Raises PlanError, always a bug."""
+    lowered, region = checked_region(*region_with_columns_last(*region_with_integers_last(lowered, region)))
     program, step = merge_region(lowered.program, region)
     turns = turns_of(lowered.program, program, region, step)
     reads, writes = before_turns(region, step)

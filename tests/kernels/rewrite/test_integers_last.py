@@ -16,7 +16,10 @@ from onnx import TensorProto, helper
 
 from passfit.frontend.canonical.canonicalise import import_model
 from passfit.kernels.lower.schedule_program import schedule_program
-from passfit.kernels.rewrite.integers_last import integers_last
+from passfit.kernels.rewrite.integers_last import integers_last, region_with_integers_last
+from passfit.kernels.rewrite.splittable import splits_of
+from passfit.memory.streaming.region import region
+from passfit.memory.validation.validate_region import validate_region
 from passfit.passes.sequence.apply import apply_program_passes
 from passfit.passes.sequence.sequence import Sequence
 from passfit.support.temporary_folder import scratch_folder
@@ -117,3 +120,16 @@ def test_what_a_sum_of_floats_reads_keeps_its_layout(tmp_path):
     *_, before, _ = plain.program.steps
     moved = integers_last(plain, range(len(plain.program.steps)))
     assert len(moved.last) == 4 and before.writes[0] not in moved.last
+
+
+@pytest.mark.parametrize("size", [(16, 16), (16, 9)], ids=["as many channels as rows and columns", "fewer columns"])
+def test_axes_of_a_region_follow_tensors_whose_shape_stays_the_same(size, tmp_path):
+    """Rows of 16 × 16 × 16 are axis 1 with channels last, though no shape tells that it moved."""
+    plain = lowered(network(16, size, 1, 7), tmp_path)
+    found = region(plain.program, splits_of(plain), 1, 3, 2)
+    assert found is not None
+    moved, after = region_with_integers_last(plain, found)
+    written = [plain.program.steps[stage.step].writes[0] for stage in after.stages]
+    assert moved.last
+    assert [stage.axis for stage in after.stages] == [1 if tensor in moved.last else 2 for tensor in written]
+    validate_region(moved.program, splits_of(moved), after)

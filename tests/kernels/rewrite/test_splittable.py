@@ -8,7 +8,9 @@ pytest.importorskip("tvm")
 
 from tvm import relax
 
+from passfit.errors import SequenceError
 from passfit.kernels.rewrite import splittable
+from passfit.passes.sequence.catalogue import parse_spec
 from passfit.support.result_store import ResultStore
 
 from ..programs import lowered, weight
@@ -32,3 +34,10 @@ def test_splits_are_read_back(tmp_path, monkeypatch):
     assert found[0] == found[1]
     assert any(each.rows for each in found[0].values())
     assert any(each.taps for splits in found[0].values() for each in splits.rows)
+
+
+def test_a_region_that_streams_is_not_split_again():
+    """A region of one kernel has one result, as a plain kernel: it is scheduled by then, and has no rows."""
+    streamed = parse_spec("split-rows{steps=0-0}").apply(lowered([(1, 3, 12, 12)], _network, ("legalize", "fuse-operators")))
+    with pytest.raises(SequenceError, match="does not fit"):
+        parse_spec("split-rows{steps=0-0}").apply(streamed)

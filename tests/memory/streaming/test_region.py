@@ -11,10 +11,11 @@ from passfit.memory.streaming.growth import Growth
 from passfit.memory.streaming.in_place import GROWING, IN_PLACE
 from passfit.memory.streaming.merge_region import merge_region
 from passfit.memory.streaming.region import region
+from passfit.memory.validation.validate_region import validate_region
 from passfit.program import Rows, View
 from passfit.program.check import first_problem
 
-from ..rowwise import RowBuilder, along, row_programs, simulate, windows
+from ..rowwise import RowBuilder, along, row_programs, windows
 
 
 def regions(program, splits, groups=(1, 2, 3), ways=(0, IN_PLACE, GROWING)):
@@ -32,7 +33,7 @@ def regions(program, splits, groups=(1, 2, 3), ways=(0, IN_PLACE, GROWING)):
 def test_every_row_is_there_when_it_is_needed(case):
     program, splits = case
     for found in regions(program, splits):
-        simulate(program, splits, found)
+        validate_region(program, splits, found)
 
 
 @given(row_programs())
@@ -97,7 +98,7 @@ def found_in(case, axis: int = 0, group: int = 1):
     program, splits = case
     found = region(program, splits, 0, len(program.steps) - 1, axis, group)
     assert found is not None
-    simulate(program, splits, found)
+    validate_region(program, splits, found)
     return found
 
 
@@ -164,7 +165,7 @@ def test_a_window_takes_all_rows_at_once_if_something_else_needs_them():
 def test_rows_wait_for_the_last_reader_of_their_place(windows, lag, held):
     program, splits = chain(*windows)
     found = region(program, splits, 0, len(program.steps) - 1, 0, in_place=IN_PLACE)
-    simulate(program, splits, found)
+    validate_region(program, splits, found)
     assert (found.replacement.lag, found.replacement.held) == (lag, held)
     assert found.replacement.operands == (0,) and found.saved == 24 * 64
 
@@ -172,7 +173,7 @@ def test_rows_wait_for_the_last_reader_of_their_place(windows, lag, held):
 def test_a_result_begins_so_many_rows_before_the_operand_that_it_needs_no_ring():
     program, splits = chain({"size": 5, "pad": 4, "after": 0}, {"size": 1})
     found = region(program, splits, 0, len(program.steps) - 1, 0, in_place=GROWING)
-    simulate(program, splits, found)
+    validate_region(program, splits, found)
     assert (found.replacement.held, found.replacement.growth.shift, found.saved) == (0, 4 * 64, 20 * 64)
 
 
@@ -181,7 +182,7 @@ def test_a_result_grows_over_an_operand_of_another_size():
         program, splits = chain({"size": 1}, window)
         assert region(program, splits, 0, 1, 0, in_place=IN_PLACE) is None
         found = region(program, splits, 0, 1, 0, in_place=GROWING)
-        simulate(program, splits, found)
+        validate_region(program, splits, found)
         assert found.replacement.growth == Growth(0, shift * 64, nbytes * 64)
 
 
@@ -276,7 +277,7 @@ def test_groups_that_do_not_divide_rows_overlap_in_the_end():
     for group in range(2, 12):
         found = region(*case, 0, 1, 0, group)
         assert found.nbytes == group * 64 and [stage.lockstep for stage in found.stages] == [group < 11, False]
-        simulate(*case, found)
+        validate_region(*case, found)
     assert region(*case, 0, 1, 0, 12) is None
     shorter = chain({"size": 1}, {"size": 2}, rows=12)  # 12 rows, then 11
     assert not any(stage.lockstep for stage in region(*shorter, 0, 1, 0, 3).stages[:-1])
@@ -291,7 +292,7 @@ def test_sums_take_the_rows_left_by_whole_groups():
         pieces = [(piece.extent, piece.group, row) for piece, row in found.stages[1].pieces]
         assert found.nbytes == group * 64
         assert pieces == [(12 - 12 % group, group, 0), *[(12 % group, 12 % group, 12 - 12 % group)] * (12 % group > 0)]
-        simulate(*case, found)
+        validate_region(*case, found)
     assert region(*case, 0, 1, 0, 13) is None
 
 
