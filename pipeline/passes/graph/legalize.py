@@ -24,7 +24,8 @@ class Legalize(ModulePass):
         from ...frontend.relax.topk_kernel import legalize_topk
         from .lowering.first_extremes import FIRST_EXTREMES, legalize_first_extreme
         from .lowering.half_sums import sum_halves
-        from .lowering.infinite_extremes import EXTREMES, legalize_extreme
+        from .lowering.infinite_extremes import EXTREMES, MAX_POOLS, legalize_extreme, legalize_max_pool
+        from .lowering.scatter_elements import legalize_scatter_elements
         from .lowering.serial_loops import serial_loops
         from .lowering.transposed_convolution import legalize_transposed
         from .memoised_legalize import memoised_rules
@@ -35,8 +36,8 @@ class Legalize(ModulePass):
         module = sum_halves(module)
         target = tvm.target.Target(HOST)
         own = dict.fromkeys(TRANSPOSED, legalize_transposed) | dict.fromkeys(EXTREMES, legalize_extreme)
-        own |= dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme)
-        memoised = memoised_rules(module, {"relax.quantize": legalize_quantize, **own})
+        own |= dict.fromkeys(MAX_POOLS, legalize_max_pool) | dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme)
+        memoised = memoised_rules(module, {"relax.quantize": legalize_quantize, "relax.scatter_elements": legalize_scatter_elements, **own})
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:
             # The rules go first: dispatching would turn a TopK into a call of TVM's runtime.
