@@ -30,13 +30,14 @@ from .expand.stack_buffers import with_stack_buffers
 from .expand.strided_loads import with_strided_loads
 from .expand.transposed_stores import with_transposed_stores
 from .functions.raw_pointers import raw_pointers
+from .nan_extremes import with_nan_extremes
 from .vector_math import ready_for_vectors, with_vector_math
 
 RAW, PACKED = "passfit", "passfit-packed"
 #: rewrites of lowered kernels, in order
 _REWRITES: tuple[Callable[[PrimFunc], PrimFunc], ...] = (
     with_pair_products, with_quad_products, with_byte_runs, with_separate_products, with_narrow_results, with_transposed_stores,
-    with_moved_lanes, with_row_elements, with_strided_loads, with_stack_buffers,
+    with_moved_lanes, with_row_elements, with_strided_loads, with_stack_buffers, with_nan_extremes,
 )  # fmt: skip
 
 

@@ -23,6 +23,16 @@ def from_finite(kernel: PrimFunc) -> PrimFunc:
     return _started(kernel, lambda value, last: math.copysign(last, value) if math.isinf(value) else value)
 
 
+def padded_with_infinity(kernel: PrimFunc) -> PrimFunc:
+    """Return `kernel` with every last finite number, starts and padding alike, changed to infinity."""
+    def number(each: FloatImm) -> FloatImm:
+        last = tirx.max_value(str(each.ty.dtype)).value
+        return tirx.const(math.copysign(math.inf, each.value), str(each.ty.dtype)) if abs(each.value) == last else each
+
+    body = tvm_ffi.structural_map(kernel.body, (FloatImm, number))
+    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
+
+
 def _started(kernel: PrimFunc, start: Callable[[float, float], float]) -> PrimFunc:
     """Change stores of numbers: `start` takes one and the last finite number of its dtype."""
     def store(each: BufferStore) -> BufferStore:

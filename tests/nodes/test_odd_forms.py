@@ -142,11 +142,11 @@ def _same(case: NodeCase, results: tuple[np.ndarray, ...]) -> bool:
 
 
 @pytest.mark.parametrize("k", [1, 3, 5])
-def test_a_sort_puts_nan_last(k: int, tmp_path: Path) -> None:
+def test_a_sort_takes_nan_for_the_largest(k: int, tmp_path: Path) -> None:
     x = np.array([_NAN, 1, _NAN, 3, 1], np.float32)
     nodes = [helper.make_node("TopK", ["x", "k"], ["v", "i"])]
     model = _model(nodes, {"x": x}, {"v": TensorProto.FLOAT, "i": TensorProto.INT64}, {"k": np.array([k])})
     case = NodeCase("nan", "TopK", model, {"x": x}, (), 0, 0)
     outcome = compile_and_run([case], ("legalize",), tmp_path)["nan"]
-    np.testing.assert_array_equal(outcome.outputs[0], [3, 1, 1, _NAN, _NAN][:k])
-    assert outcome.outputs[1].tolist() == [3, 1, 4, 0, 2][:k]
+    np.testing.assert_array_equal(outcome.outputs[0], [_NAN, _NAN, 3, 1, 1][:k])
+    assert outcome.outputs[1].tolist() == [0, 2, 3, 1, 4][:k]

@@ -37,6 +37,7 @@ from .control_flow.unroll_loops import has_loops, unroll_loops
 from .empty_tensors import without_empty_tensors
 from .folding.fold_constants import fold, sort_nodes
 from .operators.fourier import state_sides
+from .operators.old_slopes import spread_slopes
 from .opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .read_onnx import read_model
 from .recurrent import canonical_recurrent
@@ -97,6 +98,7 @@ def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_long_ranges(model)
     state_sides(model)
     model = infer_shapes(model)
+    spread_slopes(model)
     refuse_large_tensors(model)
     model = raise_opset(_without_subgraphs(fold(model)))
     model = keep_integers(infer_shapes(model))

@@ -22,7 +22,7 @@ _IR = 7
 #: the operator set of Split by a number of parts
 _PARTS = 18
 #: operators that shape inference or TVM does not know, but whose meaning ONNX gives as a graph of simpler ones
-_EXPANDED = frozenset({"Attention", "Celu", "CenterCropPad", "GroupNormalization", "MeanVarianceNormalization", "RotaryEmbedding", "Swish"})
+_EXPANDED = frozenset({"Attention", "CenterCropPad", "GroupNormalization", "MeanVarianceNormalization", "RotaryEmbedding", "Swish"})
 #: operators whose further results only the body has
 _MORE_RESULTS = frozenset({"LayerNormalization"})
 

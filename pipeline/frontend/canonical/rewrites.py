@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .operators import activations, neighbourhoods, operand_forms
 from .operators.auto_pad import kernel_shape, pooling_pads
 from .operators.expanded_indices import gather_lines, scatter_lines
 from .operators.fourier import discrete_fourier, short_time_fourier
+from .operators.powers import power
+from .operators.reductions import REDUCTIONS, reduce
 from .operators.resize import resize
 from .operators.reverse_sequence import reverse_sequence
 from .shapes import static_shape, value_types
@@ -112,17 +115,6 @@ def _in_single(node: onnx.NodeProto, attributes: dict[str, Any], context: Contex
         build.node("Cast", result, result=node.output[0], to=TensorProto.FLOAT16)
 
 
-def _softplus(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Replace Softplus by its series below -5.
-
-    log(1 + e^x) loses all digits once e^x is small; there e^x - e^2x/2 has a relative error below 2e-5.
-    """
-    dtype = context.dtype(node.input[0])
-    small = build.node("Exp", node.input[0])
-    half = build.node("Mul", small, build.constant(np.asarray(0.5, dtype)))
-    series = build.node("Sub", small, build.node("Mul", small, half))
-    below = build.node("Less", node.input[0], build.constant(np.asarray(-5, dtype)))
-    build.node("Where", below, series, build.node("Softplus", node.input[0]), result=node.output[0])
 
 
 def _isinf(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -136,29 +128,6 @@ def _isinf(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, b
         build.node("Equal", node.input[0], build.constant(infinity), result=node.output[0])
     elif shape is not None:
         build.node("Expand", build.constant(np.asarray(False)), build.integers(*shape), result=node.output[0])
-
-
-def _pow(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Replace Pow of integers or of two dtypes, which TVM lacks.
-
-    Squares and cubes become products, as in ONNX Runtime.
-    """
-    base, exponent = node.input
-    value = context.constant(exponent)
-    rank = len(context.shape(base) or ())
-    if value is not None and value.size == 1 and value.ndim <= rank and value.item() in (2, 3):
-        square = build.node("Mul", base, base, result=node.output[0] if value.item() == 2 else "")
-        if value.item() == 3:
-            build.node("Mul", square, base, result=node.output[0])
-        return
-    kind, other = context.dtype(base), context.dtype(exponent)
-    if kind == other and kind.kind == "f":
-        return
-    from onnx import helper
-
-    work = helper.np_dtype_to_tensor_dtype(kind if kind.kind == "f" else np.dtype(np.float64))
-    power = build.node("Pow", build.node("Cast", base, to=work), build.node("Cast", exponent, to=work))
-    build.node("Cast", power, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(kind))
 
 
 def _conv_transpose(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -221,41 +190,43 @@ def _one_hot(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
     build.node("Where", hit, on, off, result=node.output[0])
 
 
-def _reduce_truth(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Reduce truth values as numbers.
-
-    TVM finds no smallest or largest truth value.
-    """
-    from onnx import TensorProto
-
-    if context.dtype(node.input[0]) == np.dtype(bool):
-        number = build.node("Cast", node.input[0], to=TensorProto.INT32)
-        reduced = build.node(node.op_type, number, *node.input[1:], **attributes)
-        build.node("Cast", reduced, result=node.output[0], to=TensorProto.BOOL)
-
-
+#: operators of float16 that TVM computes in float16, losing digits, or not at all
+_SINGLE = ("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Einsum", "GlobalLpPool", "Mish", "Sinh")
 _RULES: dict[str, Rule] = {
     "AveragePool": pooling_pads,
+    "CastLike": operand_forms.cast_like,
+    "Clip": activations.clip,
     "Conv": kernel_shape,
     "ConvTranspose": _conv_transpose,
     "DFT": discrete_fourier,
-    "Einsum": _in_single,
+    "Equal": operand_forms.equal,
+    "EyeLike": operand_forms.eye_like,
     "GatherElements": gather_lines,
     "IsInf": _isinf,
-    "LpPool": pooling_pads,
+    "LRN": neighbourhoods.local_response,
+    "LayerNormalization": operand_forms.layer_normalization,
+    "LeakyRelu": activations.leaky_relu,
     "LpNormalization": _lp_normalization,
+    "LpPool": neighbourhoods.lp_pool,
     "MaxPool": pooling_pads,
+    "MaxUnpool": neighbourhoods.max_unpool,
     "Mean": _mean,
     "OneHot": _one_hot,
-    "Pow": _pow,
-    "ReduceL2": _in_single,
-    "ReduceMax": _reduce_truth,
-    "ReduceMin": _reduce_truth,
-    "ReduceSumSquare": _in_single,
+    "PRelu": activations.parametric_relu,
+    "Pad": operand_forms.pad_with_computed,
+    "Pow": power,
     "Resize": resize,
     "ReverseSequence": reverse_sequence,
     "ScatterElements": scatter_lines,
+    "ScatterND": operand_forms.scatter_places,
     "STFT": short_time_fourier,
-    "Softplus": _softplus,
+    "Shrink": activations.shrink,
+    "Sign": activations.sign,
+    "Softplus": activations.softplus,
     "Sum": _sum,
+    "ThresholdedRelu": activations.thresholded_relu,
+    **dict.fromkeys(_SINGLE, _in_single),
+    **dict.fromkeys(("Squeeze", "Unsqueeze"), operand_forms.axes_in_a_line),
+    **dict.fromkeys(("Celu", "Elu", "Selu"), activations.exponential_unit),
+    **dict.fromkeys(REDUCTIONS, reduce),
 }

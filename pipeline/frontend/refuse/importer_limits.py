@@ -85,13 +85,9 @@ def _gather(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) 
     return f"its indices are not from {-size} to {size - 1}" if ((indices < -size) | (indices >= size)).any() else None
 
 
-def _leaky_relu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    return None if np.isfinite(attributes.get("alpha", 0.01)) else "its slope is not finite"
-
-
-def _prelu(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    slope = context.constant(node.input[1])
-    return None if slope is None or np.isfinite(slope).all() else "its slope is not finite"
+def _gemm(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
+    whole = all(float(attributes.get(name, 1.0)).is_integer() for name in ("alpha", "beta"))
+    return None if whole or context.dtype(node.input[0]).kind == "f" else "it scales integers by a fraction"
 
 
 def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
@@ -139,8 +135,7 @@ _LIMITS: dict[str, Limit] = {
     "Dropout": _dropout,
     "Gather": _gather,
     "GatherElements": _gather,
-    "LeakyRelu": _leaky_relu,
-    "PRelu": _prelu,
+    "Gemm": _gemm,
     "Mod": _mod,
     "RMSNormalization": _rms_normalization,
     "Resize": _resize,

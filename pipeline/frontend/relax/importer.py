@@ -5,25 +5,26 @@ Imports TVM: only imported once a graph is made.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import onnx
 from tvm import relax, topi
-from tvm.ir import GenericConst, IRModule
-from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
+from tvm.ir import IRModule
+from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter, get_type
 
 from ..canonical.recurrent_step import RECURRENT
 from .integer.integer_node import INTEGER, convert_integer
 from .loop_node import convert_loop
 from .narrow_weights import NARROW_WEIGHTS, convert_narrow
+from .operators.conversions import convert_to_integers, narrows_floats
+from .operators.extremes import EXTREMES, convert_extreme
+from .operators.pool_kernel import convert_max_pool
 from .provenance import variable_name
 from .recurrent_node import convert_recurrent
 
-#: TVM stacks the inputs of these along a new axis and reduces it, which needs memory for all of them at once
-_PAIRWISE = {"Max": relax.op.maximum, "Min": relax.op.minimum}
+#: the first operator set whose RoiAlign has a mode of coordinates
+_ROI_MODES = 16
 
 
 class NodeImporter(ONNXGraphImporter):
@@ -46,6 +47,9 @@ class NodeImporter(ONNXGraphImporter):
     def from_onnx(self, graph: onnx.GraphProto, opset: int) -> IRModule:
         """Import the graph; close TVM's open block if a node fails."""
         self._operator_set = opset
+        self._shapes = {
+            value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in (*graph.value_info, *graph.output)
+        }
         try:
             return super().from_onnx(graph, opset)
         finally:
@@ -93,10 +97,14 @@ class NodeImporter(ONNXGraphImporter):
             return convert_integer(self.bb, op_name, inputs, attrs)
         if op_name in NARROW_WEIGHTS:
             return convert_narrow(self.bb, op_name, inputs, attrs)
-        if op_name in _PAIRWISE:
-            return self.bb.normalize(functools.reduce(_PAIRWISE[op_name], inputs))
-        if op_name == "Clip" and len(inputs) > 1 and all(map(_is_bound, list(inputs)[1:])):
-            return _clip(self.bb, *inputs)
+        if op_name in EXTREMES:
+            return convert_extreme(self.bb, op_name, list(inputs))
+        if op_name == "Cast" and isinstance(inputs[0], relax.Var) and narrows_floats(inputs[0], get_type(attrs["to"])):
+            return convert_to_integers(self.bb, inputs[0], get_type(attrs["to"]))
+        if op_name == "RoiAlign":
+            inputs[1] = _half_pixel(self.bb, inputs[1], attrs, opset)
+        if op_name == "MaxPool" and self.node is not None and any(self.node.output[1:]):
+            return convert_max_pool(self.bb, inputs[0], attrs, self._shapes[self.node.output[0]])
         return super()._convert_operator(op_name, inputs, attrs, opset)
 
 
@@ -115,17 +123,10 @@ def _padded(
     return builder.emit(relax.op.nn.pad(data, widths, "constant", float(value)))
 
 
-def _is_bound(bound: relax.Expr | None) -> bool:
-    """Tell whether a bound of a clip is absent, or a number: NaN is none."""
-    if bound is None:
-        return True
-    return isinstance(bound, GenericConst) and not np.isnan(bound.value.numpy().astype("float64")).any()
-
-
-def _clip(
-    builder: relax.BlockBuilder, x: relax.Expr, low: relax.Expr | None = None, high: relax.Expr | None = None
-) -> relax.Expr:
-    """Clip by operators that graph passes know; TVM calls kernels of its own, past which they cannot see."""
-    if low is not None:
-        x = builder.emit(relax.op.maximum(x, low))
-    return x if high is None else builder.emit(relax.op.minimum(x, high))
+def _half_pixel(builder: relax.BlockBuilder, regions: relax.Expr, attrs: dict[str, Any], opset: int) -> relax.Expr:
+    """Shift the regions of a RoiAlign so that they move by half a pixel once scaled: TVM moves them before that."""
+    mode = attrs.get("coordinate_transformation_mode", b"half_pixel" if opset >= _ROI_MODES else b"output_half_pixel")
+    scale = float(attrs.get("spatial_scale", 1.0))
+    if mode != b"half_pixel" or scale == 1:
+        return regions
+    return builder.emit(relax.op.add(regions, relax.const(0.5 - 0.5 / scale, str(regions.ty.dtype))))

@@ -10,6 +10,7 @@ from tvm.ir import GenericConst, GlobalVar, IRModule, Op
 from tvm.tirx import PrimFunc
 
 from .topk_kernel import legalize_topk
+from .unsupported_form import UnsupportedForm
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class LoopBody:
 
 
 def lower_body(module: IRModule) -> LoopBody:
-    """Lower the imported body of a loop. Raises NotImplementedError for an operator that only TVM's runtime executes."""
+    """Lower the imported body of a loop. Raises UnsupportedForm for an operator that only TVM's runtime executes."""
     flow = [
         relax.transform.LegalizeOps({"relax.topk": legalize_topk}), relax.transform.AnnotateTIROpPattern(), relax.transform.FoldConstant(),
         relax.transform.FuseOps(), relax.transform.FuseTIR(), relax.transform.ToNonDataflow(),
@@ -101,4 +102,4 @@ class _Reader:
             return ()
         if isinstance(expr.op, Op) and expr.op.name == "relax.builtin.alloc_tensor":
             return self._value(expr.ty)
-        raise NotImplementedError("the body of a loop holds an operator that only TVM's runtime executes")
+        raise UnsupportedForm("the body of a loop holds an operator that only TVM's runtime executes")

@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING
 
 from ...errors import ModelError
 from ..canonical.read_onnx import node_title
-from ..canonical.shapes import static_shape
+from ..canonical.shapes import static_shape, value_types
 from ..refuse.operators import refuse_unsupported
 from .plain_dequantisation import plain_dequantisations
+from .unsupported_form import UnsupportedForm, describe_form
 
 if TYPE_CHECKING:
     import onnx
     import tvm
-
-
-#: most letters shown of TVM's reason: some hold whole objects
-_LONGEST = 400
 
 
 def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
@@ -47,17 +44,12 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
             return importer.from_onnx(model.graph, model.opset_import[0].version)
         except (
             tvm.error.OpNotImplemented, NotImplementedError, AssertionError, ArithmeticError, AttributeError,
-            LookupError, RuntimeError, TypeError, ValueError,
+            LookupError, RuntimeError, TypeError, UnsupportedForm, ValueError,
         ) as error:  # fmt: skip
             if importer.node is None:
                 raise
+            why = str(error) if isinstance(error, UnsupportedForm) else describe_form(importer.node, value_types(model.graph))
             raise ModelError(
-                f"The {node_title(importer.node)} cannot be compiled: {_first_line(error)}.",
+                f"The {node_title(importer.node)} cannot be compiled: {why}.",
                 "Replace it by simpler operators before exporting the model.",
             ) from error
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    line = lines[-1] if lines else type(error).__name__
-    return (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …").rstrip(".")

@@ -33,7 +33,7 @@ def legalize_topk(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
 def topk(data: te.Tensor, k: int, axis: int, largest: bool, dtype: str) -> list[te.Tensor]:
     """Select the values and indices of the `k` largest (or smallest) along `axis`, best first.
 
-    `k` < 1 selects all. Of equals the first comes first; NaN comes last. Insertion without a workspace: one comparison for
+    `k` < 1 selects all. Of equals the first comes first; NaN is larger than all, as in ONNX Runtime. Insertion without a workspace: one comparison for
     most elements, k more for one among the best so far.
     """
     shape = [int(extent) for extent in data.shape]
@@ -85,4 +85,5 @@ def _beats(one: Expr, other: Expr, *, largest: bool, floats: bool) -> Expr:
     if not floats:
         return better
     # not `a != a`, which TVM takes to be false
-    return tvm.tirx.any(better, tvm.tirx.all(tvm.tirx.Not(tvm.tirx.isnan(one)), tvm.tirx.isnan(other)))
+    larger, smaller = (one, other) if largest else (other, one)
+    return tvm.tirx.any(better, tvm.tirx.all(tvm.tirx.isnan(larger), tvm.tirx.Not(tvm.tirx.isnan(smaller))))

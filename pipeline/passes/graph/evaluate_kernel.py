@@ -26,7 +26,7 @@ _BINARY = {
     "Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "FloorDiv": operator.floordiv, "FloorMod": operator.mod,
     "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge,
     "And": np.logical_and, "Or": np.logical_or,
-    "Max": lambda a, b: np.where(a > b, a, b), "Min": lambda a, b: np.where(a < b, a, b),
+    "Max": lambda a, b: np.where(b > a, b, a), "Min": lambda a, b: np.where(b < a, b, a),
 }  # fmt: skip
 _UNARY = {"sqrt": np.sqrt, "fabs": np.abs, "isnan": np.isnan}
 

@@ -24,7 +24,8 @@ class Legalize(ModulePass):
         from ...frontend.relax.topk_kernel import legalize_topk
         from .lowering.first_extremes import FIRST_EXTREMES, legalize_first_extreme
         from .lowering.half_sums import sum_halves
-        from .lowering.infinite_extremes import EXTREMES, legalize_extreme
+        from .lowering.infinite_extremes import EXTREMES, MAX_POOLS, legalize_extreme, legalize_max_pool
+        from .lowering.scatter_elements import legalize_scatter_elements
         from .lowering.scatter_nd import legalize_scatter_nd
         from .lowering.serial_loops import serial_loops
         from .lowering.transposed_convolution import legalize_transposed
@@ -36,7 +37,8 @@ class Legalize(ModulePass):
         module = sum_halves(module)
         target = tvm.target.Target(HOST)
         own = dict.fromkeys(TRANSPOSED, legalize_transposed) | dict.fromkeys(EXTREMES, legalize_extreme)
-        own |= dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme) | {"relax.scatter_nd": legalize_scatter_nd}
+        own |= dict.fromkeys(MAX_POOLS, legalize_max_pool) | dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme)
+        own |= {"relax.scatter_elements": legalize_scatter_elements, "relax.scatter_nd": legalize_scatter_nd}
         memoised = memoised_rules(module, {"relax.quantize": legalize_quantize, **own})
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:

@@ -169,3 +169,12 @@ def test_attention_of_shared_heads_and_rotary_embeddings_are_simpler_operators(t
     x = RNG.standard_normal((1, 4, 3, 8)).astype(np.float32)
     np.testing.assert_allclose(run(imported, {"x": x})[0], run(model, {"x": x})[0], rtol=1e-4, atol=1e-6)
     assert not {"Attention", "RotaryEmbedding"} & {each.op_type for each in imported.graph.node}
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 4, 4), (2, 3, 4, 5), (2, 3, 3)])
+def test_a_line_of_slopes_is_of_channels_before_set_7(shape: tuple[int, ...], tmp_path: Path) -> None:
+    slopes = np.arange(1, shape[1] + 1, dtype=np.float32)
+    model = model_of([node("PRelu", ["x", "s"], ["y"])], {"x": shape, "s": slopes.shape}, ["y"], opset=6)
+    x = RNG.standard_normal(shape).astype(np.float32)
+    (result,) = run(import_model(save(model, tmp_path)), {"x": x, "s": slopes})
+    np.testing.assert_allclose(result, np.where(x < 0, x * slopes.reshape(-1, *[1] * (len(shape) - 2)), x))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ..rewrites import Context
 
-_SAME = ("SAME_LOWER", "SAME_UPPER")
+SAME = ("SAME_LOWER", "SAME_UPPER")
 
 
 def pooling_pads(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -21,8 +21,14 @@ def pooling_pads(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
     as in ONNX Runtime: a dilated pooling has fewer results.
     """
     shape = context.shape(node.input[0])
-    if attributes.get("auto_pad") not in _SAME or shape is None:
+    if attributes.get("auto_pad") not in SAME or shape is None:
         return
+    kept = {name: value for name, value in attributes.items() if name not in ("auto_pad", "ceil_mode")}
+    _same_name(node, build, **{**kept, "pads": same_pads(attributes, shape)})
+
+
+def same_pads(attributes: dict[str, Any], shape: tuple[int, ...]) -> list[int]:
+    """Return the paddings of a pooling with `auto_pad` over data of `shape`."""
     rank = len(shape) - 2
     strides = attributes.get("strides") or [1] * rank
     begins, ends = [], []
@@ -32,14 +38,13 @@ def pooling_pads(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
         upper = attributes["auto_pad"] == "SAME_UPPER"
         begins.append(less if upper else more)
         ends.append(more if upper else less)
-    kept = {name: value for name, value in attributes.items() if name not in ("auto_pad", "ceil_mode")}
-    _same_name(node, build, **{**kept, "pads": begins + ends})
+    return begins + ends
 
 
 def kernel_shape(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Give a convolution the shape of its kernel, which is that of its weights."""
     weight = context.shape(node.input[1])
-    if attributes.get("auto_pad") in _SAME and "kernel_shape" not in attributes and weight is not None:
+    if attributes.get("auto_pad") in SAME and "kernel_shape" not in attributes and weight is not None:
         _same_name(node, build, **attributes, kernel_shape=list(weight[2:]))
 
 

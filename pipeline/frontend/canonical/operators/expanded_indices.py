@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..node_builder import NodeBuilder
+from .operand_forms import scatter_truth
 
 if TYPE_CHECKING:
     import onnx
@@ -27,6 +28,8 @@ def gather_lines(node: onnx.NodeProto, attributes: dict[str, Any], context: Cont
 
 def scatter_lines(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace a ScatterElements along the first axis whose indices are expanded along the others, which it writes whole."""
+    if scatter_truth(node, attributes, context, build):
+        return
     axis, lines = _lines(node, attributes, context)
     if lines is not None and axis == 0 and context.shape(node.input[2]) == context.shape(node.input[1]):
         kept = {name: value for name, value in attributes.items() if name == "reduction"}

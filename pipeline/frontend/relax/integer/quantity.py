@@ -9,6 +9,8 @@ import numpy as np
 from tvm import relax, te, tirx
 from tvm.ir import Expr, GenericConst
 
+from ..unsupported_form import UnsupportedForm
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -48,7 +50,7 @@ class Operands:
     def multiplier(self, scales: Sequence[relax.Expr], shapes: Sequence[Sequence[int]]) -> Quantity:
         """Add x's scale × w's scale ÷ y's scale, computed in float32 in that order; each scale takes its shape.
 
-        Raises ValueError if that is infinite: targets round it differently.
+        Raises UnsupportedForm if that is infinite: targets round it differently.
         """
         pairs = list(zip(scales, shapes, strict=True))
         if all(isinstance(each, GenericConst) for each in scales):
@@ -56,7 +58,7 @@ class Operands:
             with np.errstate(over="ignore", invalid="ignore"):
                 product = np.asarray(x * w / y, np.float32)
             if not np.isfinite(product).all():
-                raise ValueError("x's scale × w's scale ÷ y's scale exceeds float32; quantise the model again")
+                raise UnsupportedForm("x's scale × w's scale ÷ y's scale exceeds float32; quantise the model again")
             return self._constant(product, product.shape)
         x, w, y = (shaped(self.builder, relax.op.astype(each, "float32"), shape) for each, shape in pairs)
         return self._place(self.builder.emit(relax.op.divide(self.builder.emit(relax.op.multiply(x, w)), y)))
@@ -99,5 +101,5 @@ def _fitting(given: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
         return tuple(given)
     lines = [place for place, extent in enumerate(shape) if extent == count]
     if len(given) != 1 or not lines:
-        raise ValueError(f"a scale or zero point of shape {list(given)} does not fit {list(shape)}")
+        raise UnsupportedForm(f"a scale or zero point of shape {list(given)} does not fit {list(shape)}")
     return tuple(count if place == lines[-1] else 1 for place in range(len(shape)))

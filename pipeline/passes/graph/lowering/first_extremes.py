@@ -3,7 +3,8 @@
     m[j]      = max over k of x[k, j]
     index[j]  = min over k of (k if x[k, j] = m[j], else the last index)
 
-TVM's own rule updates a pair by conditions: neither vectors nor splits by rows fit it. A row of NaN has the last index.
+TVM's own rule updates a pair by conditions: neither vectors nor splits by rows fit it. NaN is no extreme, unless it is the
+first of its row: nothing compares with it, in ONNX Runtime as here.
 
 Imports TVM: only imported once a graph is legalized.
 """
@@ -50,4 +51,11 @@ def _first(data: te.Tensor, axis: int, keepdims: bool, name: str) -> te.Tensor:
         return te.min(found, again)
 
     first = te.compute(others, equal, "first")
+    if "float" in str(data.dtype):
+        earliest, start = first, tvm.tirx.const(0, "int32")
+        first = te.compute(
+            others,
+            lambda *line: earliest(*line) * tvm.tirx.Cast("int32", tvm.tirx.Not(tvm.tirx.isnan(at(line, start)))),
+            "place",
+        )  # fmt: skip
     return te.compute(shape, lambda *line: tvm.tirx.Cast("int64", first(*line[:axis], *line[axis + keepdims :])), name)

@@ -1,6 +1,6 @@
 """Start the largest and the least of floats from infinity: TVM's rules start from the last finite number.
 
-A row of nothing but -∞, such as a mask that hides every key, has the maximum -∞.
+A row of nothing but -∞, such as a mask that hides every key, has the maximum -∞; so has a window, with padding or without.
 
 Imports TVM: only imported once a graph is legalized.
 """
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from tvm import relax
 
-from ....tir.extremes import from_infinity
+from ....tir.extremes import from_infinity, padded_with_infinity
 
 #: operators this lowers
 EXTREMES = ("relax.max", "relax.min")
+MAX_POOLS = ("relax.nn.max_pool1d", "relax.nn.max_pool2d", "relax.nn.max_pool3d")
 
 
 def legalize_extreme(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
@@ -23,4 +24,11 @@ def legalize_extreme(builder: relax.BlockBuilder, call: relax.Call) -> relax.Exp
 def start_from_infinity(builder: relax.BlockBuilder, made: relax.Call) -> relax.Call:
     """Replace the start in the kernel that was made for a call; return the call."""
     builder.update_func(made.args[0], from_infinity(builder.get()[made.args[0]]))
+    return made
+
+
+def legalize_max_pool(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+    """Legalize by TVM's own rule, then replace start and padding; a rule for LegalizeOps."""
+    made = call.op.get_attr("FLegalize")(builder, call)
+    builder.update_func(made.args[0], padded_with_infinity(builder.get()[made.args[0]]))
     return made

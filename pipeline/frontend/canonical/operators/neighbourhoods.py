@@ -1,0 +1,83 @@
+"""Rewrite operators over windows that TVM's importer reads in some forms only.
+
+    LRN          float64, even sizes, other ranks: the sum of the squares of channels beside, slice by slice
+    LpPool       padding as a node of its own: TVM takes a mean, over fewer elements at the edges
+    MaxUnpool    a scatter into zeros
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..node_builder import NodeBuilder
+from .auto_pad import SAME, same_pads
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ..rewrites import Context
+
+
+def local_response(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace LRN by x / (bias + alpha / size · sum)^beta."""
+    x, dtype, size = node.input[0], context.dtype(node.input[0]), int(attributes["size"])
+    shape = context.shape(x)
+    if shape is None or (dtype == np.float32 and size % 2 and len(shape) in (3, 4)):
+        return
+    before, rank = (size - 1) // 2, len(shape)
+    widths = [0] * (2 * rank)
+    widths[1], widths[rank + 1] = before, size - 1 - before
+    padded = build.node("Pad", build.node("Mul", x, x), build.integers(*widths))
+    total = ""
+    for first in range(size):
+        part = build.node("Slice", padded, build.integers(first), build.integers(first + shape[1]), build.integers(1))
+        total = build.node("Add", total, part) if total else part
+    scale, bias, beta = (
+        build.constant(np.asarray(each, dtype))
+        for each in (attributes.get("alpha", 1e-4) / size, attributes.get("bias", 1.0), attributes.get("beta", 0.75))
+    )
+    power = build.node("Pow", build.node("Add", build.node("Mul", total, scale), bias), beta)
+    build.node("Div", x, power, result=node.output[0])
+
+
+def lp_pool(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Pad the operand of an LpPool by zeros, as far as its windows reach; compute float16 in float32."""
+    from onnx import TensorProto
+
+    shape, result = context.shape(node.input[0]), context.shape(node.output[0])
+    automatic = attributes.get("auto_pad", "NOTSET")
+    sizes = list(attributes["kernel_shape"])
+    half = context.dtype(node.input[0]) == np.float16
+    if shape is None or result is None:
+        return
+    pads = same_pads(attributes, shape) if automatic in SAME else list(attributes.get("pads", [0] * 2 * len(sizes)))
+    if not (half or any(pads) or attributes.get("ceil_mode") or automatic in SAME):
+        return
+    ones = [1] * len(sizes)
+    strides, dilations = (list(attributes.get(name, ones)) for name in ("strides", "dilations"))
+    befores, afters = [], []
+    for axis, size in enumerate(sizes):
+        whole = (result[2 + axis] - 1) * strides[axis] + (size - 1) * dilations[axis] + 1 - shape[2 + axis]
+        befores.append(pads[axis])
+        afters.append(whole - pads[axis])
+    x = build.node("Cast", node.input[0], to=TensorProto.FLOAT) if half else node.input[0]
+    padded = build.node("Pad", x, build.integers(0, 0, *befores, 0, 0, *afters))
+    kept = {name: value for name, value in attributes.items() if name not in ("auto_pad", "pads", "ceil_mode")}
+    pooled = build.node("LpPool", padded, result="" if half else node.output[0], **kept)
+    if half:
+        build.node("Cast", pooled, result=node.output[0], to=TensorProto.FLOAT16)
+
+
+def max_unpool(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace MaxUnpool by a scatter along one line; places count elements of the result."""
+    result, dtype = context.shape(node.output[0]), context.dtype(node.input[0])
+    if result is None:
+        return
+    line = build.integers(-1)
+    zeros = build.node("Expand", build.constant(np.asarray(0, dtype)), build.integers(math.prod(result)))
+    values, places = (build.node("Reshape", name, line) for name in node.input[:2])
+    filled = build.node("ScatterElements", zeros, places, values, axis=0)
+    build.node("Reshape", filled, build.integers(*result), result=node.output[0])

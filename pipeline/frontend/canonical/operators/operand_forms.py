@@ -1,0 +1,124 @@
+"""Rewrite operators whose operands have a form that TVM's importer does not take.
+
+    Squeeze, Unsqueeze    axes that are one scalar
+    Pad                   a value that is computed; widths below 0 of a Pad that wraps around
+    LayerNormalization    scales that do not have the shape of what is normalised
+    Equal                 truth values
+    CastLike, EyeLike     any dtypes
+    ScatterND, ScatterElements of truth values
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..node_builder import NodeBuilder
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ..rewrites import Context
+
+
+def axes_in_a_line(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Make a line of scalar axes."""
+    axes = context.constant(node.input[1]) if len(node.input) > 1 and node.input[1] else None
+    if axes is not None and axes.ndim != 1:
+        build.node(node.op_type, node.input[0], build.integers(*axes.reshape(-1).tolist()), result=node.output[0])
+
+
+def pad_with_computed(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace a Pad with a computed value by concatenations, axis by axis, of what a Pad with negative widths leaves."""
+    data, widths, value, along = [*node.input, "", "", ""][:4]
+    shape, pads, axes = context.shape(data), context.constant(widths), context.constant(along)
+    if shape is None or pads is None or (along and axes is None):
+        return
+    if attributes.get("mode", "constant") != "constant":
+        if (pads < 0).any():
+            more = [along] if along else []
+            cut = build.node("Pad", data, build.integers(*np.minimum(pads, 0).tolist()), "", *more)
+            build.node("Pad", cut, build.integers(*np.maximum(pads, 0).tolist()), "", *more, result=node.output[0], **attributes)
+        return
+    if not value or context.constant(value) is not None:
+        return
+    rank, count = len(shape), len(pads) // 2
+    numbers = [int(axis) % rank for axis in axes] if axes is not None else list(range(rank))
+    before, after = [0] * rank, [0] * rank
+    for place, axis in enumerate(numbers):
+        before[axis], after[axis] = int(pads[place]), int(pads[count + place])
+    cuts = [min(0, each) for each in (*before, *after)]
+    found = build.node("Pad", data, build.integers(*cuts)) if any(cuts) else data
+    extents = [extent + cuts[axis] + cuts[rank + axis] for axis, extent in enumerate(shape)]
+    for axis in range(rank):
+        parts = [found]
+        for width, place in ((before[axis], 0), (after[axis], len(parts) + 1)):
+            if width > 0:
+                sizes = [*extents[:axis], width, *extents[axis + 1 :]]
+                parts.insert(place, build.node("Expand", value, build.integers(*sizes)))
+        if len(parts) > 1:
+            found = build.node("Concat", *parts, axis=axis)
+            extents[axis] += max(0, before[axis]) + max(0, after[axis])
+    build.node("Identity", found, result=node.output[0])
+
+
+def layer_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Write a LayerNormalization in steps, unless both scales have the shape of what is normalised; and float64."""
+    from onnx import TensorProto
+
+    shape, dtype = context.shape(node.input[0]), context.dtype(node.input[0])
+    if shape is None or any(node.output[1:]):
+        return
+    axes = list(range(int(attributes.get("axis", -1)) % len(shape), len(shape)))
+    if dtype != np.float64 and all(context.shape(name) == shape[axes[0] :] for name in node.input[1:] if name):
+        return
+    half = dtype == np.float16
+    x, scale, *shift = [build.node("Cast", name, to=TensorProto.FLOAT) if half else name for name in node.input if name]
+    options: dict[str, Any] = {"axes": axes} if context.opset < 18 else {}
+    more = [] if options else [build.integers(*axes)]
+    apart = build.node("Sub", x, build.node("ReduceMean", x, *more, keepdims=1, **options))
+    spread = build.node("ReduceMean", build.node("Mul", apart, apart), *more, keepdims=1, **options)
+    small = build.constant(np.asarray(attributes.get("epsilon", 1e-5), np.float32 if half else dtype))
+    found = build.node("Mul", build.node("Div", apart, build.node("Sqrt", build.node("Add", spread, small))), scale)
+    found = build.node("Add", found, *shift) if shift else found
+    build.node(*(["Cast", found] if half else ["Identity", found]), result=node.output[0], **({"to": TensorProto.FLOAT16} if half else {}))
+
+
+def equal(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace Equal of truth values, for which LLVM has no comparison of TVM's kind."""
+    if context.dtype(node.input[0]) == np.dtype(bool):
+        build.node("Not", build.node("Xor", *node.input), result=node.output[0])
+
+
+def cast_like(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace CastLike by Cast."""
+    build.node("Cast", node.input[0], result=node.output[0], to=context.types[node.input[1]].tensor_type.elem_type)
+
+
+def eye_like(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace EyeLike by a comparison of the numbers of rows and columns."""
+    shape = context.shape(node.input[0])
+    if shape is None:
+        return
+    kind = attributes.get("dtype") or context.types[node.input[0]].tensor_type.elem_type
+    rows = build.constant(np.arange(shape[0], dtype=np.int64).reshape(-1, 1) + int(attributes.get("k", 0)))
+    columns = build.constant(np.arange(shape[1], dtype=np.int64).reshape(1, -1))
+    build.node("Cast", build.node("Equal", rows, columns), result=node.output[0], to=kind)
+
+
+def scatter_truth(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> bool:
+    """Scatter truth values as numbers, if they are joined; tell whether that was so."""
+    from onnx import TensorProto
+
+    joined = attributes.get("reduction", "none") != "none" and context.dtype(node.input[0]) == np.dtype(bool)
+    if joined:
+        data, updates = (build.node("Cast", node.input[place], to=TensorProto.INT32) for place in (0, 2))
+        found = build.node(node.op_type, data, node.input[1], updates, **attributes)
+        build.node("Cast", found, result=node.output[0], to=TensorProto.BOOL)
+    return joined
+
+
+def scatter_places(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace a ScatterND of truth values that are joined."""
+    scatter_truth(node, attributes, context, build)

@@ -1,0 +1,40 @@
+"""Rewrite Pow of integers or of two dtypes, which TVM lacks.
+
+Squares and cubes become products, as in ONNX Runtime: those of integers wrap. Other powers of integers are powers in
+float64, and the least number where they leave the dtype.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..node_builder import NodeBuilder
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ..rewrites import Context
+
+
+def power(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace a power by products, or compute it in one dtype of floats."""
+    from onnx import helper
+
+    base, exponent = node.input
+    value, shape, result = context.constant(exponent), context.shape(base), context.shape(node.output[0])
+    if value is not None and value.size == 1 and value.item() in (2, 3) and shape is not None:
+        product = build.node("Mul", base, base)
+        product = build.node("Mul", product, base) if value.item() == 3 else product
+        if result is not None and len(result) != len(shape):
+            product = build.node("Reshape", product, build.integers(*result))
+        build.nodes[-1].output[0] = node.output[0]
+        return
+    kind, other = context.dtype(base), context.dtype(exponent)
+    if kind == other and kind.kind == "f":
+        return
+    exact = value is not None and kind.kind == "f" and (value.astype(kind).astype(np.float64) == value).all()
+    work = helper.np_dtype_to_tensor_dtype(kind if exact else np.dtype(np.float64))
+    found = build.node("Pow", build.node("Cast", base, to=work), build.node("Cast", exponent, to=work))
+    build.node("Cast", found, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(kind))

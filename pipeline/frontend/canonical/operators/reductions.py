@@ -1,0 +1,152 @@
+"""Rewrite reductions into forms TVM's importer reads rightly.
+
+Its defects: an attribute `axes` of no axes is an assertion; `noop_with_empty_axes` drops what ONNX still computes of each
+element; a mean or norm of integers is a float; sums of float16 lose digits; the logarithm of a sum of exponentials is NaN
+over infinities.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..node_builder import NodeBuilder
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ..rewrites import Context
+
+#: the first operator set whose reductions take axes as an input; ReduceSum does from 13 on
+_AXES_AS_INPUT = 18
+_EXTREMES = ("ReduceMax", "ReduceMin")
+REDUCTIONS = (
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+    "ReduceSumSquare",
+)  # fmt: skip
+#: reductions of integers by way of float64
+_ROOTS_AND_LOGARITHMS = ("ReduceL2", "ReduceLogSum")
+
+
+def reduce(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace a reduction in a form that TVM misreads by sums, extremes and single elements."""
+    from onnx import helper
+
+    op, x = node.op_type, node.input[0]
+    shape, axes = context.shape(x), _axes(node, attributes, context)
+    if shape is None or axes is None:
+        return
+    kept = bool(attributes.get("keepdims", 1))
+    dtype = context.dtype(x)
+    work = _work_dtype(op, dtype)
+    given = bool(axes) and list(attributes.get("axes", axes)) != []
+    known = op not in (*_EXTREMES, "ReduceLogSumExp") if work.kind == "f" else op in _EXTREMES
+    if given and known and work == dtype:
+        return
+    value = x if work == dtype else build.node("Cast", x, to=helper.np_dtype_to_tensor_dtype(work))
+    if given and known:
+        result = build.node(op, value, *node.input[1:], **attributes)
+    else:
+        result = _Reduction(build, context.opset, shape, axes, kept, work).of(op, value)
+    if work == dtype:
+        build.node("Identity", result, result=node.output[0])
+    else:
+        build.node("Cast", result, result=node.output[0], to=helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def _axes(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> list[int] | None:
+    """Return the axes to reduce, counted from the front; None unless they are constant."""
+    shape = context.shape(node.input[0])
+    axes = attributes.get("axes")
+    if len(node.input) > 1 and node.input[1]:
+        constant = context.constant(node.input[1])
+        if constant is None:
+            return None
+        axes = constant.reshape(-1).tolist()
+    rank = len(shape or ())
+    if not axes:
+        return [] if attributes.get("noop_with_empty_axes", 0) else list(range(rank))
+    return sorted({int(axis) % rank for axis in axes}) if rank else []
+
+
+def _work_dtype(op: str, dtype: np.dtype) -> np.dtype:
+    """Return the dtype to compute in; ONNX Runtime computes float16 in float32."""
+    if dtype == np.dtype(bool):
+        return np.dtype(np.int32)
+    if dtype == np.float16 and op not in _EXTREMES:
+        return np.dtype(np.float32)
+    return np.dtype(np.float64) if dtype.kind != "f" and op in _ROOTS_AND_LOGARITHMS else dtype
+
+
+class _Reduction:
+    """Reduction of values of one shape over the same axes; without axes it computes of each element alone."""
+
+    def __init__(self, build: NodeBuilder, opset: int, shape: tuple[int, ...], axes: list[int], kept: bool, dtype: np.dtype):
+        self.build, self.opset, self.shape, self.axes, self.kept, self.dtype = build, opset, shape, axes, kept, dtype
+
+    def of(self, op: str, x: str) -> str:
+        """Build the reduction `op` of `x`; return its result."""
+        node = self.build.node
+        if op in _EXTREMES:
+            return self._extreme(op, x) if self.dtype.kind == "f" and self.axes else self._reduced(op, x)
+        if op == "ReduceMean":
+            return self._mean(x)
+        if op == "ReduceL1":
+            return self._reduced("ReduceSum", node("Abs", x))
+        if op in ("ReduceL2", "ReduceSumSquare"):
+            total = self._reduced("ReduceSum", node("Mul", x, x))
+            return node("Sqrt", total) if op == "ReduceL2" else total
+        if op == "ReduceLogSum":
+            return node("Log", self._reduced("ReduceSum", x))
+        return self._log_sum_exp(x) if op == "ReduceLogSumExp" else self._reduced(op, x)
+
+    def _reduced(self, op: str, x: str, kept: bool | None = None) -> str:
+        if not self.axes:
+            return x
+        options: dict[str, Any] = {"keepdims": int(self.kept if kept is None else kept)}
+        if op == "ReduceSum" or self.opset >= _AXES_AS_INPUT:
+            return self.build.node(op, x, self.build.integers(*self.axes), **options)
+        return self.build.node(op, x, axes=self.axes, **options)
+
+    def _mean(self, x: str) -> str:
+        if self.dtype.kind == "f":
+            return self._reduced("ReduceMean", x)
+        count = math.prod(self.shape[axis] for axis in self.axes)
+        return self.build.node("Div", self._reduced("ReduceSum", x), self.build.constant(np.asarray(count, self.dtype)))
+
+    def _extreme(self, op: str, x: str) -> str:
+        """Build an extreme that is NaN if the first element is, as in ONNX Runtime: others compare with it in vain."""
+        build = self.build
+        starts, ends = build.integers(*[0] * len(self.axes)), build.integers(*[1] * len(self.axes))
+        first = build.node("Slice", x, starts, ends, build.integers(*self.axes))
+        if not self.kept:
+            first = build.node("Squeeze", first, build.integers(*self.axes))
+        return build.node("Where", build.node("IsNaN", first), first, self._reduced(op, x))
+
+    def _log_sum_exp(self, x: str) -> str:
+        if not self.axes:
+            return x
+        build = self.build
+        largest = self._reduced("ReduceMax", x, kept=True)
+        if self.dtype.kind != "f":
+            return self._log_sum_exp_of_integers(x, largest)
+        zero = build.constant(np.asarray(0, self.dtype))
+        # inf - inf is NaN
+        level = build.node("Where", build.node("IsInf", largest), zero, largest)
+        total = build.node("Log", self._reduced("ReduceSum", build.node("Exp", build.node("Sub", x, level)), kept=True))
+        result = build.node("Add", total, level)
+        return result if self.kept else build.node("Squeeze", result, build.integers(*self.axes))
+
+    def _log_sum_exp_of_integers(self, x: str, largest: str) -> str:
+        """Build it as ONNX Runtime has it: each step is an integer."""
+        total = self._reduced("ReduceSum", self._function("Exp", self.build.node("Sub", x, largest)), kept=True)
+        result = self.build.node("Add", self._function("Log", total), largest)
+        return result if self.kept else self.build.node("Squeeze", result, self.build.integers(*self.axes))
+
+    def _function(self, op: str, x: str) -> str:
+        from onnx import TensorProto, helper
+
+        value = self.build.node(op, self.build.node("Cast", x, to=TensorProto.DOUBLE))
+        return self.build.node("Cast", value, to=helper.np_dtype_to_tensor_dtype(self.dtype))
