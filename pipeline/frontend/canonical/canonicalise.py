@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from ..contrib_ops.expand import expand_contrib_ops
 from ..quantised.keep_integers import keep_integers
-from ..quantised.vendor.expand import expand_vendor_operators
 from ..refuse.absurd_sizes import refuse_large_tensors, refuse_long_ranges
 from ..refuse.importer_limits import refuse_wrong_forms
 from ..refuse.operators import refuse_foreign_domains, refuse_unsupported
@@ -59,7 +59,7 @@ def import_model(
     model = read_model(path)
     name_unnamed(model)
     type_direct_outputs(model)
-    model = expand_vendor_operators(expand_functions(sort_nodes(model)))
+    model = expand_contrib_ops(expand_functions(sort_nodes(model)))
     refuse_foreign_domains(model)
     bind_inputs(model, shapes or {}, fix or {})
     type_direct_outputs(model)

@@ -22,9 +22,9 @@ from ...errors import ModelError
 from ...frontend.canonical.bind_shapes import bind_inputs
 from ...frontend.canonical.read_onnx import read_model
 from ...frontend.canonical.static_metric import is_marked
+from ...frontend.contrib_ops.expand import expand_contrib_ops
 from ...frontend.quantised.float_twin import multiplications
 from ...frontend.quantised.quantisation import quantised_by
-from ...frontend.quantised.vendor.expand import expand_vendor_operators
 from ...memory.footprint import GivenAgreement, OutputAgreement
 from ..inputs import make_input
 from ..reference import Reference
@@ -84,7 +84,7 @@ def mark_given(canonical: onnx.ModelProto, path: Path, shapes: Mapping | None, f
     bind_inputs(model, shapes or {}, fix or {})
     inputs = [make_input(canonical, _SEED, number) for number in range(_count(canonical))]
     try:
-        reference = Reference(expand_vendor_operators(model))
+        reference = Reference(expand_contrib_ops(model))
         outputs = [reference(each) for each in inputs]
     except ModelError:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...canonical.node_builder import NodeBuilder
+from ..canonical.node_builder import NodeBuilder
 from .context import Rule, Surroundings, dequantised, inputs_of, quantised
 
 if TYPE_CHECKING:

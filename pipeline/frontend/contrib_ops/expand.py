@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
-from ...canonical.opset import OLDEST, raise_opset
-from ...canonical.read_onnx import all_nodes
-from ...canonical.shapes import infer_what_is_open, value_types
+from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..canonical.opset import OLDEST, raise_opset
+from ..canonical.read_onnx import all_nodes
+from ..canonical.shapes import infer_what_is_open, value_types
 from . import activations, attention, elementwise, fused, products, recurrent
 from .context import Rule, Surroundings
 
@@ -29,7 +29,7 @@ _OF_NORMS = 18
 _ROUNDS = 64
 
 
-def expand_vendor_operators(model: onnx.ModelProto) -> onnx.ModelProto:
+def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
     """Replace every node of a vendor's domain that a rule knows; others stay, for their refusal."""
     for node in all_nodes(model.graph):
         if node.op_type in _UNMARKED and not node.domain:
