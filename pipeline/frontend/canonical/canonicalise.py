@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from ..contrib_ops.declared_sets import declare_sets
 from ..contrib_ops.expand import expand_contrib_ops
 from ..quantised.keep_integers import keep_integers
 from ..refuse.absurd_sizes import refuse_large_tensors, refuse_long_ranges
@@ -36,6 +37,7 @@ from .control_flow.if_branches import select_branches
 from .control_flow.unroll_loops import has_loops, unroll_loops
 from .empty_tensors import without_empty_tensors
 from .fold_constants import fold, sort_nodes
+from .gapped_functions import add_gapped_functions
 from .operators.fourier import state_sides
 from .opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .read_onnx import read_model
@@ -57,11 +59,12 @@ def import_model(
     next step.
     """
     model = read_model(path)
+    declare_sets(model)
     name_unnamed(model)
     type_direct_outputs(model)
-    model = expand_contrib_ops(expand_functions(sort_nodes(model)))
-    refuse_foreign_domains(model)
     bind_inputs(model, shapes or {}, fix or {})
+    model = expand_contrib_ops(expand_functions(add_gapped_functions(sort_nodes(model))))
+    refuse_foreign_domains(model)
     type_direct_outputs(model)
     return canonicalize(model)
 

@@ -19,9 +19,7 @@ _IR = 7
 #: the operator set of Split by a number of parts
 _PARTS = 18
 #: operators that shape inference or TVM does not know, but whose meaning ONNX gives as a graph of simpler ones
-_EXPANDED = frozenset({"Attention", "Celu", "CenterCropPad", "GroupNormalization", "MeanVarianceNormalization", "RotaryEmbedding", "Swish"})
-#: operators whose further results only the body has
-_MORE_RESULTS = frozenset({"LayerNormalization"})
+EXPANDED = frozenset({"Attention", "Celu", "CenterCropPad", "GroupNormalization", "RotaryEmbedding", "Swish"})
 
 
 def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -37,10 +35,9 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         except (RuntimeError, checker.ValidationError) as error:
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelError(f"The functions of the model cannot be inlined: {said}.", "Export the model again.") from error
-    expanded = _EXPANDED.union(node.op_type for node in all_nodes(model.graph) if node.op_type in _MORE_RESULTS and any(node.output[1:]))
-    nodes = [node for node in all_nodes(model.graph) if node.op_type in expanded and not node.domain]
+    nodes = [node for node in all_nodes(model.graph) if node.op_type in EXPANDED and not node.domain]
     # the inliner knows no type of an operand left out before another
-    names = expanded.difference(node.op_type for node in nodes if not all(node.input))
+    names = EXPANDED.difference(node.op_type for node in nodes if not all(node.input))
     if names.isdisjoint(node.op_type for node in nodes):
         return model
     for node in nodes:

@@ -15,6 +15,7 @@ import numpy as np
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .operators.expanded_indices import gather_lines, scatter_lines
 from .operators.fourier import discrete_fourier, short_time_fourier
+from .operators.normalisation import normalise_by_means, normalise_deviation
 from .operators.resize_by_axis import resize_by_axis
 from .operators.reverse_sequence import reverse_sequence
 from .shapes import static_shape, value_types
@@ -271,10 +272,13 @@ _RULES: dict[str, Rule] = {
     "Einsum": _in_single,
     "GatherElements": gather_lines,
     "IsInf": _isinf,
+    "LayerNormalization": normalise_by_means,
     "LpNormalization": _lp_normalization,
     "Mean": _mean,
+    "MeanVarianceNormalization": normalise_deviation,
     "OneHot": _one_hot,
     "Pow": _pow,
+    "RMSNormalization": normalise_by_means,
     "ReduceL2": _in_single,
     "ReduceMax": _reduce_truth,
     "ReduceMin": _reduce_truth,

@@ -22,6 +22,7 @@ from ...errors import ModelError
 from ...frontend.canonical.bind_shapes import bind_inputs
 from ...frontend.canonical.read_onnx import read_model
 from ...frontend.canonical.static_metric import is_marked
+from ...frontend.contrib_ops.declared_sets import declare_sets
 from ...frontend.contrib_ops.expand import expand_contrib_ops
 from ...frontend.quantised.float_twin import multiplications
 from ...frontend.quantised.quantisation import quantised_by
@@ -81,6 +82,7 @@ def mark_given(canonical: onnx.ModelProto, path: Path, shapes: Mapping | None, f
         if _KEY in earlier:
             helper.set_model_props(canonical, kept | {_KEY: earlier[_KEY]})
         return
+    declare_sets(model)
     bind_inputs(model, shapes or {}, fix or {})
     inputs = [make_input(canonical, _SEED, number) for number in range(_count(canonical))]
     try:
