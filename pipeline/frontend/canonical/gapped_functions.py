@@ -22,12 +22,11 @@ def add_gapped_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     import onnx
     from onnx import defs
 
-    gapped = [node for node in model.graph.node if node.op_type in EXPANDED and not node.domain and not all(node.input)]
-    if not gapped:
+    if not any(map(_is_gapped, model.graph.node)):
         return model
     types = value_types(infer_what_is_open(model).graph)
     version = max(each.version for each in model.opset_import if not each.domain)
-    for number, node in enumerate(gapped):
+    for number, node in enumerate(filter(_is_gapped, model.graph.node)):
         if not defs.has(node.op_type, version):
             continue  # refused by name
         schema = defs.get_schema(node.op_type, version)
@@ -42,3 +41,7 @@ def add_gapped_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     if model.functions:
         model.opset_import.add(domain=_DOMAIN, version=1)
     return model
+
+
+def _is_gapped(node: onnx.NodeProto) -> bool:
+    return node.op_type in EXPANDED and not node.domain and not all(node.input)

@@ -20,6 +20,8 @@ _IR = 7
 _PARTS = 18
 #: operators that shape inference or TVM does not know, but whose meaning ONNX gives as a graph of simpler ones
 EXPANDED = frozenset({"Attention", "Celu", "CenterCropPad", "GroupNormalization", "RotaryEmbedding", "Swish"})
+#: operators whose shape inference needs the defaults of their attributes
+_OF_DEFAULTS = frozenset({"MeanVarianceNormalization"})
 
 
 def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -35,13 +37,15 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         except (RuntimeError, checker.ValidationError) as error:
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelError(f"The functions of the model cannot be inlined: {said}.", "Export the model again.") from error
+    version = max((opset.version for opset in model.opset_import if not opset.domain), default=1)
+    for node in all_nodes(model.graph):
+        if node.op_type in EXPANDED | _OF_DEFAULTS and not node.domain:
+            _write_defaults(node, version)
     nodes = [node for node in all_nodes(model.graph) if node.op_type in EXPANDED and not node.domain]
     # the inliner knows no type of an operand left out before another
     names = EXPANDED.difference(node.op_type for node in nodes if not all(node.input))
     if names.isdisjoint(node.op_type for node in nodes):
         return model
-    for node in nodes:
-        _write_defaults(node, max((opset.version for opset in model.opset_import if not opset.domain), default=1))
     return inliner.inline_selected_functions(model, [("", name) for name in sorted(names)], inline_schema_functions=True)
 
 
