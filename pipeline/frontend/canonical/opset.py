@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from .read_onnx import all_nodes
+from .read_onnx import all_nodes, node_title
+from .shapes import value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -79,16 +80,33 @@ def raise_opset(model: onnx.ModelProto, least: int = OLDEST) -> onnx.ModelProto:
         return model
     # files of before version 4 list their constants as inputs, too; these are bound by now
     model.ir_version = max(model.ir_version, _IR)
+    failures = _converter_failures()
     try:
         converted = version_converter.convert_version(model, least)
-    except (RuntimeError, version_converter.ConvertError) as error:
-        said = " ".join(str(error).split())
+    except failures as error:
+        said = _unraised(model, least)
         raise ModelError(
-            f"The model uses operator set {version}, which cannot be raised to {least}: {said}.",
+            f"The model uses operator set {version}, which cannot be raised to {least}{said}.",
             f"Export the model with operator set {least} or newer.",
         ) from error
     converted.ir_version = max(model.ir_version, _IR if least < 21 else 10)
     return converted
+
+
+def _converter_failures() -> tuple[type[Exception], ...]:
+    from onnx import shape_inference, version_converter
+
+    return RuntimeError, ValueError, shape_inference.InferenceError, version_converter.ConvertError
+
+
+def _unraised(model: onnx.ModelProto, least: int) -> str:
+    """Name the first node that ONNX's converter does not take, if one can be told."""
+    from onnx import version_converter
+
+    from ..refuse.node_form import first_refused, form_of
+
+    node = first_refused(model, lambda part: version_converter.convert_version(part, least), _converter_failures())
+    return f": it has no equal of the {node_title(node)} ({form_of(node, value_types(model.graph))})" if node is not None else ""
 
 
 def raise_for_sequences(model: onnx.ModelProto) -> onnx.ModelProto:

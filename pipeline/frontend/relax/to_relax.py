@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING
 
 from ...errors import ModelError
 from ..canonical.read_onnx import node_title
-from ..canonical.shapes import static_shape
+from ..canonical.shapes import static_shape, value_types
+from ..refuse.node_form import form_of
 from ..refuse.operators import refuse_unsupported
 from .plain_dequantisation import plain_dequantisations
 
 if TYPE_CHECKING:
     import onnx
     import tvm
-
-
-#: most letters shown of TVM's reason: some hold whole objects
-_LONGEST = 400
 
 
 def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
@@ -51,13 +48,8 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
         ) as error:  # fmt: skip
             if importer.node is None:
                 raise
+            form = form_of(importer.node, value_types(model.graph))
             raise ModelError(
-                f"The {node_title(importer.node)} cannot be compiled: {_first_line(error)}.",
+                f"The {node_title(importer.node)} cannot be compiled: its form is not supported ({form}).",
                 "Replace it by simpler operators before exporting the model.",
             ) from error
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    line = lines[-1] if lines else type(error).__name__
-    return (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …").rstrip(".")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import ModelError
 from ..read_onnx import node_title
-from ..shapes import infer_shapes, static_shape, value_types
+from ..shapes import infer_shapes, infer_what_is_open, static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -32,8 +32,7 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
             model.graph.node.extend(_select(model.graph, node, index, pairs) if node.op_type == "If" else [node])
     if not pairs:
         return model
-    model = infer_shapes(model)
-    types = value_types(model.graph)
+    types = value_types(infer_what_is_open(model).graph)
     for node, then, other in pairs:
         shapes = [static_shape(types[name]) if name in types else None for name in (then, other)]
         if None in shapes or shapes[0] != shapes[1]:
@@ -41,7 +40,7 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
                 f"The branches of {node_title(node)} give different shapes, and its condition is not constant.",
                 "Freeze the input the condition depends on (--fix), or export the model without the branch.",
             )
-    return model
+    return infer_shapes(model)
 
 
 def _select(

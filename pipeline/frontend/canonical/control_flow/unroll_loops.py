@@ -167,8 +167,6 @@ class _Unroller:
                 continue
             if not rows:
                 self._refuse("it runs no iteration, which leaves a result without elements", _EXPORT)
-            if axis < 0:
-                self._refuse("it counts an axis of a result from the end", "Export the model with a positive axis.")
             parts = [self._with_axes("Unsqueeze", row[place], axis) for row in rows]
             self.build.many("Concat", parts, 1, axis=axis)
             self.build.nodes[-1].output[0] = name
