@@ -11,8 +11,8 @@ from passfit.frontend.canonical.canonicalise import import_model
 from passfit.targets import get_target, how_to_run
 from passfit.verify.integers.equal_signs import with_equal_signs
 
+from ..frontend.contrib_ops.test_recurrent import CASES, HIDDEN, INPUTS, lstm
 from ..frontend.onnx_nodes import NodeCase
-from ..frontend.quantised.test_recurrent import CASES, HIDDEN, INPUTS, lstm
 from ..models import run, save
 from .building import HOST, compile_and_run
 from .test_integer_nodes import EMULATED

@@ -24,25 +24,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from ..contrib_ops.declared_sets import declare_sets
+from ..contrib_ops.expand import expand_contrib_ops
 from ..quantised.keep_integers import keep_integers
-from ..quantised.vendor.expand import expand_vendor_operators
 from ..refuse.absurd_sizes import refuse_large_tensors, refuse_long_ranges
 from ..refuse.importer_limits import refuse_wrong_forms
+from ..refuse.node_form import first_refused, form_of
 from ..refuse.operators import refuse_foreign_domains, refuse_unsupported
 from ..refuse.wrong_quantisation import refuse_wrong_quantisation
 from .bind_shapes import bind_inputs
 from .clean_names import detach_outputs, name_nodes, name_unnamed, port_names, restore_ports, type_direct_outputs
+from .control_flow.constant_sequences import replace_sequences
 from .control_flow.if_branches import select_branches
+from .control_flow.trip_count import complete_loops
 from .control_flow.unroll_loops import has_loops, unroll_loops
 from .empty_tensors import without_empty_tensors
 from .folding.fold_constants import fold, sort_nodes
 from .operators.fourier import state_sides
+from .operators.gapped_functions import add_gapped_functions
 from .operators.old_slopes import spread_slopes
 from .opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
-from .read_onnx import read_model
+from .read_onnx import node_title, read_model
 from .recurrent import canonical_recurrent
 from .rewrites import rewrite
-from .shapes import infer_shapes, refuse_open_shapes
+from .shapes import infer_shapes, refuse_open_shapes, value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -58,11 +63,12 @@ def import_model(
     next step.
     """
     model = read_model(path)
+    declare_sets(model)
     name_unnamed(model)
     type_direct_outputs(model)
-    model = expand_vendor_operators(expand_functions(sort_nodes(model)))
-    refuse_foreign_domains(model)
     bind_inputs(model, shapes or {}, fix or {})
+    model = expand_contrib_ops(expand_functions(add_gapped_functions(sort_nodes(model))))
+    refuse_foreign_domains(model)
     type_direct_outputs(model)
     return canonicalize(model)
 
@@ -78,9 +84,16 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, RuntimeError) as error:
-        said = " ".join(str(error).split()).rstrip(".")
-        raise ModelError(f"The model is not valid ONNX: {said}.", "Export the model again.") from error
+        raise ModelError(f"The model is not valid ONNX{_invalid(model)}.", "Export the model again.") from error
     return infer_shapes(model)  # instead of the checker's own inference, which would carry all weights
+
+
+def _invalid(model: onnx.ModelProto) -> str:
+    """Name the first node that is not of its operator set, if there is one."""
+    import onnx.checker
+
+    node = first_refused(model, onnx.checker.check_model, (onnx.checker.ValidationError, RuntimeError))
+    return f": the {node_title(node)} does not take {form_of(node, value_types(model.graph))}" if node is not None else ""
 
 
 def _canonical_body(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -97,11 +110,14 @@ def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_large_tensors(model)  # as declared: inference multiplies sizes
     refuse_long_ranges(model)
     state_sides(model)
+    complete_loops(model)
     model = infer_shapes(model)
     spread_slopes(model)
     refuse_large_tensors(model)
     model = raise_opset(_without_subgraphs(fold(model)))
-    model = keep_integers(infer_shapes(model))
+    model = infer_shapes(model)
+    replaced = replace_sequences(model)
+    model = keep_integers(model if replaced is model else infer_shapes(fold(replaced)))
     for change in (rewrite, canonical_recurrent):
         model = fold(change(without_empty_tensors(infer_shapes(model))))
     model = detach_outputs(model)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .operators.recurrent_activations import direction_activations
 from .read_onnx import all_nodes
 from .recurrent_step import RECURRENT
 from .shapes import static_shape, value_types
@@ -171,14 +172,13 @@ def _both_ends(node: onnx.NodeProto, attributes: dict[str, Any], build: NodeBuil
     """Build both directions apart: the states of the last step are the forward one's last, and the reverse one's first."""
     x, *operands = node.input
     last = build.node("Slice", x, build.integers(steps - 1), build.integers(steps), build.integers(0))
-    activations = attributes.get("activations", [])
+    shared = {name: value for name, value in attributes.items() if not name.startswith("activation")}
     ends = []
     for number, (direction, data) in enumerate((("forward", x), ("reverse", last))):
         bounds = build.integers(number), build.integers(number + 1), build.integers(0)
         own = [build.node("Slice", name, *bounds) if name else "" for name in operands]
-        half = len(activations) // 2
-        named = {"activations": activations[number * half : (number + 1) * half]} if activations else {}
-        _, end = build.many(node.op_type, [data, *own], 2, **(attributes | {"direction": direction} | named))
+        named = direction_activations(node.op_type, attributes, number, 2)
+        _, end = build.many(node.op_type, [data, *own], 2, **(shared | {"direction": direction} | named))
         build.nodes[-1].output[0] = ""
         ends.append(build.node("Unsqueeze", end, build.integers(0)))
     build.node("Concat", *ends, result=node.output[0], axis=1)

@@ -22,9 +22,9 @@ _IR = 7
 #: the operator set of Split by a number of parts
 _PARTS = 18
 #: operators that shape inference or TVM does not know, but whose meaning ONNX gives as a graph of simpler ones
-_EXPANDED = frozenset({"Attention", "CenterCropPad", "GroupNormalization", "MeanVarianceNormalization", "RotaryEmbedding", "Swish"})
-#: operators whose further results only the body has
-_MORE_RESULTS = frozenset({"LayerNormalization"})
+EXPANDED = frozenset({"Attention", "CenterCropPad", "GroupNormalization", "RotaryEmbedding", "Swish"})
+#: operators whose shape inference needs the defaults of their attributes
+_OF_DEFAULTS = frozenset({"MeanVarianceNormalization"})
 
 
 def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -42,14 +42,15 @@ def expand_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         except (RuntimeError, checker.ValidationError) as error:
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelError(f"The functions of the model cannot be inlined: {said}.", "Export the model again.") from error
-    expanded = _EXPANDED.union(node.op_type for node in all_nodes(model.graph) if node.op_type in _MORE_RESULTS and any(node.output[1:]))
-    nodes = [node for node in all_nodes(model.graph) if node.op_type in expanded and not node.domain]
+    version = max((opset.version for opset in model.opset_import if not opset.domain), default=1)
+    for node in all_nodes(model.graph):
+        if node.op_type in EXPANDED | _OF_DEFAULTS and not node.domain:
+            _write_defaults(node, version)
+    nodes = [node for node in all_nodes(model.graph) if node.op_type in EXPANDED and not node.domain]
     # the inliner knows no type of an operand left out before another
-    names = expanded.difference(node.op_type for node in nodes if not all(node.input))
+    names = EXPANDED.difference(node.op_type for node in nodes if not all(node.input))
     if names.isdisjoint(node.op_type for node in nodes):
         return model
-    for node in nodes:
-        _write_defaults(node, max((opset.version for opset in model.opset_import if not opset.domain), default=1))
     return inliner.inline_selected_functions(model, [("", name) for name in sorted(names)], inline_schema_functions=True)
 
 

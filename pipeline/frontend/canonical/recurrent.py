@@ -14,6 +14,7 @@ from ...errors import ModelError
 from .folding.fold_constants import fold
 from .last_steps import read_last_steps
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .operators.recurrent_activations import fault_of_activations
 from .read_onnx import all_nodes, node_title
 from .recurrent_step import RECURRENT, is_one_step, one_step
 from .shapes import infer_shapes, static_shape, value_types
@@ -21,7 +22,6 @@ from .shapes import infer_shapes, static_shape, value_types
 if TYPE_CHECKING:
     import onnx
 
-_ACTIVATIONS = frozenset({"Sigmoid", "Tanh", "Relu"})
 #: operands with (batch, directions, hidden) where the batch comes first: starting h and c
 _STATES = (5, 6)
 
@@ -95,11 +95,9 @@ def _looped(
 def _refuse_forms(node: onnx.NodeProto, attributes: dict[str, Any], shape: tuple[int, ...] | None) -> None:
     if shape is None:
         _refuse(node, "its number of steps is not static", "Give the inputs static shapes (--shape).")
-    if attributes.get("input_forget", 0):
-        _refuse(node, "its attribute 'input_forget' is not supported", "Export the model without it.")
-    activations = attributes.get("activations", ())
-    if not set(activations) <= _ACTIVATIONS or attributes.get("activation_alpha") or attributes.get("activation_beta"):
-        _refuse(node, f"its activations {', '.join(activations)} are not supported", "Use Sigmoid, Tanh or Relu.")
+    why = fault_of_activations(attributes)
+    if why:
+        _refuse(node, why, "Give it activations of ONNX's list, each with its numbers.")
 
 
 def _refuse(node: onnx.NodeProto, why: str, hint: str) -> None:

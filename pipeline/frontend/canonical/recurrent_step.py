@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from .node_builder import NodeBuilder
+from .operators.recurrent_activations import DEFAULTS, Activation, read_activations
 
 #: one step: the input's share of the gates (batch, gates), h and c (batch, hidden) to the next h and c
 Cell = Callable[[str, str, str], tuple[str, str]]
 
-_DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 #: operators with a state
-RECURRENT = frozenset(_DEFAULTS)
+RECURRENT = frozenset(DEFAULTS)
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,9 @@ class _Direction:
     r: np.ndarray
     w_bias: np.ndarray
     r_bias: np.ndarray
-    activations: list[str]
+    activations: tuple[Activation, ...]
     linear_before_reset: bool
+    input_forget: bool
 
 
 def is_one_step(
@@ -88,12 +89,11 @@ def _directions(
     w, r = constants[inputs[1]], constants[inputs[2]]
     gates = w.shape[1]
     bias = constants[inputs[3]] if inputs[3] else np.zeros((len(w), 2 * gates), w.dtype)
-    activations = list(attributes.get("activations", _DEFAULTS[op] * len(w)))
-    each = len(activations) // len(w)
+    activations = read_activations(op, attributes, len(w))
     return [
         _Direction(
-            op, w[d], r[d], bias[d, :gates], bias[d, gates:], activations[d * each : (d + 1) * each],
-            bool(attributes.get("linear_before_reset", 0)),
+            op, w[d], r[d], bias[d, :gates], bias[d, gates:], activations[d],
+            bool(attributes.get("linear_before_reset", 0)), bool(attributes.get("input_forget", 0)),
         )
         for d in range(len(w))
     ]  # fmt: skip
@@ -123,13 +123,15 @@ def _run(build: NodeBuilder, direction: _Direction, x: str, h: str, c: str) -> t
 def _lstm(build: NodeBuilder, direction: _Direction, late: np.ndarray | None) -> Cell:
     r = build.constant(direction.r.T)
     sizes = build.integers(*[direction.r.shape[1]] * 4)
+    kind, one = direction.w.dtype, build.constant(np.ones((), direction.w.dtype))
     f, g, h_ = direction.activations
 
     def cell(row: str, h: str, c: str) -> tuple[str, str]:
         i, o, forget, new = build.many("Split", [build.node("Add", row, build.node("MatMul", h, r)), sizes], 4, axis=1)
-        kept = build.node("Mul", build.node(f, forget), c)
-        c = build.node("Add", kept, build.node("Mul", build.node(f, i), build.node(g, new)))
-        return build.node("Mul", build.node(f, o), build.node(h_, c)), c
+        taken = f.build(build, i, kind)
+        kept = build.node("Sub", one, taken) if direction.input_forget else f.build(build, forget, kind)
+        c = build.node("Add", build.node("Mul", kept, c), build.node("Mul", taken, g.build(build, new, kind)))
+        return build.node("Mul", f.build(build, o, kind), h_.build(build, c, kind)), c
 
     return cell
 
@@ -144,13 +146,13 @@ def _gru(build: NodeBuilder, direction: _Direction, late: np.ndarray) -> Cell:
 
     def cell(row: str, h: str, c: str) -> tuple[str, str]:
         row_zr, row_h = build.many("Split", [row, sizes], 2, axis=1)
-        both = build.node(f, build.node("Add", row_zr, build.node("MatMul", h, r_zr)))
+        both = f.build(build, build.node("Add", row_zr, build.node("MatMul", h, r_zr)), direction.w.dtype)
         z, reset = build.many("Split", [both, two], 2, axis=1)
         if direction.linear_before_reset:
             inner = build.node("Mul", reset, build.node("Add", build.node("MatMul", h, r_h), late_bias))
         else:
             inner = build.node("Add", build.node("MatMul", build.node("Mul", reset, h), r_h), late_bias)
-        new = build.node(g, build.node("Add", row_h, inner))
+        new = g.build(build, build.node("Add", row_h, inner), direction.w.dtype)
         return build.node("Add", build.node("Mul", build.node("Sub", one, z), new), build.node("Mul", z, h)), c
 
     return cell
@@ -160,7 +162,7 @@ def _rnn(build: NodeBuilder, direction: _Direction, late: np.ndarray | None) -> 
     r = build.constant(direction.r.T)
 
     def cell(row: str, h: str, c: str) -> tuple[str, str]:
-        return build.node(direction.activations[0], build.node("Add", row, build.node("MatMul", h, r))), c
+        return direction.activations[0].build(build, build.node("Add", row, build.node("MatMul", h, r)), direction.w.dtype), c
 
     return cell
 

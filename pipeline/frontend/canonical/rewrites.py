@@ -17,6 +17,7 @@ from .operators import activations, neighbourhoods, operand_forms
 from .operators.auto_pad import kernel_shape, pooling_pads
 from .operators.expanded_indices import gather_lines, scatter_lines
 from .operators.fourier import discrete_fourier, short_time_fourier
+from .operators.normalisation import normalise_by_means, normalise_deviation
 from .operators.powers import power
 from .operators.reductions import REDUCTIONS, reduce
 from .operators.resize import resize
@@ -204,17 +205,19 @@ _RULES: dict[str, Rule] = {
     "GatherElements": gather_lines,
     "IsInf": _isinf,
     "LRN": neighbourhoods.local_response,
-    "LayerNormalization": operand_forms.layer_normalization,
+    "LayerNormalization": normalise_by_means,
     "LeakyRelu": activations.leaky_relu,
     "LpNormalization": _lp_normalization,
     "LpPool": neighbourhoods.lp_pool,
     "MaxPool": pooling_pads,
     "MaxUnpool": neighbourhoods.max_unpool,
     "Mean": _mean,
+    "MeanVarianceNormalization": normalise_deviation,
     "OneHot": _one_hot,
     "PRelu": activations.parametric_relu,
     "Pad": operand_forms.pad_with_computed,
     "Pow": power,
+    "RMSNormalization": normalise_by_means,
     "Resize": resize,
     "ReverseSequence": reverse_sequence,
     "ScatterElements": scatter_lines,

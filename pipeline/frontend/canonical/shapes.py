@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
@@ -38,22 +39,53 @@ def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
     """Infer types, with the values of shapes if possible: ONNX takes some float vectors for shapes, and fails."""
     from onnx import shape_inference
 
-    failures = (shape_inference.InferenceError, RuntimeError, ValueError)
+    failures = _inference_failures()
     try:
         return shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
-    except failures as error:
+    except failures:
         try:
             return shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-        except failures:
-            said = " ".join(str(error).replace("[ShapeInferenceError]", "").split())
-            raise ModelError(f"The shapes of the model do not agree: {said}.", "Check the shapes given.") from error
+        except failures as error:
+            raise ModelError(f"The shapes of the model do not agree: {_culprit(model)}.", "Check the shapes given.") from error
+
+
+def _inference_failures() -> tuple[type[Exception], ...]:
+    from onnx import shape_inference
+
+    return shape_inference.InferenceError, RuntimeError, ValueError
+
+
+def _culprit(model: onnx.ModelProto) -> str:
+    """Name the node at which inference fails, and its form."""
+    from onnx import shape_inference
+
+    from ..refuse.node_form import first_refused, form_of
+
+    node = first_refused(model, partial(shape_inference.infer_shapes, check_type=True, strict_mode=True), _inference_failures())
+    if node is None:
+        return "its outputs are declared otherwise than its nodes make them"
+    try:
+        types = value_types(shape_inference.infer_shapes(model).graph)
+    except _inference_failures():
+        types = value_types(model.graph)
+    return f"the {node_title(node)} does not take {form_of(node, types)}"
 
 
 def infer_what_is_open(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Infer the types of undeclared values of `model` as far as ONNX can, in place; return it."""
+    """Infer the types of undeclared values of `model` as far as ONNX can, in place; return it.
+
+    Raises ModelError if a node is not what its operator set defines.
+    """
     from onnx import shape_inference
 
-    return _typed(model, shape_inference.infer_shapes(without_values(model), data_prop=True))
+    bare, failures = without_values(model), _inference_failures()
+    try:
+        return _typed(model, shape_inference.infer_shapes(bare, data_prop=True))
+    except failures:
+        try:
+            return _typed(model, shape_inference.infer_shapes(bare))
+        except failures as error:
+            raise ModelError(f"The shapes of the model do not agree: {_culprit(bare)}.", "Check the shapes given.") from error
 
 
 def without_values(model: onnx.ModelProto) -> onnx.ModelProto:

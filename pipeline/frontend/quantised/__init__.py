@@ -1,1 +1,1 @@
-"""Keep quantised models quantised: integer layers, integer moves, vendors' operators in ONNX's own."""
+"""Keep quantised models quantised: integer layers, integer moves."""

@@ -99,11 +99,6 @@ def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> 
     return None
 
 
-def _rms_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
-    whole = attributes.get("axis", -1) in (0, -len(context.shape(node.input[0]) or ()))
-    return "it normalises over all dimensions" if whole else None
-
-
 def _resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     mode = attributes.get("coordinate_transformation_mode", "half_pixel")
     if attributes.get("antialias"):
@@ -137,7 +132,6 @@ _LIMITS: dict[str, Limit] = {
     "GatherElements": _gather,
     "Gemm": _gemm,
     "Mod": _mod,
-    "RMSNormalization": _rms_normalization,
     "Resize": _resize,
     "RoiAlign": _roi_align,
     "SpaceToDepth": _space_to_depth,

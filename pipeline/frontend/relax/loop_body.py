@@ -9,8 +9,8 @@ from tvm import relax
 from tvm.ir import GenericConst, GlobalVar, IRModule, Op
 from tvm.tirx import PrimFunc
 
+from ..refuse.node_form import UnsupportedForm
 from .topk_kernel import legalize_topk
-from .unsupported_form import UnsupportedForm
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.script.ir_builder import tirx as T
 
+from ..canonical.operators.recurrent_activations import Activation
 from .checked import checked
 
 #: annotation of a loop along memory with independent iterations: kernels/rules/marked/vector_loops.py
@@ -28,14 +29,16 @@ class Cell:
     """Describe the cells of a node: `op` is LSTM, GRU or RNN; activations are given for each direction.
 
     `reverse` tells for each direction whether it runs backwards. `clip` limits the sums of gates to ±clip.
+    `input_forget` tells whether a cell forgets what its input gate leaves.
     `sequence` tells whether all states are a result, or only the last ones.
     """
 
     op: str
-    activations: tuple[tuple[str, ...], ...]
+    activations: tuple[tuple[Activation, ...], ...]
     reverse: tuple[bool, ...]
     clip: float | None = None
     linear_before_reset: bool = False
+    input_forget: bool = False
     sequence: bool = True
 
     @property

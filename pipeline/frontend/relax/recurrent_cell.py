@@ -15,6 +15,7 @@ from tvm import tirx
 from tvm.ir import Expr
 from tvm.script.ir_builder import tirx as T
 
+from .recurrent_activate import activate
 from .recurrent_arrays import IN_REGISTERS, ROWS, Array, Arrays, each, int64, loop
 
 #: sums of a small tile are split into several, so that one addition need not wait for the other; the most of them
@@ -98,8 +99,9 @@ class Step:
             self._add_up(tile, [self._x(0, 1, 2, 3), self._h(0, 1, 2, 3)])
             with self._units(tile) as (sequence, _v, j, (i, o, forget, new)):
                 c = arrays.y_c[self._direction, sequence, j]
-                kept = f(forget + self._peephole(2, j, c)) * c
-                arrays.y_c[self._direction, sequence, j] = kept + f(i + self._peephole(0, j, c)) * g(new)
+                taken = f(i + self._peephole(0, j, c))
+                kept = 1 - taken if arrays.cell.input_forget else f(forget + self._peephole(2, j, c))
+                arrays.y_c[self._direction, sequence, j] = kept * c + taken * g(new)
             with self._units(tile) as (sequence, _v, j, (i, o, forget, new)):
                 c = arrays.y_c[self._direction, sequence, j]
                 self.new(sequence)[j] = f(o + self._peephole(1, j, c)) * h(c)
@@ -244,16 +246,14 @@ class Step:
 
     def _activation(self, place: int) -> Callable[[Expr], Expr]:
         cell = self._arrays.cell
-        name = cell.activations[self._number][place]
+        activation = cell.activations[self._number][place]
         clip = cell.clip if place < 2 else None  # a cell's state is no gate
 
         def applied(value: Expr) -> Expr:
             if clip is not None:
                 limit = tirx.const(clip, self._arrays.dtype)
                 value = tirx.max(tirx.min(value, limit), -limit)
-            if name == "Relu":
-                return tirx.max(value, self._arrays.zero())
-            return tirx.sigmoid(value) if name == "Sigmoid" else tirx.tanh(value)
+            return activate(activation, value)
 
         return applied
 

@@ -61,7 +61,10 @@ def _direction(arrays: Arrays, direction: Expr, number: int) -> None:
     for state, place in ((arrays.y_h, places.h), (arrays.y_c, places.c)):
         if state is not None:
             with loop(arrays.batch) as sequence, each(hidden) as j:
-                state[direction, sequence, j] = arrays.operand(place, direction, sequence, j)
+                start = arrays.operand(place, direction, sequence, j)
+                if place is not None and places.lengths is not None:  # ONNX Runtime has zeros after no step
+                    start = tirx.Select(arrays.length(sequence) > 0, start, arrays.zero())
+                state[direction, sequence, j] = start
     with loop(arrays.steps // arrays.group, RECURRENCE) as group:
         first = group * arrays.group
         if arrays.ahead is not None:

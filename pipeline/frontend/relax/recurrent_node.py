@@ -8,6 +8,7 @@ from typing import Any
 
 from tvm import relax
 
+from ..canonical.operators.recurrent_activations import read_activations
 from .recurrent_arrays import Cell, Operands
 from .recurrent_kernel import recurrent
 from .recurrent_weights import packed, summed
@@ -15,7 +16,6 @@ from .recurrent_weights import packed, summed
 #: names of the operands in the node's order; c and peephole are an LSTM's
 _NAMES = ("x", "w", "r", "bias", "lengths", "h", "c", "peephole")
 _REVERSE = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-_DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
 
 def convert_recurrent(
@@ -31,16 +31,14 @@ def convert_recurrent(
     """
     given = {name: each for name, each in zip(_NAMES, inputs) if each is not None}
     reverse = _REVERSE[_text(attributes.get("direction", "forward"))]
-    directions = len(reverse)
-    named = tuple(map(_text, attributes.get("activations", _DEFAULTS[op] * directions)))
-    each = len(named) // directions
     clip = attributes.get("clip")
     cell = Cell(
         op,
-        tuple(named[number * each : (number + 1) * each] for number in range(directions)),
+        read_activations(op, attributes, len(reverse)),
         reverse,
         float(clip) if clip else None,
         bool(attributes.get("linear_before_reset", 0)),
+        bool(attributes.get("input_forget", 0)),
         bool(outputs[0]),
     )
     hidden = int(given["r"].ty.shape[2])

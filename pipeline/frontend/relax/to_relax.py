@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from ...errors import ModelError
 from ..canonical.read_onnx import node_title
 from ..canonical.shapes import static_shape, value_types
+from ..refuse.node_form import UnsupportedForm, form_of
 from ..refuse.operators import refuse_unsupported
 from .plain_dequantisation import plain_dequantisations
-from .unsupported_form import UnsupportedForm, describe_form
 
 if TYPE_CHECKING:
     import onnx
@@ -48,7 +48,7 @@ def to_relax(model: onnx.ModelProto) -> tvm.IRModule:
         ) as error:  # fmt: skip
             if importer.node is None:
                 raise
-            why = str(error) if isinstance(error, UnsupportedForm) else describe_form(importer.node, value_types(model.graph))
+            why = str(error) if isinstance(error, UnsupportedForm) else f"its form is not supported ({form_of(importer.node, value_types(model.graph))})"
             raise ModelError(
                 f"The {node_title(importer.node)} cannot be compiled: {why}.",
                 "Replace it by simpler operators before exporting the model.",

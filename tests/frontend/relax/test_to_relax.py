@@ -73,7 +73,7 @@ def test_what_the_importer_does_not_take_is_named(tmp_path: Path) -> None:
     """Say so by the form of the node: TVM's own words are assertions and dumps."""
     total = node("CumSum", ["x", "a"], ["y"], name="total", reverse=1)
     model = model_of([total], {"x": [4, 5], "a": []}, ["y"], dtypes={"a": TensorProto.INT32})
-    said = r"CumSum node 'total' cannot be compiled: its form is not supported \(operands float 4×5, int32 scalar; reverse 1\)\."
+    said = r"CumSum node 'total' cannot be compiled: its form is not supported \(float32 4x5 and int32 scalar, with reverse=1\)\."
     with pytest.raises(ModelError, match=said):
         to_relax(import_model(save(model, tmp_path)))
 

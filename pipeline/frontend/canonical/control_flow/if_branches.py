@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING
 
 from ....errors import ModelError
 from ..read_onnx import node_title
-from ..shapes import infer_shapes, static_shape, value_types
+from ..shapes import infer_shapes, infer_what_is_open, static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
+
+
+#: the operator set of Where
+_FIRST_WHERE = 9
 
 
 def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -25,15 +29,21 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
     Raises ModelError, naming the node, if the branches' results differ in shape.
     """
     pairs: list[tuple[onnx.NodeProto, str, str]] = []
+    opset = max((each.version for each in model.opset_import if not each.domain), default=_FIRST_WHERE)
     while any(node.op_type == "If" for node in model.graph.node):
+        if opset < _FIRST_WHERE:
+            node = next(each for each in model.graph.node if each.op_type == "If")
+            raise ModelError(
+                f"The {node_title(node)} cannot be compiled: its condition is not constant, and operator set {opset} selects no values.",
+                f"Export the model with operator set {_FIRST_WHERE} or newer.",
+            )
         nodes = list(model.graph.node)
         del model.graph.node[:]
         for index, node in enumerate(nodes):
             model.graph.node.extend(_select(model.graph, node, index, pairs) if node.op_type == "If" else [node])
     if not pairs:
         return model
-    model = infer_shapes(model)
-    types = value_types(model.graph)
+    types = value_types(infer_what_is_open(model).graph)
     for node, then, other in pairs:
         shapes = [static_shape(types[name]) if name in types else None for name in (then, other)]
         if None in shapes or shapes[0] != shapes[1]:
@@ -41,7 +51,7 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
                 f"The branches of {node_title(node)} give different shapes, and its condition is not constant.",
                 "Freeze the input the condition depends on (--fix), or export the model without the branch.",
             )
-    return model
+    return infer_shapes(model)
 
 
 def _select(

@@ -63,28 +63,6 @@ def pad_with_computed(node: onnx.NodeProto, attributes: dict[str, Any], context:
     build.node("Identity", found, result=node.output[0])
 
 
-def layer_normalization(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
-    """Write a LayerNormalization in steps, unless both scales have the shape of what is normalised; and float64."""
-    from onnx import TensorProto
-
-    shape, dtype = context.shape(node.input[0]), context.dtype(node.input[0])
-    if shape is None or any(node.output[1:]):
-        return
-    axes = list(range(int(attributes.get("axis", -1)) % len(shape), len(shape)))
-    if dtype != np.float64 and all(context.shape(name) == shape[axes[0] :] for name in node.input[1:] if name):
-        return
-    half = dtype == np.float16
-    x, scale, *shift = [build.node("Cast", name, to=TensorProto.FLOAT) if half else name for name in node.input if name]
-    options: dict[str, Any] = {"axes": axes} if context.opset < 18 else {}
-    more = [] if options else [build.integers(*axes)]
-    apart = build.node("Sub", x, build.node("ReduceMean", x, *more, keepdims=1, **options))
-    spread = build.node("ReduceMean", build.node("Mul", apart, apart), *more, keepdims=1, **options)
-    small = build.constant(np.asarray(attributes.get("epsilon", 1e-5), np.float32 if half else dtype))
-    found = build.node("Mul", build.node("Div", apart, build.node("Sqrt", build.node("Add", spread, small))), scale)
-    found = build.node("Add", found, *shift) if shift else found
-    build.node(*(["Cast", found] if half else ["Identity", found]), result=node.output[0], **({"to": TensorProto.FLOAT16} if half else {}))
-
-
 def equal(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
     """Replace Equal of truth values, for which LLVM has no comparison of TVM's kind."""
     if context.dtype(node.input[0]) == np.dtype(bool):

@@ -86,6 +86,22 @@ CASES: dict[str, tuple[onnx.NodeProto, dict[str, Any], dict[str, np.ndarray], in
         _node("FusedGemm", ["x", "w", "b"], activation="LeakyRelu", activation_alpha=0.2, alpha=0.5, transB=1), {"w": _floats(5, 8), "b": _floats(5)}, {"x": _floats(3, 8)}, F32),
     "FusedMatMul": (_node("FusedMatMul", ["x", "b"], alpha=0.25, transA=1, transB=1), {}, {"x": _floats(2, 8, 3), "b": _floats(2, 5, 8)}, F32),
     "FusedMatMul, batches inside": (_node("FusedMatMul", ["x", "b"], transBatchA=1, transBatchB=1), {}, {"x": _floats(3, 2, 8), "b": _floats(8, 2, 5)}, F32),
+    "QGemm with a matrix": (
+        _node("QGemm", ["x", *X, "w", "ws", "wz", "c", *Y]),
+        {"w": _bytes(8, 5), "ws": np.float32([1, 2, 3, 4, 5]) / 300, "wz": np.full(5, 128, np.uint8), "c": np.arange(15, dtype=np.int32).reshape(3, 5) * 90},
+        {"x": _bytes(3, 8)}, U8),
+    "QGemm with scales from outside": (
+        _node("QGemm", ["x", *X, "w", "ws", "wz", "c", *Y]), {"w": _bytes(8, 5), "wz": np.full(5, 128, np.uint8), "c": np.int32(900)},
+        {"x": _bytes(3, 8), "ws": np.float32([1, 2, 3, 4, 5]) / 300}, U8),
+    **{
+        f"FusedGemm with {activation}": (_node("FusedGemm", ["x", "w"], activation=activation, **options), {"w": _floats(8, 5)}, {"x": _floats(3, 8)}, F32)
+        for activation, options in {
+            "Elu": {"activation_alpha": 0.4}, "Softplus": {}, "Softsign": {}, "ThresholdedRelu": {"activation_alpha": 0.4},
+            "HardSigmoid": {"activation_alpha": 0.4, "activation_beta": 0.3},
+        }.items()
+    },
+    "FusedConv with HardSwish": (_node("FusedConv", ["x", "w"], activation="HardSwish", kernel_shape=[1, 1]), {"w": _floats(4, 3, 1, 1)}, {"x": _floats(1, 3, 6, 6)}, F32),
+    "FusedMatMul of doubles": (_node("FusedMatMul", ["x", "b"], alpha=0.25), {}, {"x": RNG.random((2, 3)), "b": RNG.random((3, 4))}, TensorProto.DOUBLE),
     "QuantizeLinear": (_node("QuantizeLinear", ["x", *X]), {}, {"x": _floats(3, 8)}, U8),
     "DequantizeLinear": (_node("DequantizeLinear", ["x", *X]), {}, {"x": _bytes(3, 8)}, F32),
 }  # fmt: skip
@@ -163,5 +179,30 @@ def test_a_form_without_an_equal_is_refused_by_name(tmp_path: Path) -> None:
     constants = constants | {"order": np.arange(64, dtype=np.int32)}
     tensors = [numpy_helper.from_array(value, key) for key, value in constants.items()]
     model = model_of([node], {"x": [2, 3, 64]}, ["y"], tensors, domain=VENDOR)
-    with pytest.raises(ModelError, match="MatMulNBits node 'matmulnbits' is of the domain 'com.microsoft'"):
+    with pytest.raises(ModelError, match="MatMulNBits node 'matmulnbits' cannot be compiled: its input 'g_idx' is not supported"):
+        import_model(save(model, tmp_path))
+
+
+@pytest.mark.parametrize("sets", [{VENDOR: 1}, {"": 17}, {"ai.onnx": 17}, {"ai.onnx.ml": 3}])
+def test_sets_that_a_file_does_not_declare_are_the_newest(tmp_path: Path, sets: dict[str, int]) -> None:
+    """ONNX Runtime reads such files; of functions it asks for their own domain only."""
+    inner = helper.make_node("Gelu", ["a"], ["b"], domain=VENDOR)
+    function = helper.make_function("my", "Twice", ["a"], ["b"], [inner], [helper.make_opsetid(VENDOR, 1)])
+    plain = model_of([_node("Gelu", ["x"], ("t",)), helper.make_node("Relu", ["t"], ["y"])], {"x": [2, 3]}, ["y"])
+    called = model_of([helper.make_node("Twice", ["x"], ["y"], domain="my")], {"x": [2, 3]}, ["y"])
+    called.functions.append(function)
+    x = {"x": _floats(2, 3)}
+    for model, more in ((plain, {}), (called, {"my": 1})):
+        del model.opset_import[:]
+        model.opset_import.extend(helper.make_opsetid(*each) for each in (sets | more).items())
+        found, expected = (run(each, x)[0] for each in (import_model(save(model, tmp_path)), model))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("sets", [{}, {"": 0}, {"": -1, VENDOR: 1}])
+def test_a_file_of_no_set_is_refused(tmp_path: Path, sets: dict[str, int]) -> None:
+    model = model_of([_node("Gelu", ["x"])], {"x": [2, 3]}, ["y"])
+    del model.opset_import[:]
+    model.opset_import.extend(helper.make_opsetid(*each) for each in sets.items())
+    with pytest.raises(ModelError, match="ONNX( operator set|'s operator set -?[01], which does not exist)"):
         import_model(save(model, tmp_path))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...canonical.node_builder import NodeBuilder
+from ..canonical.node_builder import NodeBuilder
 from .context import Rule, Surroundings, dequantised, inputs_of, quantised
 
 if TYPE_CHECKING:
@@ -15,25 +15,37 @@ if TYPE_CHECKING:
 _Attributes = dict[str, Any]
 
 
-def _gemm(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _gemm(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build Gemm between dequantised operands; C is int32, in multiples of alpha · A's scale · B's scale."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = inputs_of(node, 9)
     trans_a, trans_b = attributes.get("transA", 0), attributes.get("transB", 0)
-    scales = [around.constant(name) for name in (a_scale, b_scale)]
     alpha = attributes.get("alpha", 1.0)
-    channels = {"axis": 0 if trans_b else 1} if scales[1] is not None and scales[1].size > 1 else {}
+    by_channel = bool(around.rank(b_scale)) and around.extent(b_scale, 0) != 1
+    channels = {"axis": 0 if trans_b else 1} if by_channel else {}
     operands = [dequantised(build, a, a_scale, a_zero), dequantised(build, b, b_scale, b_zero, **channels)]
     if c:
-        if scales[0] is None or scales[1] is None:
-            return build.nodes.clear()
-        step = np.asarray(np.float32(alpha) * scales[0].reshape(()) * scales[1], np.float32)
-        operands.append(dequantised(build, c, build.constant(step if step.size > 1 else step.reshape(())), "", **({"axis": 0} if step.size > 1 else {})))
+        operands.append(_addend(c, (a_scale, b_scale), alpha, around, build))
     options = {"alpha": alpha, "transA": trans_a, "transB": trans_b}
     if not y_scale:
         build.node("Gemm", *operands, result=node.output[0], **options)
         return None
     quantised(build, build.node("Gemm", *operands, **options), y_scale, y_zero, node.output[0])
     return None
+
+
+def _addend(c: str, scales: tuple[str, str], alpha: float, around: Surroundings, build: NodeBuilder) -> str:
+    """Build C in floats: as a bias of one number, or one a channel, is dequantised, so that the layer stays integer."""
+    from onnx import TensorProto
+
+    known = [around.constant(name) for name in scales]
+    if known[0] is not None and known[1] is not None:
+        step = np.asarray(np.float32(alpha) * known[0].reshape(()) * known[1], np.float32)
+        if step.size == 1:
+            return dequantised(build, c, build.constant(step.reshape(())), "")
+        if around.rank(c) == 1 and around.extent(c, 0) == step.size:
+            return dequantised(build, c, build.constant(step), "", axis=0)
+    product = build.node("Mul", build.node("Mul", *scales), build.constant(np.asarray(alpha, np.float32)))
+    return build.node("Mul", build.node("Cast", c, to=TensorProto.FLOAT), product)
 
 
 def _scaled(build: NodeBuilder, sums: str, scales: tuple[str, str], bias: str, result: str) -> None:
@@ -47,20 +59,22 @@ def _scaled(build: NodeBuilder, sums: str, scales: tuple[str, str], bias: str, r
         build.node("Add", value, bias, result=result)
 
 
-def _dynamic(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _dynamic(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     a, b, b_scale, b_zero, bias = inputs_of(node, 5)
     numbers, a_scale, a_zero = build.many("DynamicQuantizeLinear", [a], 3)
     sums = build.node("MatMulInteger", numbers, b, a_zero, *([b_zero] if b_zero else []))
     _scaled(build, sums, (a_scale, b_scale), bias, node.output[0])
+    return None
 
 
-def _to_float(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _to_float(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     a, b, a_scale, b_scale, a_zero, b_zero, bias = inputs_of(node, 7)
     zeros = [a_zero, b_zero] if b_zero else [a_zero] if a_zero else []
     _scaled(build, build.node("MatMulInteger", a, b, *zeros), (a_scale, b_scale), bias, node.output[0])
+    return None
 
 
-def _few_bits(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _few_bits(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build a MatMul with weights dequantised by blocks along the sums.
 
     The weights come as channels × blocks × bytes, the lowest bits first; here they are length × channels of uint4 or
@@ -70,8 +84,14 @@ def _few_bits(node: onnx.NodeProto, attributes: _Attributes, around: Surrounding
     packed, scale = around.constant(packed_name), around.constant(scale_name)
     length, channels, bits, block = (int(attributes.get(key, 4)) for key in ("K", "N", "bits", "block_size"))
     zeros = around.constant(zero_name) if zero_name else None
-    if packed is None or scale is None or order or bits not in (4, 8) or (zero_name and (zeros is None or zeros.dtype != np.uint8)):
-        return
+    if packed is None or scale is None or (zero_name and zeros is None):
+        return "its weights, scales or zero points are not constant"
+    if order or bits not in (4, 8):
+        return "its input 'g_idx' is not supported" if order else f"its attribute 'bits' is {bits}, not 4 or 8"
+    if attributes.get("weight_prepacked"):
+        return "its attribute 'weight_prepacked' is not 0"
+    if zeros is not None and zeros.dtype != np.uint8:
+        return f"its zero points are {zeros.dtype}, not packed bytes"
     blocks = -(-length // block)
     weights = _unpacked(packed.reshape(channels, -1), bits)[:, :length]
     numbers = np.full((channels, blocks), 1 << (bits - 1), np.uint8)
@@ -83,6 +103,7 @@ def _few_bits(node: onnx.NodeProto, attributes: _Attributes, around: Surrounding
     product = build.node("MatMul", a, value, result="" if bias else node.output[0])
     if bias:
         build.node("Add", product, bias, result=node.output[0])
+    return None
 
 
 def _unpacked(rows: np.ndarray, bits: int) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...canonical.node_builder import NodeBuilder
+from ..canonical.node_builder import NodeBuilder
 from .context import Rule, Surroundings, inputs_of
 
 if TYPE_CHECKING:
@@ -15,42 +15,46 @@ if TYPE_CHECKING:
 _Attributes = dict[str, Any]
 #: activations, and the attributes their parameters are
 _ACTIVATIONS = {
-    "HardSigmoid": ("alpha", "beta"), "LeakyRelu": ("alpha",), "Relu": (), "Sigmoid": (), "Tanh": (),
+    "Elu": ("alpha",), "HardSigmoid": ("alpha", "beta"), "LeakyRelu": ("alpha",), "Relu": (),
+    "Selu": ("alpha", "gamma"), "Sigmoid": (), "Softplus": (), "Softsign": (), "Tanh": (), "ThresholdedRelu": ("alpha",),
 }  # fmt: skip
 
 
-def _activated(build: NodeBuilder, activation: str, value: str, parameters: list[float], result: str) -> None:
-    """Build an activation of `value`; none at all for one that is not known."""
+def _activated(build: NodeBuilder, activation: str, value: str, parameters: list[float], result: str) -> str | None:
+    """Build an activation of `value`; return the reason if it is not known."""
     if activation == "Clip":
         bounds = [build.constant(np.asarray(each, np.float32)) for each in parameters]
         build.node("Clip", value, *bounds, result=result)
     elif not activation:
         build.node("Identity", value, result=result)
+    elif activation == "HardSwish":
+        build.node("Mul", value, build.node("HardSigmoid", value, alpha=1 / 6, beta=0.5), result=result)
     elif activation in _ACTIVATIONS:
         build.node(activation, value, result=result, **dict(zip(_ACTIVATIONS[activation], parameters)))
     else:
-        build.nodes.clear()
+        return f"its activation '{activation}' is not supported"
+    return None
 
 
-def _conv(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _conv(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     options = dict(attributes)
     activation, parameters = options.pop("activation", ""), options.pop("activation_params", [])
     x, w, bias, other = inputs_of(node, 4)
     value = build.node("Conv", x, w, *([bias] if bias else []), **options)
     if other:
         value = build.node("Add", value, other)
-    _activated(build, activation, value, parameters, node.output[0])
+    return _activated(build, activation, value, parameters, node.output[0])
 
 
-def _gemm(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _gemm(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     options = dict(attributes)
     activation = options.pop("activation", "")
     parameters = [options.pop(f"activation_{each}", None) for each in ("alpha", "beta", "gamma")]
     value = build.node("Gemm", *node.input, **options)
-    _activated(build, activation, value, [each for each in parameters if each is not None], node.output[0])
+    return _activated(build, activation, value, [each for each in parameters if each is not None], node.output[0])
 
 
-def _matmul(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _matmul(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build MatMul; `transBatch` brings the first dimension before the last."""
     operands = []
     for name, side in zip(node.input, "AB"):
@@ -60,7 +64,7 @@ def _matmul(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings,
             operands.append(name)
             continue
         if rank is None:
-            return build.nodes.clear()
+            return "the rank of its operands is not known"
         order = list(range(rank))
         if batch:
             order = [*order[1:-1], 0, order[-1]]
@@ -72,7 +76,7 @@ def _matmul(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings,
         build.node("MatMul", *operands, result=node.output[0])
     else:
         product = build.node("MatMul", *operands)
-        build.node("Mul", product, build.constant(np.asarray(alpha, np.float32)), result=node.output[0])
+        build.node("Mul", product, build.constant(np.asarray(alpha, around.dtype(node.input[0]))), result=node.output[0])
     return None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...canonical.node_builder import NodeBuilder
+from ..canonical.node_builder import NodeBuilder
 from .context import Rule, Surroundings, inputs_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def _number(build: NodeBuilder, value: float, around: Surroundings, like: str) -
     return build.constant(np.asarray(value, around.dtype(like)))
 
 
-def _gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build x / 2 · (1 + erf(x / √2)) of the sum of the inputs."""
     x, bias = inputs_of(node, 2)
     if bias:
@@ -30,9 +30,10 @@ def _gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, b
     half, one, root = (_number(build, each, around, node.input[0]) for each in (0.5, 1, math.sqrt(2)))
     grown = build.node("Add", build.node("Erf", build.node("Div", x, root)), one)
     build.node("Mul", build.node("Mul", x, half), grown, result=node.output[0])
+    return None
 
 
-def _fast_gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _fast_gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the tanh form of GELU of the sum of the inputs: x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 x³)))."""
     x, bias = inputs_of(node, 2)
     if bias:
@@ -41,66 +42,91 @@ def _fast_gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundin
     square = build.node("Add", build.node("Mul", build.node("Mul", x, x), cube), one)
     bent = build.node("Tanh", build.node("Mul", build.node("Mul", x, step), square))
     build.node("Mul", build.node("Mul", x, half), build.node("Add", bent, one), result=node.output[0])
+    return None
 
 
-def _quick_gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _quick_gelu(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     x = node.input[0]
     steep = build.node("Mul", x, _number(build, attributes.get("alpha", 1.702), around, x))
     build.node("Mul", x, build.node("Sigmoid", steep), result=node.output[0])
+    return None
+
+
+def _spread(value: str, kind: np.dtype, axes: list[int], epsilon: float, build: NodeBuilder) -> tuple[str, str]:
+    """Build the value, no narrower than float32, and the root of its mean square + ε along `axes`."""
+    from onnx import TensorProto
+
+    wide = build.node("Cast", value, to=TensorProto.FLOAT) if kind == np.float16 else value
+    square = build.node("ReduceMean", build.node("Mul", wide, wide), build.integers(*axes), keepdims=1)
+    small = build.constant(np.asarray(epsilon, np.float32 if kind == np.float16 else kind))
+    return wide, build.node("Sqrt", build.node("Add", square, small))
 
 
 def _root_mean_square(
-    build: NodeBuilder, x: str, scale: str, epsilon: float, around: Surroundings, result: str
+    x: str, scale: str, axes: list[int], epsilon: float, around: Surroundings, build: NodeBuilder, y: str, inverse: str
 ) -> None:
-    """Build x / √(mean of x² + ε) · scale along the last axis, in float32."""
+    """Build y = x / √(mean of x² + ε) · scale along `axes`, and the inverse of the root, which is float32."""
     from onnx import TensorProto, helper
 
     kind = around.dtype(scale)
-    wide = x if kind == np.float32 else build.node("Cast", x, to=TensorProto.FLOAT)
-    mean = build.node("ReduceMean", build.node("Mul", wide, wide), build.integers(-1), keepdims=1)
-    root = build.node("Sqrt", build.node("Add", mean, build.constant(np.asarray(epsilon, np.float32))))
+    wide, root = _spread(x, kind, axes, epsilon, build)
     normal = build.node("Div", wide, root)
-    if kind != np.float32:
+    if kind == np.float16:
         normal = build.node("Cast", normal, to=helper.np_dtype_to_tensor_dtype(kind))
-    build.node("Mul", normal, scale, result=result)
+    build.node("Mul", normal, scale, result=y)
+    if inverse:
+        build.node("Cast", build.node("Reciprocal", root), to=TensorProto.FLOAT, result=inverse)
 
 
-def _simplified(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
-    """Build the division by the root of the mean square along the last axis; a second output has no equal."""
+def _simplified(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    """Build the division by the root of the mean square, along the last axis or all from one on."""
     x, scale = inputs_of(node, 2)
     axis, rank = attributes.get("axis", -1), around.rank(x)
-    if len([name for name in node.output if name]) == 1 and (axis == -1 or axis + 1 == rank):
-        _root_mean_square(build, x, scale, attributes.get("epsilon", 1e-5), around, node.output[0])
+    y, inverse = [*node.output, ""][:2]
+    if axis >= 0 and rank is None:
+        return "the rank of its input is not known"
+    axes = list(range(axis - (rank or 0) if axis >= 0 else axis, 0))
+    _root_mean_square(x, scale, axes, attributes.get("epsilon", 1e-5), around, build, y, inverse)
+    return None
 
 
 def _skip(simplified: bool) -> Rule:
-    def rule(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+    def rule(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
         """Build the normalisation of x + skip + bias; the sum is the fourth output."""
         x, skip, scale, *others = inputs_of(node, 5)
         shift, bias = ("", others[0]) if simplified else others
-        y, mean, deviation, total = [*node.output, "", "", ""][:4]
-        if mean or deviation:
-            return
+        y, mean, inverse, total = [*node.output, "", "", ""][:4]
+        if mean and simplified:
+            return "its output 'mean' is not supported"
         value = build.node("Add", x, skip, result="" if bias else total)
         if bias:
             value = build.node("Add", value, bias, result=total)
         epsilon = attributes.get("epsilon", 1e-12)
         if simplified:
-            _root_mean_square(build, value, scale, epsilon, around, y)
-        else:
-            build.node("LayerNormalization", value, scale, *([shift] if shift else []), epsilon=epsilon, result=y)
+            _root_mean_square(value, scale, [-1], epsilon, around, build, y, inverse)
+            return None
+        build.many("LayerNormalization", [value, scale, *([shift] if shift else [])], 3, epsilon=epsilon)
+        build.nodes[-1].output[:] = [y, mean, inverse]
+        return None
 
     return rule
 
 
-def _embed(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> None:
+def _layer(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
+    """Build ONNX's operator of the same name, inputs and attributes."""
+    build.many("LayerNormalization", list(node.input), len(node.output), **attributes)
+    build.nodes[-1].output[:] = node.output
+    return None
+
+
+def _embed(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the normalised sum of the embeddings of words, places and segments; positions count from 0 by default."""
     from onnx import TensorProto
 
     ids, segments, words, places, kinds, scale, shift, mask, positions = inputs_of(node, 9)
     y, index, total = [*node.output, "", ""][:3]
     if index and attributes.get("mask_index_type", 1) == 0:
-        return
+        return "its attribute 'mask_index_type' is 0"
     batch, tokens = (build.node("Gather", build.node("Shape", ids), build.integers(axis)) for axis in (0, 1))
     if not positions:
         count = build.node("Squeeze", tokens, build.integers(0))
@@ -117,6 +143,7 @@ def _embed(node: onnx.NodeProto, attributes: _Attributes, around: Surroundings, 
         build.node("Cast", counted, to=TensorProto.INT32, result=index)
     elif index:
         build.node("Cast", build.node("ConstantOfShape", batch), to=TensorProto.INT32, result=index)
+    return None
 
 
 RULES: dict[str, Rule] = {
@@ -124,6 +151,7 @@ RULES: dict[str, Rule] = {
     "EmbedLayerNormalization": _embed,
     "FastGelu": _fast_gelu,
     "Gelu": _gelu,
+    "LayerNormalization": _layer,
     "QuickGelu": _quick_gelu,
     "SimplifiedLayerNormalization": _simplified,
     "SkipLayerNormalization": _skip(simplified=False),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...canonical.node_builder import NodeBuilder
+from ..canonical.node_builder import NodeBuilder
 
 if TYPE_CHECKING:
     import onnx
@@ -54,8 +54,8 @@ class Surroundings:
         return len(kind.tensor_type.shape.dim)
 
 
-#: builds the nodes that replace a node, or none if its form has no equal
-Rule = Callable[["onnx.NodeProto", dict[str, Any], Surroundings, NodeBuilder], None]
+#: builds the nodes that replace a node; returns the reason if its form has no equal, or is not known yet
+Rule = Callable[["onnx.NodeProto", dict[str, Any], Surroundings, NodeBuilder], "str | None"]
 
 
 def inputs_of(node: onnx.NodeProto, count: int) -> list[str]:

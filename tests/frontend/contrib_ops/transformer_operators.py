@@ -69,3 +69,32 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 for _said, _mask in _MASKS.items():
     CASES[f"Attention, a mask {_said}"] = _node("Attention", "x", "w", "b", "m", num_heads=2), _WEIGHTS, {"x": _floats(1, 5, 8), "m": _mask}
+
+#: paddings on the left and right, ends and starts of each row, and what is added to scores that a mask forbids
+_LEFT = np.int32([[0, 0, 1, 1, 1], [0, 1, 1, 1, 0]])
+_FORMS: dict[str, tuple[np.ndarray, dict[str, Any]]] = {
+    "padded on the left": (_LEFT, {"unidirectional": 1}),
+    "with a small filter": (_LEFT, {"unidirectional": 1, "mask_filter_value": -1.0}),
+    "with the least filter": (_LEFT, {"unidirectional": 1, "mask_filter_value": float(np.finfo(np.float32).min)}),
+    "of ends": (np.int32([3, 5]), {"unidirectional": 1}),
+    "of ends and starts": (np.int32([4, 5, 1, 2]), {}),
+    "of ends and starts, of the past": (np.int32([4, 5, 1, 2]), {"unidirectional": 1}),
+    "of one number for all": (np.int32([[0], [1]]), {}),
+    "of other numbers": (np.int32([[-1, 2, 1, 0, 1], [1, 1, 3, 1, -2]]), {}),
+    "of queries, of the past": (np.stack([np.eye(5, dtype=np.int32)] * 2), {"unidirectional": 1, "mask_filter_value": -2.0}),
+}  # fmt: skip
+for _said, (_mask, _attributes) in _FORMS.items():
+    CASES[f"Attention, a mask {_said}"] = _node("Attention", "x", "w", "b", "m", num_heads=2, **_attributes), _WEIGHTS, {"x": _floats(2, 5, 8), "m": _mask}
+_FOUR = {"x": _floats(2, 4, 8), "k": _floats(2, 2, 6, 4), "v": _floats(2, 2, 6, 4)}
+CASES |= {
+    "Attention of the past, a small filter": (
+        _node("Attention", "x", "w", "b", num_heads=2, unidirectional=1, mask_filter_value=-1.0), _WEIGHTS, {"x": _floats(2, 5, 8)}),
+    "MultiHeadAttention of the past, more keys": (_node("MultiHeadAttention", "x", "k", "v", num_heads=2, unidirectional=1), {}, _THREE),
+    "MultiHeadAttention of heads": (_node("MultiHeadAttention", "x", "k", "v", num_heads=2), {}, _FOUR),
+    "SkipLayerNormalization, its mean": _norm("s", "g", "c", "b", outputs=("y", "m", "i", "z")),
+    "SkipSimplifiedLayerNormalization, its deviation": _norm("s", "g", outputs=("y", "", "i"), simplified=True),
+    "SimplifiedLayerNormalization, two axes": (
+        _node("SimplifiedLayerNormalization", "x", "g", domain="", outputs=("y", "i"), axis=1), {"g": _floats(3, 8)}, {"x": _floats(2, 3, 8)}),
+    "LayerNormalization of an old set": (
+        _node("LayerNormalization", "x", "g", "b", domain="", outputs=("y", "m", "i"), axis=1), {"g": _floats(3, 8), "b": _floats(3, 8)}, {"x": _floats(2, 3, 8)}),
+}  # fmt: skip

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...canonical.node_builder import NodeBuilder
+from ..canonical.node_builder import NodeBuilder
 from .context import Rule, Surroundings, inputs_of
 
 if TYPE_CHECKING:
@@ -34,16 +34,21 @@ class _Weights(NamedTuple):
     zero: str
 
 
-def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings, build: NodeBuilder) -> None:
+def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings, build: NodeBuilder) -> str | None:
     """Build the layer; nothing for lengths, clipping, other activations, and weights that are no constants."""
     x, w, r, bias, lengths, h, c, peephole, *scales = inputs_of(node, 12)
     reverse = _DIRECTIONS.get(attributes.get("direction", "forward"), ())
     activations = attributes.get("activations") or _DEFAULTS * len(reverse)
     given = {name: around.constant(name) for name in (w, r, *scales, bias, peephole) if name}
-    if lengths or attributes.get("clip") or attributes.get("input_forget") or not set(activations) <= _ACTIVATIONS:
-        return
-    if any(value is None for value in given.values()) or attributes.get("activation_alpha") or attributes.get("activation_beta"):
-        return
+    for name in ("clip", "input_forget", "activation_alpha", "activation_beta"):
+        if attributes.get(name):
+            return f"its attribute '{name}' is not supported"
+    if lengths:
+        return "its input 'sequence_lens' is not supported"
+    if not set(activations) <= _ACTIVATIONS:
+        return f"its activations {', '.join(activations)} are not all Relu, Sigmoid or Tanh"
+    if any(value is None for value in given.values()):
+        return "its weights, scales, biases or peepholes are not constant"
     arrays = {name: value for name, value in given.items() if value is not None}
     quantised = _quantised(build, x)
     ends = []
@@ -63,6 +68,7 @@ def _lstm(node: onnx.NodeProto, attributes: dict[str, Any], around: Surroundings
     for place, result in enumerate(node.output):
         if result:
             build.node("Concat", *(end[place] for end in ends), result=result, axis=1 if place == 0 else 0)
+    return None
 
 
 class _Cell(NamedTuple):

@@ -1,0 +1,83 @@
+"""Replace vendors' operators by ONNX's own, before nodes of foreign domains are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import ModelError
+from ..canonical.node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..canonical.opset import OLDEST, raise_opset
+from ..canonical.read_onnx import all_nodes, node_title
+from ..canonical.shapes import infer_what_is_open, value_types
+from . import activations, attention, elementwise, fused, products, recurrent
+from .context import Rule, Surroundings
+from .declared_sets import CONTRIB, declare_sets
+
+if TYPE_CHECKING:
+    import onnx
+
+_RULES: dict[str, Rule] = (
+    activations.RULES | attention.RULES | elementwise.RULES | fused.RULES | products.RULES | recurrent.RULES
+)
+#: written by ONNX Runtime's tools in ONNX's own domain, up to the set that has an operator of that name
+_UNMARKED = {"LayerNormalization": 17, "SimplifiedLayerNormalization": 1 << 31}
+#: the operator set of DequantizeLinear by blocks, and of integers other than those of 8 bits
+_OF_BLOCKS = 21
+_NEEDS_BLOCKS = frozenset({"DequantizeLinear", "MatMulNBits", "QuantizeLinear"})
+#: the operator set of LayerNormalization, and that of means along an input's axes
+_OF_NORMS = 18
+
+def expand_contrib_ops(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Replace every node of ONNX Runtime's domain that a rule knows; others stay, for their refusal.
+
+    Raises ModelError for a node whose form has no equal in ONNX's own operators.
+    """
+    version = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=0)
+    for node in all_nodes(model.graph):
+        if node.domain in ("", "ai.onnx") and version < _UNMARKED.get(node.op_type, 0):
+            node.domain = CONTRIB
+    declare_sets(model)
+    foreign = {node.op_type for node in all_nodes(model.graph) if _known(node)}
+    if not foreign:
+        return model
+    norms = any(operator.endswith("LayerNormalization") for operator in foreign)
+    model = raise_opset(model, _OF_BLOCKS if foreign & _NEEDS_BLOCKS else _OF_NORMS if norms else OLDEST)
+    while True:  # a result may have to be inferred before its reader can be expanded
+        types = value_types(infer_what_is_open(model).graph)
+        refused: list[tuple[onnx.NodeProto, str]] = []
+        if not _expand(model.graph, Surroundings({}, types), refused):
+            break
+    for node, why in refused:
+        raise ModelError(f"The {node_title(node)} cannot be compiled: {why}.", "Export the model with ONNX's own operators only.")
+    return model
+
+
+def _known(node: onnx.NodeProto) -> bool:
+    return node.domain == CONTRIB and node.op_type in _RULES
+
+
+def _expand(graph: onnx.GraphProto, outside: Surroundings, refused: list[tuple[onnx.NodeProto, str]]) -> bool:
+    """Expand the nodes of a graph and its subgraphs, in place; tell whether there were any.
+
+    Others are added to `refused`, with reasons.
+    """
+    constants = {**outside.constants, **{tensor.name: tensor for tensor in graph.initializer}}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.output:
+            constants.update((node.output[0], each.t) for each in node.attribute if each.name == "value")
+    around = Surroundings(constants, {**outside.types, **value_types(graph)})
+    made = {}
+    inside = False
+    for index, node in enumerate(graph.node):
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                inside |= _expand(attribute.g, around, refused)
+        if _known(node):
+            build = NodeBuilder(stem_of(node, index))
+            why = _RULES[node.op_type](node, attributes_of(node), around, build)
+            if why:
+                refused.append((node, why))
+            else:
+                made[index] = build
+    splice(graph, made)
+    return inside or bool(made)

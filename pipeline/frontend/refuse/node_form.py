@@ -1,0 +1,72 @@
+"""Say the form of a node in words, and find the first node that a converter does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..canonical.node_builder import attributes_of
+
+if TYPE_CHECKING:
+    import onnx
+
+#: most letters shown of an attribute
+_LONGEST = 40
+
+
+class UnsupportedForm(Exception):
+    """Reason of ours why a node cannot be compiled, as the end of a sentence."""
+
+
+def form_of(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]) -> str:
+    """Return the operands and attributes of a node, such as "float32 2x3 and int64 1, with axis=1"."""
+    operands = [_word(types.get(name)) for name in node.input if name]
+    attributes = [f"{name}={_shown(value)}" for name, value in sorted(attributes_of(node).items())]
+    said = " and ".join(filter(None, (", ".join(operands[:-1]), *operands[-1:]))) or "no operands"
+    return f"{said}, with {', '.join(attributes)}" if attributes else said
+
+
+def _word(kind: onnx.TypeProto | None) -> str:
+    from onnx import TensorProto, helper
+
+    if kind is None or not kind.HasField("tensor_type"):
+        return "a value of unknown type" if kind is None else "no tensor"
+    number = kind.tensor_type.elem_type
+    known = number in TensorProto.DataType.values() and number not in (TensorProto.UNDEFINED, TensorProto.STRING)
+    dtype = str(helper.tensor_dtype_to_np_dtype(number)) if known else "unknown"
+    if not kind.tensor_type.HasField("shape"):
+        return dtype
+    sizes = [str(dim.dim_value) if dim.HasField("dim_value") else "?" for dim in kind.tensor_type.shape.dim]
+    return f"{dtype} {'x'.join(sizes) or 'scalar'}"
+
+
+def _shown(value: Any) -> str:
+    said = " ".join(str(value).split()) if isinstance(value, (bool, int, float, str, list)) else "…"
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+
+
+def first_refused(
+    model: onnx.ModelProto, convert: Callable[[onnx.ModelProto], object], failures: tuple[type[Exception], ...]
+) -> onnx.NodeProto | None:
+    """Return the first node that `convert` refuses by one of `failures`, given the nodes before it; None if it takes all."""
+    nodes = list(model.graph.node)
+    part = type(model)()
+    part.CopyFrom(model)
+    del part.graph.output[:]
+
+    def passes(count: int) -> bool:
+        del part.graph.node[:]
+        part.graph.node.extend(nodes[:count])
+        try:
+            convert(part)
+        except failures:
+            return False
+        return True
+
+    if not nodes or passes(len(nodes)):
+        return None
+    low, high = 0, len(nodes)  # the first `low` nodes are taken, the first `high` are not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return nodes[low]
