@@ -117,16 +117,17 @@ def run_test(category: str, name: str) -> Result:
     if Recording.refusal or result.skipped:
         verdict, reason = "refused", Recording.refusal or result.skipped[0][1]
     elif result.failures:
-        verdict, reason = "wrong", _last_lines(result.failures[0][1])
+        verdict, reason = "wrong", _reason(result.failures[0][1])
     elif result.errors:
-        verdict, reason = "crash", _last_lines(result.errors[0][1])
+        verdict, reason = "crash", _reason(result.errors[0][1])
     return Result(category.removeprefix("OnnxBackend").removesuffix("Test"), name.removesuffix("_cpu"), verdict, reason, seconds)
 
 
-def _last_lines(text: str) -> str:
+def _reason(text: str) -> str:
+    """Return the comparison that failed, or the last line of a traceback."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    first = next((number for number, line in enumerate(lines) if line.startswith(("AssertionError", "passfit."))), -1)
-    return " ".join(lines[first:][-4:] if first == -1 else lines[first : first + 5])
+    first = next((number for number, line in enumerate(lines) if line.startswith("AssertionError")), len(lines) - 1)
+    return " ".join(lines[first : first + 5])
 
 
 def table(results: list[Result], head: list[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import ctypes
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,10 +71,10 @@ def build(
     return link_lowered(lowered, workspace, folder)
 
 
-def link_lowered(lowered: Lowered, workspace: int, folder: Path) -> Built:
-    """Plan and link a lowered program; `workspace` is in bytes."""
+def link_lowered(lowered: Lowered, workspace: int, folder: Path, objects: Sequence[Path] = ()) -> Built:
+    """Plan and link a lowered program; `workspace` is in bytes, `objects` hold its kernels if they are compiled already."""
     from ..codegen.build_library import check_arguments, refuse_large_library
-    from ..codegen.quick_shared import link_quickly
+    from ..codegen.quick_shared import link_objects, link_quickly
     from ..memory.validation.checked_plan import checked_plan
 
     target, program = host(), lowered.program
@@ -81,7 +82,10 @@ def link_lowered(lowered: Lowered, workspace: int, folder: Path) -> Built:
     check_arguments(lowered)
     refuse_large_library(plan.arena, workspace, program.weight_bytes, target)
     place = Path(tempfile.mkdtemp(dir=folder))
-    path = link_quickly(lowered, plan, workspace, target, place)
+    if objects:
+        path = link_objects(lowered, plan, workspace, objects, target, place)
+    else:
+        path = link_quickly(lowered, plan, workspace, target, place)
     inputs, outputs = (
         tuple(Port(port.name, program.tensors[port.tensor].shape, program.tensors[port.tensor].dtype) for port in ports)
         for ports in (program.inputs, program.outputs)
@@ -103,6 +107,7 @@ def imported(
         return import_model(file, shapes, fix)
 
 
+@lru_cache(1)
 def host() -> Target:
     """Return the target of this machine. Raises ToolchainError if the catalogue has none."""
     from ..targets.native import native_target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,16 @@ def link_quickly(lowered: Lowered, plan: ArenaPlan, workspace: int, target: Targ
     optimisations, and tables to unwind the stack stay. Raises ModelError, ToolchainError.
     """
     lowered = merge_identical_kernels(lowered)
-    prefix, program = c_identifier(lowered.program.name), lowered.program
+    prefix = c_identifier(lowered.program.name)
     objects = build_objects({symbol(prefix, name): each for name, each in lowered.kernels.items()}, target, folder)
+    return link_objects(lowered, plan, workspace, objects, target, folder)
+
+
+def link_objects(
+    lowered: Lowered, plan: ArenaPlan, workspace: int, objects: Sequence[Path], target: Target, folder: Path
+) -> Path:
+    """Link a program whose kernels are compiled already; see `link_quickly`."""
+    prefix, program = c_identifier(lowered.program.name), lowered.program
     kernels = together([read_object(path.read_bytes()) for path in objects])
     check_symbols(kernels, target.threads)
     addresses = tensor_addresses(program, plan)
@@ -35,6 +44,6 @@ def link_quickly(lowered: Lowered, plan: ArenaPlan, workspace: int, target: Targ
     sources = write_sources(folder, values, lowered.weights, addresses)
     # bound within: the process may hold TVM itself, whose pointers have the names of the kernels' own
     options = ["-std=c11", "-O0", "-fPIC", "-fno-sanitize=all", "-fno-stack-protector", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs"]
-    members = [*sources, *(path.name for path in objects), "-lm", *(["-lpthread"] if target.threads > 1 else [])]
+    members = [*sources, *(str(path.resolve()) for path in objects), "-lm", *(["-lpthread"] if target.threads > 1 else [])]
     zig_link([*options, *members, "-o", f"{prefix}.so"], target, folder, zig_target=host_libc(target))
     return folder / f"{prefix}.so"
