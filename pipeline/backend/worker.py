@@ -79,8 +79,8 @@ class Worker:
     def _started(self) -> subprocess.Popen:
         if self._process is None or self._process.poll() is not None:
             command = [sys.executable, "-c", f"from {__name__} import main; main()"]
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            self._process = subprocess.Popen(command, **pipes, bufsize=0, start_new_session=True)
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, start_new_session=True)
             atexit.register(self.end)
         return self._process
 

@@ -67,7 +67,7 @@ def keep_faults(results: Sequence[Result], draw: Drawer, keep: Path) -> None:
 
 def preload() -> None:
     """Import once all that forked processes need."""
-    import onnx.reference
+    import onnx.reference  # noqa: F401
     import onnxruntime  # noqa: F401
 
     import passfit.backend.built

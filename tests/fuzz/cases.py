@@ -129,6 +129,9 @@ def _assembled(draw: Draw, opset: int) -> Case:
     outputs = expected(model, inputs)
     if len(outputs) != len(results) or any(value.size == 0 or value.dtype == object for value in outputs):
         raise Illegal("an empty result")
+    inferred = onnx.shape_inference.infer_shapes(model).graph.output
+    if any(info.type.tensor_type.elem_type not in (0, helper.np_dtype_to_tensor_dtype(value.dtype)) for info, value in zip(inferred, outputs)):
+        raise Illegal("the reference returns another dtype than the schema says")
     for info, value in zip(model.graph.output, outputs):
         info.CopyFrom(helper.make_tensor_value_info(info.name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
     return Case(f"{name}-{draw.version}", model, inputs, outputs, sequence(draw.random))

@@ -80,7 +80,7 @@ class Draw:
     def values(self, shape: Sequence[int], dtype: np.dtype, low: float | None = None, high: float | None = None) -> np.ndarray:
         """Return random values: in the closed range if given, else at the edges of the dtype in wild cases."""
         kind = dtype.kind
-        if dtype == bool:
+        if kind == "b":
             return self.random.random(shape) < 0.5
         if kind in "iu":
             info = np.iinfo(dtype)

@@ -78,6 +78,6 @@ def _differs(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     scale = max(float(usual.max()) if usual.size else 0.0, 1e-6)
     tolerance = TOLERANCE[wanted.dtype.name]
     with np.errstate(all="ignore"):
-        near = np.abs(one - other) <= tolerance * np.maximum(scale, np.abs(other))
+        near = np.isfinite(other) & (np.abs(one - other) <= tolerance * np.maximum(scale, np.abs(other)))
     both = np.isnan(one) & np.isnan(other)
     return np.asarray(~(near | both | (one == other)))

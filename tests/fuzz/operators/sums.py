@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..draw import DTYPES, Draw, Illegal
+from ..draw import DTYPES, Draw
 
 REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare")
 
