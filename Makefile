@@ -30,8 +30,10 @@ test: $(READY) ## the whole test suite on all cores, the fast tests first
 test-fast: $(READY) ## the tests that need no TVM, in seconds
 	$(BIN)/python -m pytest -m 'not tvm and not slow'
 
-nightly: $(READY) ## new random examples, five times as many, and the long random searches
+nightly: $(READY) ## new random examples, five times as many, the long random searches, the fuzzer
 	$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile nightly -m 'hypothesis or nightly'
+	$(BIN)/python -m tests.fuzz operators --count 20000 --seed $$(date +%j0000) --keep out/fuzz
+	$(BIN)/python -m tests.fuzz networks --count 3000 --seed $$(date +%j0000) --keep out/fuzz
 
 lint: $(LINTERS) ## the import contract, ruff, and mypy
 	$(BIN)/python -m ruff check pipeline stages tests benchmarks
@@ -51,7 +53,7 @@ bench: $(READY) ## the benchmarks again, hours on two quiet cores; benchmarks/re
 	$(BIN)/python benchmarks/fusion.py
 	$(BIN)/python benchmarks/by_architecture.py
 	$(BIN)/python benchmarks/rebench.py
-	$(BIN)/python benchmarks/node_tests.py
+	$(BIN)/python benchmarks/backend_tests.py
 	-$(BIN)/python benchmarks/odd_models.py --jobs 2
 	$(BIN)/python benchmarks/knowledge.py
 	$(BIN)/python benchmarks/variants.py

@@ -80,7 +80,7 @@ def write_library(
     kernels = together([read_object(path.read_bytes()) for path in kernel_objects])
     check_symbols(kernels, target.threads)
     addresses = tensor_addresses(program, plan)
-    values = _values(name, program, plan, workspace, addresses, kernels, target, reasons or {}) | {"timed": timed}
+    values = library_values(name, program, plan, workspace, addresses, kernels, target, reasons) | {"timed": timed}
     identifier = values["m"]
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -100,13 +100,13 @@ def write_library(
     )
 
 
-def _values(
+def library_values(
     name: str, program: Program, plan: ArenaPlan, workspace: int, addresses: TensorAddresses, kernels: ElfObject, target: Target,
-    reasons: Mapping[str, tuple[str, ...]],
+    reasons: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict:
     """Return the values of the templates' variables."""
     identifier = c_identifier(name)
-    refusals = [_refusal(step, reasons) if target.index_checks == "fail" else "" for step in program.steps]
+    refusals = [_refusal(step, reasons or {}) if target.index_checks == "fail" else "" for step in program.steps]
     messages = list(dict.fromkeys(filter(None, refusals)))
     codes = {message: code for code, message in enumerate(messages, 2)}
     steps = [
@@ -160,22 +160,28 @@ def _build(
     target: Target,
 ) -> list[str]:
     """Compile the archive in `folder`; return the names of its members, relative to `folder`."""
-    sources = {f"{identifier}.h": "library.h.j2", "library.c": "library.c.j2", "arena.c": "arena.c.j2"}
-    if addresses.weight_offsets:
-        sources["weights.s"] = "weights.s.j2"
-        _write_weights(folder / f"{identifier}_weights.bin", weights, addresses)
-    for file, template in sources.items():
-        (folder / file).write_text(render(template, **values), encoding="utf-8")
+    sources = write_sources(folder, values, weights, addresses)
     members = [f"{identifier}_kernels{number or ''}.o" for number in range(len(kernel_objects))]
     for path, member in zip(kernel_objects, members):
         shutil.copyfile(path, folder / f"debug_{member}")
         without_debug(f"debug_{member}", member, folder, unused_sections(read_object(path.read_bytes())))
-    for file in [f for f in sources if not f.endswith(".h")]:
+    for file in sources:
         members.append(f"{identifier}_{file.split('.')[0]}.o")
         flags = COMPILE_FLAGS if file.endswith(".c") else ("-g0",)
         zig_cc([*flags, "-c", file, "-o", members[-1]], target, folder)
     zig_ar(f"lib{identifier}.a", members, folder)
     return members
+
+
+def write_sources(folder: Path, values: dict, weights: Sequence[np.ndarray], addresses: TensorAddresses) -> list[str]:
+    """Write header, C sources and weights into `folder`; return the names of the files to compile."""
+    sources = {f"{values['m']}.h": "library.h.j2", "library.c": "library.c.j2", "arena.c": "arena.c.j2"}
+    if addresses.weight_offsets:
+        sources["weights.s"] = "weights.s.j2"
+        _write_weights(folder / f"{values['m']}_weights.bin", weights, addresses)
+    for file, template in sources.items():
+        (folder / file).write_text(render(template, **values), encoding="utf-8")
+    return [file for file in sources if not file.endswith(".h")]
 
 
 def _shared(identifier: str, members: Sequence[str], values: dict, folder: Path, target: Target) -> str:

@@ -1,0 +1,188 @@
+"""Run onnx's own backend runner on passfit.backend; write results/backend_tests.md, the counts by verdict.
+
+    .venv/bin/python benchmarks/backend_tests.py                  every test that needs no download
+    .venv/bin/python benchmarks/backend_tests.py --only softmax   tests of that in their names; nothing is written
+
+The runner is `onnx.backend.test.BackendTest`, unchanged; so are its models, inputs, expected outputs and tolerances. A
+test ends as `passed`, `refused` (exit code 2 of the command line), `wrong` (the runner's comparison fails) or `crash` (a
+bug, a process that died, or one that took too long). Results are kept by commit, machine and versions: an interrupted run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import re
+import tempfile
+import time
+import unittest
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.backend.test
+from head import begin
+
+from passfit import backend
+
+RESULTS = Path(__file__).parent / "results"
+VERDICTS = ("passed", "refused", "wrong", "crash")
+#: start of the address of a model that comes with the onnx package; others are downloaded
+LOCAL = "onnx/backend/test/data/light/"
+
+
+@dataclass(frozen=True)
+class Result:
+    """End of a test of a category, with the reason if it did not pass."""
+
+    category: str
+    test: str
+    verdict: str
+    reason: str
+    seconds: float
+
+
+class Recording(backend.Backend):
+    """Keep the latest refusal: the runner counts refused tests as passed ones."""
+
+    refusal = ""
+
+    @classmethod
+    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> bool:
+        """Answer yes: the refusal of `prepare` has a reason."""
+        return cls.supports_device(device)
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **options: Any) -> backend.PreparedModel:
+        """Prepare a model whose refusal is kept."""
+        prepared = _kept(super().prepare, model, device, **options)
+        run = prepared.run
+
+        def run_kept(inputs: Any, **more: Any) -> tuple[np.ndarray, ...]:
+            return _kept(run, inputs, **more)
+
+        prepared.run = run_kept
+        return prepared
+
+
+def _kept(function: Any, *arguments: Any, **options: Any) -> Any:
+    try:
+        return function(*arguments, **options)
+    except backend.Unsupported as refusal:
+        Recording.refusal = str(refusal)
+        raise
+
+
+@cache
+def suite() -> dict[str, type[unittest.TestCase]]:
+    """Collect the runner's test cases for this machine's processor, by category."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return onnx.backend.test.BackendTest(Recording, __name__).test_cases
+
+
+def names(only: str = "") -> list[tuple[str, str]]:
+    """List category and name of every test on the processor that needs no download."""
+    remote = set()
+    for case in onnx.backend.test.loader.load_model_tests(kind="real"):
+        if case.url is not None and not case.url.startswith(LOCAL):
+            remote.add(f"{case.name}_cpu")
+    found = [
+        (category, name)
+        for category, case in suite().items()
+        for name in unittest.defaultTestLoader.getTestCaseNames(case)
+        if name.endswith("_cpu") and name not in remote and re.search(only, name)
+    ]
+    return sorted(found)
+
+
+def run_test(category: str, name: str) -> Result:
+    """Run one test of the runner's."""
+    Recording.refusal, result, started = "", unittest.TestResult(), time.perf_counter()
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        suite()[category](name).run(result)
+    seconds = time.perf_counter() - started
+    verdict, reason = "passed", ""
+    if Recording.refusal or result.skipped:
+        verdict, reason = "refused", Recording.refusal or result.skipped[0][1]
+    elif result.failures:
+        verdict, reason = "wrong", _reason(result.failures[0][1])
+    elif result.errors:
+        verdict, reason = "crash", _reason(result.errors[0][1])
+    return Result(category.removeprefix("OnnxBackend").removesuffix("Test"), name.removesuffix("_cpu"), verdict, reason, seconds)
+
+
+def _reason(text: str) -> str:
+    """Return the comparison that failed, or the last line of a traceback."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    first = next((number for number, line in enumerate(lines) if line.startswith("AssertionError")), len(lines) - 1)
+    return " ".join(lines[first : first + 5])
+
+
+def table(results: list[Result], head: list[str]) -> Iterator[str]:
+    """Yield the lines of backend_tests.md."""
+    yield from ("# onnx's backend tests", "", *head, "")
+    yield "Compiled by `legalize; fold-constant; fuse-operators` for this machine, run in a warm process, compared by onnx's runner."
+    yield from ("", f"| category | tests | {' | '.join(VERDICTS)} | seconds a test |", "| --- " * (len(VERDICTS) + 3) + "|")
+    for category in dict.fromkeys(each.category for each in results):
+        listed = [each for each in results if each.category == category]
+        counts = Counter(each.verdict for each in listed)
+        cells = [category, str(len(listed)), *(str(counts[verdict]) for verdict in VERDICTS)]
+        yield f"| {' | '.join(cells)} | {sum(each.seconds for each in listed) / len(listed):.2f} |"
+    for verdict in reversed(VERDICTS[1:]):
+        listed = [each for each in results if each.verdict == verdict]
+        if listed:
+            yield from ("", f"## {verdict}", "", "| category | test | reason |", "| --- | --- | --- |")
+            yield from (f"| {each.category} | {each.test} | {_cell(each.reason)} |" for each in listed)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")[:220]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="a regular expression: tests with it in their names")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="run again the tests known at this commit")
+    arguments = parser.parse_args()
+    origin, folder = begin("backend_tests")
+    rows = folder / "rows.jsonl"
+    known = [] if arguments.again or not rows.exists() else [Result(**json.loads(row)) for row in rows.read_text().splitlines()]
+    done = {(f"OnnxBackend{each.category}Test", f"{each.test}_cpu") for each in known}
+    chosen = names(arguments.only)
+    results = [each for each in known if (f"OnnxBackend{each.category}Test", f"{each.test}_cpu") in set(chosen)]
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as models, ProcessPoolExecutor(arguments.processes) as pool, rows.open("a") as file:
+        os.environ["ONNX_MODELS"] = models
+        waiting = [pool.submit(run_test, *each) for each in chosen if each not in done]
+        for future in as_completed(waiting):
+            result = future.result()
+            results.append(result)
+            file.write(json.dumps(vars(result)) + "\n")
+            file.flush()
+            if result.verdict in ("wrong", "crash"):
+                print(f"{result.verdict:8} {result.seconds:5.1f} s  {result.test}  {_cell(result.reason)}", flush=True)
+        if waiting:
+            print(f"{len(waiting) / (time.perf_counter() - started):.2f} tests a second")
+    results.sort(key=lambda each: (each.category, each.test))
+    text = "\n".join(table(results, origin.lines(".venv/bin/python benchmarks/backend_tests.py"))) + "\n"
+    if arguments.only:
+        print(text)
+    else:
+        (RESULTS / "backend_tests.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Differential fuzzer: random operators and networks, compared with ONNX Runtime on the file as given."""

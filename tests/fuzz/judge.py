@@ -1,0 +1,83 @@
+"""Verdicts: what became of a case, and how far its outputs are from those expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .cases import Case, by_reference
+from .draw import Illegal
+
+#: allowed difference, relative to the largest finite value of an output
+TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-4}
+#: `disputed`: ONNX Runtime and onnx's reference differ, and the library agrees with the latter
+VERDICTS = ("ok", "disputed", "illegal", "refused", "unclear", "wrong", "crash", "hang")
+#: verdicts that are faults
+FAULTS = ("unclear", "wrong", "crash", "hang")
+#: signs of a refusal that shows its inside: build paths, dumps, assertions
+_DUMP = re.compile(r"\.(cc|h|py|cpp):\d|Traceback|/tmp/|InternalError|Check failed|AssertionError|T\.|R\.|0x[0-9a-f]{6}")
+
+
+@dataclass(frozen=True)
+class Result:
+    """End of a case by its seed: one of VERDICTS, with the reason if it is not `ok`."""
+
+    seed: int
+    title: str
+    verdict: str
+    reason: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Return the reason without names and numbers: equal for faults of one class."""
+        return re.sub(r"\d+", "N", re.sub(r"'[^']*'", "'…'", self.reason))[:160]
+
+
+def refusal(seed: int, title: str, text: str) -> Result:
+    """Judge a refusal by its text."""
+    return Result(seed, title, "unclear" if "\n" in text or _DUMP.search(text) else "refused", text)
+
+
+def judge(seed: int, case: Case, outputs: Sequence[np.ndarray]) -> Result:
+    """Compare the outputs of a library with those expected."""
+    reason = difference(outputs, case.outputs)
+    if not reason:
+        return Result(seed, case.title, "ok")
+    try:
+        other = by_reference(case.model, case.inputs)
+    except Illegal:
+        other = case.outputs
+    if not difference(outputs, other):
+        return Result(seed, case.title, "disputed", reason)
+    return Result(seed, case.title, "wrong", reason)
+
+
+def difference(outputs: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
+    """Return the first difference in words; "" for none."""
+    if len(outputs) != len(expected):
+        return f"{len(outputs)} outputs, expected {len(expected)}"
+    for number, (found, wanted) in enumerate(zip(outputs, expected)):
+        if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+            return f"output {number} is {found.dtype}{list(found.shape)}, expected {wanted.dtype}{list(wanted.shape)}"
+        wrong = _differs(found, wanted)
+        if wrong.any():
+            place = tuple(int(each[0]) for each in np.nonzero(wrong)) if wrong.ndim else ()
+            return f"output {number}: {int(wrong.sum())} of {wrong.size} differ, first {found[place]} for {wanted[place]}"
+    return ""
+
+
+def _differs(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    if wanted.dtype.kind in "biu" or wanted.dtype.name not in TOLERANCE:
+        return np.asarray(found != wanted)
+    one, other = found.astype(np.float64), wanted.astype(np.float64)
+    finite = np.abs(other[np.isfinite(other)])
+    usual = finite[finite < 1e4 * max(float(np.median(finite)), 1e-3)] if finite.size else finite
+    scale = max(float(usual.max()) if usual.size else 0.0, 1e-6)
+    tolerance = TOLERANCE[wanted.dtype.name]
+    with np.errstate(all="ignore"):
+        near = np.isfinite(other) & (np.abs(one - other) <= tolerance * np.maximum(scale, np.abs(other)))
+    both = np.isnan(one) & np.isnan(other)
+    return np.asarray(~(near | both | (one == other)))
