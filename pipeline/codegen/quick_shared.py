@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,21 +26,24 @@ def link_quickly(lowered: Lowered, plan: ArenaPlan, workspace: int, target: Targ
     Kernels, plan and C source are those of `write_library`, at a third of its processor time: the C compiler spares its
     optimisations, and tables to unwind the stack stay. Raises ModelError, ToolchainError.
     """
-    lowered = merge_identical_kernels(lowered)
+    from .checks.guard_kernels import guard_kernels
+
+    lowered, reasons = guard_kernels(merge_identical_kernels(lowered), target.index_checks)
     prefix = c_identifier(lowered.program.name)
     objects = build_objects({symbol(prefix, name): each for name, each in lowered.kernels.items()}, target, folder)
-    return link_objects(lowered, plan, workspace, objects, target, folder)
+    return link_objects(lowered, plan, workspace, objects, target, folder, reasons)
 
 
 def link_objects(
-    lowered: Lowered, plan: ArenaPlan, workspace: int, objects: Sequence[Path], target: Target, folder: Path
+    lowered: Lowered, plan: ArenaPlan, workspace: int, objects: Sequence[Path], target: Target, folder: Path,
+    reasons: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Path:
-    """Link a program whose kernels are compiled already; see `link_quickly`."""
+    """Link a program whose kernels are compiled already, and may fail for `reasons`; see `link_quickly`."""
     prefix, program = c_identifier(lowered.program.name), lowered.program
     kernels = together([read_object(path.read_bytes()) for path in objects])
     check_symbols(kernels, target.threads)
     addresses = tensor_addresses(program, plan)
-    values = library_values(program.name, program, plan, workspace, addresses, kernels, target) | {"timed": False}
+    values = library_values(program.name, program, plan, workspace, addresses, kernels, target, reasons) | {"timed": False}
     sources = write_sources(folder, values, lowered.weights, addresses)
     # bound within: the process may hold TVM itself, whose pointers have the names of the kernels' own
     options = ["-std=c11", "-O0", "-fPIC", "-fno-sanitize=all", "-fno-stack-protector", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs"]
