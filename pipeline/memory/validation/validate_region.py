@@ -73,11 +73,10 @@ class _Replay:
     def run(self, stage: Stage, tick: int) -> None:
         step = self.program.steps[stage.step]
         (result,) = step.writes
+        number, odd = divmod(tick - stage.offset, stage.period)
         if stage.leads:
             self._accumulate(stage, step, tick)
-            return
-        number, odd = divmod(tick - stage.offset, stage.period)
-        if not odd and 0 <= number < stage.groups:
+        elif not odd and 0 <= number < stage.groups:
             self._compute(stage, step, number)
         if self.over is not None and self.over.result == result and self.over.held:
             self._store(stage, step, tick)
