@@ -36,6 +36,7 @@ from .bind_shapes import bind_inputs
 from .clean_names import detach_outputs, name_nodes, name_unnamed, port_names, restore_ports, type_direct_outputs
 from .constant_sequences import replace_sequences
 from .control_flow.if_branches import select_branches
+from .control_flow.trip_count import complete_loops
 from .control_flow.unroll_loops import has_loops, unroll_loops
 from .empty_tensors import without_empty_tensors
 from .fold_constants import fold, sort_nodes
@@ -108,6 +109,7 @@ def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_large_tensors(model)  # as declared: inference multiplies sizes
     refuse_long_ranges(model)
     state_sides(model)
+    complete_loops(model)
     model = infer_shapes(model)
     refuse_large_tensors(model)
     model = raise_opset(_without_subgraphs(fold(model)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
@@ -65,9 +65,43 @@ def test_results_that_nothing_reads_are_no_results(tmp_path: Path) -> None:
     assert list(filter(None, node.output)) == [node.output[0]]
 
 
+#: activations with all their numbers, in any case, and forms of one step
+FORMS = {
+    "coupled": ("LSTM", {"input_forget": 1}),
+    "affine": ("LSTM", {"activations": ["HardSigmoid", "Affine", "ScaledTanh"], "activation_alpha": [0.3, 0.4, 0.6], "activation_beta": [0.1, 0.2, 0.9]}),
+    "defaults": ("LSTM", {"activations": ["HardSigmoid", "LeakyRelu", "Softsign"]}),
+    "any case": ("LSTM", {"activations": ["SIGMOID", "tanh", "softplus"]}),
+    "elu": ("GRU", {"activations": ["Sigmoid", "Elu"], "activation_alpha": [0.4]}),
+    "thresholded": ("GRU", {"activations": ["Sigmoid", "ThresholdedRelu"], "activation_alpha": [0.4]}),
+    "leaky": ("RNN", {"activations": ["LeakyRelu"], "activation_alpha": [0.3]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("steps", [1, STEPS])
+def test_activations_of_onnx_are_those_of_onnx_runtime(tmp_path: Path, form: str, steps: int) -> None:
+    op, attributes = FORMS[form]
+    model, inputs = recurrent(op, "forward", True, steps, **attributes)
+    imported = import_model(save(model, tmp_path))
+    for got, expected in zip(run(imported, inputs), run(model, inputs), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_each_direction_keeps_its_own_numbers_where_both_are_read_at_the_last_step(tmp_path: Path) -> None:
+    activations = {"activations": ["LeakyRelu", "HardSigmoid"], "activation_alpha": [0.3, 0.4], "activation_beta": [0.1]}
+    model, inputs = recurrent("RNN", "bidirectional", False, **activations)
+    model.graph.initializer.append(numpy_helper.from_array(np.asarray(STEPS - 1), "last"))
+    model.graph.node.append(helper.make_node("Gather", ["y", "last"], ["z"]))
+    del model.graph.output[:]
+    model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    imported = import_model(save(model, tmp_path))
+    assert sum(node.op_type == "RNN" for node in imported.graph.node) == 1
+    np.testing.assert_allclose(run(imported, inputs)[0], run(model, inputs)[0], rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("op", "attributes", "said"),
-    [("LSTM", {"input_forget": 1}, "'input_forget'"), ("RNN", {"activations": ["Elu"]}, "Elu")],
+    [("RNN", {"activations": ["Erf"]}, "activation Erf is not known"), ("RNN", {"activations": ["Affine"]}, "'activation_alpha' has no number for Affine")],
 )
 def test_forms_not_covered_are_refused(tmp_path: Path, op: str, attributes: dict, said: str) -> None:
     model, _ = recurrent(op, "forward", False, **attributes)

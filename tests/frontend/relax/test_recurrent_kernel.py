@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tvm
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 OPERANDS = ("x", "w", "r", "b", "lengths", "h0", "c0", "p")
-ACTIVATIONS = ("Sigmoid", "Tanh", "Relu")
+ACTIVATIONS = ("Sigmoid", "Tanh", "Relu", "HardSigmoid", "LeakyRelu", "Elu", "Softsign", "Softplus")
 
 
 @st.composite
@@ -36,7 +36,7 @@ def layers(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     }  # fmt: skip
     values = {name: (random.standard_normal(shape) / 2).astype(np.float32) for name, shape in shapes.items()}
     values["r"] /= hidden**0.5  # else Relu makes states grow from step to step, and roundings with them
-    values["lengths"] = random.integers(1, steps + 1, batch).astype(np.int32)
+    values["lengths"] = random.integers(0, steps + 1, batch).astype(np.int32)
     optional = OPERANDS[3:] if op == "LSTM" else OPERANDS[3:6]
     names = ["x", "w", "r", *(name if draw(st.booleans()) else "" for name in optional)]
     results = ("y", "h", "c") if op == "LSTM" else ("y", "h")
@@ -45,6 +45,10 @@ def layers(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     if draw(st.booleans()):
         each = {"LSTM": 3, "GRU": 2, "RNN": 1}[op] * count
         attributes["activations"] = draw(st.lists(st.sampled_from(ACTIVATIONS), min_size=each, max_size=each))
+    if op == "LSTM":
+        attributes["input_forget"] = draw(st.integers(0, 1))
+    if draw(st.booleans()):
+        attributes["clip"] = 0.5
     if op == "GRU":
         attributes["linear_before_reset"] = draw(st.integers(0, 1))
     node = helper.make_node(op, names, [name if name in wanted else "" for name in results], **attributes)

@@ -19,13 +19,24 @@ if TYPE_CHECKING:
     import onnx
 
 
+#: the operator set of Where
+_FIRST_WHERE = 9
+
+
 def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
     """Replace each `If` by both branches and a selection.
 
     Raises ModelError, naming the node, if the branches' results differ in shape.
     """
     pairs: list[tuple[onnx.NodeProto, str, str]] = []
+    opset = max((each.version for each in model.opset_import if not each.domain), default=_FIRST_WHERE)
     while any(node.op_type == "If" for node in model.graph.node):
+        if opset < _FIRST_WHERE:
+            node = next(each for each in model.graph.node if each.op_type == "If")
+            raise ModelError(
+                f"The {node_title(node)} cannot be compiled: its condition is not constant, and operator set {opset} selects no values.",
+                f"Export the model with operator set {_FIRST_WHERE} or newer.",
+            )
         nodes = list(model.graph.node)
         del model.graph.node[:]
         for index, node in enumerate(nodes):

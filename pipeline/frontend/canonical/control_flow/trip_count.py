@@ -5,9 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..read_onnx import all_nodes
+
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
+
+
+def complete_loops(model: onnx.ModelProto) -> None:
+    """Write Loops as ONNX's shape inference takes them, in place: no negative trip count, and a condition without states.
+
+    It reserves memory by the count, and by the number of operands less two.
+    """
+    from onnx import numpy_helper
+
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    constants |= {node.output[0]: each.t for node in model.graph.node if node.op_type == "Constant" for each in node.attribute if each.name == "value"}
+
+    def name_of(value: np.ndarray, name: str) -> str:
+        if name not in constants:
+            constants[name] = numpy_helper.from_array(value, name)
+            model.graph.initializer.append(constants[name])
+        return name
+
+    for node in all_nodes(model.graph):
+        if node.op_type != "Loop":
+            continue
+        limit = constants.get(node.input[0]) if node.input else None
+        if limit is not None and (numpy_helper.to_array(limit) < 0).all():
+            node.input[0] = name_of(np.asarray(0, np.int64), "Loop/no_iteration")
+        if not any(node.input[1:]):
+            node.input[:] = [*node.input[:1], *[""] * (1 - len(node.input)), name_of(np.asarray(True), "Loop/always")]
 
 
 def trip_count(
@@ -61,7 +90,6 @@ def _slice(
 def _runner(
     body: onnx.GraphProto, nodes: list[onnx.NodeProto], results: list[str], outer: Mapping[str, np.ndarray], opset: int
 ) -> Any:
-    import numpy as np
     from onnx import ValueInfoProto, helper, numpy_helper
     from onnx.reference import ReferenceEvaluator
 

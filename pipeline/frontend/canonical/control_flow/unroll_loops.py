@@ -166,10 +166,21 @@ class _Unroller:
             if not name:
                 continue
             if not rows:
-                self._refuse("it runs no iteration, which leaves a result without elements", _EXPORT)
+                self.build.node("Identity", self.build.constant(self._nothing(len(states) + place)), result=name)
+                continue
             parts = [self._with_axes("Unsqueeze", row[place], axis) for row in rows]
             self.build.many("Concat", parts, 1, axis=axis)
             self.build.nodes[-1].output[0] = name
+
+    def _nothing(self, place: int) -> np.ndarray:
+        """Return the rows of no iteration of a Loop, whose condition is the first output of its body."""
+        from onnx import helper
+
+        kind = self.body.output[1 + place].type
+        shape = static_shape(kind)
+        if shape is None:
+            self._refuse("it runs no iteration, and the shape of its rows is not known", _EXPORT)
+        return np.zeros((0, *shape), helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type))
 
     def _slices(self, name: str, axis: int, trips: int) -> list[str]:
         if trips == 1:
