@@ -30,7 +30,7 @@ SAID = {
     "Gather with index 99": "from -1 to 0", "LeakyRelu with alpha nan": "slope",
 }  # fmt: skip
 #: refused by TVM's importer, which takes a second to import
-BY_TVM = {"Reshape by [7, 7]": "Reshape", "Conv with group of 0": "groups", "LRN with size 0": "LRN"}
+BY_TVM = {"Reshape by [7, 7]": "Reshape", "Conv with group of 0": "group=0", "LRN with size 0": "LRN"}
 
 
 def refusal(refused: Callable[..., str], folder: Path, name: str) -> str:

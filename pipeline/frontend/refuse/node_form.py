@@ -59,7 +59,7 @@ def first_refused(
             return False
         return True
 
-    if passes(len(nodes)):
+    if not nodes or passes(len(nodes)):
         return None
     low, high = 0, len(nodes)  # the first `low` nodes are taken, the first `high` are not
     while high - low > 1:

@@ -33,7 +33,7 @@ CHAINS = {
     "split by lengths": [_node("SplitToSequence", "x parts", "s", axis=0), _node("SequenceErase", "s", "t"), _node("SequenceAt", "t last", "y")],
     "split by a size": [_node("SplitToSequence", "x two", "s", axis=-1), _node("SequenceInsert", "s x last", "t"), _node("SequenceAt", "t last", "y")],
     "split into rows": [
-        _node("SplitToSequence", "x", "s", keepdims=0), _node("Identity", "s", "t"), _node("SequenceErase", "t two", "u"),
+        _node("SplitToSequence", "x", "s", keepdims=0), _node("SequenceErase", "s two", "u"),
         _node("ConcatFromSequence", "u", "y", axis=0, new_axis=1),
     ],
     "counted": [

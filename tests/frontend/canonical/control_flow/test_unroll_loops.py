@@ -135,7 +135,6 @@ def test_a_scan_is_its_iterations(tmp_path: Path, opset: int, axis: int, directi
     [
         ([node("ReduceSum", "h2", "s", keepdims=0), node("Less", "s half", "go")], "go", 4, "depends on the data"),
         ([], "on", 1 << 62, "more than 20000 nodes"),
-        ([], "on", 0, "no iteration"),
     ],
 )
 def test_loops_not_covered_are_refused(
@@ -144,4 +143,34 @@ def test_loops_not_covered_are_refused(
     loop = node("Loop", "m _ h0", "h y", body=loop_of([*STEP, *nodes], condition, half=HALF))
     model = model_of([loop], {"x": [5, 2, 3], "h0": [2, 3]}, ["h", "y"], {"m": np.asarray(trips, np.int64)})
     with pytest.raises(ModelError, match=said):
+        import_model(save(model, tmp_path))
+
+
+@pytest.mark.parametrize("trips", [0, -3])
+def test_a_loop_of_no_iteration_returns_its_states_and_no_rows(tmp_path: Path, trips: int) -> None:
+    loop = node("Loop", "m _ h0", "h y", body=loop_of(STEP, half=HALF))
+    same(model_of([loop], {"x": [5, 2, 3], "h0": [2, 3]}, ["h", "y"], {"m": np.asarray(trips, np.int64)}), tmp_path)
+
+
+def test_a_loop_may_have_a_trip_count_and_nothing_else(tmp_path: Path) -> None:
+    inner = body(
+        [node("Gather", "x i", "row", axis=0)], {"i": (INT, []), "on": (BOOL, [])}, {"on": (BOOL, []), "row": (FLOAT, [2, 3])},
+    )  # fmt: skip
+    same(model_of([node("Loop", "m _", "y", body=inner)], {"x": [5, 2, 3]}, ["y"], {"m": np.asarray(2, np.int64)}), tmp_path)
+
+
+@pytest.mark.parametrize("axis", [-1, -3])
+def test_a_scan_may_count_the_axes_of_its_results_from_the_end(tmp_path: Path, axis: int) -> None:
+    scan, row = scan_along(0, (0, 0))
+    scan.attribute.extend([helper.make_attribute("scan_output_axes", [axis])] if not any(a.name == "scan_output_axes" for a in scan.attribute) else [])
+    for attribute in scan.attribute:
+        if attribute.name == "scan_output_axes":
+            attribute.ints[:] = [axis]
+    same(model_of([scan], {"x": list(ROWS.shape)}, ["h", "y"], {"zero": np.ones(row, np.float32)}), tmp_path)
+
+
+def test_a_selection_before_there_was_one_is_refused(tmp_path: Path) -> None:
+    branches = {f"{word}_branch": body([node(op, "x", word)], {}, {word: (FLOAT, [2])}) for word, op in (("then", "Relu"), ("else", "Neg"))}
+    model = model_of([node("If", "c", "y", name="choice", **branches)], {"x": [2], "c": [1]}, ["y"], dtypes={"c": BOOL}, opset=7)
+    with pytest.raises(ModelError, match="If node 'choice' cannot be compiled: its condition is not constant, and operator set 7"):
         import_model(save(model, tmp_path))
