@@ -34,14 +34,14 @@ from ..refuse.operators import refuse_foreign_domains, refuse_unsupported
 from ..refuse.wrong_quantisation import refuse_wrong_quantisation
 from .bind_shapes import bind_inputs
 from .clean_names import detach_outputs, name_nodes, name_unnamed, port_names, restore_ports, type_direct_outputs
-from .constant_sequences import replace_sequences
+from .control_flow.constant_sequences import replace_sequences
 from .control_flow.if_branches import select_branches
 from .control_flow.trip_count import complete_loops
 from .control_flow.unroll_loops import has_loops, unroll_loops
 from .empty_tensors import without_empty_tensors
 from .fold_constants import fold, sort_nodes
-from .gapped_functions import add_gapped_functions
 from .operators.fourier import state_sides
+from .operators.gapped_functions import add_gapped_functions
 from .opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .read_onnx import node_title, read_model
 from .recurrent import canonical_recurrent

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .operators.recurrent_activations import direction_activations
 from .read_onnx import all_nodes
-from .recurrent_activations import direction_activations
 from .recurrent_step import RECURRENT
 from .shapes import static_shape, value_types
 

@@ -14,8 +14,8 @@ from ...errors import ModelError
 from .fold_constants import fold
 from .last_steps import read_last_steps
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from .operators.recurrent_activations import fault_of_activations
 from .read_onnx import all_nodes, node_title
-from .recurrent_activations import fault_of_activations
 from .recurrent_step import RECURRENT, is_one_step, one_step
 from .shapes import infer_shapes, static_shape, value_types
 

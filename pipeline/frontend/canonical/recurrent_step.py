@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .node_builder import NodeBuilder
-from .recurrent_activations import DEFAULTS, Activation, read_activations
+from .operators.recurrent_activations import DEFAULTS, Activation, read_activations
 
 #: one step: the input's share of the gates (batch, gates), h and c (batch, hidden) to the next h and c
 Cell = Callable[[str, str, str], tuple[str, str]]

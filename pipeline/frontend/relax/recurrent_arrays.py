@@ -10,7 +10,7 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.script.ir_builder import tirx as T
 
-from ..canonical.recurrent_activations import Activation
+from ..canonical.operators.recurrent_activations import Activation
 
 #: annotation of a loop along memory with independent iterations: kernels/rules/marked/vector_loops.py
 ALONG_MEMORY = "passfit.along_memory"

@@ -8,7 +8,7 @@ from typing import Any
 
 from tvm import relax
 
-from ..canonical.recurrent_activations import read_activations
+from ..canonical.operators.recurrent_activations import read_activations
 from .recurrent_arrays import Cell, Operands
 from .recurrent_kernel import recurrent
 from .recurrent_weights import packed, summed

@@ -1,1 +1,1 @@
-"""Leave no If, Loop or Scan: branches are selected, loops unrolled."""
+"""Leave no If, Loop, Scan or sequence: branches are selected, loops unrolled, sequences replaced by their elements."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ModelError
-from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
-from .read_onnx import node_title
-from .shapes import static_shape, value_types
+from ....errors import ModelError
+from ..node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..read_onnx import node_title
+from ..shapes import static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .node_builder import NodeBuilder
+from ..node_builder import NodeBuilder
 
 #: alpha and beta without an attribute, None for an activation that takes none; implementations differ on those of `_GIVEN`
 _KNOWN: dict[str, tuple[float | None, float | None]] = {

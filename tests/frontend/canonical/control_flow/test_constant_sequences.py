@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
 
-from ...models import model_of, run, save
+from ....models import model_of, run, save
 
 CONSTANTS = {"first": np.int64(0), "last": np.int64(-1), "two": np.int64(2), "parts": np.array([1, 3]), "far": np.int64(9)}
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .opset import EXPANDED
-from .shapes import infer_what_is_open, value_types
+from ..opset import EXPANDED
+from ..shapes import infer_what_is_open, value_types
 
 if TYPE_CHECKING:
     import onnx
