@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import partial
@@ -66,7 +67,7 @@ def keep_faults(results: Sequence[Result], draw: Drawer, keep: Path) -> None:
 
 
 def preload() -> None:
-    """Import once all that forked processes need."""
+    """Load once all that forked processes need."""
     import onnx.reference  # noqa: F401
     import onnxruntime  # noqa: F401
 
@@ -76,9 +77,11 @@ def preload() -> None:
     import passfit.frontend.relax.to_relax
     import passfit.passes.sequence.replay  # noqa: F401
 
-    from .cases import forms
+    from .execute import lower_case
 
-    forms()
+    # what the first import and lowering load and remember costs seconds: once, instead of in each fork
+    with tempfile.TemporaryDirectory() as folder:
+        lower_case(operator_case(0), Path(folder))
 
 
 def _lane(kind: str, only: str, todo: multiprocessing.SimpleQueue, done: multiprocessing.SimpleQueue) -> None:

@@ -126,7 +126,21 @@ def _work(pipe: Connection, draw: Drawer, seeds: Sequence[int]) -> None:
             pipe.send(("failed", Result(-1, "", "crash", last_line(error))))
             return
         for (seed, case, _), outputs in zip(ready, results):
-            pipe.send(("done", judge(seed, case, outputs)))
+            result = judge(seed, case, outputs)
+            if result.verdict == "wrong" and any("split" in spec for spec in case.passes):
+                result = replace(result, reason=f"{result.reason}; {_without_splits(case, folder)}")
+            pipe.send(("done", result))
+
+
+def _without_splits(case: Case, folder: Path) -> str:
+    """Say whether the same network without passes of its own is right: if so, the sequence is at fault."""
+    plain = replace(case, passes=())
+    try:
+        (outputs,) = run_together([(compile_case(plain, 0, folder), plain.inputs)], folder)
+    except PassfitError as error:
+        return f"unsplit: {error}"
+    wrong = judge(0, plain, outputs).verdict == "wrong"
+    return "wrong unsplit too" if wrong else "right unsplit"
 
 
 def _compiled(seed: int, case: Case, number: int, folder: Path) -> Compiled | Result:

@@ -187,7 +187,8 @@ def blocks(draw: Draw) -> None:
 def one_hot(draw: Draw) -> None:
     depth = draw.integer(2, 5)
     shape = draw.dims(0, 3)
-    draw.data(shape, 0, 0 if draw.dtype().kind == "u" else -depth, depth - 1)
+    indices = draw.values(shape, draw.dtype(), 0 if draw.dtype().kind == "u" else -depth, depth - 1)
+    draw.give(np.round(indices.astype(np.float64)).astype(indices.dtype))
     draw.give(np.asarray(depth, draw.dtype(1)), told=True)
     draw.give(draw.values((2,), draw.dtype(2)))
     draw.attribute("axis", draw.integer(-len(shape) - 1, len(shape)))
