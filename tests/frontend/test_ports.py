@@ -44,6 +44,12 @@ def test_an_input_that_is_an_output_gets_its_shape(tmp_path: Path) -> None:
     assert [shape_of(value) for value in (*graph.input, *graph.output)] == [(4, 3)] * 3
 
 
+def test_a_frozen_input_of_open_shape_that_is_an_output_gets_its_shape(tmp_path: Path) -> None:
+    made = model_of([node("Relu", ["x"], ["y"])], {"x": ["n", 3]}, ["x", "y"])
+    graph = import_model(save(made, tmp_path), None, {"x": [[1, 2, 3]]}).graph
+    assert [shape_of(value) for value in graph.output] == [(1, 3)] * 2
+
+
 @pytest.mark.parametrize("outputs", [["x", "y"], ["y", "x"]])
 def test_a_frozen_input_may_be_an_output(outputs: list[str], tmp_path: Path) -> None:
     made = model_of([node("Neg", ["x"], ["y"])], {"x": [3]}, outputs)

@@ -74,3 +74,31 @@ def test_comparisons_of_floats_stay() -> None:
     kernel = PrimFunc([y], BufferStore(y, value, [tirx.const(0, "int32")]))
     module = IRModule({"main": kernel})
     assert tvm_ffi.structural_equal(strict_comparisons(module)["main"], kernel)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_comparisons_hold_in_every_width_up_to_the_last_integer(dtype: str) -> None:
+    import numpy as np
+    import tvm
+    from tvm import tirx
+    from tvm.ir import IRModule
+    from tvm.tirx import GE, GT, LE, LT, BufferStore, PrimFunc, SeqStmt
+
+    from passfit.tir.lowering.strict_comparisons import strict_comparisons
+
+    bounds, count = np.iinfo(dtype), 7
+    values = [bounds.min, bounds.min + 1, -1, 0, 1, bounds.max - 1, bounds.max]
+    x, y = tirx.decl_buffer((count,), dtype, "x"), tirx.decl_buffer((count, count, 4, 2), "int32", "y")
+    kinds = ((LE, np.less_equal), (GE, np.greater_equal), (LT, np.less), (GT, np.greater))
+    expected, stores = np.empty((count, count, 4, 2), np.int32), []
+    for row, column, kind, side in np.ndindex(expected.shape):
+        build, compare = kinds[kind]
+        order = slice(None, None, -1 if side else 1)
+        condition = build(*(x[row], tirx.const(values[column], dtype))[order])
+        stores.append(BufferStore(y, tirx.Select(condition, tirx.const(1, "int32"), tirx.const(0, "int32")), [row, column, kind, side]))
+        expected[row, column, kind, side] = compare(*(values[row], values[column])[order])
+    kernel = PrimFunc([x, y], SeqStmt(stores)).with_attr("global_symbol", "main")
+    compiled = tvm.tirx.build(strict_comparisons(IRModule({"main": kernel})), target="llvm")
+    result = tvm.runtime.empty(expected.shape, "int32")
+    compiled["main"](tvm.runtime.tensor(np.array(values, dtype)), result)
+    np.testing.assert_array_equal(result.numpy(), expected)

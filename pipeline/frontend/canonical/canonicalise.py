@@ -65,11 +65,10 @@ def import_model(
     model = read_model(path)
     declare_sets(model)
     name_unnamed(model)
-    type_direct_outputs(model)
     bind_inputs(model, shapes or {}, fix or {})
+    type_direct_outputs(model)
     model = expand_contrib_ops(expand_functions(add_gapped_functions(sort_nodes(model))))
     refuse_foreign_domains(model)
-    type_direct_outputs(model)
     return canonicalize(model)
 
 

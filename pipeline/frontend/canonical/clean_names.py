@@ -46,11 +46,15 @@ def name_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def type_direct_outputs(model: onnx.ModelProto) -> None:
-    """Declare an output that is an input as the input is declared, in place.
+    """Declare an output that is an input or a constant as that is declared, in place.
 
     Libraries keep one type for the two.
     """
+    from onnx import helper
+
     types = {value.name: value.type for value in model.graph.input}
+    for tensor in model.graph.initializer:
+        types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
     for value in model.graph.output:
         if value.name in types:
             value.type.CopyFrom(types[value.name])

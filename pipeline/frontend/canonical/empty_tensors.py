@@ -90,15 +90,13 @@ def _is_empty(context: Context, name: str) -> bool:
 
 def _empty(graph: onnx.GraphProto, context: Context, name: str, called: str) -> str:
     """Add the empty value of `name` as the initializer `called`; return the initializer's name."""
-    from onnx import helper
+    from onnx import TensorProto, helper
 
     while called != name and called in context.types:
         called += "_"
-    _add(
-        graph,
-        context,
-        helper.make_tensor(called, context.types[name].tensor_type.elem_type, context.shape(name), b"", True),
-    )
+    dtype = context.types[name].tensor_type.elem_type
+    raw = dtype != TensorProto.STRING  # whose tensors have lists of bytes
+    _add(graph, context, helper.make_tensor(called, dtype, context.shape(name), b"" if raw else [], raw))
     return called
 
 

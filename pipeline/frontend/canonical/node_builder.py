@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,8 +56,14 @@ class NodeBuilder:
 
 
 def stem_of(node: onnx.NodeProto, index: int) -> str:
-    """Return a name prefix for the replacement of `node`, the `index`-th of its graph."""
-    return node.name or f"{node.op_type}_{index}"
+    """Return a name prefix for the replacement of `node`, the `index`-th of its graph.
+
+    A replacement may keep the name of its node, and be replaced itself: what it reads or makes has names of this form then.
+    """
+    stem = node.name or f"{node.op_type}_{index}"
+    while any(re.fullmatch(rf"{re.escape(stem)}/\w+_\d+(:\d+)?", name) for name in (*node.input, *node.output)):
+        stem += "/again"
+    return stem
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:

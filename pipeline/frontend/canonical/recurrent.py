@@ -1,6 +1,6 @@
 """Bring LSTM, GRU and RNN into one form: time first, no result that nothing reads; a single step becomes operators.
 
-    steps > 1     one node, one kernel with a loop over the steps: frontend/relax/recurrent_kernel.py
+    steps > 1     one node, one kernel with a loop over the steps: frontend/relax/recurrent/kernel.py
     one step      plain operators, which fuse and split like all others: recurrent_step.py
 """
 

@@ -21,7 +21,7 @@ from .operators.conversions import convert_to_integers, narrows_floats
 from .operators.extremes import EXTREMES, convert_extreme
 from .operators.pool_kernel import convert_max_pool
 from .provenance import variable_name
-from .recurrent_node import convert_recurrent
+from .recurrent.node import convert_recurrent
 
 #: the first operator set whose RoiAlign has a mode of coordinates
 _ROI_MODES = 16

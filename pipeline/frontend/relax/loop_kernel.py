@@ -21,7 +21,7 @@ from tvm.ir import Expr, Range, TensorLoad, TensorRegion, Var
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import BufferStore, For, IterVar, PrimFunc, SeqStmt, Stmt
 
-from .recurrent_arrays import int64
+from .recurrent.arrays import int64
 
 #: kernel attribute, and annotation of its loop: number of iterations
 ITERATIONS = "passfit.iterations"

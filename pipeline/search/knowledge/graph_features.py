@@ -10,7 +10,7 @@ from tvm import relax
 from tvm.ir import GenericConst, IRModule, Op
 from tvm.tirx import For
 
-from ...frontend.relax.recurrent_arrays import RECURRENCE
+from ...frontend.relax.recurrent.arrays import RECURRENCE
 from ...tir.expressions import dtype_bytes
 from .features import Graph, Operation, features
 

@@ -8,6 +8,7 @@ vectoriser run the store lane by lane, and accumulators leave their registers.
 
 from __future__ import annotations
 
+import numpy as np
 import tvm
 import tvm_ffi
 from tvm import tirx
@@ -27,5 +28,15 @@ def _strict(condition: LE | GE | LT | GT) -> Expr:
     swapped = isinstance(condition, (GE, GT))
     a, b = (condition.b, condition.a) if swapped else (condition.a, condition.b)
     if isinstance(condition, (LT, GT)):
-        return Not(LT(b, a + 1)) if isinstance(a, IntImm) else LT(a, b)
-    return LT(a, b + 1) if isinstance(b, IntImm) else Not(LT(b, a))
+        above = _successor(a)
+        return Not(LT(b, above)) if above is not None else LT(a, b)
+    above = _successor(b)
+    return LT(a, above) if above is not None else Not(LT(b, a))
+
+
+def _successor(number: Expr) -> IntImm | None:
+    """Return the next integer of the dtype of a constant (TVM adds in int32 at least); None behind the last one."""
+    if not isinstance(number, IntImm):
+        return None
+    dtype = str(number.ty.dtype)
+    return IntImm(dtype, number.value + 1) if number.value < np.iinfo(dtype).max else None

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from passfit.errors import ModelError
 from passfit.frontend.canonical.canonicalise import import_model
@@ -129,3 +129,12 @@ def test_the_graph_has_the_shapes_of_the_file(tmp_path: Path) -> None:
     made = model_of([node("Exp", ["z"], ["y"])], {"x": [0, 3], "z": [5]}, ["y"], {})
     x, _ = to_relax(import_model(save(made, tmp_path)))["main"].params
     assert [int(extent) for extent in x.ty.shape] == [0, 3]
+
+
+@pytest.mark.parametrize("op", ["Identity", "RegexFullMatch", "StringConcat", "StringSplit"])
+def test_empty_tensors_of_strings_are_refused(op: str, tmp_path: Path) -> None:
+    inputs, attributes = ["x"] * (2 if op == "StringConcat" else 1), {"pattern": "a"} if op == "RegexFullMatch" else {}
+    results = {"y": TensorProto.BOOL if attributes else TensorProto.STRING} | ({"n": TensorProto.INT64} if op == "StringSplit" else {})
+    made = model_of([node(op, inputs, list(results), **attributes)], {"x": [2, 0]}, list(results), opset=20, dtypes={"x": TensorProto.STRING, **results})
+    with pytest.raises(ModelError, match="'x' holds strings"):
+        import_model(save(made, tmp_path))

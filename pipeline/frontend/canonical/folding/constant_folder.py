@@ -55,6 +55,14 @@ class ConstantFolder(FoldConstantsPass):
         results = evaluate(ir.serde.serialize_node(node), tensors, self._set())
         return None if isinstance(results, str) else self._constant(node, results[0])
 
+    def new_initializer(self, node: ir.Node, array: np.ndarray) -> ir.Value | None:
+        """Return the result of `node` as an initializer; strings are tensors of bytes, which onnxscript does not build."""
+        value = super().new_initializer(node, array)
+        if value is not None and array.dtype.kind in "OSU":
+            texts = [each.encode() if isinstance(each, str) else each for each in array.reshape(-1).tolist()]
+            value.const_value = ir.StringTensor(texts, shape=ir.Shape(array.shape), name=value.name)
+        return value
+
     def _constant(self, node: ir.Node, array: np.ndarray) -> Replacement | None:
         value = self.new_initializer(node, array)
         if value is None:

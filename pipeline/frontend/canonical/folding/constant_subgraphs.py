@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import onnx_ir
 
 
-def nbytes(value: onnx_ir.Value) -> int:
-    """Return the bytes of a value as inferred; 0 without a static shape.
+def nbytes(value: onnx_ir.Value | onnx_ir.TensorProtocol) -> int:
+    """Return the bytes of a value as inferred, one for a string; 0 without a static shape.
 
     Such a shape is known only once it is computed: that is shape arithmetic.
     """
     if value.shape is None or value.dtype is None or not value.shape.is_static():
         return 0
-    return math.ceil(math.prod(value.shape.numpy()) * value.dtype.itemsize)
+    return math.ceil(math.prod(value.shape.numpy()) * (1 if value.dtype.is_string() else value.dtype.itemsize))
 
 
 def fitting_parts(graph: onnx_ir.Graph, growth: int, apart: frozenset[str] = frozenset()) -> set[onnx_ir.Node]:

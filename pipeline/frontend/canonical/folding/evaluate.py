@@ -58,9 +58,12 @@ def evaluator(graph: onnx.GraphProto, opset: int) -> Run | str:
 
     def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | str:
         try:
-            return [np.asarray(value) for value in session.run(None, dict(inputs))]
+            results = session.run(None, dict(inputs))
         except failures as error:
             return _first(error)
+        if not all(isinstance(value, (np.ndarray, np.generic)) for value in results):
+            return "a result is not a tensor"
+        return [np.asarray(value) for value in results]
 
     return run
 

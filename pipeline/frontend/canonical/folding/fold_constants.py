@@ -122,7 +122,7 @@ def _worth(node: onnx_ir.Node) -> bool:
     """
     if node.op_type == "QuantizeLinear":
         return True
-    freed = sum(v.const_value.nbytes for v in set(node.inputs) if v is not None and len(v.uses()) == 1)
+    freed = sum(nbytes(v.const_value) for v in set(node.inputs) if v is not None and len(v.uses()) == 1)
     return sum(map(nbytes, node.outputs)) - freed <= GROWTH
 
 

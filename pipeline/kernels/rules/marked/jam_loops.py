@@ -22,7 +22,7 @@ from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import AllocBuffer, BufferStore, For, PrimFunc, SeqStmt, Stmt
 
-from ....frontend.relax.recurrent_arrays import IN_REGISTERS, ROWS
+from ....frontend.relax.recurrent.arrays import IN_REGISTERS, ROWS
 from ....targets import Machine
 from ....tir.expressions import replaced
 from ....tir.loop_nests import buffer_of, int64, sequence

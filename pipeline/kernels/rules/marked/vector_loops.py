@@ -10,7 +10,7 @@ import tvm_ffi
 from tvm.ir import Expr, Var
 from tvm.tirx import For, PrimFunc, Stmt
 
-from ....frontend.relax.recurrent_arrays import ALONG_MEMORY
+from ....frontend.relax.recurrent.arrays import ALONG_MEMORY
 from ....tir.expressions import replaced
 from ....tir.loop_nests import int64, sequence
 

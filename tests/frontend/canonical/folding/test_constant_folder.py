@@ -63,6 +63,19 @@ def test_a_constant_that_no_implementation_has_is_left_as_a_node(tmp_path: Path)
     assert "Div" in {each.op_type for each in import_model(save(model, tmp_path)).graph.node}
 
 
+def test_strings_that_are_constants_fold(tmp_path: Path) -> None:
+    nodes = [
+        node("StringConcat", ["k", "l"], ["j"]), node("Gather", ["j", "i"], ["m"]), node("Equal", ["m", "n"], ["e"]), node("Size", ["none"], ["s"]),
+        node("Cast", ["s"], ["c"], to=1), node("Add", ["x", "c"], ["a"]), node("Where", ["e", "x", "a"], ["y"]),
+    ]  # fmt: skip
+    texts = {"k": [b"a", b"b"], "l": [b"c", b"d"], "n": [b"bd", b"b"], "none": []}
+    constants = [helper.make_tensor(name, onnx.TensorProto.STRING, [len(each)], each) for name, each in texts.items()]
+    constants.append(numpy_helper.from_array(np.asarray([1, 0]), "i"))
+    model = model_of(nodes, {"x": [2]}, ["y"], constants, opset=20)
+    x = {"x": np.float32([1, 2])}
+    np.testing.assert_array_equal(run(import_model(save(model, tmp_path)), x)[0], run(model, x)[0])
+
+
 @pytest.mark.parametrize(
     ("made", "constants"),
     [
@@ -70,6 +83,7 @@ def test_a_constant_that_no_implementation_has_is_left_as_a_node(tmp_path: Path)
         (node("Mod", ["a", "b"], ["y"]), {"a": np.asarray([np.iinfo(np.int32).min], np.int32), "b": np.asarray([-1], np.int32)}),
         (node("Gather", ["a", "b"], ["y"]), {"a": np.asarray([1.0]), "b": np.asarray([5])}),
         (node("NoSuchOperator", ["a"], ["y"]), {"a": np.asarray([1.0])}),
+        (node("SequenceEmpty", [], ["y"]), {}),
     ],
     ids=lambda each: each.op_type if isinstance(each, onnx.NodeProto) else "",
 )

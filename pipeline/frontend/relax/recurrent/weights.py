@@ -6,7 +6,7 @@ import numpy as np
 from tvm import relax
 from tvm.ir import GenericConst
 
-from .recurrent_arrays import Cell
+from .arrays import Cell
 
 
 def packed(builder: relax.BlockBuilder, weights: relax.Expr, cell: Cell) -> relax.Expr:

@@ -8,10 +8,10 @@ from typing import Any
 
 from tvm import relax
 
-from ..canonical.operators.recurrent_activations import read_activations
-from .recurrent_arrays import Cell, Operands
-from .recurrent_kernel import recurrent
-from .recurrent_weights import packed, summed
+from ...canonical.operators.recurrent_activations import read_activations
+from .arrays import Cell, Operands
+from .kernel import recurrent
+from .weights import packed, summed
 
 #: names of the operands in the node's order; c and peephole are an LSTM's
 _NAMES = ("x", "w", "r", "bias", "lengths", "h", "c", "peephole")

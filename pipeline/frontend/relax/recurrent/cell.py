@@ -15,8 +15,8 @@ from tvm import tirx
 from tvm.ir import Expr
 from tvm.script.ir_builder import tirx as T
 
-from .recurrent_activate import activate
-from .recurrent_arrays import IN_REGISTERS, ROWS, Array, Arrays, each, int64, loop
+from .activate import activate
+from .arrays import IN_REGISTERS, ROWS, Array, Arrays, each, int64, loop
 
 #: sums of a small tile are split into several, so that one addition need not wait for the other; the most of them
 _SUMS, _MOST_WAYS = 64, 4

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tvm import tirx
 from tvm.ir import Expr
 
-from ..canonical.operators.recurrent_activations import Activation
+from ...canonical.operators.recurrent_activations import Activation
 
 _FORMULAS: dict[str, Callable[[Expr, Expr, Expr], Expr]] = {
     "Affine": lambda x, alpha, beta: alpha * x + beta,

@@ -10,8 +10,8 @@ from tvm import tirx
 from tvm.ir import Expr, Var
 from tvm.script.ir_builder import tirx as T
 
-from ..canonical.operators.recurrent_activations import Activation
-from .checked import checked
+from ...canonical.operators.recurrent_activations import Activation
+from ..checked import checked
 
 #: annotation of a loop along memory with independent iterations: kernels/rules/marked/vector_loops.py
 ALONG_MEMORY = "passfit.along_memory"
@@ -61,7 +61,7 @@ class Operands:
     """Place each operand of a kernel: its number among the operands, None if the node lacks it.
 
     `x` (steps, batch, inputs), `w` and `r` (directions, inputs or hidden, gates × hidden) or packed (directions, all)
-    by recurrent_weights.py, `bias` (directions, sums × hidden), `lengths` (batch), `h` and `c` (directions, batch,
+    by weights.py, `bias` (directions, sums × hidden), `lengths` (batch), `h` and `c` (directions, batch,
     hidden), `peephole` (directions, 3 × hidden).
     """
 

@@ -5,7 +5,7 @@
         for each step:                                 in groups: W·x of a group at once, if that is worth its memory
             for each tile of units, each sequence:
                 sums = biases + W·x[step] + R·h        all gates of a tile, in registers
-                y[step], c = cell(sums, h, c)          recurrent_cell.py
+                y[step], c = cell(sums, h, c)          cell.py
             h = y[step]
 """
 
@@ -19,8 +19,8 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 from tvm.tirx import Stmt
 
-from .recurrent_arrays import RECURRENCE, Arrays, Cell, Operands, each, int64, loop
-from .recurrent_cell import Step
+from .arrays import RECURRENCE, Arrays, Cell, Operands, each, int64, loop
+from .cell import Step
 
 
 def recurrent(*operands: te.Tensor, cell: Cell, places: Operands, hidden: int) -> list[te.Tensor]:
