@@ -43,6 +43,7 @@ from .folding.fold_constants import fold, sort_nodes
 from .operators.fourier import state_sides
 from .operators.gapped_functions import add_gapped_functions
 from .operators.old_slopes import spread_slopes
+from .operators.pooled_ends import state_pooled_ends
 from .opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .read_onnx import node_title, read_model
 from .recurrent import canonical_recurrent
@@ -110,11 +111,11 @@ def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_long_ranges(model)
     state_sides(model)
     complete_loops(model)
-    model = infer_shapes(model)
+    model = _pooled(infer_shapes(model))
     spread_slopes(model)
     refuse_large_tensors(model)
     model = raise_opset(_without_subgraphs(fold(model)))
-    model = infer_shapes(model)
+    model = _pooled(infer_shapes(model))
     replaced = replace_sequences(model)
     model = keep_integers(model if replaced is model else infer_shapes(fold(replaced)))
     for change in (rewrite, canonical_recurrent):
@@ -126,6 +127,13 @@ def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_open_shapes(model)
     refuse_wrong_forms(model)
     return name_nodes(model)
+
+
+def _pooled(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Give poolings the sizes that ONNX Runtime gives them: each may change those of others."""
+    while state_pooled_ends(model):
+        model = infer_shapes(model)
+    return model
 
 
 def _without_subgraphs(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -23,6 +23,8 @@ from .operators.pool_kernel import convert_max_pool
 from .provenance import variable_name
 from .recurrent.node import convert_recurrent
 
+#: operators that TVM computes in float32, or in the dtype of the places, whatever the data
+_SAMPLED = frozenset({"GridSample", "RoiAlign"})
 #: the first operator set whose RoiAlign has a mode of coordinates
 _ROI_MODES = 16
 
@@ -105,7 +107,12 @@ class NodeImporter(ONNXGraphImporter):
             inputs[1] = _half_pixel(self.bb, inputs[1], attrs, opset)
         if op_name == "MaxPool" and self.node is not None and any(self.node.output[1:]):
             return convert_max_pool(self.bb, inputs[0], attrs, self._shapes[self.node.output[0]])
-        return super()._convert_operator(op_name, inputs, attrs, opset)
+        result = super()._convert_operator(op_name, inputs, attrs, opset)
+        if op_name in _SAMPLED:
+            result = self.bb.normalize(result)
+            data, found = str(inputs[0].ty.dtype), str(result.ty.dtype)
+            return result if data == found else relax.op.astype(result, data)
+        return result
 
 
 def _pads(function: Callable[..., Any], data: relax.Expr, *widths: Any) -> bool:

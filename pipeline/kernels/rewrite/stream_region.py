@@ -37,6 +37,7 @@ from .integers_last import region_with_integers_last
 from .partial_sum import partial_sum
 from .ring_place import Place, Slot, chosen_once, in_rows
 from .splittable import checked_region
+from .sum_in_place import schedule_in_place
 from .turn_rows import turns_of
 from .window_taps import tap_window
 
@@ -154,9 +155,10 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
                 if weight in layouts:
                     kernel = read_repacked(kernel, number + 1, layouts[weight])  # the first parameter is the row number
             choice = frozenset(n + 1 for n, weight in enumerate(weights) if weight in free and weight not in layouts)
-            schedule = schedules(kernel, choice, lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
-            if stage.operand is None and not stage.leads:
-                # what accumulates reads its accumulator in place, which no analysis here sees
+            candidates = schedules(kernel, choice, lowered.machine, True)
+            so_far = len(kernel.params) - 2 if len(kernel.params) > 1 + len(step.reads) + len(step.writes) else None
+            schedule = candidates.within(RULE_WORKSPACE, RULE_WORKSPACE) if so_far is None else schedule_in_place(candidates, so_far)
+            if stage.operand is None and not stage.leads:  # tuned ones may not sum up in place
                 schedule = lowered.tuning.schedule(
                     ScheduleRequest(kernel, choice, lowered.machine, True, schedule, schedule.workspace, stage.groups)
                 )
@@ -169,7 +171,7 @@ def _runs(lowered: Lowered, region: Region) -> list[_Run]:
             for number, weight in enumerate(weights):
                 if weight in layouts and weight not in own:
                     finish = read_repacked(finish, number, layouts[weight])
-            last = schedules(finish, frozenset(), lowered.machine, True).within(RULE_WORKSPACE, RULE_WORKSPACE)
+            last = schedule_in_place(schedules(finish, frozenset(), lowered.machine, True), len(finish.params) - 2)
             finish, workspace = s_tir.renew_defs(last.kernel), max(workspace, last.workspace)
         found.append(_Run(tuple(kernels), finish, own, workspace))
     return found

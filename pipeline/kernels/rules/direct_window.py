@@ -13,8 +13,8 @@ of a block, and planes are a loop around the rows of the data.
 Products with padding are skipped, rows of the data under a condition. A vector that reaches into padding is one inside the
 row, moved: 0 0 x[0:14] for the first of a window of five columns.
 
-A copy of the rows, as rules/sliding_window.py makes, would be read before the processor has stored it. All vectors of a group
-are loaded before one is stored: a sum may continue in place.
+A copy of the rows, as rules/sliding_window.py makes, would be read before the processor has stored it. A sum may continue in
+place: all vectors of a group are loaded before one is stored, those that an epilogue adds too if vectors overlap.
 """
 
 from __future__ import annotations
@@ -193,7 +193,8 @@ class _Direct(LineBuffer):
         window = sequence([stmt for row in range(self.count_of(self.count)) for stmt in self._row_added(row, starts)])
         for axis in reversed(self.summed):
             window = For(self.values[axis], int64(0), int64(self.axes[axis]), _SERIAL, window)
-        return sequence([*self._each(starts, self._start), window, *self._each(starts, self._store)])
+        ends = [self._finish, self._move] if self._continues else [self._store]
+        return sequence([*self._each(starts, self._start), window, *(stmt for made in ends for stmt in self._each(starts, made))])
 
     def _real(self, j: int) -> tuple[int, int]:
         """Return first and end column of the result for which tap `j` of a row is no padding."""
@@ -261,10 +262,27 @@ class _Direct(LineBuffer):
 
         return BufferStore(acc.source, tvm_ffi.structural_map(product, (TensorLoad, load)), acc.indices)
 
+    @property
+    def _continues(self) -> bool:
+        """Tell whether the epilogue may read an element of the result that an overlapping vector writes: a sum so far."""
+        if self.last is None or not self.once or self.width % self.lanes == 0 or str(self.result.ty.dtype) != self.dtype:
+            return False
+        shape = [int(extent) for extent in self.result.ty.shape]
+        return any([int(extent) for extent in load.source.ty.shape] == shape for load in self.read_late)
+
     def _store(self, place: _Place, lane: Expr, acc: TensorLoad) -> BufferStore:
-        values = self._values(place)
-        indices = [*(replaced(index, values) for index in self.outer), self._row + place.row, lane + place.start]
+        indices = self._indices(place, lane)
         return BufferStore(self.result, self.epilogue(acc, indices), indices)
+
+    def _finish(self, place: _Place, lane: Expr, acc: TensorLoad) -> BufferStore:
+        return BufferStore(acc.source, self.epilogue(acc, self._indices(place, lane)), acc.indices)
+
+    def _move(self, place: _Place, lane: Expr, acc: TensorLoad) -> BufferStore:
+        return BufferStore(self.result, acc, self._indices(place, lane))
+
+    def _indices(self, place: _Place, lane: Expr) -> list[Expr]:
+        values = self._values(place)
+        return [*(replaced(index, values) for index in self.outer), self._row + place.row, lane + place.start]
 
     @property
     def _row(self) -> Expr:

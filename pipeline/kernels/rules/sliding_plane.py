@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tvm import sym
-from tvm.ir import Expr, Var
+from tvm.ir import Expr, TensorLoad, Var
 from tvm.tirx import IntImm, PrimFunc
 
 from ...tir.expressions import loads, replaced, uses, with_loads
@@ -88,8 +88,13 @@ class Plane:
         if str(self.last.body.value.ty.dtype) != self.dtype:
             return False
         column = self.last.iter_vars[-1].var
-        read = [load for load in loads(self.last.body.value) if not load.source.same_as(self.window.body.buffer)]
-        return not any(uses(load, column) for load in read)
+        return not any(uses(load, column) for load in self.read_late)
+
+    @property
+    def read_late(self) -> list[TensorLoad]:
+        """List the epilogue's loads, besides those of the window."""
+        late = [] if self.last is None else loads(self.last.body.value)
+        return [load for load in late if not load.source.same_as(self.window.body.buffer)]
 
     def _data(self) -> tuple[Var, list[Expr]]:
         """Return the one operand the windows slide over, and its indices."""

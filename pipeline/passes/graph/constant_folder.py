@@ -7,11 +7,13 @@ from collections.abc import Container
 from functools import partial
 
 import tvm
+import tvm_ffi
 from tvm import relax
-from tvm.ir import GenericConst, IRModule, Op
+from tvm.ir import Call, GenericConst, IRModule, Op
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import PrimFunc
 
+from ...frontend.relax.checked import CHECKED
 from ...tir.expressions import dtype_bytes
 from ...tir.host import HOST
 from ...tir.memoise import ByStructure, FoldedValues, Tensors
@@ -62,9 +64,17 @@ def _is_foldable(call: relax.Expr, module: IRModule, found: Container[relax.Var]
         return False
     if not all(isinstance(each, GenericConst) or each in found for each in arguments):
         return False
-    if not isinstance(module[call.args[0]], PrimFunc):
+    kernel = module[call.args[0]]
+    if not isinstance(kernel, PrimFunc) or _checks(kernel):
         return False
     return may_grow or sum(map(_nbytes, results)) <= sum(_nbytes(argument.ty) for argument in arguments)
+
+
+def _checks(kernel: PrimFunc) -> bool:
+    """Tell whether a kernel checks numbers as it runs, which the library does: nothing is read by an unchecked index."""
+    found: list[bool] = []
+    tvm_ffi.structural_walk(kernel.body, (Call, lambda call: found.append(getattr(call.op, "name", "") == CHECKED)))
+    return any(found)
 
 
 def _results(call: relax.Call) -> list[relax.Type]:

@@ -216,6 +216,12 @@ def test_a_sum_takes_the_rows_that_groups_leave(kind):
         _check(program, each, wanted, inputs)
 
 
+def test_channels_are_added_once_where_vectors_of_a_row_overlap():
+    program = lowered([(1, 2, 9, 14)], lambda x: _emit(_nn.conv2d(_conv(x, 2, 4), weight(1, 4, 5, 1, seed=1), padding=(2, 0))))
+    inputs = random_inputs(program)
+    _check(program, region(program.program, splits_of(program), 0, 1, 1), run(program, inputs), inputs)
+
+
 def same(x):
     """Build windows, a residual, a resized copy: the result is as large as the operand."""
     y = _emit(_op.add(_conv(_conv(x, 2, 4), 4, 2, size=5, seed=1), x))

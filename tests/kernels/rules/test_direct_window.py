@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from passfit.codegen.objects import build_module
+from passfit.kernels.rewrite.partial_sum import partial_sum
+from passfit.kernels.rewrite.sum_in_place import continues_in_place
 from passfit.kernels.rewrite.window_taps import tap_window
 from passfit.kernels.rules.direct_window import direct_windows
 from passfit.targets import Machine
@@ -155,3 +157,11 @@ def test_padding_and_short_code_are_left_to_others():
     plain = row_window(Single(lowered([(1, 3, 9, 20)], lambda x: relax.op.nn.max_pool2d(x, (3, 3)))).kernel, 2, 1)
     assert scheduled(plain, Machine(transposes=True)) is not None
     assert scheduled(plain, Machine()) is None and scheduled(plain, Machine(transposes=True, compact=True)) is None
+
+
+@pytest.mark.parametrize("width", [14, 16, 27])
+@pytest.mark.parametrize("lanes", [4, 8])
+def test_a_sum_of_channels_continues_in_place(width, lanes):
+    single = Single(lowered([(1, 4, 9, width)], lambda x: relax.op.nn.conv2d(x, weight(1, 4, 5, 1), padding=(2, 0))))
+    made = scheduled(partial_sum(single.kernel, 0, 1, 1).part, Machine(lanes=lanes, transposes=True))
+    assert continues_in_place(made, len(made.params) - 2)

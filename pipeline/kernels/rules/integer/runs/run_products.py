@@ -101,6 +101,8 @@ class RunProducts(PaddedData):
         """Find the summed axis of values side by side in memory, None if columns are."""
         raw = self.raw()
         places = [place for place, extent in enumerate(raw.source.ty.shape) if int(extent) > 1]
+        if not places:
+            raise Unknown("the data are a single value")
         last = raw.indices[places[-1]]
         found = next((var for var in self.pairable() if var.same_as(last)), None)
         if found is None:

@@ -73,8 +73,9 @@ def test_registers_hold_a_tile_with_its_operands(rule, name, rows, columns):
 
 @pytest.mark.parametrize(
     "kernel",
-    [conv(8, 5, (9, 9), (1, 1)), conv(8, 8, (9, 9), (3, 3), last=()), conv(256, 16, (6, 6), (5, 5)), conv(1, 8, (9, 9), (1, 1))],
-    ids=["few filters", "planes of pairs", "long lines", "one value"],
+    [conv(8, 5, (9, 9), (1, 1)), conv(8, 8, (9, 9), (3, 3), last=()), conv(256, 16, (6, 6), (5, 5)), conv(1, 8, (9, 9), (1, 1)),
+     conv(1, 8, (1, 1), (3, 3), pads=(1, 1, 1, 1))],
+    ids=["few filters", "planes of pairs", "long lines", "one value", "data of one value"],
 )
 def test_other_forms_are_left_to_other_rules(kernel):
     assert scheduled(kernel) == []
