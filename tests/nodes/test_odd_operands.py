@@ -55,6 +55,25 @@ def test_regions_move_by_half_a_pixel_once_scaled(tmp_path: Path) -> None:
     assert wrong(cases, tmp_path) == {}
 
 
+def test_sampled_data_keep_their_dtype(tmp_path: Path) -> None:
+    data, grid = IMAGE[:, :, :3, :4] / 64, np.random.default_rng(1).uniform(-1, 1, (2, 3, 2, 2))
+    regions, images = np.array([[0.5, 1, 2.5, 2], [1, 0, 3, 1.5]]), np.array([1, 0])
+    cases = []
+    for dtype, places in ((np.float16, np.float32), (np.float16, np.float16), (np.float32, np.float64), (np.float64, np.float32)):
+        cases.append(single(f"grid-{dtype.__name__}-{places.__name__}", "GridSample", [data.astype(dtype), grid.astype(places)]))
+    for dtype in (np.float16, np.float64):
+        options = {"sampling_ratio": 2, "output_height": 3, "output_width": 2}
+        cases.append(single(f"regions-{dtype.__name__}", "RoiAlign", [data.astype(dtype), regions.astype(dtype), images], **options))
+    assert wrong(cases, tmp_path) == {}
+
+
+def test_lengths_of_constant_sequences_are_checked_as_the_library_runs(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    x, w, r, b = (random.standard_normal(shape).astype(np.float32) for shape in ((3, 1, 3), (1, 4, 3), (1, 4, 1), (1, 8)))
+    constants = dict(enumerate((x, w, r, b, np.array([1], np.int32))))
+    assert wrong([single("lengths", "LSTM", [], constants, opset=14, hidden_size=1)], tmp_path) == {}
+
+
 def test_operands_in_odd_forms(tmp_path: Path) -> None:
     x = IMAGE[0, :, :2, :4] / 7
     cases = [

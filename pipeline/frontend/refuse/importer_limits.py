@@ -92,6 +92,10 @@ def _gemm(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) ->
     return None if whole or context.dtype(node.input[0]).kind == "f" else "it scales integers by a fraction"
 
 
+def _grid_sample(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
+    return None if context.dtype(node.input[0]).kind == "f" else "it samples other numbers than floats, which ONNX Runtime does not"
+
+
 def _mod(node: onnx.NodeProto, attributes: dict[str, Any], context: Context) -> str | None:
     divisor = context.constant(node.input[1])
     if not attributes.get("fmod") and context.dtype(node.input[0]).kind == "f":
@@ -133,6 +137,7 @@ _LIMITS: dict[str, Limit] = {
     "Gather": _gather,
     "GatherElements": _gather,
     "Gemm": _gemm,
+    "GridSample": _grid_sample,
     "Mod": _mod,
     "Resize": _resize,
     "RoiAlign": _roi_align,

@@ -23,7 +23,7 @@ from .operators.pool_kernel import convert_max_pool
 from .provenance import variable_name
 from .recurrent.node import convert_recurrent
 
-#: operators that TVM computes in float32, or in the dtype of the places, whatever the data
+#: operators whose kernels TVM makes in float32, or in the dtype of the places, whatever dtype it says
 _SAMPLED = frozenset({"GridSample", "RoiAlign"})
 #: the first operator set whose RoiAlign has a mode of coordinates
 _ROI_MODES = 16
@@ -107,12 +107,13 @@ class NodeImporter(ONNXGraphImporter):
             inputs[1] = _half_pixel(self.bb, inputs[1], attrs, opset)
         if op_name == "MaxPool" and self.node is not None and any(self.node.output[1:]):
             return convert_max_pool(self.bb, inputs[0], attrs, self._shapes[self.node.output[0]])
-        result = super()._convert_operator(op_name, inputs, attrs, opset)
         if op_name in _SAMPLED:
-            result = self.bb.normalize(result)
-            data, found = str(inputs[0].ty.dtype), str(result.ty.dtype)
-            return result if data == found else relax.op.astype(result, data)
-        return result
+            data = str(inputs[0].ty.dtype)
+            wide = "float64" if data == "float64" else "float32"
+            for number in (0, 1):
+                inputs[number] = _cast(self.bb, inputs[number], wide)
+            return _cast(self.bb, super()._convert_operator(op_name, inputs, attrs, opset), data)
+        return super()._convert_operator(op_name, inputs, attrs, opset)
 
 
 def _pads(function: Callable[..., Any], data: relax.Expr, *widths: Any) -> bool:
@@ -128,6 +129,11 @@ def _padded(
     """Emit the operator: rewrite rules know it, a kernel made at once they do not."""
     widths = [int(width) for pair in zip(before, after, strict=True) for width in pair]
     return builder.emit(relax.op.nn.pad(data, widths, "constant", float(value)))
+
+
+def _cast(builder: relax.BlockBuilder, value: relax.Expr, dtype: str) -> relax.Expr:
+    value = builder.normalize(value)
+    return value if str(value.ty.dtype) == dtype else builder.emit(relax.op.astype(value, dtype))
 
 
 def _half_pixel(builder: relax.BlockBuilder, regions: relax.Expr, attrs: dict[str, Any], opset: int) -> relax.Expr:
