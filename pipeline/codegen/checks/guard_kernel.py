@@ -26,6 +26,7 @@ from ...targets.target import IndexChecks
 from ...tir.expressions import is_true, loads, replaced, uses
 from ...tir.index_grid import Unknown
 from ...tir.loop_nests import sequence, statements
+from .buffers_of_data import buffers_of_data
 from .proofs import Constants, Proofs
 from .values import Values
 
@@ -45,7 +46,7 @@ def guard_kernel(kernel: PrimFunc, mode: IndexChecks, constants: Constants) -> G
 
     `constants` are the ranges of integer parameters that are weights. Raises Unknown for statements not understood.
     """
-    if not _may_depend_on_data(kernel.body):
+    if not _may_depend_on_data(kernel.body, buffers_of_data(kernel)):
         return Guarded(kernel)
     guard = _Guard(mode, constants)
     body = guard.outermost(kernel.body)
@@ -63,12 +64,12 @@ def without_checks(kernel: PrimFunc) -> PrimFunc:
     return kernel if body.same_as(kernel.body) else kernel.with_body(body)
 
 
-def _may_depend_on_data(body: Stmt) -> bool:
-    """Tell whether some address, divisor or shift may come from data: cheaply, for all kernels."""
+def _may_depend_on_data(body: Stmt, data: frozenset[Var]) -> bool:
+    """Tell whether some address, divisor or shift may come from the buffers of `data`: cheaply, for all kernels."""
     found: list[bool] = []
 
     def access(each: TensorLoad | BufferStore) -> None:
-        found.append(any(not isinstance(index, (Var, IntImm)) and bool(loads(index)) for index in each.indices))
+        found.append(any(not isinstance(index, (Var, IntImm)) and _reads(index, data) for index in each.indices))
 
     def divided(each: Expr) -> None:
         found.append(not isinstance(each.b, IntImm) and "float" not in str(each.ty.dtype))
@@ -80,11 +81,15 @@ def _may_depend_on_data(body: Stmt) -> bool:
             (TensorLoad, access),
             (BufferStore, access),
             (operations, divided),
-            (Bind, lambda each: found.append(bool(loads(each.value)))),
+            (Bind, lambda each: found.append(_reads(each.value, data))),
             (Call, lambda call: found.append(getattr(call.op, "name", "") == CHECKED)),
         ],
     )
     return any(found)
+
+
+def _reads(expr: Expr, data: frozenset[Var]) -> bool:
+    return any(load.source in data for load in loads(expr))
 
 
 @dataclass(frozen=True)

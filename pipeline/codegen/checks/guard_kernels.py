@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tvm.ir import Var
 
-from ...errors import ModelError
 from ...targets.target import IndexChecks
 from ...tir.index_grid import Unknown
-from .guard_kernel import guard_kernel
+from .guard_kernel import Guarded, guard_kernel, without_checks
+from .values import INDEX
 
 if TYPE_CHECKING:
     from ...kernels.lower.lower import Lowered
@@ -22,18 +22,19 @@ Reasons = Mapping[str, tuple[str, ...]]
 
 
 def guard_kernels(lowered: Lowered, mode: IndexChecks) -> tuple[Lowered, Reasons]:
-    """Guard the kernels of a lowered program. Raises ModelError for one that cannot be understood."""
+    """Guard the kernels of a lowered program.
+
+    Raises NotImplementedError for one that cannot be understood: its plan is not built, and another may be.
+    """
     ranges = _weight_ranges(lowered)
     kernels, reasons = {}, {}
     for name, kernel in lowered.kernels.items():
         try:
             found = guard_kernel(kernel, mode, _constants(lowered, name, ranges))
         except Unknown as why:
-            nodes = next((step.nodes for step in lowered.program.steps if step.kernel == name), ())
-            raise ModelError(
-                f"The indices of kernel '{name}' ({', '.join(nodes) or 'no node'}) cannot be checked: it has {why}.",
-                "Report this model.",
-            ) from why
+            if mode != "off":
+                raise NotImplementedError(f"the indices of kernel '{name}' cannot be checked: it has {why}") from why
+            found = Guarded(without_checks(kernel), (INDEX,))
         kernels[name] = found.kernel
         if found.reasons:
             reasons[name] = found.reasons

@@ -112,3 +112,34 @@ def test_without_checks_marked_values_are_as_they_were():
     assert guarded(marked, "off").reasons == ("a length is out of range",)
     for plain in (without_checks(marked), guarded(marked, "off").kernel):
         assert "passfit" not in text(plain) and "y[v_n] = i[v_n] + T.int64(1)" in text(plain)
+
+
+@pytest.mark.parametrize("mode", ["fail", "clamp", "off"])
+def test_places_that_a_kernel_counts_itself_are_no_data(mode):
+    """Turn a tensor in place along the cycles of a permutation: its places are in a buffer, and no input moves them."""
+    from passfit.kernels.rewrite.turn_rows import turn_rows
+
+    kernel = turn_rows([3, 4, 20], 1, "float32", back=False)
+    assert guarded(kernel, mode).kernel is kernel
+
+
+def test_a_kernel_that_cannot_be_understood_costs_its_plan(monkeypatch):
+    from dataclasses import dataclass, field
+
+    from passfit.codegen.checks import guard_kernels as room
+    from passfit.tir.index_grid import Unknown
+
+    @dataclass(frozen=True)
+    class Lowered:
+        kernels: dict
+        weights: tuple = ()
+        program: object = field(default_factory=lambda: type("Program", (), {"steps": (), "tensors": ()})())
+
+    def unknown(*_):
+        raise Unknown("While")
+
+    monkeypatch.setattr(room, "guard_kernel", unknown)
+    lowered = Lowered({"k": te_kernel(gathered)})
+    with pytest.raises(NotImplementedError, match="indices of kernel 'k' cannot be checked: it has While"):
+        room.guard_kernels(lowered, "fail")
+    assert room.guard_kernels(lowered, "off")[1] == {"k": ("an index is out of range",)}
