@@ -27,7 +27,7 @@ SAID = {
     "an input of 4294967296x4294967296": "GiB", "an input of -1x4": "open", "weights of no data": "", "weights of 2^62 rows": "GiB",
     "weights of a negative size": "", "Tile by [4611686018427387904, 2]": "", "a long range": "Range", "names that are nothing": "",
     "two dtypes in an addition": "Add", "Softmax with axis 99": "", "Cast with dtype 99": "",
-    "Gather with index 99": "from -1 to 0", "LeakyRelu with alpha nan": "slope",
+    "Gather with index 99": "from -1 to 0",
 }  # fmt: skip
 #: refused by TVM's importer, which takes a second to import
 BY_TVM = {"Reshape by [7, 7]": "Reshape", "Conv with group of 0": "group=0", "LRN with size 0": "LRN"}

@@ -19,11 +19,27 @@ class UnsupportedForm(Exception):
 
 
 def form_of(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]) -> str:
-    """Return the operands and attributes of a node, such as "float32 2x3 and int64 1, with axis=1"."""
+    """Return the operands and attributes of a node, such as "float32 2x3 and int64 1, with axis=1".
+
+    Required attributes that it lacks are named too.
+    """
     operands = [_word(types.get(name)) for name in node.input if name]
     attributes = [f"{name}={_shown(value)}" for name, value in sorted(attributes_of(node).items())]
     said = " and ".join(filter(None, (", ".join(operands[:-1]), *operands[-1:]))) or "no operands"
-    return f"{said}, with {', '.join(attributes)}" if attributes else said
+    said = f"{said}, with {', '.join(attributes)}" if attributes else said
+    lacking = _lacking(node)
+    return f"{said}, without {' and '.join(lacking)}" if lacking else said
+
+
+def _lacking(node: onnx.NodeProto) -> list[str]:
+    """List the attributes that the newest form of the operator requires, and the node lacks."""
+    from onnx import defs
+
+    if not defs.has(node.op_type, node.domain):
+        return []
+    given = {attribute.name for attribute in node.attribute}
+    schema = defs.get_schema(node.op_type, node.domain)
+    return sorted(name for name, attribute in schema.attributes.items() if attribute.required and name not in given)
 
 
 def _word(kind: onnx.TypeProto | None) -> str:
@@ -33,7 +49,7 @@ def _word(kind: onnx.TypeProto | None) -> str:
         return "a value of unknown type" if kind is None else "no tensor"
     number = kind.tensor_type.elem_type
     known = number in TensorProto.DataType.values() and number not in (TensorProto.UNDEFINED, TensorProto.STRING)
-    dtype = str(helper.tensor_dtype_to_np_dtype(number)) if known else "unknown"
+    dtype = str(helper.tensor_dtype_to_np_dtype(number)) if known else "string" if number == TensorProto.STRING else "unknown"
     if not kind.tensor_type.HasField("shape"):
         return dtype
     sizes = [str(dim.dim_value) if dim.HasField("dim_value") else "?" for dim in kind.tensor_type.shape.dim]

@@ -25,7 +25,7 @@ def local_response(node: onnx.NodeProto, attributes: dict[str, Any], context: Co
     """Replace LRN by x / (bias + alpha / size · sum)^beta."""
     x, dtype, size = node.input[0], context.dtype(node.input[0]), int(attributes["size"])
     shape = context.shape(x)
-    if shape is None or (dtype == np.float32 and size % 2 and len(shape) in (3, 4)):
+    if shape is None or size < 1 or (dtype == np.float32 and size % 2 and len(shape) in (3, 4)):
         return
     before, rank = (size - 1) // 2, len(shape)
     widths = [0] * (2 * rank)
