@@ -41,7 +41,7 @@ class ConstantFolder(FoldConstantsPass):
         if not self._folds(node):
             return False
         self._left = node
-        return self._set() >= _BROADCASTS and (node.op_type in _PLAIN or _is_plain_cast(node))
+        return self._set() >= _BROADCASTS and (node.op_type in _PLAIN or _is_plain_cast(node) or _is_half_range(node))
 
     def process_node(self, node: ir.Node, is_function: bool) -> Replacement | None:
         """Process a node; compute one of constants by ONNX Runtime if onnxscript does not."""
@@ -73,6 +73,11 @@ class ConstantFolder(FoldConstantsPass):
 
     def _set(self) -> int:
         return self._opset_imports.get("", 1)
+
+
+def _is_half_range(node: ir.Node) -> bool:
+    """Tell whether a node counts in 16-bit floats, for which ONNX Runtime has no kernel."""
+    return node.op_type == "Range" and node.inputs[0] is not None and node.inputs[0].dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 def _is_plain_cast(node: ir.Node) -> bool:
