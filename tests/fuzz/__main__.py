@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from .campaign import campaign, print_table
+from .judge import FAULTS
 
 
 def main() -> int:
@@ -32,7 +33,7 @@ def main() -> int:
     print_table(results)
     seconds = time.perf_counter() - started
     print(f"{len(results)} cases in {seconds:.0f} s: {len(results) / seconds:.1f} a second")
-    return int(any(each.verdict in ("wrong", "crash", "hang", "unclear") for each in results))
+    return int(any(each.verdict in FAULTS for each in results))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,10 @@ from .cases import Case
 from .draw import Illegal
 from .judge import Result, judge, refusal
 from .sequences import resolved
+from .unsplit import against_unsplit, has_splits
 
 if TYPE_CHECKING:
+    from passfit.backend.built import LoadedLibrary
     from passfit.kernels.lower.lower import Lowered
 
 #: seconds of one case on its way to a program, and of building and running a batch
@@ -120,27 +122,18 @@ def _work(pipe: Connection, draw: Drawer, seeds: Sequence[int]) -> None:
         pipe.send(("at", (-1, "")))
         if not ready:
             return
+        pairs = [(part, case.inputs) for _, case, part in ready]
         try:
-            results = run_together([(part, case.inputs) for _, case, part in ready], folder)
+            library = linked(pairs, folder)
+            results = outputs_of(library, pairs)
         except Exception as error:  # of one of them: run again in halves
             pipe.send(("failed", Result(-1, "", "crash", last_line(error))))
             return
-        for (seed, case, _), outputs in zip(ready, results):
+        for (seed, case, part), outputs in zip(ready, results):
             result = judge(seed, case, outputs)
-            if result.verdict == "wrong" and any("split" in spec for spec in case.passes):
-                result = replace(result, reason=f"{result.reason}; {_without_splits(case, folder)}")
+            if has_splits(case) and len(ready) == 1:
+                result = against_unsplit(result, case, part, library, outputs, folder)
             pipe.send(("done", result))
-
-
-def _without_splits(case: Case, folder: Path) -> str:
-    """Say whether the same network without passes of its own is right: if so, the sequence is at fault."""
-    plain = replace(case, passes=())
-    try:
-        (outputs,) = run_together([(compile_case(plain, 0, folder), plain.inputs)], folder)
-    except PassfitError as error:
-        return f"unsplit: {error}"
-    wrong = judge(0, plain, outputs).verdict == "wrong"
-    return "wrong unsplit too" if wrong else "right unsplit"
 
 
 def _compiled(seed: int, case: Case, number: int, folder: Path) -> Compiled | Result:
@@ -160,6 +153,12 @@ class Compiled:
     lowered: Lowered
     workspace: int
     objects: tuple[Path, ...]
+
+    def named(self, inputs: dict[str, np.ndarray], number: int = 0) -> dict[str, np.ndarray]:
+        """Return inputs by the names they have in a library where this is part `number`."""
+        from ..nodes.merging import port_name
+
+        return {port_name(number, name): value for name, value in inputs.items()}
 
 
 def compile_case(case: Case, number: int, folder: Path) -> Compiled:
@@ -189,18 +188,26 @@ def lower_case(case: Case, folder: Path) -> tuple[Lowered, int]:
     return replay(PassSequence.parse(resolved(case.passes or SHORT, model)), to_relax(model), model, "model", host().machine)
 
 
-def run_together(parts: Sequence[tuple[Compiled, dict[str, np.ndarray]]], folder: Path) -> list[list[np.ndarray]]:
-    """Link one library of all programs, each with its inputs; return the outputs of each."""
+Parts = Sequence[tuple[Compiled, dict[str, np.ndarray]]]
+
+
+def linked(parts: Parts, folder: Path) -> LoadedLibrary:
+    """Link one library of all programs, and load it."""
     from passfit.backend.built import NAME, LoadedLibrary, link_lowered
 
-    from ..nodes.merging import merge, port_name
+    from ..nodes.merging import merge
 
     merged = merge([part.lowered for part, _ in parts])
     merged = replace(merged, program=replace(merged.program, name=NAME))
     objects = [path for part, _ in parts for path in part.objects]
-    library = LoadedLibrary(link_lowered(merged, max(part.workspace for part, _ in parts), folder, objects))
-    inputs = {port_name(number, name): value for number, (_, given) in enumerate(parts) for name, value in given.items()}
-    found = library.run(inputs)
+    return LoadedLibrary(link_lowered(merged, max(part.workspace for part, _ in parts), folder, objects))
+
+
+def outputs_of(library: LoadedLibrary, parts: Parts) -> list[list[np.ndarray]]:
+    """Run all programs of a library, each with its inputs; return the outputs of each."""
+    from ..nodes.merging import port_name
+
+    found = library.run({name: value for number, (part, given) in enumerate(parts) for name, value in part.named(given, number).items()})
     return [
         [found[port_name(number, port.name)] for port in part.lowered.program.outputs]
         for number, (part, _) in enumerate(parts)

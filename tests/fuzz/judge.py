@@ -16,10 +16,11 @@ from .draw import Illegal
 TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-4}
 #: the same for quantised networks: a rounding in an early layer moves later ones by a few steps of 1/255
 STEPS = 0.03
-#: `disputed`: ONNX Runtime and onnx's reference differ, and the library agrees with the latter; or the question is open, see `_OPEN`
-VERDICTS = ("ok", "disputed", "illegal", "refused", "unclear", "wrong", "crash", "hang")
+#: `disputed`: ONNX Runtime and onnx's reference differ, and the library agrees with the latter; or the question is open, see `_OPEN`;
+#: `slow`: splits take far longer than predicted, beside the unsplit self
+VERDICTS = ("ok", "disputed", "illegal", "refused", "unclear", "slow", "wrong", "crash", "hang")
 #: verdicts that are faults
-FAULTS = ("unclear", "wrong", "crash", "hang")
+FAULTS = ("unclear", "slow", "wrong", "crash", "hang")
 #: operators by the operands for which ONNX leaves the result open, and ONNX Runtime's depends on dtype, rank or order
 _OPEN = {
     "NaN": (np.isnan, "DynamicQuantizeLinear Hardmax MaxPool QuantizeLinear RoiAlign ScatterElements ScatterND"),
