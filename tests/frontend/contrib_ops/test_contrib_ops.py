@@ -109,9 +109,10 @@ CASES: dict[str, tuple[onnx.NodeProto, dict[str, Any], dict[str, np.ndarray], in
 
 def _few_bits(length: int, channels: int, block: int, bits: int, zeros: bool) -> tuple:
     blocks = -(-length // block)
-    constants = {
-        "w": _bytes(channels, blocks, block * bits // 8), "ws": (RNG.random((channels, blocks)) / 30).astype(np.float32),
-    }  # fmt: skip
+    # ONNX Runtime's own quantiser writes negative scales, and 0 for a block of zeros
+    scales = ((RNG.random((channels, blocks)) - 0.5) / 15).astype(np.float32)
+    scales[0, -1] = 0
+    constants = {"w": _bytes(channels, blocks, block * bits // 8), "ws": scales}
     inputs = ["x", "w", "ws"]
     if zeros:
         constants["wz"] = _bytes(channels, -(-blocks * bits // 8))

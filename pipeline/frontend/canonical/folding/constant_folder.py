@@ -7,15 +7,12 @@ onnxscript computes by ONNX's evaluator in Python, whose results are right where
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+import numpy as np
 import onnx_ir as ir
 from onnxscript.optimizer._constant_folding import FoldConstantsPass, Replacement
 
 from .evaluate import evaluate
-
-if TYPE_CHECKING:
-    import numpy as np
 
 #: operators that move data, or whose every result is one rounded operation, or none
 _PLAIN = frozenset(
@@ -46,6 +43,8 @@ class ConstantFolder(FoldConstantsPass):
     def process_node(self, node: ir.Node, is_function: bool) -> Replacement | None:
         """Process a node; compute one of constants by ONNX Runtime if onnxscript does not."""
         replacement = super().process_node(node, is_function)
+        if (numbers := _whole_numbers(replacement)) is not None:
+            return self._constant(node, numbers)
         if replacement is not None or self._left is not node or len(node.outputs) != 1:
             return replacement
         constants = {value.name: value.const_value for value in node.inputs if value is not None}
@@ -73,6 +72,13 @@ class ConstantFolder(FoldConstantsPass):
 
     def _set(self) -> int:
         return self._opset_imports.get("", 1)
+
+
+def _whole_numbers(replacement: Replacement | None) -> np.ndarray | None:
+    """Return the integers of a Constant that onnxscript made, in a form and with a dtype that old operator sets lack."""
+    made = replacement.new_nodes[0] if replacement and len(replacement.new_nodes) == 1 else None
+    found = [made.attributes[name].value for name in ("value_int", "value_ints") if made and name in made.attributes]
+    return np.asarray(found[0], np.int64) if found else None
 
 
 def _is_half_range(node: ir.Node) -> bool:
