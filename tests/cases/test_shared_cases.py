@@ -14,9 +14,12 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from passfit.backend.built import LoadedLibrary, build
+from passfit.frontend.given_model import given_model
 from passfit.targets import how_to_run
 
 from ..frontend.onnx_nodes import NodeCase
+from ..models import run
 from ..nodes.building import HOST, Outcome, compile_and_run
 from ..verify.one_output import compare_output
 
@@ -64,3 +67,19 @@ def test_the_library_computes_what_the_file_means(name: str, outcomes: dict[str,
         assert not outcome.failure and not outcome.refusal, outcome
         for result, expected in zip(outcome.outputs, case.outputs, strict=True):
             compare_output(case.name, np.asarray(result), expected, TOLERANCE.get(expected.dtype.name, 0))
+
+
+#: a region of rows between layers of integers and one left in floats, right and wrong before, and none
+SPLITS = ([], ["order{by=given}", "split-rows{steps=0-9}"], ["order{by=given}", "split-rows{steps=9-12}"])
+
+
+@pytest.mark.parametrize("splits", SPLITS, ids=lambda specs: "".join(specs[1:]) or "whole")
+def test_a_region_between_integers_and_floats_computes_what_the_file_means(splits: list[str], tmp_path: Path) -> None:
+    assert SHARED is not None
+    file, shapes = SHARED / "int8-mobilenet-prefix.onnx", {"style_image": [1, 256, 256, 3]}
+    x = {"style_image": np.random.default_rng(0).uniform(0, 1, shapes["style_image"]).astype(np.float32)}
+    found = LoadedLibrary(build(onnx.load(str(file)), shapes, {}, tmp_path, [*SEQUENCE, *splits, "order{by=given}"])).run(x)
+    given = given_model(file, shapes)
+    assert given is not None
+    for (name, value), expected in zip(found.items(), run(given, x), strict=True):
+        compare_output(name, value, expected, 0.02)
