@@ -15,8 +15,8 @@ from .judge import FAULTS, VERDICTS, Result
 
 #: cases of one library by default
 BATCHES = {"operators": 64, "networks": 1}
-#: faults of a class that are reduced
-_EACH = 1
+#: faults of a class that are reduced; cases between two lines of progress
+_EACH, _PROGRESS = 1, 500
 
 
 def drawer(kind: str, only: str = "") -> Drawer:
@@ -46,6 +46,8 @@ def campaign(
     while len(results) < len(seeds):
         result = done.get()
         results.append(result)
+        if len(results) % _PROGRESS == 0:
+            print(f"{len(results)} of {len(seeds)} done", flush=True)
         if result.verdict in FAULTS:
             print(f"{result.verdict:8} {result.seed:7} {result.title:24} {result.reason[:180]}", flush=True)
     for lane in lanes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import tempfile
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from passfit.errors import PassfitError
+from passfit.errors import NumericError, PassfitError
 
 from .cases import Case
 from .draw import Illegal
@@ -131,9 +132,24 @@ def _work(pipe: Connection, draw: Drawer, seeds: Sequence[int]) -> None:
             return
         for (seed, case, part), outputs in zip(ready, results):
             result = judge(seed, case, outputs)
-            if has_splits(case) and len(ready) == 1:
+            if len(ready) == 1 and result.verdict != "wrong":
+                result = _after_wild(result, case, part, library, outputs)
+            if len(ready) == 1 and has_splits(case):
                 result = against_unsplit(result, case, part, library, outputs, folder)
             pipe.send(("done", result))
+
+
+def _after_wild(result: Result, case: Case, part: Compiled, library: LoadedLibrary, outputs: Sequence[np.ndarray]) -> Result:
+    """Run a library on NaN, infinities and the largest floats; judge it `wrong` if the next run of its case differs."""
+    wild = np.float32([np.nan, np.inf, -np.inf, 3e38, -3e38, 0])
+    for start in range(len(wild)):
+        given = {name: np.resize(np.roll(wild, start), value.shape) for name, value in case.inputs.items() if value.dtype == wild.dtype}
+        with contextlib.suppress(NumericError):  # it may refuse them
+            outputs_of(library, [(part, case.inputs | given)])
+    (again,) = outputs_of(library, [(part, case.inputs)])
+    if all(one.tobytes() == other.tobytes() for one, other in zip(again, outputs)):
+        return result
+    return replace(result, verdict="wrong", reason="other outputs after a run on wild inputs")
 
 
 def _compiled(seed: int, case: Case, number: int, folder: Path) -> Compiled | Result:
