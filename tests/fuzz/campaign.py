@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +32,20 @@ def campaign(
     kind: str, seeds: Sequence[int], only: str = "", batch: int = 0, processes: int = 2, keep: Path | None = None
 ) -> list[Result]:
     """Run the cases of all seeds; return their results by seed. Faults are printed at once, and kept reduced in `keep`."""
+    results: list[Result] = []
+    for result in running(kind, seeds, only, batch, processes):
+        results.append(result)
+        if len(results) % _PROGRESS == 0:
+            print(f"{len(results)} of {len(seeds)} done", flush=True)
+        if result.verdict in FAULTS:
+            print(f"{result.verdict:8} {result.seed:7} {result.title:24} {result.reason[:180]}", flush=True)
+    if keep:
+        keep_faults(results, drawer(kind, only), keep)
+    return sorted(results, key=lambda result: result.seed)
+
+
+def running(kind: str, seeds: Sequence[int], only: str = "", batch: int = 0, processes: int = 2) -> Iterator[Result]:
+    """Run the cases of all seeds in several processes; yield each result when it is there."""
     preload()
     size = batch or BATCHES[kind]
     batches = [list(seeds[start : start + size]) for start in range(0, len(seeds), size)]
@@ -42,19 +56,10 @@ def campaign(
         todo.put(each)
     for lane in lanes:
         lane.start()
-    results: list[Result] = []
-    while len(results) < len(seeds):
-        result = done.get()
-        results.append(result)
-        if len(results) % _PROGRESS == 0:
-            print(f"{len(results)} of {len(seeds)} done", flush=True)
-        if result.verdict in FAULTS:
-            print(f"{result.verdict:8} {result.seed:7} {result.title:24} {result.reason[:180]}", flush=True)
+    for _ in seeds:
+        yield done.get()
     for lane in lanes:
         lane.join()
-    if keep:
-        keep_faults(results, drawer(kind, only), keep)
-    return sorted(results, key=lambda result: result.seed)
 
 
 def keep_faults(results: Sequence[Result], draw: Drawer, keep: Path) -> None:
