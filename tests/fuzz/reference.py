@@ -65,12 +65,32 @@ def by_reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], opera
 
 
 def second_opinions(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield other results that are as right as ONNX Runtime's: those of ONNX's evaluator, with and without sums over padding."""
+    """Yield other results that are as right as ONNX Runtime's, which differ for NaN and infinities.
+
+    They are those of ONNX's evaluator, with and without sums over padding, and of the pixels alone that a resized one is made of.
+    """
     for operators in ((), (Conv,)):
         try:
             yield by_reference(model, inputs, operators)
         except Illegal:
             continue
+    if [node.op_type for node in model.graph.node] in (["Resize"], ["Upsample"]) and model.graph.node[0].input[0] in inputs:
+        yield (_of_weighed_pixels(model, inputs),)
+
+
+def _of_weighed_pixels(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return a resized picture by the weights of ONNX Runtime: it multiplies pixels that do not count by 0, which is NaN for infinity."""
+    name = model.graph.node[0].input[0]
+    picture = inputs[name]
+
+    def resized(values: np.ndarray) -> np.ndarray:
+        return expected(model, {**inputs, name: values.astype(picture.dtype)})[0]
+
+    finite = np.isfinite(picture)
+    result = resized(np.where(finite, picture, 0))
+    above, below, neither = (resized(each) for each in (picture == np.inf, picture == -np.inf, np.isnan(picture)))
+    result = np.where(above != 0, np.copysign(np.inf, above), np.where(below != 0, np.copysign(np.inf, -below), result))
+    return np.where((neither != 0) | ((above != 0) & (below != 0)), np.nan, result).astype(picture.dtype)
 
 
 class Conv(OpRun):
