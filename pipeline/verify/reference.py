@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ModelError
 from ..frontend.canonical.read_onnx import all_nodes
 from .doubles.double_reference import DoubleReference, NoDouble
+from .doubles.evaluator_faults import evaluator_fault
 from .integers.equal_signs import with_equal_signs
 
 if TYPE_CHECKING:
@@ -64,9 +65,11 @@ class OnnxReference:
     """Model in ONNX's own evaluator, for files that ONNX Runtime cannot run. It computes in doubles."""
 
     def __init__(self, model: onnx.ModelProto):
-        """Prepare the evaluator. Raises NoReference for an operator it does not know."""
+        """Prepare the evaluator. Raises NoReference for an operator that it does not know, or computes wrongly."""
         from onnx import helper
 
+        if fault := evaluator_fault(model):
+            raise NoReference(f"{fault}.")
         types = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
         self._dtypes = {name: np.dtype(helper.tensor_dtype_to_np_dtype(kind)) for name, kind in types.items() if kind}
         try:

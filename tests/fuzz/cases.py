@@ -15,13 +15,12 @@ from onnx import helper, numpy_helper
 
 from .draw import Draw, Illegal
 from .operators import TABLE
+from .reference import expected
 
 #: first operator set, and the last one that ONNX Runtime knows
 OLDEST, NEWEST = 7, 23
 #: draws until a seed is given up
 _DRAWS = 12
-#: dtypes that ONNX Runtime's Python interface does not take, by number
-_FOREIGN = frozenset({onnx.TensorProto.BFLOAT16})
 
 
 @dataclass(frozen=True)
@@ -37,36 +36,6 @@ class Case:
     def with_model(self, model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> Case:
         """Return the case of another model, with its own reference. Raises Illegal."""
         return replace(self, model=model, inputs=dict(inputs), outputs=expected(model, inputs))
-
-
-def expected(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-    """Return ONNX Runtime's results, nothing optimised; ONNX's reference evaluator's if it lacks a kernel.
-
-    Raises Illegal for a model that neither takes.
-    """
-    from ..models import run
-
-    dtypes = {value.type.tensor_type.elem_type for value in model.graph.input}
-    try:
-        if dtypes & _FOREIGN:
-            return by_reference(model, inputs)
-        return tuple(map(np.asarray, run(model, inputs)))
-    except Exception as error:  # ONNX Runtime has an exception class for each of its codes
-        if "NOT_IMPLEMENTED" not in str(error) and "opset" not in str(error).lower():
-            raise Illegal(str(error)[:200]) from error
-    return by_reference(model, inputs)
-
-
-def by_reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-    """Return the results of ONNX's reference evaluator. Raises Illegal."""
-    from onnx.reference import ReferenceEvaluator
-
-    try:
-        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-        with np.errstate(all="ignore"):
-            return tuple(map(np.asarray, ReferenceEvaluator(model).run(None, dict(inputs))))
-    except Exception as error:  # written in Python: whatever an operator's function raises
-        raise Illegal(str(error)[:200]) from error
 
 
 @cache

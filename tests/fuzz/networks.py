@@ -6,9 +6,10 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from .cases import Case, expected
+from .cases import Case
 from .draw import Illegal
 from .quantise import quantise
+from .reference import expected
 
 KINDS = ("float", "qdq", "mixed")
 #: graph passes a sequence may begin with

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from .cases import expected
+from .reference import expected
 
 #: operators whose result has the quantisation of their operand
 _MOVES = ("MaxPool", "Flatten", "Resize")

@@ -10,10 +10,11 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from .cases import Case, expected, write_case
+from .cases import Case, write_case
 from .draw import Illegal
 from .execute import run_seeds
 from .judge import Result
+from .reference import expected
 
 #: most trials of one case
 _TRIALS = 40

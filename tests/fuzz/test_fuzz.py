@@ -13,10 +13,11 @@ from passfit.targets.native import native_target
 
 from ..models import model_of
 from .campaign import drawer, preload
-from .cases import NEWEST, OLDEST, Case, expected, forms, operator_case, read_case, write_case
+from .cases import NEWEST, OLDEST, Case, forms, operator_case, read_case, write_case
 from .execute import run_seeds
 from .judge import difference, judge
 from .reduce import reduced, verdict_of
+from .reference import expected
 
 FOUND = Path(__file__).parent / "found"
 native = pytest.mark.skipif(native_target() is None, reason="no target of the catalogue runs natively on this machine")

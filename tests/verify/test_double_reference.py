@@ -202,3 +202,9 @@ def test_cases_evaluated_at_once_are_those_evaluated_one_by_one():
         np.testing.assert_allclose(found["y"], reference(each)["y"], rtol=1e-12, atol=1e-12)
     with pytest.raises(NoDouble):
         evaluate_cases(reference, [{}])
+
+
+@given(st.integers(1, 6), st.integers(1, 5))
+def test_local_responses_are_onnx_runtimes(size, channels):
+    node = helper.make_node("LRN", ["x"], ["y"], size=size, alpha=0.3, beta=0.6, bias=1.5)
+    agrees(model_of_one([node], (2, channels, 3, 2)), (2, channels, 3, 2))

@@ -107,3 +107,19 @@ def test_the_first_value_that_an_import_changed_is_named(tmp_path: Path) -> None
     canonical.graph.node[1].op_type = "Neg"
     assert blame_import(canonical, given, 0) == "The import is at fault: it changes the value 't1_0', made by the Neg node 'relu1'."
     assert blame_import(canonical, None, 0) == ""
+
+
+@pytest.mark.parametrize(
+    "node, shape, opset",
+    [
+        (helper.make_node("Hardmax", ["x"], ["y"], axis=1), [2, 3, 4], 11),
+        (helper.make_node("LpPool", ["x"], ["y"], kernel_shape=[2, 2], auto_pad="SAME_UPPER"), [1, 1, 5, 5], 18),
+        (helper.make_node("RNN", ["x", "w", "r"], ["y"], hidden_size=3, clip=0.5), [2, 1, 4], 14),
+        (helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear", coordinate_transformation_mode="align_corners"), [1, 1, 3, 3], 19),
+    ],
+)
+def test_forms_that_onnxs_evaluator_computes_wrongly_are_not_evaluated_by_it(node: onnx.NodeProto, shape: list[int], opset: int) -> None:
+    constants = {"w": np.ones((1, 3, 4)), "r": np.ones((1, 3, 3)), "s": np.float32([1, 1, 1.5, 2])}
+    used = {name: value for name, value in constants.items() if name in node.input}
+    with pytest.raises(NoReference, match=f"computes {node.op_type} wrongly"):
+        OnnxReference(model_of([node], {"x": shape}, ["y"], used, opset=opset, dtype=TensorProto.DOUBLE))

@@ -44,6 +44,7 @@ from .operators.fourier import state_sides
 from .operators.gapped_functions import add_gapped_functions
 from .operators.old_slopes import spread_slopes
 from .operators.pooled_ends import state_pooled_ends
+from .operators.resize import state_resized_sizes
 from .opset import expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .read_onnx import node_title, read_model
 from .recurrent import canonical_recurrent
@@ -111,11 +112,11 @@ def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     refuse_long_ranges(model)
     state_sides(model)
     complete_loops(model)
-    model = _pooled(infer_shapes(model))
+    model = _sized(infer_shapes(model))
     spread_slopes(model)
     refuse_large_tensors(model)
     model = raise_opset(_without_subgraphs(fold(model)))
-    model = _pooled(infer_shapes(model))
+    model = _sized(infer_shapes(model))
     replaced = replace_sequences(model)
     model = keep_integers(model if replaced is model else infer_shapes(fold(replaced)))
     for change in (rewrite, canonical_recurrent):
@@ -129,9 +130,9 @@ def _canonical_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     return name_nodes(model)
 
 
-def _pooled(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Give poolings the sizes that ONNX Runtime gives them: each may change those of others."""
-    while state_pooled_ends(model):
+def _sized(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Give poolings and resized pictures the sizes that ONNX Runtime gives them: each may change those of others."""
+    while state_pooled_ends(model) or state_resized_sizes(model):
         model = infer_shapes(model)
     return model
 

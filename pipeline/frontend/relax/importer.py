@@ -18,6 +18,7 @@ from .integer.integer_node import INTEGER, convert_integer
 from .loop_node import convert_loop
 from .narrow_weights import NARROW_WEIGHTS, convert_narrow
 from .operators.conversions import convert_to_integers, narrows_floats
+from .operators.dynamic_quantisation import convert_dynamic_quantisation
 from .operators.extremes import EXTREMES, convert_extreme
 from .operators.pool_kernel import convert_max_pool
 from .provenance import variable_name
@@ -103,6 +104,8 @@ class NodeImporter(ONNXGraphImporter):
             return convert_extreme(self.bb, op_name, list(inputs))
         if op_name == "Cast" and isinstance(inputs[0], relax.Var) and narrows_floats(inputs[0], get_type(attrs["to"])):
             return convert_to_integers(self.bb, inputs[0], get_type(attrs["to"]))
+        if op_name == "DynamicQuantizeLinear":
+            return convert_dynamic_quantisation(self.bb, inputs[0])
         if op_name == "RoiAlign":
             inputs[1] = _half_pixel(self.bb, inputs[1], attrs, opset)
         if op_name == "MaxPool" and self.node is not None and any(self.node.output[1:]):

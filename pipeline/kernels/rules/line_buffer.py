@@ -101,18 +101,21 @@ class LineBuffer(Plane):
         row = start * self.rows.stride + (line + kept.start) + self.rows.start
         inside, first, end, zero, element = self.row_at(row)
         wide = self.columns.stride * self.phase_width
-        if self.columns.stride == 1 and not self.compact and end - first >= _FEW:
+        overlapping = self.columns.stride == 1 and not self.compact and end - first >= _FEW
+        if overlapping:
             # a vector of padding may reach into the row, which follows
             first_end, last_start = max(first, min(_FEW, end)), min(end, max(wide - _FEW, first))
         else:
             first_end, last_start = first, end
-        empty = [(low, high) for low, high, some in ((0, first_end, first > 0), (last_start, wide, end < wide)) if some]
-        edges = [self._columns(lines, line, low, high, lambda column: zero) for low, high in empty]
+        empty = [(low, high) if some else None for low, high, some in ((0, first_end, first > 0), (last_start, wide, end < wide))]
+        before, after = [[self._columns(lines, line, *each, lambda column: zero)] if each else [] for each in empty]
         copied = self._columns(lines, line, first, end, element)
         stmt = copied
         if inside is not None:
             stmt = IfThenElse(inside, copied, self._columns(lines, line, first, end, lambda column: zero))
-        return For(line, int64(0), int64(len(kept)), _SERIAL, sequence([*edges, stmt]))
+        # in the order of their places: of stores that fill a vector in another one, LLVM 22 (SROA) merges values before it has them
+        parts = [*before, *after, stmt] if overlapping else [*before, stmt, *after]
+        return For(line, int64(0), int64(len(kept)), _SERIAL, sequence(parts))
 
     def _columns(self, lines: Var, line: Expr, low: int, high: int, element: Callable[[Expr], Expr]) -> Stmt:
         """Copy columns `low` up to `high` of a line, one phase after the other."""

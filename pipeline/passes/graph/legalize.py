@@ -23,6 +23,7 @@ class Legalize(ModulePass):
 
         from ...frontend.relax.topk_kernel import legalize_topk
         from .lowering.first_extremes import FIRST_EXTREMES, legalize_first_extreme
+        from .lowering.half_batch_norm import legalize_batch_norm
         from .lowering.half_sums import sum_halves
         from .lowering.infinite_extremes import EXTREMES, MAX_POOLS, legalize_extreme, legalize_max_pool
         from .lowering.scatter_elements import legalize_scatter_elements
@@ -31,7 +32,7 @@ class Legalize(ModulePass):
         from .lowering.transposed_convolution import legalize_transposed
         from .memoised_legalize import memoised_rules
         from .quantised.inline_dequantisation import inline_dequantisation
-        from .quantised.legalize_quantize import legalize_quantize
+        from .quantised.legalize_quantize import legalize_dequantize, legalize_quantize
         from .rules.convolution.geometry import TRANSPOSED
 
         module = sum_halves(module)
@@ -39,7 +40,8 @@ class Legalize(ModulePass):
         own = dict.fromkeys(TRANSPOSED, legalize_transposed) | dict.fromkeys(EXTREMES, legalize_extreme)
         own |= dict.fromkeys(MAX_POOLS, legalize_max_pool) | dict.fromkeys(FIRST_EXTREMES, legalize_first_extreme)
         own |= {"relax.scatter_elements": legalize_scatter_elements, "relax.scatter_nd": legalize_scatter_nd}
-        memoised = memoised_rules(module, {"relax.quantize": legalize_quantize, **own})
+        own |= {"relax.quantize": legalize_quantize, "relax.dequantize": legalize_dequantize, "relax.nn.batch_norm": legalize_batch_norm}
+        memoised = memoised_rules(module, own)
         rules = relax.transform.LegalizeOps({**memoised, "relax.topk": legalize_topk})
         with target:
             # The rules go first: dispatching would turn a TopK into a call of TVM's runtime.

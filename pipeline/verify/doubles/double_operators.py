@@ -199,6 +199,18 @@ class BatchNormalization(OpRun):
         return ((x - mean.reshape(per_channel)) * factor.reshape(per_channel) + bias.reshape(per_channel),)
 
 
+class LRN(OpRun):
+    """Responses divided by those of channels beside; ONNX's evaluator computes as many channels as there are images."""
+
+    op_domain = ""
+
+    def _run(self, x, alpha=None, beta=None, bias=None, size=None):
+        before, channels = (size - 1) // 2, x.shape[1]
+        squares = np.pad(x * x, [(0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2)])
+        total = sum(squares[:, first : first + channels] for first in range(size))
+        return ((x / (bias + alpha / size * total) ** beta).astype(x.dtype),)
+
+
 class Relu(OpRun):
     """Rectified values; ONNX's evaluator copies them once more."""
 
@@ -221,4 +233,4 @@ class GatherElements(OpRun):
 
 
 #: replacements for the evaluator's own operators
-OPERATORS = (Conv, ConvTranspose, MaxPool, AveragePool, BatchNormalization, Relu, GatherElements)
+OPERATORS = (Conv, ConvTranspose, MaxPool, AveragePool, BatchNormalization, LRN, Relu, GatherElements)

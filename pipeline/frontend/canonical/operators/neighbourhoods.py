@@ -58,11 +58,11 @@ def lp_pool(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, 
         return
     ones = [1] * len(sizes)
     strides, dilations = (list(attributes.get(name, ones)) for name in ("strides", "dilations"))
-    befores, afters = [], []
-    for axis, size in enumerate(sizes):
-        whole = (result[2 + axis] - 1) * strides[axis] + (size - 1) * dilations[axis] + 1 - shape[2 + axis]
-        befores.append(pads[axis])
-        afters.append(whole - pads[axis])
+    befores, afters = pads[: len(sizes)], pads[len(sizes) :]
+    if automatic not in SAME:
+        reaches = [(size - 1) * dilation + 1 for size, dilation in zip(sizes, dilations)]
+        wholes = [(count - 1) * stride + reach for count, stride, reach in zip(result[2:], strides, reaches)]
+        afters = [whole - size - before for whole, size, before in zip(wholes, shape[2:], befores)]
     x = build.node("Cast", node.input[0], to=TensorProto.FLOAT) if half else node.input[0]
     padded = build.node("Pad", x, build.integers(0, 0, *befores, 0, 0, *afters))
     kept = {name: value for name, value in attributes.items() if name not in ("auto_pad", "pads", "ceil_mode")}

@@ -1,7 +1,7 @@
 """Write normalisations by means where TVM cannot, or misreads them.
 
 TVM takes the axes of LayerNormalization to be as many as its scale has, scale and bias to be of one shape, and neither
-operator over all dimensions. The mean and the inverse deviation are further results.
+operator over all dimensions. The mean and the inverse deviation are further results. A softmax of one element is 1 to it.
 """
 
 from __future__ import annotations
@@ -70,6 +70,15 @@ def normalise_deviation(node: onnx.NodeProto, attributes: dict[str, Any], contex
     least = build.constant(np.asarray(_LEAST, np.float32 if kind == np.float16 else kind))
     normal = build.node("Div", centred, build.node("Add", deviation, least))
     build.node("Cast", normal, to=helper.np_dtype_to_tensor_dtype(kind), result=node.output[0])
+
+
+def softmax_of_one(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
+    """Replace a softmax along one element by 1, its logarithm by 0; of infinity it is NaN, which TVM's x − x is not."""
+    x, kind, shape = node.input[0], context.dtype(node.input[0]), context.shape(node.input[0])
+    if shape and shape[int(attributes.get("axis", -1))] == 1:
+        infinity, result, none = (build.constant(np.asarray(each, kind)) for each in (np.inf, node.op_type == "Softmax", np.nan))
+        finite = build.node("Less", build.node("Abs", x), infinity)
+        build.node("Where", finite, result, none, result=node.output[0])
 
 
 def _mean(value: str, axes: list[int], context: Context, build: NodeBuilder) -> str:

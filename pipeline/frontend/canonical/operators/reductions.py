@@ -7,7 +7,6 @@ over infinities.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +25,8 @@ REDUCTIONS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
     "ReduceSumSquare",
 )  # fmt: skip
-#: reductions of integers by way of float64
-_ROOTS_AND_LOGARITHMS = ("ReduceL2", "ReduceLogSum")
+#: reductions of integers by way of float64: roots, logarithms, and a mean, whose sum may exceed the integers
+_BY_FLOATS = ("ReduceL2", "ReduceLogSum", "ReduceMean")
 
 
 def reduce(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -77,7 +76,7 @@ def _work_dtype(op: str, dtype: np.dtype) -> np.dtype:
         return np.dtype(np.int32)
     if dtype == np.float16 and op not in _EXTREMES:
         return np.dtype(np.float32)
-    return np.dtype(np.float64) if dtype.kind != "f" and op in _ROOTS_AND_LOGARITHMS else dtype
+    return np.dtype(np.float64) if dtype.kind != "f" and op in _BY_FLOATS else dtype
 
 
 class _Reduction:
@@ -91,8 +90,6 @@ class _Reduction:
         node = self.build.node
         if op in _EXTREMES:
             return self._extreme(op, x) if self.dtype.kind == "f" and self.axes else self._reduced(op, x)
-        if op == "ReduceMean":
-            return self._mean(x)
         if op == "ReduceL1":
             return self._reduced("ReduceSum", node("Abs", x))
         if op in ("ReduceL2", "ReduceSumSquare"):
@@ -109,12 +106,6 @@ class _Reduction:
         if op == "ReduceSum" or self.opset >= _AXES_AS_INPUT:
             return self.build.node(op, x, self.build.integers(*self.axes), **options)
         return self.build.node(op, x, axes=self.axes, **options)
-
-    def _mean(self, x: str) -> str:
-        if self.dtype.kind == "f":
-            return self._reduced("ReduceMean", x)
-        count = math.prod(self.shape[axis] for axis in self.axes)
-        return self.build.node("Div", self._reduced("ReduceSum", x), self.build.constant(np.asarray(count, self.dtype)))
 
     def _extreme(self, op: str, x: str) -> str:
         """Build an extreme that is NaN if the first element is, as in ONNX Runtime: others compare with it in vain."""

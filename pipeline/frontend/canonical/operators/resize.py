@@ -1,9 +1,12 @@
 """Rewrite Resize into a form TVM reads rightly: that of all sizes, else axis by axis.
 
-    rows × columns  ──matrix · x──►  new rows × columns  ──x · matrix──►  new rows × new columns
+    rows × columns  ──pixels of rows──►  new rows × columns  ──pixels of columns──►  new rows × new columns
 
-Every interpolation of ONNX is linear in its input and separable: an axis is a product with a constant matrix, or a Gather
-of the nearest elements. The matrix is the Resize of the identity, by ONNX Runtime in the operator set of the model.
+Every interpolation of ONNX is linear in its input and separable: along an axis, a new element is a pixel, or a sum of a few
+pixels, each taken by a Gather and weighed; one of many is a product with a matrix. The weights are the Resize of the
+identity, by ONNX Runtime in the operator set of the model. Only pixels that count are read, so that NaN and infinities
+spread no further. Integers are interpolated as floats: ONNX Runtime rounds toward 0, and ONNX, for those that it has no
+kernel for, to the nearest.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..folding.evaluate import evaluate
-from ..node_builder import NodeBuilder
+from ..node_builder import NodeBuilder, attributes_of, splice, stem_of
+from ..shapes import static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -23,9 +27,15 @@ if TYPE_CHECKING:
 
 #: most elements of a matrix; larger ones are as large as a network's weights
 _MOST = 1 << 20
+#: most pixels of a sum; a fused kernel computes them anew for each axis
+_PIXELS = 8
+#: integers that ONNX Runtime resizes, and the widest that a float32 holds
+_TRUNCATED, _SHORT = ("int8", "int32", "uint8"), 2
 #: the number that TVM adds before it rounds down, and takes off before it rounds up
 _EPSILON = np.float32(1e-5)
 _CROPS = "tf_crop_and_resize"
+#: the first set whose Resize has sizes
+_SIZES = 11
 
 
 def resize(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder) -> None:
@@ -69,7 +79,7 @@ def _reads_alike(
     """
     mode = attributes.get("coordinate_transformation_mode", "half_pixel")
     ratios = [new / old for old, new in zip(before, after)]
-    if before[:2] != after[:2] or len(before) not in (3, 4, 5) or (attributes.get("antialias") and min(ratios) < 1):
+    if before == after or before[:2] != after[:2] or len(before) not in (3, 4, 5) or (attributes.get("antialias") and min(ratios) < 1):
         return False
     if mode == _CROPS:
         return all(np.isclose(factor, ratios[axis], rtol=1e-6) for axis, factor in factors.items())
@@ -86,7 +96,7 @@ def _reads_alike(
                 return False
     if dtype.kind == "f":
         return dtype.itemsize <= 4
-    return attributes.get("mode", "nearest") != "nearest" or dtype.itemsize <= 2
+    return dtype.name in _TRUNCATED if attributes.get("mode", "nearest") != "nearest" else dtype.itemsize <= 2
 
 
 def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.ndarray:
@@ -116,16 +126,12 @@ def _nearest_by_tvm(before: int, after: int, attributes: dict[str, Any]) -> np.n
 
 def _by_axis(node: onnx.NodeProto, attributes: dict[str, Any], context: Context, build: NodeBuilder, factors: dict[int, float]) -> None:
     """Resize the axes of `factors` in turn, by ascending factor; nothing for crops."""
-    from onnx import TensorProto
-
     before, after = context.shape(node.input[0]), context.shape(node.output[0])
     if before is None or after is None or attributes.get("coordinate_transformation_mode") == _CROPS:
         return
     dtype, opset, nearest = context.dtype(node.input[0]), context.opset, attributes.get("mode", "nearest") == "nearest"
-    value, shape = node.input[0], list(before)
-    halves = dtype == np.float16 and not nearest  # ONNX Runtime computes in single precision
-    if halves:
-        value, dtype = build.node("Cast", value, to=TensorProto.FLOAT), np.dtype(np.float32)
+    work = dtype if nearest else _work_dtype(dtype)
+    value, shape = node.input[0] if work == dtype else _cast(node.input[0], work, build), list(before)
     for axis in sorted((axis for axis in factors if factors[axis] != 1), key=lambda axis: (factors[axis], axis)):
         resized = before[axis], factors[axis], after[axis], attributes, opset
         if nearest:
@@ -135,16 +141,67 @@ def _by_axis(node: onnx.NodeProto, attributes: dict[str, Any], context: Context,
                 return
             value = build.node("Gather", value, build.integers(*taken), axis=axis)
         else:
-            matrix = _matrix(*resized) if dtype.kind == "f" else None
+            matrix = _matrix(*resized)
             if matrix is None:
                 build.nodes.clear()
                 return
-            rows = build.node("Reshape", value, build.integers(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])))
-            value = build.node("MatMul", build.constant(matrix.astype(dtype)), rows)
+            value = _weighed(value, matrix.astype(work), axis, shape, build)
         shape[axis] = after[axis]
-    value = build.node("Reshape", value, build.integers(*after), result="" if halves else node.output[0])
-    if halves:
-        build.node("Cast", value, result=node.output[0], to=TensorProto.FLOAT16)
+    value = build.node("Reshape", value, build.integers(*after), result=node.output[0] if work == dtype else "")
+    if work != dtype:
+        if dtype.kind != "f" and dtype.name not in _TRUNCATED:
+            value = _saturated(build.node("Round", value), dtype, build)
+        _cast(value, dtype, build, node.output[0])
+
+
+def _work_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of interpolation; ONNX Runtime computes in single precision."""
+    if dtype.kind == "f":
+        return np.dtype(np.float32) if dtype == np.float16 else dtype
+    return np.dtype(np.float32 if dtype.name in _TRUNCATED or dtype.itemsize <= _SHORT else np.float64)
+
+
+def _cast(value: str, dtype: np.dtype, build: NodeBuilder, result: str = "") -> str:
+    from onnx import helper
+
+    return build.node("Cast", value, to=helper.np_dtype_to_tensor_dtype(dtype), result=result)
+
+
+def _saturated(value: str, dtype: np.dtype, build: NodeBuilder) -> str:
+    """Build the nearest value within a dtype of integers; cubic interpolation goes past its pixels."""
+    work, limits = _work_dtype(dtype), np.iinfo(dtype)
+    most = np.nextafter(work.type(limits.max), work.type(0)) if float(work.type(limits.max)) > limits.max else work.type(limits.max)
+    return build.node("Clip", value, build.constant(np.asarray(limits.min, work)), build.constant(np.asarray(most, work)))
+
+
+def _weighed(value: str, matrix: np.ndarray, axis: int, shape: list[int], build: NodeBuilder) -> str:
+    """Build the weighed sum of pixels along an axis that each row of the matrix stands for."""
+    pixels, weights = _pixels(matrix)
+    if len(pixels) > _PIXELS:
+        rows = build.node("Reshape", value, build.integers(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])))
+        product = build.node("MatMul", build.constant(matrix), rows)
+        return build.node("Reshape", product, build.integers(*shape[:axis], len(matrix), *shape[axis + 1 :]))
+    total = ""
+    for taken, weight in zip(pixels, weights):
+        column = build.constant(weight.reshape(-1, *[1] * (len(shape) - axis - 1)))
+        part = build.node("Mul", build.node("Gather", value, build.integers(*taken), axis=axis), column)
+        total = build.node("Add", total, part) if total else part
+    return total
+
+
+def _pixels(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns of each row's weights and these, as many for each row: a lone pixel is divided into equal ones."""
+    count = max(int((matrix != 0).sum(axis=1).max()), 1)
+    pixels, weights = np.zeros((count, len(matrix)), np.int64), np.zeros((count, len(matrix)), matrix.dtype)
+    for row, line in enumerate(matrix):
+        places = list(np.flatnonzero(line)) or [0]
+        shares = [line[place] for place in places]
+        while len(places) < count:  # by 2, which is exact; infinity times 0 would be NaN
+            shares[-1] /= 2
+            places.append(places[-1])
+            shares.append(shares[-1])
+        pixels[:, row], weights[:, row] = places, shares
+    return pixels, weights
 
 
 def _nearest(before: int, factor: float, after: int, attributes: dict[str, Any], opset: int) -> np.ndarray | None:
@@ -174,3 +231,47 @@ def _resized(rows: np.ndarray, factor: float, after: int, attributes: dict[str, 
     constants = numpy_helper.from_array(rows.reshape(count, 1, 1, before), "x"), numpy_helper.from_array(size, name)
     results = evaluate(node, constants, opset)
     return None if isinstance(results, str) or results[0].size != count * after else results[0].reshape(count, after)
+
+
+def state_resized_sizes(model: onnx.ModelProto) -> bool:
+    """Rewrite, in place, the Resize nodes of constant scales to which ONNX gives other sizes; tell whether there were any.
+
+    ONNX Runtime multiplies in single precision: 5 · 2.6 is 13 there, and 12 to ONNX, as 2.6 is a little less. Such axes
+    are resized by their sizes, before the others, which keep their scales.
+    """
+    from onnx import numpy_helper
+
+    if max(each.version for each in model.opset_import if each.domain in ("", "ai.onnx")) < _SIZES:
+        return False
+    types = value_types(model.graph)
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    made: dict[int, NodeBuilder] = {}
+    for index, node in enumerate(model.graph.node):
+        if node.op_type == "Resize" and len(node.input) > 2 and node.input[2] in constants and node.input[0] in types:
+            shape, scales = static_shape(types[node.input[0]]), numpy_helper.to_array(constants[node.input[2]])
+            if shape is not None and scales.size:
+                build = NodeBuilder(stem_of(node, index))
+                _state(node, shape, scales, build)
+                if build.nodes:
+                    made[index] = build
+    splice(model.graph, made)
+    return bool(made)
+
+
+def _state(node: onnx.NodeProto, shape: tuple[int, ...], scales: np.ndarray, build: NodeBuilder) -> None:
+    attributes = attributes_of(node)
+    axes = [int(axis) % len(shape) for axis in attributes.pop("axes", range(len(shape)))]
+    attributes.pop("keep_aspect_ratio_policy", None)
+    sizes = {axis: int(np.float32(shape[axis]) * scale) for axis, scale in zip(axes, scales.astype(np.float32))}
+    other = [axis for axis, scale in zip(axes, scales) if int(shape[axis] * float(scale)) != sizes[axis]]
+    if not other or attributes.get("coordinate_transformation_mode") == _CROPS:
+        return
+    kept = [1.0] * len(shape)
+    for axis, scale in zip(axes, scales):
+        kept[axis] = 1.0 if axis in other else float(scale)
+    last = all(scale == 1 for scale in kept)
+    none = build.constant(np.zeros(0, np.float32))
+    stated = build.integers(*(sizes[axis] if axis in other else size for axis, size in enumerate(shape)))
+    value = build.node("Resize", node.input[0], none, none, stated, result=node.output[0] if last else "", **attributes)
+    if not last:
+        build.node("Resize", value, none, build.constant(np.asarray(kept, np.float32)), result=node.output[0], **attributes)

@@ -1,6 +1,8 @@
-"""Legalize `relax.quantize` to 8 bits by clamping, then rounding by an addition; TVM calls a function that rounds.
+"""Legalize `relax.quantize` to 8 bits, and `relax.dequantize` to float16.
 
-Targets without an instruction for it (ARMv7, RISC-V, Cortex-M4) would call libm for each element.
+    quantize        clamped, then rounded by an addition: TVM calls a function that rounds, which targets without an
+                    instruction for it (ARMv7, RISC-V, Cortex-M4) would find in libm, for each element
+    dequantize      infinite where float16 ends, as in ONNX: TVM clamps
 """
 
 from __future__ import annotations
@@ -31,6 +33,24 @@ def legalize_quantize(builder: relax.BlockBuilder, call: Call) -> relax.Expr:
 
     scale, zero = (_try_convert_to_scalar_const(each) for each in call.args[1:])
     return builder.call_te(quantized, call.args[0], scale, zero, primfunc_name_hint="quantize")
+
+
+def legalize_dequantize(builder: relax.BlockBuilder, call: Call) -> relax.Expr:
+    """Return the kernel call of a dequantisation: a rule for LegalizeOps."""
+    axis, dtype = int(call.attrs.axis), str(call.attrs.out_dtype)
+    if dtype != "float16" or "int" not in str(call.args[0].ty.dtype):
+        return qdq._dequantize(builder, call)
+
+    def dequantized(data: te.Tensor, scale: te.Tensor | Expr, zero: te.Tensor | Expr) -> te.Tensor:
+        def element(*indices: Expr) -> Expr:
+            by, shift = (_at(each, indices, axis) for each in (scale, zero))
+            steps = data[indices].astype("int32") - shift.astype("int32")
+            return (steps.astype("float32") * by.astype("float32")).astype(dtype)
+
+        return te.compute(data.shape, element, name="dequantized")
+
+    scale, zero = (_try_convert_to_scalar_const(each) for each in call.args[1:])
+    return builder.call_te(dequantized, call.args[0], scale, zero, primfunc_name_hint="dequantize")
 
 
 def _at(value: te.Tensor | Expr, indices: Sequence[Expr], axis: int) -> Expr:

@@ -1,0 +1,131 @@
+"""Results expected of a model: ONNX Runtime's, nothing optimised; those of ONNX's evaluator in Python if it lacks a kernel.
+
+The evaluator is wrong in some forms (pipeline/verify/doubles/evaluator_faults.py), or for some values: such cases are illegal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import onnx
+import onnx.shape_inference
+from onnx import helper, numpy_helper
+from onnx.reference.op_run import OpRun
+
+from passfit.frontend.canonical.shapes import static_shape
+from passfit.verify.doubles.double_operators import OPERATORS, Windows
+from passfit.verify.doubles.evaluator_faults import evaluator_fault
+
+from .draw import Illegal
+
+#: dtypes that ONNX Runtime's Python interface does not take, by number
+_FOREIGN = frozenset({onnx.TensorProto.BFLOAT16})
+
+
+def expected(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Return ONNX Runtime's results, nothing optimised; ONNX's reference evaluator's if it lacks a kernel.
+
+    Raises Illegal for a model that neither takes, or the evaluator alone, wrongly.
+    """
+    from ..models import run
+
+    dtypes = {value.type.tensor_type.elem_type for value in model.graph.input}
+    try:
+        if dtypes & _FOREIGN:
+            return by_reference(model, inputs)
+        return tuple(map(np.asarray, run(model, inputs)))
+    except Illegal:
+        raise
+    except Exception as error:  # ONNX Runtime has an exception class for each of its codes
+        if "NOT_IMPLEMENTED" not in str(error) and "opset" not in str(error).lower():
+            raise Illegal(str(error)[:200]) from error
+    return by_reference(model, inputs)
+
+
+def by_reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], operators: Sequence[type] = ()) -> tuple[np.ndarray, ...]:
+    """Return the results of ONNX's reference evaluator, `operators` replaced. Raises Illegal."""
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        if fault := evaluator_fault(model) or _wrong_values(model, inputs):
+            raise Illegal(fault)
+        inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True).graph.output
+        with np.errstate(all="ignore"):
+            results = tuple(map(np.asarray, ReferenceEvaluator(model, new_ops=[*operators, *OPERATORS]).run(None, dict(inputs))))
+    except Illegal:
+        raise
+    except Exception as error:  # written in Python: whatever an operator's function raises
+        raise Illegal(str(error)[:200]) from error
+    for info, value in zip(inferred, results):
+        dtype = info.type.tensor_type.elem_type
+        if static_shape(info.type) not in (None, value.shape) or dtype not in (0, helper.np_dtype_to_tensor_dtype(value.dtype)):
+            raise Illegal("ONNX's evaluator returns another shape or dtype than ONNX infers")
+    return results
+
+
+def second_opinions(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield other results that are as right as ONNX Runtime's, which differ for NaN and infinities.
+
+    They are those of ONNX's evaluator, with and without sums over padding, and of the pixels alone that a resized one is made of.
+    """
+    for operators in ((), (Conv,)):
+        try:
+            yield by_reference(model, inputs, operators)
+        except Illegal:
+            continue
+    if [node.op_type for node in model.graph.node] in (["Resize"], ["Upsample"]) and model.graph.node[0].input[0] in inputs:
+        yield (_of_weighed_pixels(model, inputs),)
+
+
+def _of_weighed_pixels(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return a resized picture by the weights of ONNX Runtime: it multiplies pixels that do not count by 0, which is NaN for infinity."""
+    name = model.graph.node[0].input[0]
+    picture = inputs[name]
+
+    def resized(values: np.ndarray) -> np.ndarray:
+        return expected(model, {**inputs, name: values.astype(picture.dtype)})[0]
+
+    finite = np.isfinite(picture)
+    result = resized(np.where(finite, picture, 0))
+    above, below, neither = (resized(each) for each in (picture == np.inf, picture == -np.inf, np.isnan(picture)))
+    result = np.where(above != 0, np.copysign(np.inf, above), np.where(below != 0, np.copysign(np.inf, -below), result))
+    return np.where((neither != 0) | ((above != 0) & (below != 0)), np.nan, result).astype(picture.dtype)
+
+
+class Conv(OpRun):
+    """Convolution that leaves padding out, as ONNX Runtime's own kernels do once it optimises: 0 · inf is NaN."""
+
+    op_domain = ""
+
+    def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
+        windows = Windows.of(X.shape[2:], W.shape[2:], strides, dilations, pads, auto_pad)
+        groups, (filters, inner), ones = group or 1, W.shape[:2], (1,) * len(windows.out)
+        padded, inside = windows.padded(X, 0), windows.padded(np.ones_like(X), 0)
+        total = np.zeros((len(X), groups, filters // groups, *windows.out), X.dtype)
+        for position, slices in windows.positions():
+            seen, real = (each[(..., *slices)].reshape(len(X), groups, 1, inner, *windows.out) for each in (padded, inside))
+            weights = W[(..., *position)].reshape(1, groups, -1, inner, *ones)
+            total += np.where(real != 0, seen * weights, 0).sum(axis=3, dtype=X.dtype)
+        result = total.reshape(len(X), filters, *windows.out)
+        return (result if B is None else result + B.reshape(-1, *ones),)
+
+
+def _wrong_values(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> str:
+    """Say for which operand of a node the evaluator's result is wrong; "" for none."""
+    values = {**inputs, **{tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}}
+    for node in model.graph.node:
+        wrong = _VALUES.get(node.op_type)
+        if wrong and node.input[0] in values and (why := wrong(values[node.input[0]])):
+            return f"ONNX's evaluator computes {node.op_type} wrongly: {why}"
+    return ""
+
+
+def _norm(values: np.ndarray) -> str:
+    if values.dtype.kind not in "iu":
+        return ""
+    return "its squares overflow" if (values.astype(np.float64) ** 2).sum() > np.iinfo(values.dtype).max else ""
+
+
+#: operators by what is wrong with the evaluator's results for some values
+_VALUES: dict[str, Callable[[np.ndarray], str]] = {"ReduceL2": _norm}
