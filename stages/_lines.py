@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..memory.footprint import FootprintReport
 from ..report.footprint_table import error_phrase
+from ..report.front_table import slowdown_needed
 from ..report.spec_names import shown
 from ..support.sizes import format_bytes
 
@@ -32,10 +33,11 @@ def profile_line(model: str, effects: Mapping[str, Sequence[Mapping[str, object]
     return f"{model}: {len(changed)} of {len(passes)} passes change something{_most(changed)}"
 
 
-def optimize_line(report: FootprintReport, found: Mapping[str, object]) -> str:
+def optimize_line(report: FootprintReport, found: Mapping[str, Any]) -> str:
     """Summarise a search; `found` is the object of search.json."""
     closed = ", closed" if found["closed"] else ""
-    return f"{_pair(report)}: {_footprint(report)}; {found['evaluations']} states looked at{closed}"
+    needed = "".join(f"; {each}" for each in slowdown_needed(found["tradeoff"])) if "tradeoff" in found else ""
+    return f"{_pair(report)}: {_footprint(report)}; {found['evaluations']} states looked at{closed}{needed}"
 
 
 def compile_line(report: FootprintReport) -> str:

@@ -57,6 +57,7 @@ def search_record(settings: SearchSettings, budget: Budget | None, target: Targe
             "lossy": settings.lossy,
             "max-error": float(settings.max_error) if settings.lossy else None,
             "max-extra-compute": None if settings.max_extra_compute is None else float(settings.max_extra_compute),
+            "max-slowdown": None if settings.max_slowdown is None else float(settings.max_slowdown),
             "max-latency": None if settings.max_latency is None else str(settings.max_latency),
             "knowledge": None if settings.knowledge is None else _knowledge(repo / settings.knowledge),
             "target": target_digest(target),

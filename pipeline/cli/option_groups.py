@@ -115,6 +115,10 @@ class SearchOptions:
         typer.Option("--max-extra-compute", min=0.0, help="limit the extra arithmetic spent to save ram, as a fraction"),
     ] = SearchSettings.max_extra_compute  # type: ignore[assignment]
     no_splits: Annotated[bool, typer.Option("--no-splits", help="do not split or recompute kernels")] = False
+    max_slowdown: Annotated[
+        str,
+        typer.Option("--max-slowdown", help="limit the predicted time of the least ram, as a factor of the fastest whole kernels; `none`: no limit"),
+    ] = f"{SearchSettings.max_slowdown:g}"
     max_latency: Annotated[
         str | None,
         typer.Option("--max-latency", help="limit the latency: 20ms, or 1.5x the kernels of tvm-default; default: none"),
@@ -135,6 +139,6 @@ class SearchOptions:
         return SearchSettings(
             self.strategy, self.evaluations, seed=self.seed, until=self.until, lossy=self.allow_lossy,
             max_error=self.max_error, max_extra_compute=None if self.no_splits else self.max_extra_compute,
-            max_latency=options.latency(self.max_latency), knowledge=self.knowledge, workers=self.workers,
+            max_slowdown=options.slowdown(self.max_slowdown), max_latency=options.latency(self.max_latency), knowledge=self.knowledge, workers=self.workers,
             executor=self.executor, objective=self.objective,
         )  # fmt: skip

@@ -58,6 +58,16 @@ def budget(items: Iterable[str] | None) -> Budget:
     return Budget(**limits)
 
 
+def slowdown(text: str) -> float | None:
+    """Parse a factor such as `1.25`; None for `none`. Raises ConfigError."""
+    if text == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"--max-slowdown {text}: not a number.", "Write a factor such as 1.25, or none.") from None
+
+
 def latency(text: str | None) -> LatencyLimit | None:
     """Parse `20ms` or `1.5x`; None without a limit. Raises ConfigError."""
     if text is None:

@@ -95,6 +95,7 @@ Shape = Annotated[tuple[int, ...], BeforeValidator(_shape)]
 Latency = Annotated[LatencyLimit, BeforeValidator(_latency)]
 Fixed = Annotated[Any, BeforeValidator(_fixed)]
 Fraction = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Slowdown = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
 class Table(BaseModel):

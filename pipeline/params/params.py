@@ -16,7 +16,7 @@ from ..errors import ConfigError, did_you_mean
 from ..memory.footprint import Budget
 from ..support.yaml_file import read_yaml
 from ..targets.target import IndexChecks, Optimisation, Target
-from .fields import Fixed, Fraction, Latency, Section, Shape, Size, Table, Text
+from .fields import Fixed, Fraction, Latency, Section, Shape, Size, Slowdown, Table, Text
 
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
@@ -72,7 +72,8 @@ class SearchParams(Table):
     `until` stops at the first sequence that fits, or at the minimum. `lossy` admits passes that are not exact;
     `max_error` is then allowed, relative to the range of an output. `knowledge` is a file of `passfit learn`.
     `max-extra-compute` limits the additional arithmetic for less ram, as a fraction; null leaves kernels whole.
-    `max-latency` limits a run: `20ms`, or `1.5x` of the time of tvm-default's whole kernels.
+    `max-slowdown` limits the predicted time of the least ram, relative to the fastest plan of whole kernels; null: none.
+    `max-latency` limits a run instead: `20ms`, or `1.5x` of the time of tvm-default's whole kernels.
     """
 
     strategy: Text = "orchestrated"
@@ -84,6 +85,7 @@ class SearchParams(Table):
     lossy: bool = False
     max_error: PositiveFloat = 0.01
     max_extra_compute: Fraction | None = Field(0.25, alias="max-extra-compute")
+    max_slowdown: Slowdown | None = Field(1.25, alias="max-slowdown")
     max_latency: Latency | None = Field(None, alias="max-latency")
     knowledge: Text | None = None
     workers: NonNegativeInt | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.console import RenderableType
 
 from ..support.sizes import format_bytes
@@ -9,6 +11,9 @@ from .fit import Name, fitted, table
 from .levers import WORDS, percent
 
 _WORDS = WORDS | {"tvm-default": "tvm-default's kernels", "rung": "some kernels split", "state": "other passes, kernels whole"}
+
+#: the time that is weighed against ram next, relative to the chosen plan's
+_NEXT = 2
 
 
 def front_table(found: dict) -> RenderableType:
@@ -33,11 +38,48 @@ def tradeoff_table(found: dict) -> RenderableType:
         time = f"{point['cycles'] / chosen['cycles']:.2f} ×" if chosen["cycles"] else "–"
         sizes = format_bytes(point["ram"]), flash, f"{point['cycles']:,}", time, percent(point["extra_compute"])
         made.add_row(Name(mark + _WORDS.get(point["lever"], point["lever"])), *sizes)
+    return fitted(made, *tradeoff_lines(found))
+
+
+def tradeoff_lines(found: dict) -> list[str]:
+    """Say which candidate was taken, and what more time would save."""
     limits = f"ram {format_bytes(found['ram'])}, flash {format_bytes(found['flash'])}"
+    if found.get("max_slowdown") is not None:
+        most = f"{found['max_slowdown']:g} × the time of the fastest whole kernels"
+        fitting = "" if found["within"] else f"NOTHING that was tried fits {limits}; "
+        return [*(slowdown_needed(found) or [f"{fitting}the least ram within {most} is taken"]), *saved_by_time(found)]
     if not found["within"]:
-        return fitted(made, f"NOTHING that was tried fits {limits}; the least ram is taken")
+        return [f"NOTHING that was tried fits {limits}; the least ram is taken"]
     what = "fastest" if found["objective"] == "fastest-within-budget" else "least flash"
-    return fitted(made, f"the {what} within {limits} is taken; a smaller budget costs the time shown")
+    return [f"the {what} within {limits} is taken; a smaller budget costs the time shown"]
+
+
+def slowdown_needed(found: dict) -> list[str]:
+    """Say that a plan above max-slowdown was taken, since no other fits; nothing otherwise."""
+    chosen = found["points"][found["chosen"]]
+    if found.get("max_slowdown") is None or not found["whole"] or chosen["cycles"] <= found["max_slowdown"] * found["whole"]:
+        return []
+    ram, slowdown = format_bytes(found["ram"]), _slowdown(found, chosen)
+    return [f"only slower plans fit ram {ram}: {slowdown:.2f} × the time of the fastest whole kernels was NEEDED"]
+
+
+def saved_by_time(found: dict) -> list[str]:
+    """Say how much ram the next factor of time would save: the most within twice the time, else the next plan's."""
+    if found.get("max_slowdown") is None or not found["whole"]:
+        return []
+    chosen = found["points"][found["chosen"]]
+    less = sorted((each for each in found["points"] if each["ram"] < chosen["ram"]), key=lambda each: each["cycles"])
+    if not less:
+        return []
+    point = [each for each in less if each["cycles"] <= _NEXT * chosen["cycles"]][-1:] or less[:1]
+    factor, saved = point[0]["cycles"] / chosen["cycles"], chosen["ram"] - point[0]["ram"]
+    asked = math.ceil(100 * _slowdown(found, point[0])) / 100
+    return [f"{factor:.2f} × the time would save {format_bytes(saved)} of ram: --max-slowdown {asked:g}"]
+
+
+def _slowdown(found: dict, point: dict) -> float:
+    """Return the time of a point, relative to the fastest whole kernels."""
+    return point["cycles"] / found["whole"]
 
 
 def _verdict(found: dict) -> str:

@@ -22,16 +22,21 @@ WORDS = {
     "grow": "results grow over operands",
     "costlier": "a pass with more arithmetic, within the limit",
     "next": "with twice the limit",
+    "chosen": "another plan, for its time or flash",
 }
 _HINT = "Run the search that writes it again."
 
 
 @dataclass(frozen=True)
 class LeversFound:
-    """Levers of search.json; `next` says why no more extra compute was tried, empty where it was."""
+    """Levers of search.json; `next` says why no more extra compute was tried, empty where it was.
+
+    `tradeoff` is its object of that name, None for the least ram at any price.
+    """
 
     levers: tuple[Lever, ...] = ()
     next: str = ""
+    tradeoff: dict | None = None
 
     @property
     def chosen(self) -> Lever | None:

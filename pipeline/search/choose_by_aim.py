@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .evaluate.code_estimate import CodeEstimate
-from .evaluate.costs import Costs, flash_of
-from .refine.alternatives import alternatives
+from .evaluate.costs import flash_of
+from .refine.alternatives import alternatives, cost_point
 from .refine.levers import Attempt, Refinement
 from .refine.splitting import Splitter
 from .settings import Aim
 from .strategies.trace import Trace
-from .tradeoff import CostPoint, Tradeoff, choose
+from .tradeoff import Tradeoff, choose
 
 
 def choose_by_aim(
@@ -22,8 +22,8 @@ def choose_by_aim(
     `progress` is called before each estimate of code, which takes longest.
     """
     evaluator = trace.evaluator
-    found = alternatives(trace, splitter, refinement, aim.ram, extra_compute)
-    points = [_point(attempt, costs) for attempt, costs in found]
+    found = alternatives(aim, trace, splitter, refinement, extra_compute)
+    points = [cost_point(attempt, costs) for attempt, costs in found]
     code = CodeEstimate(evaluator.target)
 
     def flash(number: int) -> int:
@@ -32,11 +32,3 @@ def choose_by_aim(
 
     chosen, tradeoff = choose(aim, points, flash)
     return found[chosen][0], tradeoff
-
-
-def _point(attempt: Attempt, costs: Costs) -> CostPoint:
-    footprint = attempt.evaluation.footprint
-    assert footprint is not None
-    passes = attempt.evaluation.sequence.specs
-    most = footprint.weights + costs.most_code
-    return CostPoint(attempt.lever, passes, footprint.ram, footprint.weights, costs.cycles, attempt.extra_compute, most)

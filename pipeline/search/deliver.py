@@ -14,18 +14,15 @@ from typing import TypeVar
 
 from ..errors import NumericError, PassfitError, environment_error
 from ..memory.footprint import Defect
-from ..passes.sequence.sequence import TVM_DEFAULT, Sequence
+from ..passes.sequence.sequence import SPLITTING, TVM_DEFAULT, Sequence
 from ..support.strictness import strict
 
 Built = TypeVar("Built")
 
-#: passes that run a kernel in parts, or again: without them kernels are whole
-_SPLITTING = frozenset({"cut-sums", "rematerialise", "split-channels", "split-rows"})
-
 
 def simpler_plans(sequence: Sequence) -> Iterator[Sequence]:
     """Yield the plans to fall back on, the best first: less split, whole, and TVM's default."""
-    splits = [place for place, each in enumerate(sequence.passes) if each.name in _SPLITTING]
+    splits = [place for place, each in enumerate(sequence.passes) if each.name in SPLITTING]
     for kept in sorted({len(splits) // 2, 0} - {len(splits)}, reverse=True):
         dropped = frozenset(splits[kept:])
         yield Sequence(tuple(each for place, each in enumerate(sequence.passes) if place not in dropped))

@@ -18,7 +18,7 @@ from ..support.temporary_folder import scratch_folder
 from ..targets import Target, native_target
 from ..verify.build_and_run import build_and_run
 from ..verify.settings import VerifySettings
-from .settings import UNTIL, SearchSettings, aim_of, goal_of
+from .settings import RAM, UNTIL, SearchSettings, aim_of, goal_of
 
 if TYPE_CHECKING:
     from ..passes.sequence.sequence import Sequence as PassSequence
@@ -55,16 +55,21 @@ def find_sequence(
     extra = settings.max_extra_compute
     if extra is not None and not 0 <= extra < math.inf:
         raise ConfigError(f"search: max_extra_compute is {extra:g}.", "Give a fraction: 0.25 is a quarter more.")
+    if settings.max_slowdown is not None and not 1 <= settings.max_slowdown < math.inf:
+        raise ConfigError(
+            f"search: max_slowdown is {settings.max_slowdown:g}.", "Give a factor of 1 or more: 1.25 is a quarter more time."
+        )
     limit = settings.max_latency
     if limit is not None:
         check_limit(limit, target)
     aim = aim_of(settings, budget, target)
+    rungs = RUNGS if limit is not None or (aim is not None and aim.objective != RAM) else ()
     result = search(
         imported.graph, imported.name, target, *port_names(imported.onnx),
         strategy=settings.strategy, limits=Limits(settings.evaluations, settings.seconds, goal_of(settings, budget, target)), seed=settings.seed,
         lossy=settings.lossy, knowledge=load_knowledge(settings.knowledge), refuse=lambda sequence: _refuse(sequence, imported, target, settings),
         progress=lambda what, done, best: progress(what, done, 0, f"best ram {format_bytes(best)}" if best else ""),
-        workers=workers_of(imported, target, settings), extra_compute=extra, rungs=RUNGS if limit is not None or aim is not None else (), aim=aim,
+        workers=workers_of(imported, target, settings), extra_compute=extra, rungs=rungs, aim=aim,
     )  # fmt: skip
     if limit is None:
         return result, None

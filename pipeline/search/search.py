@@ -25,16 +25,18 @@ from .evaluate.workers import InProcess, Workers
 from .knowledge.knowledge import Knowledge
 from .refine.accept import accepted
 from .refine.lever import Lever
-from .refine.levers import Attempt
+from .refine.levers import Attempt, lever_of
 from .refine.minimise import Worth
 from .refine.splitting import Splitter
-from .settings import Aim
+from .settings import RAM, Aim
 from .strategies import STRATEGIES
 from .strategies.trace import Limits, Trace
 from .tradeoff import Tradeoff
 
 #: name of the candidate with the kernels of the baseline
 BASELINE = "tvm-default"
+#: name of the refinement step that takes another candidate than that of least ram
+CHOSEN = "chosen"
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def search(
         evaluations, failures = evaluator.count, dict(evaluator.failures)
         evaluator.watch = lambda tried, least: shown("refining, candidates evaluated", tried, least)
         splitter, extra = Splitter(evaluator), None if trace.fits else extra_compute
-        enough = 0 if aim is None else aim.ram
+        enough = 0 if aim is None or aim.objective == RAM else aim.ram
         taken = accepted(trace, splitter, refuse, extra, rungs, enough)
         refinement = taken.refinement
         tried = (_plain(evaluator), *refinement.tried) if rungs else refinement.tried
@@ -144,10 +146,13 @@ def search(
 
 
 def with_candidate(result: SearchResult, chosen: Attempt) -> SearchResult:
-    """Replace the sequence of least ram by another candidate's."""
+    """Replace the sequence of least ram by another candidate's, as a last refinement step."""
     assert chosen.evaluation.footprint is not None
+    own = chosen.evaluation.sequence.specs == result.sequence.specs
+    last = () if own else (lever_of(CHOSEN, chosen.evaluation, chosen.extra_compute),)
     return replace(
         result,
+        levers=(*result.levers, *last),
         sequence=chosen.evaluation.sequence,
         best=chosen.evaluation.footprint,
         extra_compute=chosen.extra_compute,

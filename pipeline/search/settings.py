@@ -18,11 +18,15 @@ UNTIL = ("minimum", "fits")
 
 @dataclass(frozen=True)
 class Aim:
-    """Objective besides the least ram, with the limits it counts within: budgets, else capacities, in bytes."""
+    """Objective besides the least ram at any price, with the limits it counts within: budgets, else capacities, in bytes.
+
+    `max_slowdown` bounds the cycles of the objective RAM, relative to those of the fastest plan whose kernels are whole.
+    """
 
     objective: str
     ram: int
     flash: int
+    max_slowdown: float | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class SearchSettings:
     `until` is one of UNTIL: stop at the first sequence that fits, or search the minimum. `lossy` admits inexact passes,
     as long as the compiled library stays within `max_error`, relative to the range of an output. `knowledge` is a file
     of `passfit learn`, merged over the shipped one. `max_extra_compute` limits recomputation as a fraction of the
-    original arithmetic; None leaves kernels whole. With `max_latency`, the least ram is chosen among candidates within
+    original arithmetic; None leaves kernels whole. `max_slowdown` limits the predicted time of the objective RAM, relative
+    to the fastest plan of whole kernels; None is the least ram at any price. With `max_latency`, which replaces it, the least ram is chosen among candidates within
     that latency: see `latency.least_ram_within`. `objective` is one of OBJECTIVES; None: see `objective_of`.
     """
 
@@ -49,6 +54,7 @@ class SearchSettings:
     lossy: bool = False
     max_error: float = 0.01
     max_extra_compute: float | None = 0.25
+    max_slowdown: float | None = 1.25
     max_latency: LatencyLimit | None = None
     knowledge: Path | None = None
     workers: int | None = None
@@ -87,12 +93,13 @@ def objective_of(settings: SearchSettings, budget: Budget | None) -> str:
 
 
 def aim_of(settings: SearchSettings, budget: Budget | None, target: Target) -> Aim | None:
-    """Return the aim of a search besides the least ram, if it has one. Raises ConfigError as `objective_of`."""
+    """Return the aim of a search besides the least ram at any price, if it has one. Raises ConfigError as `objective_of`."""
     objective = objective_of(settings, budget)
-    if objective == RAM:
+    slowdown = settings.max_slowdown if objective == RAM and settings.max_latency is None else None
+    if objective == RAM and slowdown is None:
         return None
     allowed = budget or Budget()
-    return Aim(objective, _or(allowed.ram, target.ram), _or(allowed.flash, target.flash))
+    return Aim(objective, _or(allowed.ram, target.ram), _or(allowed.flash, target.flash), slowdown)
 
 
 def _or(limit: int | None, capacity: int) -> int:

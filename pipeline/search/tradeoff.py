@@ -1,12 +1,19 @@
-"""Choose among candidates by ram, flash and cycles: the fastest, or the smallest, within limits."""
+"""Choose among candidates by ram, flash and cycles: the fastest, the smallest, or the least ram within reason.
+
+    fastest-within-budget   the fastest that fits
+    flash                   the least flash that fits
+    ram                     the least ram that fits, of those within max_slowdown × the fastest plan of whole kernels;
+                            else the fastest that fits; else the least ram within max_slowdown
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass, replace
 
-from .settings import FASTEST, Aim
+from .settings import FLASH, RAM, Aim
 
 #: costs that count as equal, as a fraction, so that less ram decides: the models cannot tell less apart
 CYCLE_MARGIN = 0.02
@@ -18,7 +25,7 @@ class CostPoint:
     """Hold a candidate's ram, weights and flash in bytes, and its cycles by the model of `targets/cycles.py`.
 
     `lever` is the step that led to it, `passes` are its specs, `extra_compute` is recomputation as a fraction. `flash`
-    is weights + code, None if the code was not estimated; it is `most_flash` at most.
+    is weights + code, None if the code was not estimated; it is `most_flash` at most. `whole`: no kernel runs in parts.
     """
 
     lever: str
@@ -28,6 +35,7 @@ class CostPoint:
     cycles: int
     extra_compute: float
     most_flash: int
+    whole: bool
     flash: int | None = None
 
 
@@ -36,7 +44,8 @@ class Tradeoff:
     """Candidates on the front of the objective's cost and ram, by increasing ram.
 
     `points` hold the least ram, all on the front, and the chosen one, by its number. `ram` and `flash` are the limits in
-    bytes. `within` is false if no candidate fits: the least ram is chosen then.
+    bytes. `within` is false if no candidate fits: the least ram is chosen then. `max_slowdown` limits the cycles of the
+    objective RAM, relative to `whole`, those of the fastest plan of whole kernels; None: there is no limit, no such plan.
     """
 
     objective: str
@@ -45,21 +54,23 @@ class Tradeoff:
     points: tuple[CostPoint, ...]
     chosen: int
     within: bool
+    max_slowdown: float | None = None
+    whole: int | None = None
 
 
 def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int]) -> tuple[int, Tradeoff]:
     """Return the number of the chosen point, and the front.
 
     The first of `points` has the least ram. `flash_of` estimates the flash of a point in bytes. It is asked only where
-    it matters: for every point if flash is minimised; else, from the fastest on, up to the first that fits. Of points
+    it matters: for every point if flash is minimised; else, from the best on, up to the first that fits. Of points
     whose costs differ by less than the model's margin, the one of least ram is chosen.
     """
     known = list(points)
-    if aim.objective != FASTEST:
+    if aim.objective == FLASH:
         known = [replace(point, flash=flash_of(number)) for number, point in enumerate(known)]
 
     def cost(number: int) -> int:
-        return known[number].cycles if aim.objective == FASTEST else known[number].flash or 0
+        return known[number].flash or 0 if aim.objective == FLASH else known[number].cycles
 
     def fits(number: int) -> bool:
         point = known[number]
@@ -69,16 +80,33 @@ def choose(aim: Aim, points: Ordered[CostPoint], flash_of: Callable[[int], int])
             point = known[number] = replace(point, flash=flash_of(number))
         return point.flash is None or point.flash <= aim.flash
 
-    ranked = sorted(range(len(known)), key=lambda number: (cost(number), known[number].ram, number))
-    best = next((number for number in ranked if fits(number)), None)
-    chosen = 0
-    if best is not None:
-        margin = CYCLE_MARGIN if aim.objective == FASTEST else FLASH_MARGIN
-        equal = [number for number in ranked if cost(number) <= (1 + margin) * cost(best)]
-        chosen = next(number for number in sorted(equal, key=lambda number: known[number].ram) if fits(number))
+    by_ram = sorted(range(len(known)), key=lambda number: (known[number].ram, number))
+    by_cost = sorted(by_ram, key=cost)
+    limit = most_cycles(aim, known)
+    quick = [number for number in by_ram if known[number].cycles <= limit]
+    best = next((number for number in (quick if aim.objective == RAM else by_cost) if fits(number)), None)
+    if aim.objective == RAM and best is None:
+        best = next((number for number in by_cost if fits(number)), None)
+    chosen = quick[0] if best is None else best
+    if best is not None and not (aim.objective == RAM and best in quick):
+        margin = FLASH_MARGIN if aim.objective == FLASH else CYCLE_MARGIN
+        chosen = next(number for number in by_ram if cost(number) <= (1 + margin) * cost(best) and fits(number))
     shown = sorted({0, chosen, *_front(known, cost)}, key=lambda number: (known[number].ram, cost(number), number))
     kept = tuple(known[number] for number in shown)
-    return chosen, Tradeoff(aim.objective, aim.ram, aim.flash, kept, shown.index(chosen), best is not None)
+    return chosen, Tradeoff(
+        aim.objective, aim.ram, aim.flash, kept, shown.index(chosen), best is not None, aim.max_slowdown, fastest_whole(known)
+    )
+
+
+def fastest_whole(points: Iterable[CostPoint]) -> int | None:
+    """Return the cycles of the fastest plan whose kernels are whole; None if there is no such plan."""
+    return min((point.cycles for point in points if point.whole), default=None)
+
+
+def most_cycles(aim: Aim, points: Iterable[CostPoint]) -> float:
+    """Return the most cycles that an aim allows among `points`."""
+    fastest = fastest_whole(points)
+    return math.inf if aim.max_slowdown is None or fastest is None else aim.max_slowdown * fastest
 
 
 def _front(points: Ordered[CostPoint], cost: Callable[[int], int]) -> list[int]:

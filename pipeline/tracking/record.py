@@ -92,7 +92,11 @@ def read_record(repo: Path, params: Params, model: str, target: str) -> RunRecor
     footprint = report_text(result)
     artifacts = tuple(_artifacts(repo, model, target))
     digests = {path.name: _digest(path) for path in artifacts}
-    settings = {"strategy": params.search.strategy, "max-extra-compute": str(params.search.max_extra_compute)}
+    settings = {
+        "strategy": params.search.strategy,
+        "max-extra-compute": str(params.search.max_extra_compute),
+        "max-slowdown": str(params.search.max_slowdown),
+    }
     if params.search.objective is not None:
         settings["objective"] = params.search.objective
     if params.search.max_latency is not None:

@@ -58,6 +58,7 @@ def made(repo, request) -> Repo:
         (PARAMS.replace("a.onnx}", "'pypi:p==1!a.onnx'}"), "source"),
         (PARAMS + "search: {strategy: greedy}", "search.strategy"),
         (PARAMS + "search: {max-extra-compute: null}", "search.max-extra-compute"),
+        (PARAMS + "search: {max-slowdown: null}", "search.max-slowdown"),
         (PARAMS + "search: {until: fits}", "search.until"),
         (PARAMS + "search: {lossy: true}", "search.lossy"),
         (PARAMS + "verify: {cases: 4}", "verify.cases"),

@@ -68,6 +68,13 @@ def test_the_extra_compute_is_a_fraction_or_null_which_leaves_kernels_whole(load
     assert load(f"search: {text}").search.max_extra_compute == read
 
 
+@pytest.mark.parametrize(
+    ("text", "read"), [("", 1.25), ("{max-slowdown: 2}", 2.0), ("{max-slowdown: null}", None)]
+)
+def test_the_least_ram_is_within_reason_by_default(load, text, read):
+    assert load(f"search: {text}").search.max_slowdown == read
+
+
 def test_a_target_has_one_thread_unless_it_says_more(load):
     params = load("targets: {rpi4: {threads: 4}, beaglebone: {}}")
     assert [params.targets[name].threads for name in ("rpi4", "beaglebone")] == [4, 1]
@@ -144,6 +151,8 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest_name(load, text,
         ("search: {max-extra-compute: -0.1}", "search.max-extra-compute should be greater than or equal to 0"),
         ("search: {max-extra-compute: .inf}", "search.max-extra-compute should be a finite number, not inf"),
         ("search: {max-extra-compute: .nan}", "search.max-extra-compute should be a finite number, not nan"),
+        ("search: {max-slowdown: 0.9}", "search.max-slowdown should be greater than or equal to 1"),
+        ("search: {max-slowdown: none}", "search.max-slowdown should be a valid number, not 'none'"),
         ("search: {objective: speed}", "search.objective should be"),
         ("search: {max-latency: 20}", "search.max-latency: 20 is not a latency limit"),
         ("search: {max-latency: fast}", "search.max-latency: 'fast' is not a latency limit"),

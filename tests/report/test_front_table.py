@@ -54,5 +54,16 @@ def test_the_time_of_a_smaller_budget_is_beside_the_chosen_one():
     assert "the least flash within" in tradeoff(objective="flash")
 
 
+def test_what_more_time_would_save_is_said_and_that_a_slowdown_was_needed():
+    reason = {"objective": "ram", "max_slowdown": 1.25, "whole": 1600}
+    text = tradeoff(**reason)
+    assert "the least ram within 1.25 × the time of the fastest whole kernels is taken" in text
+    assert "1.50 × the time would save 3.0 KiB of ram: --max-slowdown 1.88" in text
+    needed = tradeoff(**reason, chosen=0)
+    assert "only slower plans fit ram 5.0 KiB: 1.88 × the time of the fastest whole kernels was NEEDED" in needed
+    assert "would save" not in needed
+    assert "NOTHING that was tried fits" in tradeoff(**reason, within=False)
+
+
 def test_it_is_said_where_nothing_fits():
     assert "NOTHING that was tried fits ram 5.0 KiB" in tradeoff(chosen=0, within=False)

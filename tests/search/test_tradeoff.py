@@ -19,7 +19,10 @@ _POINTS = st.lists(st.tuples(st.integers(1, 8), st.integers(90, 110), st.integer
 def points(rows: list[tuple[int, int, int]]) -> tuple[list[CostPoint], list[int]]:
     """Make points of (ram, cycles, flash), the one of least ram first, and return their flash."""
     rows = sorted(rows, key=lambda row: row[0])
-    return [CostPoint(f"{number}", (), ram, 0, cycles, 0.0, MOST) for number, (ram, cycles, _) in enumerate(rows)], [row[2] for row in rows]
+    made = [
+        CostPoint(f"{number}", (), ram, 0, cycles, 0.0, MOST, whole=number % 3 == 1) for number, (ram, cycles, _) in enumerate(rows)
+    ]
+    return made, [row[2] for row in rows]
 
 
 @given(_POINTS, st.integers(1, 8), st.integers(1, 8))
@@ -36,6 +39,26 @@ def test_the_fastest_that_fits_is_chosen_and_less_ram_decides_between_equals(row
     equals = [number for number in fitting if made[number].cycles <= (1 + CYCLE_MARGIN) * fastest]
     assert made[chosen].ram == min(made[number].ram for number in equals)
     assert 0 not in fitting or made[chosen].cycles <= (1 + CYCLE_MARGIN) * made[0].cycles
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 8), st.integers(1, 40), st.integers(1, 8)), min_size=1, max_size=8),
+    st.integers(1, 8), st.integers(1, 8), st.sampled_from([1.0, 1.25, 2.0, 3.0]),
+)  # fmt: skip
+def test_no_plan_is_slower_than_allowed_unless_only_slower_ones_fit(rows, ram, flash, slowdown):
+    made, flashes = points(rows)
+    chosen, found = choose(Aim(RAM, ram, flash, slowdown), made, flashes.__getitem__)
+    whole = [each.cycles for each in made if each.whole]
+    assert found.whole == min(whole, default=None)
+    quick = [number for number, each in enumerate(made) if not whole or each.cycles <= slowdown * min(whole)]
+    fitting = [number for number, each in enumerate(made) if each.ram <= ram and flashes[number] <= flash]
+    assert found.within == bool(fitting)
+    if both := set(quick) & set(fitting):
+        assert chosen in both and made[chosen].ram == min(made[number].ram for number in both)
+    elif fitting:
+        assert chosen in fitting and made[chosen].cycles <= (1 + CYCLE_MARGIN) * min(made[number].cycles for number in fitting)
+    else:
+        assert chosen in quick and made[chosen].ram == min(made[number].ram for number in quick)
 
 
 @given(_POINTS, st.integers(1, 8))
@@ -97,7 +120,22 @@ def test_without_a_budget_the_capacity_is_the_limit():
     target = get_target("rpi4")
     assert aim_of(SearchSettings(objective=FASTEST), None, target) == Aim(FASTEST, target.ram, target.flash)
     assert aim_of(SearchSettings(), Budget(ram=7), target) == Aim(FASTEST, 7, target.flash)
-    assert aim_of(SearchSettings(), None, target) is None
+    assert aim_of(SearchSettings(), None, target) == Aim(RAM, target.ram, target.flash, 1.25)
+
+
+@pytest.mark.parametrize(
+    ("settings", "slowdown"),
+    [
+        (SearchSettings(until="fits"), 1.25),
+        (SearchSettings(objective=RAM, max_slowdown=3.0), 3.0),
+        (SearchSettings(objective=RAM, max_slowdown=None), None),
+        (SearchSettings(max_latency=LatencyLimit(ratio=1.0)), None),
+    ],
+)
+def test_the_least_ram_is_within_reason_unless_the_time_is_limited_otherwise(settings, slowdown):
+    target = get_target("rpi4")
+    expected = None if slowdown is None else Aim(RAM, 7, target.flash, slowdown)
+    assert aim_of(settings, Budget(ram=7), target) == expected
 
 
 def test_contradicting_objectives_are_refused():

@@ -27,6 +27,7 @@ def searches(monkeypatch) -> list:
         ("", api.SearchSettings()),
         ("{max-extra-compute: 0.5}", api.SearchSettings(max_extra_compute=0.5)),
         ("{max-extra-compute: null, lossy: true}", api.SearchSettings(max_extra_compute=None, lossy=True)),
+        ("{max-slowdown: null}", api.SearchSettings(max_slowdown=None)),
         ("{max-latency: 1.5x}", api.SearchSettings(max_latency=LatencyLimit(ratio=1.5))),
         ("{knowledge: k.json}", api.SearchSettings(knowledge=Path("k.json"))),
     ],
@@ -44,7 +45,8 @@ def test_the_search_is_as_params_say(
 @pytest.mark.parametrize(
     ("search", "budget"),
     [
-        ("objective: ram", None),
+        ("objective: ram, max-slowdown: null", None),
+        ("objective: ram", Budget(ram=1024)),
         ("max-latency: 1.5x", None),
         ("objective: null", Budget(ram=1024)),
         ("objective: flash", Budget(ram=1024)),

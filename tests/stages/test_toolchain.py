@@ -40,6 +40,7 @@ def test_it_writes_the_same_bytes_again(repo):
     assert not list((repo / "out").rglob("*.new"))
 
 
+ANY_PRICE = "{objective: ram, max-slowdown: null}"
 SEARCH, COMPILE = "search.json", "compile.json"
 BASE = "models: {a: {source: a.onnx}}\ntargets: {x86-64: {budget: {ram: 1MiB}}}\n"
 
@@ -49,7 +50,9 @@ BASE = "models: {a: {source: a.onnx}}\ntargets: {x86-64: {budget: {ram: 1MiB}}}\
     [
         (BASE, BASE.replace("1MiB", "2MiB"), {SEARCH}),
         (BASE, BASE.replace("{budget: {ram: 1MiB}}", ""), {SEARCH}),
-        (BASE + "search: {objective: ram}", BASE.replace("1MiB", "2MiB") + "search: {objective: ram}", set()),
+        (BASE + "search: {objective: ram}", BASE.replace("1MiB", "2MiB") + "search: {objective: ram}", {SEARCH}),
+        (BASE + f"search: {ANY_PRICE}", BASE.replace("1MiB", "2MiB") + f"search: {ANY_PRICE}", set()),
+        (BASE, BASE + "search: {max-slowdown: 2.0}", {SEARCH}),
         (BASE, BASE + "search: {objective: flash}", {SEARCH}),
         (BASE + "search: {until: fits}", BASE.replace("1MiB", "2MiB") + "search: {until: fits}", {SEARCH}),
         (BASE, BASE.replace("budget", "threads: 2, budget"), {SEARCH, COMPILE}),

@@ -45,7 +45,7 @@ def test_ram_comes_first_beside_the_baseline_and_figures_are_few(repo):
     assert min(by_name).startswith("beside"), "the section that MLflow opens on"
     assert json.loads(found.footprint)["best"]["ram"] == 640, "raw bytes"
     assert found.params == {
-        "model": "a", "target": "rpi4", "strategy": "orchestrated", "max-extra-compute": "0.25",
+        "model": "a", "target": "rpi4", "strategy": "orchestrated", "max-extra-compute": "0.25", "max-slowdown": "1.25",
     }  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def test_one_run_for_each_result(repo, tracked, capfd):
     run = found["b @ rpi4"]
     assert run.info.status == "FINISHED"
     assert run.data.params == {
-        "model": "b", "target": "rpi4", "strategy": "orchestrated", "max-extra-compute": "0.25",
+        "model": "b", "target": "rpi4", "strategy": "orchestrated", "max-extra-compute": "0.25", "max-slowdown": "1.25",
     }  # fmt: skip
     assert run.data.metrics["beside tvm-default/ram_kib"] == 0.625
     history = client(repo).get_metric_history(run.info.run_id, "beside tvm-default/ram_kib")

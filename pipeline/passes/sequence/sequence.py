@@ -13,6 +13,8 @@ from .catalogue import CATALOGUE_VERSION, parse_spec
 
 #: default pipeline of `tvm.relax.backend.cpu_generic`
 TVM_DEFAULT = ("legalize", "fold-constant", "fuse-operators")
+#: passes that run a kernel in parts, or again: without them kernels are whole
+SPLITTING = frozenset({"cut-sums", "rematerialise", "split-channels", "split-rows"})
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ class Sequence:
         """Split the passes at the place of a `layout`: after all lowered passes, before scheduling."""
         place = max(n for n, each in enumerate(self.passes) if max(each.levels) <= Level.LOWERED) + 1
         return self.passes[:place], self.passes[place:]
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether every kernel runs once, and in one piece."""
+        return not any(each.name in SPLITTING for each in self.passes)
 
     @property
     def lossy(self) -> bool:

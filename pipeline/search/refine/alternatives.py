@@ -1,8 +1,11 @@
-"""List alternatives to the least ram: faster or smaller candidates within a limit of ram.
+"""List alternatives to the least ram: faster or smaller candidates within a limit of ram, or of cycles.
 
     other states, kernels whole ──► the fastest that fit
                               └──► the fastest that do not: split only as far as the limit asks for
     the winner's own levers and rungs, and its splits as far as the limit asks for
+
+With a limit of cycles that the winner exceeds, the quick states of least split peaks are split, and the winner's own:
+first finely, then coarser and coarser, and then between the coarsest that is too slow and the finest that is not.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ from ...memory import Footprint
 from ...passes.program.order import Order
 from ..evaluate.costs import Costs, costs_task
 from ..evaluate.evaluation import Evaluation, Evaluator
+from ..settings import Aim
 from ..strategies.trace import Trace
+from ..tradeoff import CostPoint, most_cycles
 from .levers import Attempt, Refinement
 from .split_plan import SplitPlan, lowest
 from .splitting import Splitter
@@ -22,18 +27,21 @@ from .splitting import Splitter
 STATES, SPLIT = 8, 2
 #: bytes allowed before memory is shared, relative to the limit: sharing makes room for more
 SLACK = (1.0, 1.15, 1.35)
+#: bytes allowed for splits under a limit of cycles, as fractions of those between the finest plan and whole kernels; and
+#: the plans tried between two of these
+FRACTIONS, BETWEEN = (0.03, 0.1, 0.25, 0.5), 2
 #: name of the candidates with another state's kernels
 OTHER = "state"
 
 
 def alternatives(
-    trace: Trace, splitter: Splitter, refinement: Refinement, ram: int, extra_compute: float | None
+    aim: Aim, trace: Trace, splitter: Splitter, refinement: Refinement, extra_compute: float | None
 ) -> list[tuple[Attempt, Costs]]:
-    """Return candidates with their costs, the one of least ram first; others may exceed `ram` bytes.
+    """Return candidates with their costs, the one of least ram first; others may exceed the limits of `aim`.
 
     `extra_compute` as in `levers.refine`: None leaves kernels whole.
     """
-    evaluator = trace.evaluator
+    evaluator, ram = trace.evaluator, aim.ram
     least = Attempt(_lever_of(refinement), refinement.best, refinement.extra_compute)
     own = evaluator.evaluate(refinement.best.module_passes)
     states = [Attempt(OTHER, _ordered(evaluator, each, ram)) for each in _states(trace) if each.key != own.key]
@@ -42,11 +50,64 @@ def alternatives(
         return [(least, Costs(0))]  # it cannot be scheduled: no other is known to be better
     if extra_compute is None:
         return found
+    if aim.max_slowdown is not None:
+        return found + _within_time(evaluator, splitter, own, found, most_cycles(aim, (cost_point(*each) for each in found)))
     plans = [(own, plan) for plan in _plans(splitter, own, ram, extra_compute)]
     for state in _worth_splitting(found, ram)[:SPLIT]:
         plans += [(state, plan) for plan in _plans(splitter, state, ram, None)]
     split = [Attempt("rung", each, plan.extra_compute) for state, plan in plans for each in _worked(splitter, state, plan)]
     return found + _counted(evaluator, split, known=[attempt for attempt, _ in found])
+
+
+def cost_point(attempt: Attempt, costs: Costs) -> CostPoint:
+    """Return the point of a candidate for `tradeoff.choose`."""
+    footprint, sequence = _footprint(attempt.evaluation), attempt.evaluation.sequence
+    most = footprint.weights + costs.most_code
+    return CostPoint(
+        attempt.lever, sequence.specs, footprint.ram, footprint.weights, costs.cycles, attempt.extra_compute, most, sequence.whole
+    )
+
+
+def _within_time(
+    evaluator: Evaluator, splitter: Splitter, own: Evaluation, found: Ordered[tuple[Attempt, Costs]], limit: float
+) -> list[tuple[Attempt, Costs]]:
+    """Return splits as fine as `limit` cycles allow, of the winner's state and quick ones; none if the winner is quick."""
+    if found[0][1].cycles <= limit:
+        return []
+    quick = [each.evaluation for each, costs in found if each.lever == OTHER and costs.cycles <= limit]
+    planned = zip(quick, map(lowest, splitter.plans_of(quick)))
+    least = sorted(planned, key=lambda each: (_peak(*each), each[0].score))[:SPLIT]
+    added = _counted(evaluator, [Attempt(OTHER, evaluator.finest_order([state])) for state, _ in least])
+    for state, plan in ((own, lowest(splitter.plans(own))), *least):
+        added += _finest_within(evaluator, splitter, state, plan, limit)
+    return added
+
+
+def _peak(state: Evaluation, plan: SplitPlan) -> int:
+    """Estimate the ram of a state by a split plan."""
+    whole = _footprint(state)
+    return plan.bound + whole.ram - whole.arena
+
+
+def _finest_within(
+    evaluator: Evaluator, splitter: Splitter, state: Evaluation, finest: SplitPlan, limit: float
+) -> list[tuple[Attempt, Costs]]:
+    """Split a state by plans of more and more bytes; then between those above `limit` cycles and the first within."""
+    found: list[tuple[Attempt, Costs]] = []
+    above, within = 0, finest.whole
+    plans = [finest, *splitter.rungs(finest, FRACTIONS)]
+    for _ in range(1 + BETWEEN):
+        tried = [(plan.nbytes, Attempt("rung", each, plan.extra_compute)) for plan in plans for each in _worked(splitter, state, plan)]
+        counted = _counted(evaluator, [attempt for _, attempt in tried])
+        nbytes = {attempt.evaluation.passes: size for size, attempt in tried}
+        sizes = [(nbytes[attempt.evaluation.passes], costs.cycles <= limit) for attempt, costs in counted]
+        within = min((size for size, is_quick in sizes if is_quick), default=within)
+        above = max((size for size, is_quick in sizes if not is_quick and size < within), default=above)
+        found += counted
+        if not finest.nbytes <= above < within:
+            break
+        plans = splitter.within(finest, [(above + within) // 2])
+    return found
 
 
 def _states(trace: Trace) -> list[Evaluation]:

@@ -1,0 +1,58 @@
+"""Alternatives to the least ram: splits as fine as the time allows, and the least ram itself where it does not count."""
+
+from functools import cache
+
+import pytest
+
+pytest.importorskip("tvm")
+
+from passfit.frontend.canonical.canonicalise import canonicalize
+from passfit.frontend.imported_model import port_names
+from passfit.frontend.relax.to_relax import to_relax
+from passfit.search.search import SearchResult, search
+from passfit.search.settings import RAM, Aim
+from passfit.targets import get_target
+
+from ...models import NodeBuilder
+
+pytestmark = pytest.mark.tvm
+TARGET = get_target("x86-64")
+HUGE = 1 << 40
+
+
+@cache
+def found(slowdown: float | None, ram: int = HUGE) -> SearchResult:
+    """Search for the least ram of two products with a wide middle: by rows, each reads all weights again."""
+    net = NodeBuilder()
+    x = net.node("Relu", net.node("MatMul", "x", net.weight(128, 1024)))
+    model = canonicalize(net.model([1, 16, 128], net.node("MatMul", x, net.weight(1024, 128))))
+    aim = None if slowdown is None else Aim(RAM, ram, HUGE, slowdown)
+    return search(to_relax(model), "wide", TARGET, *port_names(model), strategy="tvm-default", aim=aim)
+
+
+@pytest.mark.parametrize("slowdown", [1.0, 1.05, 1.25])
+def test_the_least_ram_is_within_the_time_allowed(slowdown):
+    tradeoff = found(slowdown).tradeoff
+    chosen = tradeoff.points[tradeoff.chosen]
+    assert chosen.cycles <= slowdown * tradeoff.whole
+    assert chosen.ram == min(each.ram for each in tradeoff.points if each.cycles <= slowdown * tradeoff.whole)
+    assert found(slowdown).best.ram == chosen.ram >= found(None).best.ram
+    assert found(slowdown).levers[-1].arena == found(slowdown).best.arena
+
+
+def test_more_time_never_takes_more_ram():
+    rams = [found(each).best.ram for each in (1.0, 1.05, 1.25, 1000.0)]
+    assert rams == sorted(rams, reverse=True) and rams[-1] < rams[0]
+
+
+def test_a_limit_that_nothing_reaches_gives_the_least_ram_at_any_price():
+    limited, free = found(1000.0), found(None)
+    assert limited.sequence == free.sequence and limited.levers == free.levers and limited.closed == free.closed
+
+
+def test_a_plan_that_fits_is_preferred_to_a_quick_one():
+    least = found(None).best.ram
+    result = found(1.0, least)
+    assert result.best.ram <= least and result.tradeoff.within
+    chosen = result.tradeoff.points[result.tradeoff.chosen]
+    assert chosen.cycles > result.tradeoff.whole
