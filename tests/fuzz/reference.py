@@ -57,9 +57,11 @@ def by_reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], opera
         raise
     except Exception as error:  # written in Python: whatever an operator's function raises
         raise Illegal(str(error)[:200]) from error
-    for info, value in zip(inferred, results):
-        dtype = info.type.tensor_type.elem_type
-        if static_shape(info.type) not in (None, value.shape) or dtype not in (0, helper.np_dtype_to_tensor_dtype(value.dtype)):
+    dtypes = [helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type or 1) for info in inferred]
+    # numpy adds int32 in int64
+    results = tuple(value.astype(dtype) if value.dtype.kind == dtype.kind in "iu" else value for value, dtype in zip(results, dtypes))
+    for info, dtype, value in zip(inferred, dtypes, results):
+        if static_shape(info.type) not in (None, value.shape) or (info.type.tensor_type.elem_type and dtype != value.dtype):
             raise Illegal("ONNX's evaluator returns another shape or dtype than ONNX infers")
     return results
 
