@@ -43,8 +43,13 @@ def expected(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> tuple[
     return by_reference(model, inputs)
 
 
-def by_reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], operators: Sequence[type] = ()) -> tuple[np.ndarray, ...]:
-    """Return the results of ONNX's reference evaluator, `operators` replaced. Raises Illegal."""
+def by_reference(
+    model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], operators: Sequence[type] = (), casts: bool = False
+) -> tuple[np.ndarray, ...]:
+    """Return the results of ONNX's reference evaluator, `operators` replaced; with `casts` in the dtypes they should have.
+
+    Raises Illegal.
+    """
     from onnx.reference import ReferenceEvaluator
 
     try:
@@ -59,7 +64,8 @@ def by_reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray], opera
         raise Illegal(str(error)[:200]) from error
     dtypes = [helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type or 1) for info in inferred]
     # numpy adds int32 in int64
-    results = tuple(value.astype(dtype) if value.dtype.kind == dtype.kind in "iu" else value for value, dtype in zip(results, dtypes))
+    kinds = "iuf" if casts else "iu"
+    results = tuple(value.astype(dtype) if value.dtype.kind == dtype.kind in kinds else value for value, dtype in zip(results, dtypes))
     for info, dtype, value in zip(inferred, dtypes, results):
         if static_shape(info.type) not in (None, value.shape) or (info.type.tensor_type.elem_type and dtype != value.dtype):
             raise Illegal("ONNX's evaluator returns another shape or dtype than ONNX infers")
@@ -73,7 +79,7 @@ def second_opinions(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) ->
     """
     for operators in ((), (Conv,)):
         try:
-            yield by_reference(model, inputs, operators)
+            yield by_reference(model, inputs, operators, casts=True)
         except Illegal:
             continue
     if [node.op_type for node in model.graph.node] in (["Resize"], ["Upsample"]) and model.graph.node[0].input[0] in inputs:
